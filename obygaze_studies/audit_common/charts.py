@@ -159,6 +159,7 @@ def draw_bars(
         axes = figure.subplots()
         if chance_bands:
             _draw_bands(axes, chance_bands)
+
         diamonds: list[tuple[float, float]] = []
         for index, (condition, values) in enumerate(values_of_condition.items()):
             rows = _rows_of_condition(index, n_conditions, len(values), step_height)
@@ -167,13 +168,16 @@ def draw_bars(
             if intervals:
                 lows, highs = intervals
                 _draw_intervals(axes, rows, lows[condition], highs[condition])
+
             texts = [_format_value(value, n_decimals) for value in values]
             stars = (starred or {}).get(condition, [False] * len(rows))
             _write_values(axes, rows, texts, stars)
+
             published_values = (published or {}).get(condition, ())
             diamonds += _places_of_published(published_values, rows)
         if diamonds:
             _draw_diamonds(axes, diamonds, published_label)
+
         axes.axvline(0, color="black", linewidth=0.8)
         label_size = _LABEL_SIZE_BESIDE_BANDS if chance_bands else None
         axes.set_yticks(range(len(labels)), labels, fontsize=label_size)
@@ -185,7 +189,7 @@ def draw_bars(
 
 
 def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
-    """Compute the height in inches of a figure whose groups have room for their bars and their labels' lines.
+    """Compute the height in inches of a figure of bars: each group has room for its bars and its label.
 
     Parameters
     ----------
@@ -194,13 +198,13 @@ def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
     n_conditions
         Number of bars of a group.
     """
-    most_line_breaks = max(label.count("\n") for label in labels)
-    # Both in the height of a group with one bar and a label of one line.
-    height_of_bars = n_conditions / 2
-    height_of_label = 1 + most_line_breaks / 2
     inches_of_axis_and_legend = 1.0
-    inches_of_simple_groups = 0.28 * len(labels)
-    return inches_of_axis_and_legend + inches_of_simple_groups * max(height_of_bars, height_of_label)
+    inches_of_simple_groups = 0.28 * len(labels)  # if each had one bar, and a label of one line
+    # How many times higher a group is than a simple one; a further bar, or line of a label, takes half of it.
+    most_line_breaks = max(label.count("\n") for label in labels)
+    factor_of_bars = n_conditions / 2
+    factor_of_label = 1 + most_line_breaks / 2
+    return inches_of_axis_and_legend + inches_of_simple_groups * max(factor_of_bars, factor_of_label)
 
 
 def _first_row_on_top(n_rows: int) -> tuple[float, float]:
@@ -217,6 +221,10 @@ def _rows_of_condition(index: int, n_conditions: int, n_groups: int, step_height
     ----------
     index
         Index of the condition.
+    n_conditions
+        Number of bars of a group.
+    n_groups
+        Number of groups.
     step_height
         Distance from one bar of a group to the next.
     """
@@ -225,7 +233,10 @@ def _rows_of_condition(index: int, n_conditions: int, n_groups: int, step_height
 
 
 def _look_of_condition(condition: str, index: int) -> dict[str, Any]:
-    """Return matplotlib's options for the bars of a condition; its index gives colour and hatching."""
+    """Return matplotlib's options for the bars of a condition: its name in the legend, and its looks.
+
+    Colour and hatching follow from the index of the condition, so that all charts show the first one alike.
+    """
     colour, hatch = SERIES_LOOKS[index % len(SERIES_LOOKS)]
     return {"color": colour, "hatch": hatch, "edgecolor": "white", "label": condition}
 
@@ -240,7 +251,10 @@ def _draw_bands(axes: Axes, bands: Sequence[float]) -> None:
 def _draw_intervals(
     axes: Axes, rows: Sequence[float], lows: Sequence[float | None], highs: Sequence[float | None]
 ) -> None:
-    """Draw the interval of each bar as a line from its lower to its upper end; no line for None and NaN."""
+    """Draw the interval of each bar as a line from its lower to its upper end; no line for None and NaN.
+
+    `rows` are the vertical positions of the bars, and `lows` and `highs` the ends of their intervals.
+    """
     axes.hlines(
         rows,
         np.array(lows, dtype=np.float64),
@@ -262,17 +276,21 @@ def _places_of_published(values: Sequence[float | None], rows: Sequence[float]) 
     places = []
     # Not strict: a condition without published values has an empty list.
     for value, row in zip(values, rows, strict=False):
-        position = _none_if_nan(value)
-        if position is not None:
-            places.append((position, row))
+        length = _none_if_nan(value)
+        if length is not None:
+            places.append((length, row))
     return places
 
 
 def _write_values(axes: Axes, rows: Sequence[float], texts: Sequence[str], stars: Sequence[bool]) -> None:
-    """Write the values of the bars in a column to the right of the axes, where nothing covers them."""
+    """Write the values of the bars in a column to the right of the axes, where nothing covers them.
+
+    `rows` are the vertical positions of the bars, `texts` their values, and `stars` whether a star follows.
+    """
+    right_of_axes = 1.01  # in widths of the axes
     for row, text, has_star in zip(rows, texts, stars, strict=True):
         label = f"{text} *" if has_star else text
-        axes.text(1.01, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
+        axes.text(right_of_axes, row, label, transform=axes.get_yaxis_transform(), va="center", fontsize=7)
 
 
 def _none_if_nan(value: float | None) -> float | None:
@@ -362,10 +380,12 @@ def draw_timelines(
         """Draw a row of coloured spans for each name into an empty figure."""
         axes = figure.subplots()
         edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.3}
+        half_height = 0.32  # of a timeline, whose neighbours are 1 away
         for row, spans in enumerate(rows.values()):
-            lengths = [(start, end - start) for start, end, _ in spans]
+            starts_and_lengths = [(start, end - start) for start, end, _ in spans]
             colours = [shades[label] for *_, label in spans]
-            axes.broken_barh(lengths, (row - 0.32, 0.64), facecolors=colours, **edge)
+            bottom_and_height = (row - half_height, 2 * half_height)
+            axes.broken_barh(starts_and_lengths, bottom_and_height, facecolors=colours, **edge)
         axes.set_yticks(range(len(rows)), list(rows))
         axes.set(ylim=_first_row_on_top(len(rows)), xlabel="minutes")
         keys = [Patch(facecolor=shade, label=label, **edge) for label, shade in shades.items()]
@@ -468,6 +488,10 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
 
     Parameters
     ----------
+    axes
+        The axes to draw into, without ticks.
+    panel
+        What is drawn.
     end_of_scale
         Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
@@ -486,12 +510,18 @@ def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:
 def _draw_map(
     axes: Axes, saliency: NDArray[np.float32], picture: NDArray[np.uint8] | None, end_of_scale: float | None
 ) -> Any:
-    """Draw a map [h, w], half transparent and in the size of the picture if there is one; return the map.
+    """Draw a map over a picture, half transparent and stretched to its size, or alone; return the drawn map.
 
     Parameters
     ----------
+    axes
+        The axes to draw into.
+    saliency
+        The map, [h, w].
+    picture
+        The picture, [H, W, 3], which is drawn already; None if the map stands alone.
     end_of_scale
-        As for `_draw_panel`.
+        Value at the upper end of a scale of colours from 0; None to scale the map by its own values.
     """
     look: dict[str, Any] = {"cmap": "viridis"}
     if picture is not None:

@@ -53,12 +53,20 @@ class Embeddings:
     texts: Mapping[str, str] | None = None
 
     def vectors_of(self, ids: Sequence[str], noun: str) -> NDArray[np.float64]:
-        """Return the vectors of some items, [n, D], checked as `check_vectors` does.
+        """Return the vectors of some items, [n, D], of which cosines can be computed.
+
+        Parameters
+        ----------
+        ids
+            Ids of the items, each once.
+        noun
+            Name of the set of items, for messages.
 
         Raises
         ------
         AuditError
-            Naming `noun` and the id: there are no ids, an id comes twice, or an item has no embedding.
+            Naming `noun` and the id: there are no ids, an id comes twice, an item has no embedding, or its
+            embedding has no direction (`check_vectors`).
         """
         refuse_duplicates(ids, f"{noun}: it has twice")
         for item_id in ids:
@@ -137,8 +145,8 @@ def check_vectors(vectors: NDArray[np.float64], noun: str, ids: Sequence[str] | 
 
 
 def unit_vectors(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale every row of [n, D] to length 1."""
-    # Scaling the largest entry to 1 first keeps the squares from overflow and underflow.
+    """Scale every row of [n, D], none of which is zero, to length 1."""
+    # The largest entry is scaled to 1 first, so that no square overflows or underflows.
     scaled = vectors / np.abs(vectors).max(axis=1, keepdims=True)
     lengths: NDArray[np.float64] = np.sqrt((scaled**2).sum(axis=1, keepdims=True))
     directions: NDArray[np.float64] = scaled / lengths
@@ -172,7 +180,7 @@ def read_embeddings(path: Path) -> Embeddings:
 
 
 def _composed_ids(group: Group) -> list[str]:
-    """Return the ids of a group's rows with composed accents, as tables of items are read too."""
+    """Return the ids of a group's rows with composed accents (NFC), so that they equal those of tables."""
     return [composed(clip_id) for clip_id in group.clip_ids]
 
 
@@ -212,7 +220,9 @@ class Answers:
 def read_answers(path: Path) -> Answers | None:
     """Read a classifier's probabilities for the images of a store.
 
-    Returns None unless exactly one group of the store holds the answers of a classifier.
+    Returns
+    -------
+    The answers; None if no group of the store holds the answers of a classifier, or several do.
     """
     store = open_store(path)
     names = groups_of_classes(store)

@@ -100,16 +100,19 @@ def report(wording: Wording, finding: Finding) -> Report:
     shown_rows = finding.rows if finding.table_rows is None else finding.table_rows
     shown_columns = [*wording.columns, *finding.columns]
     main_table = table(title, shown_rows, shown_columns, finding.table_notes)
+
     source_notes = [wording.source] if wording.source else []
     record = {"audit": wording.name, **finding.record, "source": wording.source}
     if finding.summary:
         record["summary"] = dict(finding.summary)
+
     pictures = []
     if finding.draw:
         pictures.append(Picture(wording.name, wording.figure, finding.draw))
     answers = []
     if wording.sentence:
         answers.append(_filled_sentence(wording, finding))
+
     return Report(
         name=wording.name,
         title=wording.title,
@@ -154,8 +157,8 @@ def audited(wording: Wording) -> Callable[[Callable[P, Finding]], Callable[P, Re
 
 
 def columns_of_keys(names: Iterable[str]) -> list[Column]:
-    """Make a column for each key, with the key as its heading and its values formatted by `cell`."""
-    return [(name.replace("_", " "), name, cell) for name in names]
+    """Make the columns of a table from the keys of its rows: each key is a heading, with blanks for `_`."""
+    return [(name.replace("_", " "), name, cell) for name in names]  # `cell` formats the values
 
 
 def part_of_total(part: int, total: int) -> str:
@@ -193,12 +196,15 @@ def series_of(
     missing
         Value of a group that has no row of a condition.
     """
-    value_of = {(str(row[condition]), row[group]): row[name] for row in rows}
+    value_of_bar: dict[tuple[str, object], Any] = {}  # (condition, group) -> value
+    for row in rows:
+        value_of_bar[str(row[condition]), row[group]] = row[name]
+
     conditions = dict.fromkeys(str(row[condition]) for row in rows)  # each once, in order
     series = {}
     for condition_name in conditions:
-        keys = [(condition_name, group_name) for group_name in groups]
-        series[condition_name] = [value_of.get(key, missing) for key in keys]
+        bars = [(condition_name, group_name) for group_name in groups]
+        series[condition_name] = [value_of_bar.get(bar, missing) for bar in bars]
     return series
 
 
@@ -231,6 +237,10 @@ def write_rows(rows: Iterable[Sequence[str]], path: Path, noun: str, *, force: b
 
     Parameters
     ----------
+    rows
+        The header, then the rows.
+    path
+        The file.
     noun
         What a row holds, in the plural, for the sentence.
     force

@@ -44,6 +44,8 @@ def read_rows(
 
     Parameters
     ----------
+    path
+        The file.
     needed
         Columns that must exist and be filled in every row. Further columns of the file are kept.
     columns
@@ -63,13 +65,16 @@ def read_rows(
         A needed cell is empty, a cell is not a number or not among the choices, two rows have the same unique
         values, or there is no row at all.
     """
-    # Numbers may have decimal commas where cells are separated by semicolons or tabs: makes them points.
-    table = read_table(path, [*needed, *columns]).pointed(numbers)
+    table = read_table(path, [*needed, *columns])
+    # Numbers may have decimal commas where cells are separated by semicolons or tabs: these become points.
+    table = table.pointed(numbers)
     rows = []
     for row in table.checked():
         for name in needed:
-            _check_needed(row.cells[name], f"{path}, line {row.line}, column {name}", choices.get(name))
-        row_name = _row_name(row.cells, unique or needed[:1])
+            place = f"{path}, line {row.line}, column {name}"
+            _check_needed(row.cells[name], place, choices.get(name))
+        naming_columns = unique or needed[:1]  # whose cells name the row in messages
+        row_name = _row_name(row.cells, naming_columns)
         rows.append(_with_numbers(row.cells, numbers, path, row_name))
     _check_rows(rows, unique, path)
     return tuple(rows)
@@ -105,7 +110,19 @@ def read_numbers_of_items(path: Path, id_column: str) -> tuple[Row, ...]:
 def _with_numbers(cells: Mapping[str, str], columns: Sequence[str], path: Path, row_name: str) -> Row:
     """Return a row's values: in some columns its cells as numbers, in the others the cells as they are.
 
-    `path` and `row_name` name the row if a cell is not a number, which raises an AuditError.
+    Parameters
+    ----------
+    cells
+        The cells of the row by column.
+    columns
+        The columns of numbers.
+    path, row_name
+        The file, and the name of the row in it, for the message.
+
+    Raises
+    ------
+    AuditError
+        A cell in these columns is not a number.
     """
     values: dict[str, Any] = dict(cells)
     for name in columns:
@@ -128,7 +145,13 @@ def read_column_names(path: Path) -> tuple[str, ...]:
 
 
 def _check_needed(cell: str, place: str, choices: Sequence[str] | None) -> None:
-    """Raise an AuditError that names `place` if a cell is empty or, given choices, none of them."""
+    """Check a cell that must be filled; `choices` are its allowed values, None for any.
+
+    Raises
+    ------
+    AuditError
+        Naming `place`: the cell is empty, or none of the choices.
+    """
     if not cell.strip():
         raise AuditError(f"{place}: the cell is empty")
     if choices is not None and cell not in choices:
@@ -187,11 +210,13 @@ def complete_items(
     for column in columns:
         if any(column not in row for row in items.values()):
             raise AuditError(f"the table of items has no column {column}")
+
     ids = []
     for item_id, row in items.items():
-        has_embedding = embedded is None or item_id in embedded
+        has_embedding = embedded is None or item_id in embedded  # if one is needed
         if has_embedding and all(row[column].strip() for column in columns):
             ids.append(item_id)
+
     needed = list(columns)
     if embedded is not None:
         needed.insert(0, "an embedding")
@@ -227,8 +252,15 @@ def read_items(path: Path, *keys: str) -> dict[str, Row]:
 
     Parameters
     ----------
+    path
+        The table.
     keys
         Columns that may hold the id, the preferred one first; by default item_id, or else image_id.
+
+    Raises
+    ------
+    AuditError
+        The table has no such column, or two rows have the same id.
     """
     columns = read_column_names(path)
     id_columns = keys or ("item_id", "image_id")
@@ -250,6 +282,8 @@ def read_json(path: Path, kind: Any, noun: str) -> Any:
 
     Parameters
     ----------
+    path
+        The file.
     kind
         A type that msgspec understands.
     noun

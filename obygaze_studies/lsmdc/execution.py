@@ -68,7 +68,10 @@ class Processes:
                 dist.broadcast(tensor, src=0)
 
     def any(self, flag: bool, device: torch.device) -> bool:
-        """Return whether a flag is true in at least one process; every process must call this."""
+        """Return whether a flag is true in at least one process; every process must call this.
+
+        `device` is where this process computes; numbers are exchanged between the processes' devices.
+        """
         n_true = torch.tensor(int(flag), device=device)
         self.sum_in_place([n_true])
         return bool(n_true)
@@ -97,14 +100,19 @@ def choose_device(name: str) -> torch.device:
 
 @contextmanager
 def join_processes(device: torch.device) -> Iterator[Processes]:
-    """Join the processes started by torchrun (RANK, WORLD_SIZE); without torchrun there is one."""
+    """Join the processes that torchrun started, for the time of the block; without torchrun there is one.
+
+    torchrun sets RANK and WORLD_SIZE, by which the processes find each other. They exchange tensors by NCCL
+    if they compute on GPUs, else by Gloo.
+    """
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Processes()
         return
-    if device.type == "cuda":
+    is_cuda = device.type == "cuda"
+    if is_cuda:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=LONGEST_WAIT)
+    dist.init_process_group("nccl" if is_cuda else "gloo", timeout=LONGEST_WAIT)
     try:
         yield Processes(dist.get_rank(), count)
     finally:
@@ -112,7 +120,7 @@ def join_processes(device: torch.device) -> Iterator[Processes]:
 
 
 def is_half(original_name: str) -> bool:
-    """Return whether the original code keeps a tensor, by its name there, in float16."""
+    """Return whether the original code keeps a tensor in float16; `original_name` is its name there."""
     return _HALF_TENSORS.fullmatch(original_name) is not None
 
 
@@ -162,7 +170,7 @@ def _to_half(_: nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
 
 
 def _to_float(_: nn.Module, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
-    """Convert the inputs of a module to float32 (a forward hook)."""
+    """Convert the inputs of a module to float32 (a forward pre-hook)."""
     return tuple(value.float() for value in inputs)
 
 

@@ -89,7 +89,11 @@ class FrameCache:
     """
 
     def __init__(self, folder: Path, preset: Preset, max_frames: int) -> None:
-        """Describe how frames of this cache are prepared; no file is read yet."""
+        """Describe how frames of this cache are prepared; no file is read or written yet.
+
+        The recipe has all that changes their pixels: which frames are taken (at most `max_frames`), how they
+        are resized and cropped (`preset`), and the version of the decoder.
+        """
         self.folder = folder
         self.geometry = preset.geometry
         self.max_frames = max_frames
@@ -135,13 +139,26 @@ class FrameCache:
                 clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)
             }
             if missing:
-                progress(0, len(missing))
-                with closing(LineJournal(self.folder / INDEX)) as index:
-                    for number, entry in enumerate(self._decode_all(missing, workers, stopped), start=1):
-                        index.append(asdict(entry), force=False)
-                        self._entries[entry.clip_id] = entry
-                        progress(number, len(missing))
+                self._decode_and_record(missing, workers, progress, stopped)
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
+
+    def _decode_and_record(
+        self,
+        missing: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Decode the clips that are not cached, and add each one's record to the index as it is finished.
+
+        The parameters are those of `fill`; `missing` are the clips that are not cached.
+        """
+        progress(0, len(missing))
+        with closing(LineJournal(self.folder / INDEX)) as index:
+            for number, entry in enumerate(self._decode_all(missing, workers, stopped), start=1):
+                index.append(asdict(entry), force=False)
+                self._entries[entry.clip_id] = entry
+                progress(number, len(missing))
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
         """Read the frames of a clip that has some, uint8 `[F, h, w, 3]`.
@@ -216,15 +233,23 @@ class FrameCache:
         """Decode clips in worker processes, which write the frames; yield the clips' records as they finish.
 
         A clip whose decoder crashes or takes too long has a record with the reason and without frames.
+
+        Parameters
+        ----------
+        videos
+            Clip id -> file.
+        workers
+            Number of worker processes.
+        stopped
+            Polled regularly; once it returns true, the remaining clips are not decoded.
         """
-        waiting = set(videos)
-        with WorkerPool(
-            workers, partial(_decode_clip, geometry=self.geometry, max_frames=self.max_frames)
-        ) as pool:
+        waiting = set(videos)  # ids of the clips whose record is not there yet
+        decode = partial(_decode_clip, geometry=self.geometry, max_frames=self.max_frames)
+        with WorkerPool(workers, decode) as pool:
             for clip_id, video in videos.items():
                 pool.put(clip_id, (clip_id, video, self._path(clip_id)), TIMEOUT_S)
             while waiting and not stopped():
-                event = pool.get(POLL_S)
+                event = pool.get(POLL_S)  # waits at most so long, to ask `stopped` in between
                 if event is None or event.key not in waiting:
                     continue
                 clip_id = str(event.key)
@@ -278,7 +303,14 @@ def _decode_clip(task: tuple[str, Path, Path], parent: Parent, *, geometry: Any,
 def _make_record(clip_id: str, video: Path, note: str, images: Pixels | None = None) -> CachedClip:
     """Make the cache's record of a clip, with the present size and time of its video.
 
-    `images` are its frames, if it could be decoded; `note` says why it could not, or what is damaged.
+    Parameters
+    ----------
+    clip_id, video
+        The clip and its file.
+    note
+        Why it could not be decoded, or what is damaged; "" if nothing is.
+    images
+        Its frames, uint8 `[F, h, w, 3]`; None if it could not be decoded.
     """
     status = video.stat()
     n_frames = 0
@@ -312,7 +344,7 @@ def sample_frames(path: Path, geometry: Geometry, max_frames: int) -> Frames[Pix
         numbers = _sampled_numbers(n_frames, stride, max_frames)
         return read_frames(path, at(numbers), each=geometry)
     except VideoError:
-        # Read all frames only to find out which can be decoded: their pixels are dropped at once.
+        # The file is damaged. Read it once to find out which frames can be decoded, without keeping pixels.
         all_frames = read_frames(path, uniform(n_frames), each=lambda _: None)
         decodable = np.unique(all_frames.index)
         numbers = decodable[_sampled_numbers(len(decodable), stride, max_frames)]
@@ -335,7 +367,10 @@ def frame_rate(path: Path) -> float:
 
 
 def kept_frames(n_sampled: int, max_frames: int) -> NDArray[np.int64]:
-    """Return which of `n_sampled` frames are kept, by position: all, or `max_frames` evenly spaced ones."""
+    """Return the positions of the frames that are kept, out of `n_sampled` frames taken from a video.
+
+    All are kept, or `max_frames` evenly spaced ones if there are more.
+    """
     return np.linspace(0, n_sampled - 1, num=min(n_sampled, max_frames), dtype=np.int64)
 
 

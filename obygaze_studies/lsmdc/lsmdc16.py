@@ -65,19 +65,22 @@ def read_captions(path: Path) -> tuple[Caption, ...]:
         If a line does not have six fields; the message names it.
     """
     captions = []
-    for number, raw in enumerate(read_bytes(path).removesuffix(b"\n").split(b"\n"), start=1):
+    lines = read_bytes(path).removesuffix(b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
         where = f"{path} line {number}"
         try:
-            values = raw.decode().strip().split("\t")
+            values = line.decode().strip().split("\t")
         except UnicodeDecodeError:
             raise TrainError(f"{where}: not UTF-8; convert the file, e.g. with iconv -t UTF-8") from None
         if len(values) != N_FIELDS:
             raise TrainError(
                 f"{where}: expected {N_FIELDS} fields separated by TABs ({FIELDS}), found {len(values)}"
             )
-        if not values[0] or "/" in values[0] or values[0].startswith("."):
-            raise TrainError(f"{where}: {values[0]!r} is not a clip id")
-        captions.append(Caption(values[0], values[-1], number))
+        clip_id, *_, sentence = values
+        # Files are named by clip ids, so that these must be usable as names.
+        if not clip_id or "/" in clip_id or clip_id.startswith("."):
+            raise TrainError(f"{where}: {clip_id!r} is not a clip id")
+        captions.append(Caption(clip_id, sentence, number))
     return tuple(captions)
 
 
@@ -125,7 +128,9 @@ def movie_of(clip_id: str) -> str:
 
 
 def movie_key(title: str) -> str:
-    """Normalise a title: lower case, words only, `&` as and, no leading article.
+    """Normalise a film's title, so that spellings of different data sets compare equal.
+
+    The result is in lower case, has words only, `and` for `&`, and no article at the beginning.
 
     Examples
     --------
@@ -141,9 +146,14 @@ def movie_key(title: str) -> str:
 
 
 def count_movies(captions: Iterable[Caption], titles: Iterable[str]) -> dict[str, int]:
-    """Count the sentences per title; titles without sentences are omitted."""
-    counts = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
-    return {title: counts[movie_key(title)] for title in titles if counts[movie_key(title)]}
+    """Count the sentences of each film: title -> number, without the titles that have no sentences."""
+    n_sentences_of_key = Counter(movie_key(movie_of(caption.clip_id)) for caption in captions)
+    n_sentences_of_title = {}
+    for title in titles:
+        n_sentences = n_sentences_of_key[movie_key(title)]
+        if n_sentences:
+            n_sentences_of_title[title] = n_sentences
+    return n_sentences_of_title
 
 
 def read_titles(path: Path) -> tuple[str, ...]:
@@ -165,6 +175,13 @@ def exclude(
     captions: Mapping[str, Sequence[Caption]], titles: Sequence[str]
 ) -> tuple[dict[str, tuple[Caption, ...]], dict[str, dict[str, int]]]:
     """Leave films out of training and validation; the test set is kept, since nothing is selected on it.
+
+    Parameters
+    ----------
+    captions
+        Split ("training", "validation", "test") -> its sentences.
+    titles
+        Titles of the films to leave out, in any spelling (`movie_key`).
 
     Returns
     -------

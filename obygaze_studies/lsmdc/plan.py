@@ -150,6 +150,7 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
     TrainError, BackboneError
         In one line, naming the file, line or option at fault.
     """
+    # The data: sentences, and the videos of their clips.
     captions = lsmdc16.read_annotations(settings.annotations)
     titles: tuple[str, ...] = ()
     excluded: Mapping[str, Mapping[str, int]] = {}
@@ -161,11 +162,14 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
                 raise TrainError(f"{settings.exclude_movies}: excludes every {split} sentence")
     all_captions = chain.from_iterable(captions.values())
     videos = lsmdc16.find_videos(settings.videos, (caption.clip_id for caption in all_captions))
+
+    # The network at step 0, made of a CLIP.
     weights = networks.find_weights(settings.clip)
     tensors = initial_tensors(weights.name, load_clip(weights))
     size = networks.LsmdcFormat.of(weights.name, tensors)
     batch = settings.batch or _published_batch(weights.name, size.patch)
     network = networks.load_network("xclip-lsmdc", weights, tensors=tensors)
+
     plan = LsmdcPlan(
         settings=settings,
         network=network,
@@ -178,8 +182,8 @@ def make_plan(settings: LsmdcSettings) -> LsmdcPlan:
         shared_movies=lsmdc16.count_movies(captions["training"], lsmdc16.OBYGAZE12),
         cache=FrameCache(settings.cache or settings.out / "cache", network.preset, size.max_frames),
     )
-    n_sentences = sum(caption.clip_id in videos for caption in captions["training"])
-    refuse_too_few_samples(n_sentences, batch)
+    n_training_sentences = sum(caption.clip_id in videos for caption in captions["training"])
+    refuse_too_few_samples(n_training_sentences, batch)
     return plan
 
 
@@ -324,23 +328,26 @@ def initial_tensors(
     tensors = {f"clip.{key}": value.float() for key, value in clip.items()}
     missing = [key for key in lsmdc16.PUBLISHED["needed"] if key not in tensors]
     networks.check_keys(name, missing=missing, unexpected=[])
+
     positions = tensors["clip.positional_embedding"]  # [positions, text width]
     n_positions, text_width = positions.shape
-    embed = tensors["clip.visual.proj"].shape[1]
-    if text_width != embed:
+    embedding_width = tensors["clip.visual.proj"].shape[1]
+    if text_width != embedding_width:
         raise TrainError(
-            f"{name}: its text tower is {text_width} wide and its embedding {embed}; "
+            f"{name}: its text tower is {text_width} wide and its embedding {embedding_width}; "
             "the temporal transformer, which starts as text blocks, needs both to be equal"
         )
-    least = max(max_words, max_frames)
-    if n_positions < least:
-        raise TrainError(f"{name}: its text tower has {n_positions} positions, expected {least} or more")
+    n_needed = max(max_words, max_frames)
+    if n_positions < n_needed:
+        raise TrainError(f"{name}: its text tower has {n_positions} positions, expected {n_needed} or more")
+
     tensors["frame_position_embeddings.weight"] = positions.clone()
     tensors |= _temporal_transformer(tensors, temporal_layers)
     # Only these three sizes matter for the square matrices of the similarities.
-    matrix_format = networks.LsmdcFormat(embed=embed, max_frames=max_frames, max_words=max_words)
+    matrix_format = networks.LsmdcFormat(embed=embedding_width, max_frames=max_frames, max_words=max_words)
     for matrix_name, length in matrix_format.matrices().items():
         tensors[matrix_name] = torch.eye(length)
+
     size = networks.LsmdcFormat.of(name, tensors)
     if size.temporal_layers != temporal_layers:
         raise TrainError(
@@ -378,17 +385,19 @@ def _hub_architecture(weights: networks.Weights) -> networks.LsmdcFormat:
     vision = config.vision_config
     text = config.text_config
     for tower in (vision, text):
-        settings = {
+        settings_of_openai = {
             "hidden_act": "quick_gelu",
             "num_attention_heads": tower.hidden_size // networks.LsmdcFormat.HEAD_WIDTH,
             "intermediate_size": 4 * tower.hidden_size,
             "layer_norm_eps": CLIP_EPS,
         }
-        for key, value in settings.items():
-            if getattr(tower, key) != value:
+        for key, expected in settings_of_openai.items():
+            value = getattr(tower, key)
+            if value != expected:
+                name_of_tower = "text" if tower is text else "vision"
                 raise TrainError(
-                    f"{weights.name}: {'text' if tower is text else 'vision'} tower has {key} "
-                    f"{getattr(tower, key)}, expected {value}, as in every CLIP of OpenAI's"
+                    f"{weights.name}: {name_of_tower} tower has {key} {value}, expected {expected}, as in "
+                    "every CLIP of OpenAI's"
                 )
     return networks.LsmdcFormat(
         embed=config.projection_dim,

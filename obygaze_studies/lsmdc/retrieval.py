@@ -68,6 +68,7 @@ def evaluate(
     n_clips = len(clips_of_process)
     total = n_clips + len(tokens_of_process)
     runner = _Runner(network, device, arithmetic)
+
     embeddings = runner.embed_clips(pairs, clips_of_process, lambda n_done: progress(n_done, total))
     all_embeddings = VideoEmbeddings(
         frames=processes.gather(embeddings.frames, len(clip_ids)),
@@ -76,7 +77,8 @@ def evaluate(
     scores_of_process = runner.score_sentences(
         tokens_of_process, all_embeddings, lambda n_done: progress(n_clips + n_done, total)
     )
-    scores = processes.gather(scores_of_process, len(pairs))
+    scores = processes.gather(scores_of_process, len(pairs))  # [sentences, clips]
+
     column_of_clip = {clip_id: column for column, clip_id in enumerate(clip_ids)}
     column_of_text = np.array([column_of_clip[clip_id] for clip_id in pairs.clip_ids])
     return measures(scores.cpu().numpy(), column_of_text)
@@ -231,8 +233,11 @@ def published_ranks(scores: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     -------
     The ranks of all queries, one after the other; usually N.
     """
+    score_of_match = np.diagonal(scores)[:, None]
     descending = -np.sort(-scores, axis=1)
-    ranks: NDArray[np.int64] = np.nonzero(descending == np.diagonal(scores)[:, None])[1]
+    is_score_of_match = descending == score_of_match
+    ranks: NDArray[np.int64]
+    _, ranks = np.nonzero(is_score_of_match)  # the columns, which are positions in the sorted scores
     return ranks
 
 
@@ -255,6 +260,8 @@ def text_to_video(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
 def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.int64]) -> Ranks:
     """Compute the 0-based rank of each clip's best sentence among the sentences of other clips.
 
+    A clip may have several sentences, of which only the one with the highest score is ranked.
+
     Parameters
     ----------
     scores, column_of_text
@@ -272,7 +279,16 @@ def video_to_text(scores: NDArray[np.floating[Any]], column_of_text: NDArray[np.
 
 
 def summarise(ranks: NDArray[Any]) -> dict[str, float]:
-    """Return R@1, R@5, R@10 in percent, and the 1-based median and mean rank."""
+    """Summarise ranks: R@1, R@5, R@10 in percent, and the 1-based median and mean rank.
+
+    R@k is the share of queries whose match is among the first k candidates. `ranks` are 0-based, and there is
+    usually one for each query.
+
+    Raises
+    ------
+    TrainError
+        There are no ranks, as all scores are NaN.
+    """
     if not len(ranks):
         raise TrainError("no score is a number, so nothing can be ranked")
     summary = {f"R@{k}": 100 * float((ranks < k).sum()) / len(ranks) for k in RECALL_RANKS}

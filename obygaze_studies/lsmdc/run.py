@@ -156,6 +156,7 @@ def train(
     watch = watch or TrainingCallbacks()
     device = choose_device(settings.device)
     plan = make_plan(settings)
+
     # Every process gets here: the first one to lock the cache decodes, and the others wait for the lock.
     workers = settings.workers or usable_cores()
     decoding = partial(watch.progress, what="decoding", unit="clip")
@@ -163,18 +164,14 @@ def train(
     if len(entries) < len(plan.videos):
         return STOPPED_WHILE_DECODING
     data = _choose_data(plan, entries)
+
     with join_processes(device) as processes, repeatable(device), ExitStack() as stack:
         folder = RunFolder(settings.out)
-        if processes.rank == 0:
+        is_first_process = processes.rank == 0
+        if is_first_process:  # it alone shows progress, and writes files
             _announce(watch, plan, data.left_out)
             stack.enter_context(folder.locked_for_training())
-            record = plan.record() | {
-                "data": data.record,
-                "processes": processes.count,
-                "chunk": plan.chunk,
-            }
-            left_out_csv = "".join(map(csv_line, (samples.LeftOut._fields, *data.left_out)))
-            folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=settings.resume)
+            _begin_folder(folder, plan, data, processes.count)
         else:
             watch = TrainingCallbacks()  # shows nothing
         processes.wait()  # until process 0 has begun the folder
@@ -204,6 +201,24 @@ class _Data:
     record: Mapping[str, Any]
 
 
+def _begin_folder(folder: RunFolder, plan: LsmdcPlan, data: _Data, n_processes: int) -> None:
+    """Write the first files of a run, or check that the run in the folder is the same and can be resumed.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    plan, data
+        The checked inputs and settings, and the data, of which the run's record is made.
+    n_processes
+        Number of processes that train together.
+    """
+    record = plan.record() | {"data": data.record, "processes": n_processes, "chunk": plan.chunk}
+    header_and_rows = (samples.LeftOut._fields, *data.left_out)
+    left_out_csv = "".join(map(csv_line, header_and_rows))
+    folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=plan.settings.resume)
+
+
 def _choose_data(plan: LsmdcPlan, entries: Mapping[str, CachedClip]) -> _Data:
     """Choose the sentences whose clips were decoded, and pair them with the clips.
 
@@ -228,7 +243,7 @@ def _choose_data(plan: LsmdcPlan, entries: Mapping[str, CachedClip]) -> _Data:
 
 
 def _pairs_of(captions: Sequence[Caption], plan: LsmdcPlan) -> samples.Pairs:
-    """Tokenize the sentences of a split, and pair them with their clips."""
+    """Tokenize the sentences of a split, and pair each with its clip."""
     clip_ids = tuple(caption.clip_id for caption in captions)
     tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions])
     return samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
@@ -458,20 +473,29 @@ class Training:
         self.position = replace(position, epoch=epoch + 1, batch=0, best_epoch=best, measures=measures)
 
     def _test(self) -> dict[str, Any]:
-        """Evaluate the chosen epoch on the test set, and write the model card."""
+        """Load the weights of the chosen epoch, evaluate them on the test set, and write the model card.
+
+        Returns
+        -------
+        The measures (`retrieval.measures`).
+        """
         self.processes.wait()  # until process 0 has written the weights
         weights = Weights(files=(self.folder.model,))
         tensors_by_our_name = self.plan.size.to_port(weights.name, load_state_dict(weights))
         self.network.load_state_dict(tensors_by_our_name)
-        measures = self._measure("test", self.position.best_epoch)
+
+        best_epoch = self.position.best_epoch
+        measures = self._measure("test", best_epoch)
         if self.processes.rank == 0:
             self.folder.write("test.json", json_bytes(measures))
-            epochs = self.position.measures
-            self.folder.write("README.md", card(self.record, epochs, self.position.best_epoch, measures))
+            self.folder.write("README.md", card(self.record, self.position.measures, best_epoch, measures))
         return measures
 
     def _measure(self, split: str, epoch: int) -> dict[str, Any]:
-        """Measure retrieval on a split, and report it."""
+        """Measure retrieval on a split with the present weights, show the result, and return it.
+
+        `split` is "validation" or "test", and `epoch` that of the weights, for the message.
+        """
         measures = evaluate(
             self.network,
             self.pairs[split],
@@ -518,7 +542,10 @@ def make_network(plan: LsmdcPlan) -> Any:
 
 
 def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> None:
-    """Tell of sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips."""
+    """Show notes on sentences left out, damaged clips, films shared with ObyGaze12, and titles without clips.
+
+    `left_out` has a row for each sentence that is left out, and for each damaged clip.
+    """
     notes = [
         *_notes_on_left_out(plan, left_out),
         *_notes_on_damaged(left_out),

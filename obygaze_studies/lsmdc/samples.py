@@ -71,11 +71,14 @@ class Pairs:
             mask[index, : len(frames)] = True
         return torch.from_numpy(np.concatenate(frames_of_clips)), mask
 
-    def batches(self, wanted: Iterable[Sequence[int]]) -> Iterator[Batch]:
-        """Yield the batches of the given samples in order, and read the next ones ahead."""
+    def batches(self, samples_of_batches: Iterable[Sequence[int]]) -> Iterator[Batch]:
+        """Yield batches in order, and read the next ones ahead in threads.
+
+        `samples_of_batches` has the numbers of the samples of each batch.
+        """
         with ThreadPoolExecutor(N_READERS) as readers:
-            being_read = []  # in order
-            for samples in wanted:
+            being_read = []  # the results of the threads, in the order of the batches
+            for samples in samples_of_batches:
                 being_read.append(readers.submit(self.batch, samples))
                 if len(being_read) > N_BATCHES_AHEAD:
                     yield being_read.pop(0).result()
@@ -132,27 +135,29 @@ def choose_samples(
     readable = {clip_id for clip_id, entry in entries.items() if entry.frames}
     for split, captions_of_split in captions.items():
         chosen[split] = tuple(caption for caption in captions_of_split if caption.clip_id in readable)
-        for caption in captions_of_split:
-            if caption.clip_id not in readable:
-                entry = entries.get(caption.clip_id)
-                reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
-                row = LeftOut(
-                    split=split,
-                    line=str(caption.line),
-                    clip_id=caption.clip_id,
-                    left_out="yes",
-                    reason=reason,
-                )
-                rows.append(row)
+        left_out = [caption for caption in captions_of_split if caption.clip_id not in readable]
+        rows += [_row_of_unreadable(split, caption, entries.get(caption.clip_id)) for caption in left_out]
         if not chosen[split]:
             last = f"line {rows[-1].line}, {rows[-1].clip_id}: {rows[-1].reason}"
             raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
+
     for clip_id in sorted(readable):
         note = entries[clip_id].note
         if note:
             row = LeftOut(split="", line="", clip_id=clip_id, left_out="no", reason=f"damaged: {note}")
             rows.append(row)
     return chosen, rows
+
+
+def _row_of_unreadable(split: str, caption: Caption, entry: CachedClip | None) -> LeftOut:
+    """Make the row of a sentence that is left out, as its clip cannot be read.
+
+    `entry` is the cache's record of the clip; None if there is no video of it.
+    """
+    reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
+    return LeftOut(
+        split=split, line=str(caption.line), clip_id=caption.clip_id, left_out="yes", reason=reason
+    )
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:
@@ -179,7 +184,8 @@ def refuse_too_few_samples(samples: int, batch: int) -> None:
 def epoch_order(samples: int, epoch: int) -> list[int]:
     """Return the order of an epoch's samples, as torch's DistributedSampler shuffles them.
 
-    Step k of the epoch takes the k-th batch of this order.
+    Step k of the epoch takes the k-th batch of this order. `samples` is their number, and `epoch` is counted
+    from 0: each epoch has another order, which is the same in every run.
     """
     generator = torch.Generator().manual_seed(ORDER_SEED + epoch)
     order: list[int] = torch.randperm(samples, generator=generator).tolist()

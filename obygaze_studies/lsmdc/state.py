@@ -184,10 +184,10 @@ class RunFolder:
     def save(self, network: torch.nn.Module, optimiser: BertAdam, position: Position) -> None:
         """Save weights, moments of the optimiser, and position to one file, for `restore`."""
         tensors = {f"weight.{name}": value for name, value in network.state_dict().items()}
-        for kind, moments in (("m", optimiser.m), ("v", optimiser.v)):
-            tensors |= {f"{kind}.{name}": value for name, value in moments.items()}
-        values = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        self._write_tensors(self.state, values, POSITION_KEY, asdict(position))
+        tensors |= {f"m.{name}": value for name, value in optimiser.m.items()}  # first moments
+        tensors |= {f"v.{name}": value for name, value in optimiser.v.items()}  # second moments
+        tensors_to_write = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        self._write_tensors(self.state, tensors_to_write, POSITION_KEY, asdict(position))
 
     def restore(self, network: torch.nn.Module, optimiser: BertAdam) -> Position:
         """Restore network and optimiser from the saved state, if there is one.
@@ -227,9 +227,23 @@ class RunFolder:
 
     @staticmethod
     def _write_tensors(path: Path, tensors: dict[str, torch.Tensor], key: str, value: object) -> None:
-        """Write tensors with one entry of metadata, as JSON; the file is complete or not written at all.
+        """Write tensors with one entry of metadata; the file is complete or not written at all.
 
         There is one entry only, because safetensors writes several in an order that differs between runs.
+
+        Parameters
+        ----------
+        path
+            The file.
+        tensors
+            The tensors by name.
+        key, value
+            The entry: its name, and what is written as JSON.
+
+        Raises
+        ------
+        TrainError
+            The file cannot be written, as on a full disk.
         """
         metadata = {key: json.dumps(value, ensure_ascii=False)}
         with whole_file(path) as partial:
@@ -281,10 +295,12 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 
     The measures are those of `retrieval.measures`; of the three tie-safe ones, the mean is shown.
     """
-    measures_of = {f"validation, epoch {number}": measures for number, measures in enumerate(epochs)}
-    measures_of["test, chosen epoch"] = test
+    measures_of_evaluation = {}  # title of an evaluation -> its measures
+    for number, measures_of_epoch in enumerate(epochs):
+        measures_of_evaluation[f"validation, epoch {number}"] = measures_of_epoch
+    measures_of_evaluation["test, chosen epoch"] = test
     rows = []
-    for title, measures in measures_of.items():
+    for title, measures in measures_of_evaluation.items():
         data = f"{title} ({measures['sentences']} sentences, {counted(measures['clips'], 'clip')})"
         for direction, published in measures["published"].items():
             name = direction.replace("_", " ")
@@ -295,7 +311,10 @@ def _rows(epochs: Sequence[Mapping[str, Any]], test: Mapping[str, Any]) -> list[
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """List the differences between two records of runs, except in the fields that may change."""
+    """List the differences between two records of runs, except in the fields that may change.
+
+    `before` is the record in the folder of the run, and `now` that of the training that would resume it.
+    """
     differences = []
     fields = set(before).union(now).difference(MAY_CHANGE)
     for field in sorted(fields):

@@ -163,9 +163,9 @@ def embed_videos(network: Any, frames: torch.Tensor, mask: torch.Tensor) -> Vide
         row_if_present = is_present.cumsum(0) - 1
         row_of_filling = len(vectors_of_pictures) - 1
         vectors = vectors_of_pictures[torch.where(is_present, row_if_present, row_of_filling)]
-    vectors = vectors.view(*mask.shape, -1)  # [B, F, E]
-    videos = network.video_vector(network.relate_frames(vectors, mask), mask)
-    return VideoEmbeddings(vectors, videos)
+    frame_vectors = vectors.view(*mask.shape, -1)  # [B, F, E]
+    related_vectors = network.relate_frames(frame_vectors, mask)  # by the temporal transformer
+    return VideoEmbeddings(frame_vectors, videos=network.video_vector(related_vectors, mask))
 
 
 def _normalise(frames: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -241,7 +241,10 @@ def similarities(
 
 
 def attend(similarity: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-    """Sum up the last axis by attention over the similarities: sum_i (softmax(x / 0.01) M)_i x_i.
+    """Sum up similarities along their last axis, weighted by attention: sum_i (softmax(x / 0.01) M)_i x_i.
+
+    So the largest similarities, such as those of the words that fit a frame best, decide on the sum. Source:
+    Ma et al. 2022, attention over similarity matrix.
 
     Parameters
     ----------
@@ -259,10 +262,16 @@ def attend(similarity: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
 
 
 def contrastive_loss(network: Any, embeddings: PairEmbeddings) -> torch.Tensor:
-    """Return the mean of the cross entropies of texts over videos and videos over texts (match: pair i)."""
-    logits = similarities(network, **embeddings._asdict())["logits"]
-    pairs = torch.arange(len(logits), device=logits.device)
-    return (cross_entropy(logits, pairs) + cross_entropy(logits.T, pairs)) / 2
+    """Return the symmetric contrastive loss of a batch of pairs, in which caption i belongs to video i.
+
+    It is the mean of two cross entropies: of finding each caption's video among all videos, and each video's
+    caption among all captions.
+    """
+    logits = similarities(network, **embeddings._asdict())["logits"]  # [captions, videos]
+    matches = torch.arange(len(logits), device=logits.device)
+    loss_of_captions = cross_entropy(logits, matches)
+    loss_of_videos = cross_entropy(logits.T, matches)
+    return (loss_of_captions + loss_of_videos) / 2
 
 
 def compute_gradients(
@@ -309,19 +318,24 @@ def compute_gradients(
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
     for value in trained.values():
         value.grad = None
+
     chunk_size = chunk or max(len(batch), 1)
     chunks = [batch.part(start, start + chunk_size) for start in range(0, len(batch), chunk_size)]
-    # The activations of a single chunk are held at once; those of several would need too much memory.
+    # The activations of a single chunk are kept for the backward pass; those of several would need too much
+    # memory, so that each of several chunks is embedded twice.
     holds_activations = len(chunks) == 1
     with torch.set_grad_enabled(holds_activations):
         embeddings_of_chunks = [embed(network, part, arithmetic) for part in chunks]
     result = _differentiate_loss(network, embeddings_of_chunks, n_items, processes)
+
     for number, part in enumerate(chunks):
         embeddings = embeddings_of_chunks[number]
         if not holds_activations:
             embeddings = embed(network, part, arithmetic)
-        rows = slice(number * chunk_size, number * chunk_size + len(part))
+        first_row = number * chunk_size
+        rows = slice(first_row, first_row + len(part))
         torch.autograd.backward(embeddings, [gradient[rows] for gradient in result.gradients])
+
     _combine_gradients(trained, size, processes, gather_share)
     return float(result.loss)
 
@@ -368,10 +382,17 @@ def _differentiate_loss(
 def _combine_gradients(
     trained: Mapping[str, torch.Tensor], size: LsmdcFormat, processes: Processes, gather_share: float
 ) -> None:
-    """Give all processes the gradient of the whole batch; the parameters are those of `compute_gradients`.
+    """Give all processes the gradient of the whole batch, in place.
 
     Eight matrices and the scale are used after the embeddings are gathered, so that every process has their
     whole gradient. That of the towers is the sum over the processes.
+
+    Parameters
+    ----------
+    trained
+        The trained tensors by name, whose gradients are changed.
+    size, processes, gather_share
+        As in `compute_gradients`.
     """
     names_after_gather = (*size.matrices(), "logit_scale")
     gradients_of_towers = [
@@ -385,14 +406,14 @@ def _combine_gradients(
 
 
 def _gradient(value: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of a tensor, which is set to zero if there is none."""
+    """Return the gradient of a tensor; one without a gradient first gets one of zeros."""
     if value.grad is None:
         value.grad = torch.zeros_like(value)
     return value.grad
 
 
 def is_trained(original_name: str) -> bool:
-    """Return whether a tensor, by its name in the original code, is trained; the others are frozen."""
+    """Return whether a tensor is trained, by its name in the original code, which freezes some layers."""
     return original_name not in PUBLISHED["frozen"]
 
 
@@ -447,7 +468,7 @@ class BertAdam:
     def __init__(
         self, parameters: Mapping[str, torch.Tensor], groups: Mapping[str, ParameterGroup], total: int
     ) -> None:
-        """Begin before the first step, with all moments zero."""
+        """Begin before the first step, with all moments zero; the class describes the parameters."""
         self.parameters = dict(parameters)
         self.groups = {name: groups[name] for name in parameters}
         self.total = total

@@ -119,7 +119,9 @@ def explained_report(
         explained_modality(name, store, backbone, manifest, target, bags=bags)
         for name, (store, backbone) in stores.items()
     ]
+
     tables: list[pd.DataFrame] = []
+    # What models were trained on -> the predictions of each modality's models.
     predictions_of_training: dict[str, list[pd.DataFrame]] = {training: [] for training in TRAINED_ON}
     for modality in modalities:
         for training in TRAINED_ON:
@@ -145,6 +147,19 @@ def explained_modality(
 
     It explains the label of a segment if it perceives one of the segment's concepts. Other positive segments
     get a level of their own in the data, so that one target can leave them out and another include them.
+
+    Parameters
+    ----------
+    name
+        The modality, as the user calls it.
+    store, backbone
+        The store of its features, and the backbone in it; None for the store's only one.
+    manifest
+        The segments with their labels.
+    target
+        The task, of negative and positive levels.
+    bags
+        Whether clips are bags of the store's windows.
 
     Raises
     ------
@@ -216,7 +231,10 @@ def explained_by(labels: Labels, concepts: Sequence[str]) -> Mask:
 def _evaluate_modality(
     modality: ExplainedModality, training: str, models: Sequence[str], seed: int, progress: Progress | None
 ) -> Run:
-    """Train models on the explained segments ("explained") or on all ("all"), and test them on both."""
+    """Train models on the explained segments or on all segments of a modality, and test them on both.
+
+    `training` says on which: "explained" or "all".
+    """
     targets = {"explained": modality.explained_target, "all": modality.full_target}
     return om.evaluate(
         modality.data,
@@ -274,7 +292,10 @@ def tested_tasks(tasks: "pd.Series[str]") -> "pd.Series[str]":
 
 
 def interval_cells(rows: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
-    """Write the mean over films of each metric with its 95 % interval, from a row of `rows` per metric."""
+    """Write the mean over films of each metric with its 95 % interval, as cells of a table.
+
+    `rows` has a row for each metric, with `movie_mean`, `movie_low` and `movie_high`.
+    """
     row_of_metric = rows.set_index("metric").to_dict(orient="index")
     cells = []
     for metric in metrics:
@@ -293,8 +314,21 @@ def chance_cells(rows: pd.DataFrame, metrics: Sequence[str]) -> list[str]:
 def _report(
     data: pd.DataFrame, modalities: Sequence[ExplainedModality], target: Target, record: Mapping[str, Any]
 ) -> Report:
-    """Make the report: a table for the segments of each modality, and one for all segments."""
-    tests = [*(modality.explained_target.name for modality in modalities), target.name]
+    """Make the report: a table for the segments of each modality, and one for all segments.
+
+    Parameters
+    ----------
+    data
+        The metrics of all tests, one a row, as `_shown_metrics` returns them.
+    modalities
+        The modalities, for the numbers of their segments.
+    target
+        The task on all segments.
+    record
+        How the numbers were made.
+    """
+    tests = [modality.explained_target.name for modality in modalities]
+    tests.append(target.name)
     counts = []
     for modality in modalities:
         concepts = ", ".join(modality.concepts)

@@ -82,9 +82,9 @@ def import_mobygaze(
     facts = _read_years_and_genres(path.with_name(MOVIE_LIST))
     codebook = manifests.builtin_codebook("mobygaze")
     collected = manifests.Collected(table.problems, "clip_index")
-    n_repeating = 0
-    n_misread = 0
-    subtitles: dict[str, str] = {}
+    n_repeating = 0  # rows that name a concept twice
+    n_misread = 0  # rows whose subtitle was in a wrong encoding
+    subtitles: dict[str, str] = {}  # clip id -> subtitle
     for row in table.checked():
         clip = _clip(row, table.problems, films, facts, codebook)
         collected.add(clip, row.line)
@@ -97,8 +97,10 @@ def import_mobygaze(
             n_misread += 1
         if len(manifests.text_list(row.cells["concepts"])) > len(clip.concepts):
             n_repeating += 1
+
     is_in_record_set = RECORDS[records]
     clips = [clip for clip in collected.clips if is_in_record_set(clip, codebook, subtitles[clip.clip_id])]
+
     notices = []
     if records != "full":
         segments = manifests.counted(len(collected.clips), "segment")
@@ -192,10 +194,16 @@ def _clip(
 
     Parameters
     ----------
+    row
+        The row.
+    problems
+        Collects what is wrong in the rows, so that one error names all of it.
     films
         Finds the video of a film.
     facts
-        IMDb id -> year and genres.
+        IMDb id -> year and genres; empty if there is no list of films.
+    codebook
+        The codebook of MObyGaze.
     """
     n_problems_before = len(problems.messages)
     cells = row.cells
@@ -213,7 +221,8 @@ def _clip(
     number = read("clip_index", lambda cell: manifests.whole_number(cell.removeprefix("id_")))
     if not cells["annotator"]:
         problems.add(line, "is empty", "annotator")
-    if len(problems.messages) > n_problems_before:
+    is_broken = len(problems.messages) > n_problems_before
+    if is_broken:
         return None
     if end_frame < start_frame:
         problems.add(line, f"{end_frame} is before start_frame {start_frame}", "end_frame")

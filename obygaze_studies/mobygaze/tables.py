@@ -184,11 +184,11 @@ def prepare_study(
 def _report(tables: Sequence[pd.DataFrame], record: Mapping[str, Any]) -> Report:
     """Make the report from tables of metrics, as of `_shown_metrics`: a table for each task that is tested.
 
-    Baselines have the same rows under every rule for labels; the first of these is shown.
+    `record` says how the metrics were made.
     """
-    data = pd.concat(tables, ignore_index=True).drop_duplicates(
-        ["tested_on", "features", "labels", "model", "metric"]
-    )
+    data = pd.concat(tables, ignore_index=True)
+    # Baselines have the same rows under every rule for labels; the first of these is shown.
+    data = data.drop_duplicates(["tested_on", "features", "labels", "model", "metric"])
     return Report(
         name="mobygaze",
         title=f"MObyGaze: {record['train']['title']}",
@@ -227,14 +227,14 @@ def _run_models(
     """
     for modality, data in datasets.items():
         joins_modalities = modality == ALL_MODALITIES
-        with_vector_models = joins_modalities or len(datasets) == 1
-        with_attention = not joins_modalities and _has_frames(data)
-        model_groups = _models_of_runs(
-            models, with_vector_models=with_vector_models, with_attention=with_attention
+        models_of_runs = _models_of_runs(
+            models,
+            with_vector_models=joins_modalities or len(datasets) == 1,
+            with_attention=not joins_modalities and _has_frames(data),
         )
-        for index, model_group in enumerate(model_groups):
+        for index, models_of_run in enumerate(models_of_runs):
             file_name = f"{settings['experts']}-{modality or 'all'}-{index}"
-            compute = partial(_evaluate_dataset, data, model_group, settings, fuse=joins_modalities)
+            compute = partial(_evaluate_dataset, data, models_of_run, settings, fuse=joins_modalities)
             yield modality, load_or_compute(results_folder, file_name, compute)
 
 
@@ -278,6 +278,8 @@ def _shown_metrics(run: Run, rule: str, modality: str, shown: Sequence[str]) -> 
 
     Parameters
     ----------
+    run
+        The run, with a row for each model, task and metric.
     rule
         How the labels of the annotators are used.
     modality

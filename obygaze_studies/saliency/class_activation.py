@@ -222,8 +222,12 @@ def grad_cam_map(
 
     Parameters
     ----------
+    mapped
+        The network, with the layer whose output is weighted.
     pixels
         As `MappedNetwork.pixels` gives them, [1, 3, h, w].
+    target
+        Computes the scalar from the network's output.
 
     Returns
     -------
@@ -256,6 +260,7 @@ def grad_cam_map(
         weighted_sum = maps[0]
     finally:
         recorder.release()
+
     value = float(score.detach())
     if not (np.isfinite(value) and np.isfinite(weighted_sum).all()):
         raise BackboneError("the score or its gradient is not finite (an embedding of zeros?)")
@@ -293,7 +298,14 @@ def _tokens_to_picture(side: int) -> Reshape:
     The tokens [1, 1 + side * side, C] become [1, C, side, side]; the first one, the class token, has no place
     in the image and is left out.
     """
-    return lambda tokens: tokens[:, 1:].transpose(1, 2).reshape(len(tokens), -1, side, side)
+
+    def arrange(tokens: torch.Tensor) -> torch.Tensor:
+        """Leave out the class token, and put the others into rows of `side`."""
+        tokens_of_patches = tokens[:, 1:]  # [1, side * side, C]
+        channels_first = tokens_of_patches.transpose(1, 2)  # [1, C, side * side]
+        return channels_first.reshape(len(tokens), -1, side, side)
+
+    return arrange
 
 
 # --- maps of pairs of image and text
@@ -384,11 +396,13 @@ def gradcam(
         raise ExtractError(f"the clips, such as {first}, are no still images, and only those are mapped")
     # One of both is given; Path() only satisfies the type.
     image_pairs = read_pairs(pairs, images) if pairs else every_pair(prompts or Path(), images)
+
     importlib.import_module("pytorch_grad_cam")  # fails early if it is missing, before weights are read
     load = openclip_to_map if backbone == "openclip" else clip_to_map
     mapped, embed = load(weights or networks.HUB[backbone], networks.Compute(device))
-    texts = dict.fromkeys(pair["text"] for pair in image_pairs)
-    targets = {text: similarity(embed(text), score) for text in texts}
+    different_texts = dict.fromkeys(pair["text"] for pair in image_pairs)
+    targets = {text: similarity(embed(text), score) for text in different_texts}
+
     about = {**mapped.about, "score": score, "source": SOURCE}
     with progress_bar("mapping", "map") as progress:
         maps = map_pairs(images, image_pairs, mapped, targets, about, progress=progress)
@@ -423,6 +437,12 @@ def map_pairs(
 
     Parameters
     ----------
+    images
+        Manifest of the images.
+    pairs
+        The pairs; those of one image are best beside each other, so that it is read once.
+    mapped
+        The network.
     targets
         Text -> target of its map.
     about

@@ -190,7 +190,22 @@ def _is_uncompressed_array(path: Path, n_maps: int) -> bool:
 
 
 def _read_map(path: Path, index: int, image: str) -> NDArray[np.float32]:
-    """Read a map [224, 224] from its file; raise a StoreError if the file has the wrong length."""
+    """Read a map [224, 224] from its file.
+
+    Parameters
+    ----------
+    path
+        Folder of the group of maps.
+    index
+        The map's number in the array, which names its file.
+    image
+        Id of its image, for messages.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be read, or has the wrong length.
+    """
     chunk_file = path / "raw" / "c" / str(index) / "0" / "0"
     try:
         data = read_bytes(chunk_file, MAP_BYTES, within=path)
@@ -227,7 +242,9 @@ def read_regions(path: Path) -> dict[str, tuple[Region, ...]]:
     regions: dict[str, list[Region]] = {}
     for row in read_rows(path, ["image_id", "roi", *sides], unique=["image_id", "roi"]):
         region = Region(row["roi"], *(_pixel(row[side]) for side in sides))
-        if not (0 <= region.y0 < region.y1 <= SIDE and 0 <= region.x0 < region.x1 <= SIDE):
+        has_height_in_map = 0 <= region.y0 < region.y1 <= SIDE
+        has_width_in_map = 0 <= region.x0 < region.x1 <= SIDE
+        if not (has_height_in_map and has_width_in_map):
             raise AuditError(
                 f"{path}: region {row['roi']} of {row['image_id']} should be whole y0 < y1, "
                 f"x0 < x1 in 0 .. {SIDE}, found {', '.join(row[side] for side in sides)}"
@@ -281,7 +298,7 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
     )
 )
 def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None) -> Finding:
-    """Measure every map in every region of its image.
+    """Measure how much of every map lies in every region of its image, and average by group and region.
 
     Images that have regions but no map are counted.
 
@@ -305,24 +322,27 @@ def audit_maps(maps: Maps, regions: Mapping[str, Sequence[Region]] | None = None
                 raise AuditError(f"image {pair['image_id']} has no region of interest")
             regions_of_image = regions[pair["image_id"]]
         rows += _rows_of_map(pair, saliency.astype(np.float64), regions_of_image)
+
     images = {pair["image_id"] for pair in maps.pairs}
     unmapped = set(regions or ()) - images
     notes = []
     if unmapped:
         notes.append(f"regions of {counted(len(unmapped), 'image')} that have no map were not used")
-    groups = _means_by_group(rows)
+
+    group_rows = _means_by_group(rows)
+    titles = [_panel_title(name, group_rows) for name in maps.by_group()]
     return Finding(
         rows=rows,
-        table_rows=groups,
+        table_rows=group_rows,
         record=maps.about,
         sentence_values={
             "n_maps": len(maps.pairs),
             "n_images": len(images),
             "n_empty": sum(not saliency.any() for saliency in maps.raw),
         },
-        summary={"groups": groups, "n_images_with_regions_only": len(unmapped)},
+        summary={"groups": group_rows, "n_images_with_regions_only": len(unmapped)},
         notes=notes,
-        draw=partial(_draw_means, maps, [_panel_title(name, groups) for name in maps.by_group()]),
+        draw=partial(_draw_means, maps, titles),
     )
 
 
@@ -366,11 +386,11 @@ def _means_by_group(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Empty maps, which have no share and no hit, are counted and don't enter the means.
     """
-    rows_of: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+    rows_of_group: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}  # (group, region) -> its rows
     for row in rows:
-        rows_of.setdefault((row["group"], row["roi"]), []).append(row)
+        rows_of_group.setdefault((row["group"], row["roi"]), []).append(row)
     means: list[dict[str, Any]] = []
-    for (group, roi), map_rows in rows_of.items():
+    for (group, roi), map_rows in rows_of_group.items():
         n_empty = sum(row["empty"] for row in map_rows)
         mean_row: dict[str, Any] = {"group": group, "roi": roi, "n_maps": len(map_rows), "n_empty": n_empty}
         mean_row["mean_share"] = _mean([row["share"] for row in map_rows])
@@ -388,7 +408,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _draw_means(maps: Maps, titles: Sequence[str], path: Path) -> None:
-    """Draw the mean maps of all groups side by side into a file."""
+    """Draw the mean map of each group side by side into a file; `titles` has one title for each group."""
     from obygaze_studies.audit_common import charts  # noqa: PLC0415 - matplotlib is slow
 
     means = [mean_stretched(pictures).astype(np.float32) for pictures in maps.by_group().values()]
@@ -411,6 +431,8 @@ def draw_overlays(maps: Maps, manifest: Path, folder: Path) -> None:
     images = [pair["image_id"] for pair in maps.pairs]
     files = charts.find_pictures(images, manifest)
     for index, (image, saliency) in enumerate(zip(images, maps.raw, strict=True)):
+        # The map is of the middle square, which is the part that the network saw.
         square = charts.middle_square(charts.read_picture(files[image]))
+        panel = charts.Panel(picture=square, saliency=saliency)
         path = folder / f"{index:04}-{image.replace('/', '_')}.png"
-        charts.draw_panels([[charts.Panel(picture=square, saliency=saliency)]], (3, 3), path)
+        charts.draw_panels([[panel]], (3, 3), path)

@@ -44,9 +44,9 @@ class AnnotatorColumns:
         message = f"annotators ({column!r})"
         if has_rows_of_one_span:
             # Without their annotators, these rows would be repeated labels of one span.
-            self._proposal.must_be_read.append(message)
+            self._proposal.needed_unread.append(message)
         else:
-            self._proposal.could_be_read.append(message)
+            self._proposal.optional_unread.append(message)
 
     def _are_annotators_known(self) -> bool:
         """Return whether a column or an option says who annotated, or annotators have their own columns."""
@@ -59,11 +59,16 @@ class AnnotatorColumns:
 
         Of several such columns, it is the one with the fewest names.
         """
-        people = [column for column in self._unread.remaining if self._unread.can_be_people(column)]
-        repeated = [column for column in people if self._n_names(column) < len(self._cells[column])]
         span_columns = self._span_columns()
-        different = [column for column in repeated if not self._has_equal_rows_in([*span_columns, column])]
-        return min(different, key=self._n_names, default="")
+        candidates = []
+        for column in self._unread.remaining:
+            names_repeat = self._n_names(column) < len(self._cells[column])  # each person has several rows
+            if not names_repeat or not self._unread.can_be_people(column):
+                continue
+            differs_in_each_span = not self._has_equal_rows_in([*span_columns, column])
+            if differs_in_each_span:
+                candidates.append(column)
+        return min(candidates, key=self._n_names, default="")
 
     def _n_names(self, column: str) -> int:
         """Count the different names in a column."""
@@ -96,6 +101,9 @@ class AnnotatorColumns:
             or self._unread.columns_for("video")
             or self._unread.columns_for("movie")
         )
-        rows = [row for row in self._table.rows if any(row.cells[name].strip() for name in naming_columns)]
-        keys = [tuple(row.cells[column].strip() for column in columns) for row in rows]
-        return len(set(keys)) < len(keys)
+        cells_of_rows = []
+        for row in self._table.rows:
+            names_span = any(row.cells[name].strip() for name in naming_columns)
+            if names_span:
+                cells_of_rows.append(tuple(row.cells[column].strip() for column in columns))
+        return len(set(cells_of_rows)) < len(cells_of_rows)

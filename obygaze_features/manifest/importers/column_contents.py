@@ -131,7 +131,7 @@ def is_time(cell: str) -> bool:
 
 
 def are_times(cells: Sequence[str]) -> bool:
-    """Return whether most cells are times."""
+    """Return whether most cells (two thirds) are times; the others may be mistyped."""
     n_times = sum(not math.isnan(seconds) for seconds in seconds_in(cells))
     return bool(cells) and n_times >= MOST_SHARE * len(cells)
 
@@ -208,10 +208,12 @@ def count_labels(cells: Sequence[str], words: LabelWords) -> LabelCounts:
 
     Cells that are empty, hold a spreadsheet's error, or say that there is no label are not counted at all.
     """
-    n_cells = n_levels = n_concepts = 0
-    for cell, n_rows in Counter(cells).items():
-        is_empty = words.is_no_concept(cell) and not words.level_of(cell)  # or says that there is none
-        if is_empty or is_unreadable(cell):
+    n_cells = 0
+    n_levels = 0
+    n_concepts = 0
+    for cell, n_rows in Counter(cells).items():  # equal cells are read once
+        has_no_label = words.is_no_concept(cell) and not words.level_of(cell)
+        if has_no_label or is_unreadable(cell):
             continue
         n_cells += n_rows
         labels = words.labels_of(cell)
@@ -266,13 +268,16 @@ def are_marks(cells: Sequence[str]) -> bool:
 
 
 def has_yes_marks(cells: Sequence[str]) -> bool:
-    """Return whether a cell is a mark of yes, such as `x`, and no number such as 1, which may be a grade."""
-    marks = {plain(cell) for cell in cells}
-    return any(mark in YES and not mark.isdecimal() for mark in marks)
+    """Return whether some cell is a sign for yes, such as `x`; numbers do not count, as 1 may be a grade."""
+    texts = {plain(cell) for cell in cells}
+    return any(text in YES and not text.isdecimal() for text in texts)
 
 
 def kinds_of_yes(cells: Sequence[str]) -> dict[str, str]:
-    """Return the kinds of signs for yes among some cells, in their order -> the first cell of each kind."""
+    """Return each kind of signs for yes (crosses, ticks, words, ...) among some cells -> its first cell.
+
+    Kinds are in the order in which cells show them.
+    """
     cell_of_kind: dict[str, str] = {}
     for cell in dict.fromkeys(cells):
         for kind, signs in SIGNS_OF_YES.items():
@@ -282,7 +287,7 @@ def kinds_of_yes(cells: Sequence[str]) -> dict[str, str]:
 
 
 def has_no_marks(cells: Sequence[str]) -> bool:
-    """Return whether a cell is a mark of no, such as `-`; an empty cell is none."""
+    """Return whether some cell is a sign for no, such as `-`; an empty cell is none."""
     return any(plain(cell) in NO for cell in set(cells) if cell)
 
 

@@ -39,7 +39,7 @@ from obygaze_features.manifest.spans.instant import (
     is_clock,
     with_ascii_digits,
 )
-from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.spans.units import FRAMES, UnitOfHeading, seconds_of_unit, unit_of_heading
@@ -76,15 +76,18 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     """
     headings = file.reading.headings
     heading_of_time: dict[str, str] = {}  # manifest's column of times -> the heading that stands for it
+
     if headings.has_one_column_of_times:
         heading = headings.columns[START][0]
         heading_of_time = {START: heading, END: heading}
         table = _with_both_times(table, find_column(table, heading))
+
     new_names = _new_names(table, headings)
     for heading, name in new_names.items():
         if name in {*TIMES, DURATION}:
             heading_of_time[name] = heading
     table = _with_names(table, new_names)
+
     is_of_a_workbook = file.sheet is not None
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
@@ -93,6 +96,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
             table = _in_seconds(table, name, heading, file)
     if any(_has_time_codes(table, name) for name in (*TIMES, DURATION)):
         file.account.uses_rate = True
+
     # Ends are computed last, as starts and durations may have had different units.
     return with_ends(table, file.reading.rate)
 
@@ -111,6 +115,7 @@ def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str,
     """Return each column that is left out -> the heading that is read in its place.
 
     A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
+    `new_names` is heading -> the manifest's column that it is read as.
     """
     heading_in_place = {}
     for heading, name in new_names.items():
@@ -122,33 +127,43 @@ def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str,
 
 
 def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Rename columns of a table; leave out the columns that these replace, with a note for each."""
+    """Rename columns of a table (heading -> new name).
+
+    A column that has one of the new names already is left out, with a note.
+    """
     if not new_names:
         return table
-    replacing = _replacing_headings(table, new_names)
+    heading_in_place = _replacing_headings(table, new_names)  # column that is left out -> what replaces it
     notes = list(table.notes)
-    for column, heading in replacing.items():
+    for column, heading in heading_in_place.items():
         notes.append(f"column {column!r} left out: {heading!r} is read as {new_names[heading]}")
-    columns = [new_names.get(column, column) for column in table.columns if column not in replacing]
+
+    kept_columns = [column for column in table.columns if column not in heading_in_place]
+    columns = [new_names.get(column, column) for column in kept_columns]
     rows = []
     for row in table.rows:
         cells = {}
         for column, cell in row.cells.items():
-            if column not in replacing:
+            if column not in heading_in_place:
                 cells[new_names.get(column, column)] = cell
         rows.append(Row(row.line, cells))
     return replace(table, columns=tuple(columns), rows=tuple(rows), notes=tuple(notes))
 
 
 def _with_both_times(table: Table, column: str | None) -> Table:
-    """Split a column of ranges such as `12.5-18` into starts and ends; a cell with one time is a start."""
+    """Split a column of ranges such as `12.5-18` into starts and ends; a cell with one time is a start.
+
+    If `column` is None, as the table has no column of ranges, the table stays as it is.
+    """
     if column is None:
         return table
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
         cell = cells.pop(column)
-        cells[START], cells[END] = range_in(cell) or (cell, "")
+        start, end = range_in(cell) or (cell, "")
+        cells[START] = start
+        cells[END] = end
         rows.append(Row(row.line, cells))
     other_columns = [name for name in table.columns if name not in {column, START, END}]
     return replace(table, columns=(*other_columns, START, END), rows=tuple(rows))
@@ -177,33 +192,35 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
         The heading leaves the unit of numbers open, or shows clocks that are not read, or the unit is frames
         and no rate is given, or a number is no frame.
     """
-    meant = unit_of_heading(heading)
+    unit_in_heading = unit_of_heading(heading)
     person_unit = file.reading.unit
-    if meant.unread_clock and not person_unit and cells_of(table, name):
+    if unit_in_heading.unread_clock and not person_unit and cells_of(table, name):
         raise ManifestError(
-            f"{table.path}: column {heading!r}: clocks {meant.unread_clock} are not read: write hh:mm:ss.ms "
-            f"or mm:ss, and the heading without {meant.unread_clock}"
+            f"{table.path}: column {heading!r}: clocks {unit_in_heading.unread_clock} are not read: write "
+            f"hh:mm:ss.ms or mm:ss, and the heading without {unit_in_heading.unread_clock}"
         )
-    table = _with_whole_clocks(table, name, meant)
-    unit = meant.unit_beside(person_unit)
+
+    table = _with_whole_clocks(table, name, unit_in_heading)
+    unit = unit_in_heading.unit_beside(person_unit)
     times = _seconds(table, name, file.reading.rate)
     rows = []
     has_numbers = False
     for row, value in zip(table.rows, times, strict=True):
         cells = dict(row.cells)
-        if isinstance(value, float) and not has_own_unit(cells[name]):
+        if isinstance(value, float) and not has_own_unit(cells[name]):  # a mere number
             has_numbers = True
             place = f"{table.path}: line {row.line}, column {heading!r}"
-            if meant.doubt and not person_unit:
+            if unit_in_heading.doubt and not person_unit:
                 raise ManifestError(
-                    f"{place}: {meant.doubt!r} is no known unit of numbers such as {cells[name]}: give "
-                    "--unit s; or ms, cs, us, ns, min, h; or frames, with --rate"
+                    f"{place}: {unit_in_heading.doubt!r} is no known unit of numbers such as {cells[name]}: "
+                    "give --unit s; or ms, cs, us, ns, min, h; or frames, with --rate"
                 )
             if unit == FRAMES:
                 cells[name] = _written(_seconds_of_frames(value, place, file.reading))
             elif unit:
                 cells[name] = _written(value * seconds_of_unit(unit))
         rows.append(Row(row.line, cells))
+
     if not has_numbers:
         return table
     file.account.uses_unit = True
@@ -211,23 +228,38 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
         return table
     if unit == FRAMES:
         file.account.uses_rate = True
-    length = f"1/{float(file.reading.rate or 0):g} s" if unit == FRAMES else f"{seconds_of_unit(unit):g} s"
+        length = f"1/{float(file.reading.rate or 0):g} s"
+    else:
+        length = f"{seconds_of_unit(unit):g} s"
     note = f"numbers in column {heading!r} are times of {length}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
-def _with_whole_clocks(table: Table, name: str, meant: UnitOfHeading) -> Table:
-    """Complete the clocks of a column whose heading shows that they lack a part, such as `h:mm`."""
-    if not meant.whole_clock:
+def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) -> Table:
+    """Complete the clocks of a column whose heading shows that they lack a part.
+
+    Below a heading `h:mm`, 1:30 becomes 1:30:00. Clocks with more parts stay as they are.
+
+    Parameters
+    ----------
+    table
+        The table.
+    name
+        The manifest's name of the column.
+    unit_in_heading
+        What the heading says of the times: the form of clocks, and how they are completed.
+    """
+    if not unit_in_heading.whole_clock:
         return table
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
         cell = with_ascii_digits(cells[name].strip())
-        if is_clock(cell) and len(_SIGNS_OF_CLOCKS.findall(cell)) == meant.n_signs:
-            cells[name] = meant.whole_clock.format(cell)
+        n_signs = len(_SIGNS_OF_CLOCKS.findall(cell))
+        if is_clock(cell) and n_signs == unit_in_heading.n_signs:
+            cells[name] = unit_in_heading.whole_clock.format(cell)
         rows.append(Row(row.line, cells))
-    note = f"clocks in column {name} are read as {meant.doubt}"
+    note = f"clocks in column {name} are read as {unit_in_heading.doubt}"
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
@@ -285,7 +317,10 @@ def with_ends(table: Table, rate: Fraction | None) -> Table:
 
 
 def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | ManifestError | None]:
-    """Read a column of times as seconds; None for an empty cell, an error for a cell that is no time."""
+    """Read a column of times as seconds; None for an empty cell, an error for a cell that is no time.
+
+    `rate` is frames per second, for time codes that end in frames; None if it is not known.
+    """
     # If commas do not separate the cells, the decimal sign may be a comma: the cells themselves tell it then.
     decimal_sign = "" if table.delimiter in SIGNS_WITH_COMMAS else "."
     with error_context(f"{table.path}: column {name}"):
@@ -293,7 +328,7 @@ def _seconds(table: Table, name: str, rate: Fraction | None) -> list[float | Man
 
 
 def _written(time_s: float) -> str:
-    """Write seconds for a cell, without the rounding error of a sum."""
+    """Write seconds for a cell, rounded so that a sum such as .1 + .2 shows no rounding error."""
     return repr(round(time_s, DIGITS))
 
 
@@ -402,9 +437,7 @@ class LabelReader:
         label_columns = []
         for role in LABEL_COLUMNS:
             label_columns += self._label_columns(role, headings)
-        return [
-            label_column for label_column in label_columns if label_column.column not in columns_of_annotators
-        ]
+        return [entry for entry in label_columns if entry.column not in columns_of_annotators]
 
     def _annotator_columns(self) -> list[LabelColumn]:
         """Return the columns that hold the labels of one annotator each."""
@@ -414,9 +447,16 @@ class LabelReader:
         return all_columns
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
-        """Return the columns of levels or concepts (`role`): those the person names, else the one so called.
+        """Return the columns of levels, or those of concepts: those the person names, else the one so called.
 
         If the person names others, the column that is called `level` or `concepts` is left out with a note.
+
+        Parameters
+        ----------
+        role
+            `level` or `concepts`.
+        headings
+            The headings that the person's options name.
         """
         columns = []
         for heading in headings.columns.get(role, ()):
@@ -436,11 +476,13 @@ class LabelReader:
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
-        """Return the columns of labels whose headings hold an annotator's name."""
+        """Return the columns of labels whose headings hold an annotator's name.
+
+        Below a heading such as `Look (AB)`, which has a label beside the name, the cells are marks.
+        """
         label_columns = []
         for column in columns_headed_by(name, self._table.columns):
-            # `Look` of the heading `Look (AB)`: under a label, the annotator's cells are marks.
-            heading = without_name(name, column)
+            heading = without_name(name, column)  # `Look` of `Look (AB)`
             self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)
             if not marked_label and heading != column:
@@ -483,19 +525,21 @@ class LabelReader:
         person knows. Ticks and crosses are so too if they are in different columns of marks. Of all columns
         the sign that comes first is taken as yes, and each other sign is asked about once.
         """
-        open_cells = {column: self._open_marks(column) for column in self._columns_of_marks()}
-        all_cells = list(chain.from_iterable(open_cells.values()))
-        first_cells = kinds_of_yes(all_cells)
+        marks_of_column = {column: self._open_marks(column) for column in self._columns_of_marks()}
+        all_marks = list(chain.from_iterable(marks_of_column.values()))
+        first_mark_of_kind = kinds_of_yes(all_marks)
+
         doubtful_kinds = set[str]()
-        for cells in open_cells.values():
-            kinds = kinds_of_yes(cells).keys()
-            if len(kinds) > 1 and not has_no_marks(cells):
+        for marks in marks_of_column.values():
+            kinds = kinds_of_yes(marks).keys()
+            if len(kinds) > 1 and not has_no_marks(marks):
                 doubtful_kinds |= kinds
-        if {"tick", "cross"} <= first_cells.keys() and not has_no_marks(all_cells):
+        if {"tick", "cross"} <= first_mark_of_kind.keys() and not has_no_marks(all_marks):
             doubtful_kinds |= {"tick", "cross"}
-        first, *others = [kind for kind in first_cells if kind in doubtful_kinds] or [""]
-        for kind in others:
-            self._add_problem_of_sign(first_cells[kind], first_cells[first], list(open_cells))
+
+        doubtful_marks = [mark for kind, mark in first_mark_of_kind.items() if kind in doubtful_kinds]
+        for mark in doubtful_marks[1:]:
+            self._add_problem_of_sign(mark, doubtful_marks[0], list(marks_of_column))
 
     def _columns_of_marks(self) -> list[str]:
         """Return the columns of marks, each once."""
@@ -503,23 +547,35 @@ class LabelReader:
         return list(dict.fromkeys(column.column for column in label_columns if column.marked_label))
 
     def _open_marks(self, column: str) -> list[str]:
-        """Return the cells of a column of marks that are not empty and that the person does not explain."""
-        cells = cells_of(self._table, column)
-        return [
-            cell for cell in cells if self._words.explained(cell) is None and not self._words.is_yes(cell)
-        ]
+        """Return the filled cells of a column of marks whose meaning the person's options do not explain."""
+        open_marks = []
+        for cell in cells_of(self._table, column):
+            is_explained = self._words.explained(cell) is not None or self._words.is_yes(cell)
+            if not is_explained:
+                open_marks.append(cell)
+        return open_marks
 
-    def _add_problem_of_sign(self, cell: str, first: str, columns: Sequence[str]) -> None:
-        """Add a problem for the first cell of some columns that has a sign for yes beside `first`."""
-        no = shlex.quote(f"{cell}=")
-        yes = shlex.quote(f"{cell}=yes")
+    def _add_problem_of_sign(self, sign: str, first_sign: str, columns: Sequence[str]) -> None:
+        """Add a problem for the first cell with a sign that may mean yes or no.
+
+        Parameters
+        ----------
+        sign
+            The sign.
+        first_sign
+            The sign that is taken as yes.
+        columns
+            The columns of marks, in which the cell is looked for.
+        """
+        no = shlex.quote(f"{sign}=")
+        yes = shlex.quote(f"{sign}=yes")
         reason = (
-            f"{cell!r} stands beside {first!r}, and no sign for no: --word {no} if it means no, --word {yes} "
-            "if it means yes"
+            f"{sign!r} stands beside {first_sign!r}, and no sign for no: --word {no} if it means no, "
+            f"--word {yes} if it means yes"
         )
         for row in self._table.rows:
             for column in columns:
-                if row.cells[column].strip() == cell:
+                if row.cells[column].strip() == sign:
                     self._table.problems.add(row.line, reason, column)
                     return
 
@@ -566,48 +622,63 @@ class LabelReader:
                 if self._is_marked(place, cell, label):
                     labels_so_far.append(label)
             elif label_column.role == "level":
-                self._add_labels(place, cell, levels, concepts)
+                labels = self._labels_in(place, cell)
+                if labels.level:
+                    levels.append(labels.level)
+                concepts += labels.concepts
             else:
                 concepts += self._concepts_in(place, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
 
     def _is_marked(self, place: CellPlace, cell: str, label: str) -> bool:
-        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
+        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem.
+
+        Parameters
+        ----------
+        place
+            Where the cell is, for the message.
+        cell
+            Its text.
+        label
+            The level or concept in the heading of its column.
+        """
         explained = self._words.explained(cell)
-        if explained is not None and not explained.words:
+        means_no_label = explained is not None and not explained.words
+        if means_no_label:
             return False  # the person says so, even of a usual sign for yes
         mark = plain(cell)
         label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
         if mark in YES or self._words.is_yes(cell) or label_in_cell == label:
             return True
-        if cell and mark not in NO and not self._words.is_no_concept(cell):
-            typed = shlex.quote(f"{cell}={label}")
-            remedy = f"--word {typed} where it is there, --word {shlex.quote(f'{cell}=')} where it is not"
+        says_no = mark in NO or self._words.is_no_concept(cell)
+        if cell and not says_no:
+            yes = shlex.quote(f"{cell}={label}")
+            no = shlex.quote(f"{cell}=")
+            remedy = f"--word {yes} where it is there, --word {no} where it is not"
             self._table.problems.add(place.line, f"{cell!r} is neither yes nor no: {remedy}", place.column)
         return False
 
-    def _add_labels(self, place: CellPlace, cell: str, levels: list[str], concepts: list[str]) -> None:
-        """Add the labels in a cell of a column of levels to `levels` and `concepts`.
+    def _labels_in(self, place: CellPlace, cell: str) -> Labels:
+        """Return the level and concepts that a cell of a column of levels holds.
 
-        Such a cell may hold concepts besides its level, or in place of it. An unknown word is a problem.
+        Such a cell may hold concepts besides its level, or in place of it, which `has_single_labels`
+        remembers. An unknown word is a problem, and no label.
         """
+        no_labels = Labels("", ())
         words = self._words
         if not cell or words.is_no_level(cell):
-            return
+            return no_labels
         level = words.level_of(cell)
         if level:
             self._count_respelled(cell, level)
-            levels.append(level)
-            return
+            return Labels(level, ())
         labels = words.labels_of(cell)
         if labels is None:
             self._note_unknown_word(place, cell, words.codebook.level_spelled)
-            return
-        if labels.level:
-            levels.append(labels.level)
-        else:
+            return no_labels
+        if not labels.level:
             self.has_single_labels = True
-        concepts += labels.concepts
+        return labels
 
     def _concepts_in(self, place: CellPlace, cell: str) -> list[str]:
         """Return the concepts that a cell lists, by the codebook's names; an unknown word is a problem."""

@@ -36,49 +36,64 @@ class FilmColumns:
         self._proposal = unread.proposal
 
     def propose_films(self) -> None:
-        """Propose the columns that name each row's video and film, else that all rows are of one film."""
-        if self._unread.has_column_for("video") or self._file.reading.movie:
+        """Propose the columns that name each row's video and film, else that all rows are of one film.
+
+        Nothing is proposed if the video is known already, or if option --movie names the film.
+        """
+        has_movie_option = bool(self._file.reading.movie)
+        if self._unread.has_column_for("video") or has_movie_option:
             return
+
         file_columns = [column for column in self._unread.remaining if are_files(self._cells[column])]
-        headed_as_films = self._unread.column_meant_as(
+        column_of_titles = self._unread.column_meant_as(
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
         are_titles_read = self._unread.has_column_for("movie")
         if file_columns:
             self._propose_files(file_columns)
-            if headed_as_films and not are_titles_read:
+            if column_of_titles and not are_titles_read:
                 # Titles are proposed too, but the table can be read without them.
-                self._unread.propose("movie", [headed_as_films])
+                self._unread.propose("movie", [column_of_titles])
         elif not are_titles_read:
-            self._propose_films_without_files(headed_as_films)
+            self._propose_films_without_files(column_of_titles)
 
-    def _propose_films_without_files(self, headed_as_films: str) -> None:
+    def _propose_films_without_files(self, column_of_titles: str) -> None:
         """Propose the column of titles, sections, names or ids, else that all rows are of one film.
 
-        `headed_as_films` is the column that is headed as films; "" if there is none.
+        Rows need a film, so that the import is refused until the person accepts the proposal
+        (`Proposal.needed_unread`).
+
+        Parameters
+        ----------
+        column_of_titles
+            The column whose heading means films; "" if there is none.
         """
-        column = headed_as_films or self._column_of_sections() or self._first_column_of_names()
+        column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column])
-            self._proposal.must_be_read.append(f"films ({column!r})")
+            self._proposal.needed_unread.append(f"films ({column!r})")
             return
         were_ids_proposed = self._propose_ids_as_files()
         if not were_ids_proposed:
             self._propose_one_film()
 
     def _propose_files(self, columns: Sequence[str]) -> None:
-        """Propose one of the columns that name video files: the one that is headed so, else the first."""
+        """Propose one of the columns that name video files: the one that is headed so, else the first.
+
+        The import needs it if nothing else names the films (`Proposal.needed_unread`); otherwise it is only
+        mentioned (`Proposal.optional_unread`).
+        """
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
         if self._unread.has_column_for("movie"):
-            self._proposal.could_be_read.append(f"files ({column!r})")
+            self._proposal.optional_unread.append(f"files ({column!r})")
         else:
-            self._proposal.must_be_read.append(f"files ({column!r})")
+            self._proposal.needed_unread.append(f"files ({column!r})")
 
     def _propose_one_film(self) -> None:
         """Propose that all rows are of one film, named by a row of titles, else by the table's file.
 
-        Rows need a film. So the import is refused (`Proposal.must_be_read`), and its message proposes an
+        Rows need a film. So the import is refused (`Proposal.needed_unread`), and its message proposes an
         option --movie that the person can type. A file's name need not be the film's: then the message adds
         that the person should check it (`Proposal.doubts`).
         """
@@ -88,7 +103,7 @@ class FilmColumns:
         else:
             self._proposal.movie = self._file.path.stem
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
-        self._proposal.must_be_read.append("rows of one film (no column video or movie says which)")
+        self._proposal.needed_unread.append("rows of one film (no column video or movie says which)")
 
     def _column_of_sections(self) -> str:
         """Return the unread column that names the table's sections, else sheets; "" if there is none."""
@@ -110,7 +125,7 @@ class FilmColumns:
         if not column:
             return False
         self._unread.propose("video", [column])
-        self._proposal.must_be_read.append(f"files ({column!r})")
+        self._proposal.needed_unread.append(f"files ({column!r})")
         return True
 
     def _can_be_ids(self, column: str) -> bool:
@@ -126,7 +141,11 @@ class FilmColumns:
         return bool(cells) and not are_labels and not are_clocks(cells)
 
     def _first_column_of_names(self) -> str:
-        """Return the table's first column if it holds names and its heading has no known meaning; else ""."""
+        """Return the table's first column if it may hold names of films; else "".
+
+        Its cells must look like names, and its heading must have no known meaning: people who give the films
+        no heading write them first.
+        """
         column = self._table.columns[0]
         is_unread = column in self._unread.remaining
         if not is_unread or meanings_of_heading(column) or self._is_of_tiers(column):
@@ -141,11 +160,11 @@ class FilmColumns:
     def _can_be_repeated_names(self, column: str) -> bool:
         """Return whether a column has a text in each row, and the same in several, like names of films."""
         cells = self._cells[column]
+        is_filled = len(cells) == len(self._table.rows)
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
         has_one_row = len(cells) == 1  # then nothing can be repeated
         are_repeated = has_one_row or len(set(cells)) < len(cells)
-        is_filled = len(cells) == len(self._table.rows)
-        return are_texts and are_repeated and is_filled and not are_marks(cells)
+        return is_filled and are_texts and are_repeated and not are_marks(cells)
 
     def _film_by_title(self) -> str:
         """Return the film that a row of titles names; "" if none does."""

@@ -102,7 +102,8 @@ class FilmFiles:
         most_parts = min(len(parts), most_parts_of_files)
         for n_parts in range(most_parts, 0, -1):  # the longest end first
             end = "/".join(parts[-n_parts:])
-            files = [file for file in self._files_by_end.get(plain(end), ()) if len(file.parts) >= n_parts]
+            files_with_end = self._files_by_end.get(plain(end), ())
+            files = [file for file in files_with_end if len(file.parts) >= n_parts]
             if not files:
                 continue
             spelled_alike = [file for file in files if composed("/".join(file.parts[-n_parts:])) == end]
@@ -140,13 +141,14 @@ class FilmFiles:
         reference
             The path or URL in the cell, as it is written.
         """
-        problem = unsuitable(reference)
+        problem = unsuitable(reference)  # such as a control character
         if problem:
             raise ManifestError(f"{reference!r} {problem}", "video")
         file = self.find(reference)
         path_on_disk = self._path_on_disk(table, reference, file)
         if not _is_regular_file(path_on_disk, reference):
             self._missing.setdefault(reference, f"{path_on_disk}{self._hint(reference)}")
+
         path_in_folder = file or _normal_path(reference)
         is_outside = path_in_folder.is_absolute() or ".." in path_in_folder.parts
         if is_outside or is_foreign(reference):  # only the file's name means something here
@@ -204,7 +206,7 @@ class FilmFiles:
 
 
 def _normal_path(written: str) -> PurePosixPath:
-    """Return the path that a cell names, without `.` and without `..` that can be resolved."""
+    """Return the path that a cell names, without `.`, and without `..` but at its beginning."""
     return PurePosixPath(posixpath.normpath(path_of(written).as_posix()))
 
 
@@ -227,7 +229,10 @@ def bare_name(name: str) -> str:
 
 
 def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return a look-up of files by the ends of their paths: `a/b.mp4` is there as `a/b.mp4` and `b.mp4`."""
+    """Return end of a path -> the files with this end: `a/b.mp4` is there as `a/b.mp4` and as `b.mp4`.
+
+    Ends are in the form in which names are compared (`plain`).
+    """
     by_end: dict[str, list[PurePosixPath]] = {}
     for file in files:
         for n_parts in range(1, len(file.parts) + 1):
@@ -237,7 +242,10 @@ def _files_by_end(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPat
 
 
 def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPath]]:
-    """Return a look-up of files by their names: as written, as `plain` has them, and by IMDb id."""
+    """Return name -> the files of this name, which is without suffix and in three forms.
+
+    These are the name as it is written, as names are compared (`plain`), and as an IMDb id in full.
+    """
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
         forms = (plain(file.stem), composed(file.stem), imdb_id(file.stem))

@@ -165,6 +165,7 @@ def import_film(
         _check_length("window", window_s)
         _check_length("hop", hop_s)
     _refuse_films_of_one_name(films)
+
     clips: list[Clip] = []
     notices: list[str] = []
     remainder_s: dict[str, float] = {}
@@ -175,6 +176,7 @@ def import_film(
         clips += _clips_of_spans(film, film_spans.spans, root)
         if film.damage:
             notices.append(f"{film.path.name}: {film.damage}")
+
     if window_s is not None and hop_s is not None:
         notices += _window_notices(len(films), window_s, hop_s)
     notices += check_identity(clips, root)
@@ -206,7 +208,10 @@ def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path
 
 
 def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
-    """Return notices that say how films were cut into windows, and how long gaps between windows are."""
+    """Return notices that say how films were cut into windows, and how long gaps between windows are.
+
+    `window_s` is the length of a window, and `hop_s` the time from one start to the next.
+    """
     windows = (
         f"{counted(n_films, 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
         "the last one of a film moved back to end with it"
@@ -218,7 +223,10 @@ def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
 
 
 def automatic_hop(window_s: float) -> float:
-    """Return the hop for a window length: a quarter of it, at least 5 s, at most the window."""
+    """Return the time from one window's start to the next: a quarter of a window, at least 5 s.
+
+    It is at most the length of a window (`window_s`), so that windows leave no gaps.
+    """
     return min(max(window_s / 4, LEAST_HOP_S), window_s)
 
 
@@ -270,19 +278,21 @@ def _scenes(film: Film, scenes: Sequence[FilmPart]) -> FilmSpans:
             f"{film.path}: a scene begins at {start_s:g} s, and the film ends at {film.end_s:g} s; "
             "is the list of another cut?"
         )
+
     notices = []
-    end_s = scenes[-1].end_s if scenes else 0.0
-    if end_s > film.end_s + OVERHANG_S:
+    last_end_s = scenes[-1].end_s if scenes else 0.0
+    if last_end_s > film.end_s + OVERHANG_S:
         notices.append(
-            f"{film.path.name}: its last scene ends at {end_s:g} s, "
+            f"{film.path.name}: its last scene ends at {last_end_s:g} s, "
             f"the film at {film.end_s:.1f} s (another cut?)"
         )
+
     in_scenes_s = sum(min(scene.end_s, film.end_s) - scene.start_s for scene in scenes)
     outside_s = max(film.end_s - in_scenes_s, 0.0)  # scenes may overlap by a rounding
     notices.append(
         f"{film.path.name}: {counted(len(scenes), 'scene')}; {outside_s:.1f} s lie outside of scenes"
     )
-    remainder_s = max(0.0, round(film.end_s - end_s, 3))
+    remainder_s = max(0.0, round(film.end_s - last_end_s, 3))
     spans = [(scene.start_s, scene.end_s) for scene in scenes]
     return FilmSpans(spans, remainder_s, tuple(notices))
 
@@ -300,15 +310,18 @@ def _windows_of_seconds(film: Film, window_s: float, hop_s: float) -> FilmSpans:
     if film_ms < window_ms:
         notice = f"{film.path.name} is shorter ({film.end_s:.1f} s) than a window: it is one clip"
         return FilmSpans([(0.0, film_ms / 1000)], film_ms / 1000, (notice,))
-    last_start_ms = film_ms - window_ms
+
+    last_start_ms = film_ms - window_ms  # of the window that ends with the film
     starts_ms = [*range(0, last_start_ms, hop_ms), last_start_ms]
     spans = [(start_ms / 1000, (start_ms + window_ms) / 1000) for start_ms in starts_ms]
+
     remainder_ms = last_start_ms % hop_ms
-    if not remainder_ms:
+    if not remainder_ms:  # the last window is where a hop puts it
         return FilmSpans(spans, 0.0)
+    moved_back_ms = hop_ms - remainder_ms
     notice = (
         f"{film.path.name}: the last {remainder_ms / 1000:g} s fill no window; "
-        f"the last window is moved back by {(hop_ms - remainder_ms) / 1000:g} s to end with the film"
+        f"the last window is moved back by {moved_back_ms / 1000:g} s to end with the film"
     )
     return FilmSpans(spans, remainder_ms / 1000, (notice,))
 
@@ -434,27 +447,31 @@ def read_parts(
 def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> dict[str, list[FilmPart]]:
     """Return movie -> its parts, from a table's rows; rows of films that are not in `movies` are left out.
 
-    Cells that cannot be read are added to the table's problems.
+    Cells that cannot be read are added to the table's problems, which are raised together once all rows were
+    read.
 
     Parameters
     ----------
+    table
+        The table.
+    movies
+        The films whose parts are read.
     default_movie
         The film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
-    find = cache(lambda name: find_film(name, movies) or "")  # "" for other films; many rows are of few films
+    # "" for a film that is not among `movies`. Cached, as many rows are of few films.
+    find = cache(lambda name: find_film(name, movies) or "")
     parts_of_movie: dict[str, list[FilmPart]] = {movie: [] for movie in movies}
     for row in table.timed():
-        part = problems.attempt(row.line, "", _film_part, row)
+        part = problems.attempt(row.line, "", _film_part, row)  # None if it cannot be read
         name = _film_named(row)
         movie: str | None = default_movie
         if name:
-            movie = problems.attempt(row.line, "movie", find, name)
+            movie = problems.attempt(row.line, "movie", find, name)  # None if it could be several films
         elif not default_movie:
             problems.add(row.line, "is empty: which film is it of?", "movie")
-        if part is None or movie is None:  # could not be read
-            continue
-        if movie not in parts_of_movie:
+        if part is None or movie is None or movie not in parts_of_movie:
             continue
         parts = parts_of_movie[movie]
         if parts and part.start_s < parts[-1].end_s - SLACK_S:
@@ -466,7 +483,10 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
 
 
 def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
-    """Return the columns that a table of parts needs."""
+    """Return the columns that a table of scenes or shots needs.
+
+    `has_movie` is whether its rows must name their film, and `flagged` whether they must have flags.
+    """
     columns = ["start_s", "end_s"]
     if has_movie:
         columns.insert(0, "movie")

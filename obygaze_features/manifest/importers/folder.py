@@ -157,12 +157,12 @@ class _Found:
 def _search(source: Path, suffixes: frozenset[str]) -> _Found:
     """Find the files below a folder that have one of some suffixes, and count what is left out."""
     found = _Found()
-    for folder, subfolders, names in os.walk(source, onerror=_raise):
-        found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *names))
+    for folder, subfolders, file_names in os.walk(source, onerror=_raise):
+        found.n_hidden += sum(_is_hidden(name) for name in (*subfolders, *file_names))
         # The list is changed in place: os.walk enters the folders that are left in it, except links.
         subfolders[:] = [name for name in subfolders if not _is_hidden(name)]
         found.n_linked += sum(Path(folder, name).is_symlink() for name in subfolders)
-        for name in names:
+        for name in file_names:
             if _is_hidden(name):
                 continue
             path = Path(folder, name)
@@ -236,17 +236,17 @@ def whole_files(
     """
     if not files:
         raise ManifestError(f"{source}: no file below this folder has a suffix that is known")
-    file_of: dict[str, PurePosixPath] = {}
+    file_of_clip: dict[str, PurePosixPath] = {}  # clip id -> file
     clips = []
     for file in files:
-        name = name_of(file)
-        if name in file_of:
-            raise ManifestError(
-                f"{source / file_of[name]} and {source / file}: both would be clip {name!r}; rename one"
-            )
-        file_of[name] = file
-        with error_context(f"file {os.fspath(source / file)!r}", "; rename it"):
-            clips.append(Clip(name, composed(movie_of(file)), stored_path(source / file, root)))
+        path = source / file
+        clip_id = name_of(file)
+        if clip_id in file_of_clip:
+            first_path = source / file_of_clip[clip_id]
+            raise ManifestError(f"{first_path} and {path}: both would be clip {clip_id!r}; rename one")
+        file_of_clip[clip_id] = file
+        with error_context(f"file {os.fspath(path)!r}", "; rename it"):
+            clips.append(Clip(clip_id, composed(movie_of(file)), stored_path(path, root)))
     return clips
 
 

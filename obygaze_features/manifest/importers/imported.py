@@ -30,7 +30,9 @@ class Imported:
     Attributes
     ----------
     manifest
+        The clips that were imported.
     notices
+        The lines, for people.
     texts
         (clip id, text) of the clips with a text, such as subtitles.
     remainder_s
@@ -139,9 +141,10 @@ def slug(text: str) -> str:
     >>> slug("Léa D.")
     'Lea-D'
     """
-    decomposed = normalised("NFKD", text)
+    decomposed = normalised("NFKD", text)  # each accent becomes a sign of its own
     without_accents = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-    return _NO_LETTERS.sub("-", without_accents).strip("-") or "x"
+    letters_and_hyphens = _NO_LETTERS.sub("-", without_accents).strip("-")
+    return letters_and_hyphens or "x"  # an id needs a letter
 
 
 def consumed(items: list[T]) -> Iterator[T]:

@@ -92,7 +92,10 @@ class LabelColumns:
         return not self._unread.has_column_for("level") and not self._has_columns_of_annotators()
 
     def _columns_of_levels(self) -> list[str]:
-        """Return the columns of levels: with words of the codebook, then with the table's own words."""
+        """Return the unread columns of levels: with words of the codebook, then with the table's own words.
+
+        There are none if the person says that the table has no levels (`Headings.has_none_of`).
+        """
         if self._headings.has_none_of("level"):
             return []
         with_known_words = []
@@ -114,6 +117,11 @@ class LabelColumns:
         """Propose to read one column as the levels, or several columns as the levels of one annotator each.
 
         If levels are read already, the columns are only mentioned, with the options that would read them.
+
+        Parameters
+        ----------
+        columns
+            Unread columns whose cells are levels. If there are none, nothing is proposed.
         """
         if not columns:
             return
@@ -127,21 +135,29 @@ class LabelColumns:
             self._propose_labels("level", columns, "levels")
 
     def _mention_levels(self, columns: Sequence[str]) -> None:
-        """Mention columns of levels beside those that are read; they are not considered again."""
+        """Mention columns of levels beside those that are read, with the options that would read them.
+
+        They are taken out of the remaining columns, so that no further meaning is looked for.
+        """
         shown = ", ".join(self._unread.with_label_count(column) for column in columns)
-        typed = " or ".join(option("level", column) for column in columns)
-        self._proposal.could_be_read.append(f"columns that are not read hold levels too ({shown}): {typed}")
+        options = " or ".join(option("level", column) for column in columns)
+        self._proposal.optional_unread.append(
+            f"columns that are not read hold levels too ({shown}): {options}"
+        )
         self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
 
     def _propose_numbers_as_levels(self) -> None:
-        """Propose a column of numbers as levels, if exactly one column can be."""
+        """Propose a column of numbers as levels, if exactly one column can be.
+
+        Of several, such as ratings and ages, nothing tells which one has the levels.
+        """
         if self._headings.has_none_of("level"):
             return
         with_few_words = [column for column in self._unread.remaining if self._has_few_words(column)]
         columns = self._columns_that_number_levels(with_few_words)
         if len(columns) == 1:
             self._unread.propose("level", columns)
-            self._proposal.must_be_read.append(f"numbers that may be levels ({columns[0]!r})")
+            self._proposal.needed_unread.append(f"numbers that may be levels ({columns[0]!r})")
 
     def _is_level_column_of_one_annotator(self) -> bool:
         """Return whether the table's column `level` is of one annotator, beside columns of other annotators.
@@ -232,11 +248,18 @@ class LabelColumns:
         return candidates
 
     def _have_half_of_words(self, columns: Sequence[str], all_columns: Sequence[str]) -> bool:
-        """Return whether each of some columns has at least half of the different words of all columns."""
+        """Return whether each of some columns has at least half of the different words of all columns.
+
+        Annotators who use one scale use about the same words.
+        """
         all_words = set[str]()
         for column in all_columns:
             all_words |= self._different_words(column)
-        return all(len(all_words) <= 2 * len(self._different_words(column)) for column in columns)
+        for column in columns:
+            has_half = 2 * len(self._different_words(column)) >= len(all_words)
+            if not has_half:
+                return False
+        return True
 
     def _different_words(self, column: str) -> set[str]:
         """Return the different cells of a column, without regard to case and blanks (`plain`)."""
@@ -256,7 +279,7 @@ class LabelColumns:
         """
         self._unread.propose(name, columns)
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
-        self._proposal.must_be_read.append(f"{what} ({shown})")
+        self._proposal.needed_unread.append(f"{what} ({shown})")
 
     def _propose_annotators(self, levels: Sequence[str]) -> None:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
@@ -267,13 +290,15 @@ class LabelColumns:
         columns_of_annotators = set[str]()
         for annotator in annotators:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
+
+        # No further meaning is looked for in these columns.
+        unread = self._unread
         has_meaning = columns_of_annotators | set(levels)
-        self._unread.remaining = [column for column in self._unread.remaining if column not in has_meaning]
-        self._unread.mark_columns = [
-            column for column in self._unread.mark_columns if column not in columns_of_annotators
-        ]
+        unread.remaining = [column for column in unread.remaining if column not in has_meaning]
+        unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
+
         self._proposal.annotators_with_columns = annotators
-        self._proposal.must_be_read.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+        self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
 
     def _propose_marks(self, name: str) -> None:
         """Propose to read the columns of marks whose headings are levels or concepts.
@@ -292,19 +317,22 @@ class LabelColumns:
         has_levels = name == "level" and not self._lacks_levels()
         if self._unread.is_read(name) or has_levels:
             typed = " ".join(option(name, column) for column in columns)
-            self._proposal.could_be_read.append(f"columns headed by labels are not read ({shown}): {typed}")
+            self._proposal.optional_unread.append(f"columns headed by labels are not read ({shown}): {typed}")
             return
         self._unread.propose(name, columns)
         labels = "levels" if name == "level" else "concepts"
-        self._proposal.must_be_read.append(f"marks of {labels} ({shown})")
+        self._proposal.needed_unread.append(f"marks of {labels} ({shown})")
 
     def _columns_of_marks(self, name: str) -> list[str]:
-        """Return the unread columns of marks whose headings are levels or concepts (`name`)."""
+        """Return the unread columns of marks whose headings are levels, or those whose are concepts.
+
+        `name` says which: `level` or `concepts`.
+        """
         columns = []
         for column in self._unread.mark_columns:
             label = label_of_heading(column, self._words)
-            role = "level" if label in self._words.codebook.level_names else "concepts"
-            if role == name and column in self._unread.remaining:
+            kind_of_label = "level" if label in self._words.codebook.level_names else "concepts"
+            if kind_of_label == name and column in self._unread.remaining:
                 columns.append(column)
         return columns
 
@@ -316,6 +344,7 @@ class LabelColumns:
         """
         if self._headings.has_none_of("concepts"):
             return
+
         unmarked = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
         candidates = [column for column in unmarked if self._can_be_concepts(column)]
         headed_as_concepts = [column for column in candidates if "concepts" in meanings_of_heading(column)]
@@ -324,16 +353,18 @@ class LabelColumns:
         columns = [*headed_as_concepts, *with_lists]
         if not columns:
             return
-        if self._unread.is_read("concepts") or "concepts" in self._proposal.columns:
-            typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.could_be_read.append(
-                f"columns that may be of concepts are not read ({_shown(columns)}): {typed}"
+
+        if self._unread.has_column_for("concepts"):
+            options = " ".join(option("concepts", column) for column in columns)
+            self._proposal.optional_unread.append(
+                f"columns that may be of concepts are not read ({_shown(columns)}): {options}"
             )
             return
+
         # Without a heading that says so, only one column is taken: another may list something else.
         proposed = headed_as_concepts or with_lists[:1]
         self._unread.propose("concepts", proposed)
-        self._proposal.must_be_read.append(f"concepts in other words ({_shown(proposed)})")
+        self._proposal.needed_unread.append(f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words, and are neither times nor files."""
@@ -359,39 +390,48 @@ class LabelColumns:
         columns = self._columns_of_unknown_marks()
         has_labels = self._unread.has_column_for("level", "concepts") or self._has_columns_of_annotators()
         likely_concepts = self._beside_known_marks(columns) if has_labels else columns
-        headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}
-        proposed = [
-            column
-            for column in likely_concepts
-            if bare_heading(column).rstrip("?") not in headings_of_computed
-        ]
+
+        headings_of_computed = {*COMPUTED_FROM_ANNOTATORS, *SUMS}  # such as `agreed?` and `total`
+        proposed = []
+        for column in likely_concepts:
+            is_computed = bare_heading(column).rstrip("?") in headings_of_computed
+            if not is_computed:
+                proposed.append(column)
         if proposed:
             self._unread.propose("concepts", proposed)
-            self._proposal.must_be_read.append(f"marks under other words ({_shown(proposed)})")
+            self._proposal.needed_unread.append(f"marks under other words ({_shown(proposed)})")
+
         not_proposed = [column for column in columns if column not in proposed]
         if not_proposed:
             shown = _shown(not_proposed)
-            typed = " ".join(option("concepts", column) for column in not_proposed)
-            self._proposal.could_be_read.append(
-                f"columns of marks are not read ({shown}): {typed}, if they are of concepts"
+            options = " ".join(option("concepts", column) for column in not_proposed)
+            self._proposal.optional_unread.append(
+                f"columns of marks are not read ({shown}): {options}, if they are of concepts"
             )
 
     def _columns_of_unknown_marks(self) -> list[str]:
         """Return the unread columns of marks whose headings are neither labels nor known to mean anything."""
-        # `mark_columns` are those that are headed by a label.
-        unlabelled = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
-        unnamed = [column for column in unlabelled if not meanings_of_heading(column)]
-        return [column for column in unnamed if self._unread.has_yes_and_no(column)]
+        columns = []
+        for column in self._unread.remaining:
+            is_headed_by_label = column in self._unread.mark_columns
+            has_known_heading = is_headed_by_label or bool(meanings_of_heading(column))
+            if not has_known_heading and self._unread.has_yes_and_no(column):
+                columns.append(column)
+        return columns
 
     def _beside_known_marks(self, columns: Sequence[str]) -> list[str]:
-        """Return the columns that are among, or directly beside, the proposed marks of concepts."""
+        """Return those of some columns that are among, or directly beside, the proposed marks of concepts.
+
+        People write the concepts of a codebook in columns beside each other, so that such a column is likely
+        a further concept.
+        """
         order = list(self._table.columns)
         concepts = self._proposal.columns.get("concepts", ())
-        places = [order.index(column) for column in concepts if self._unread.has_yes_and_no(column)]
-        if not places:
+        places_of_marks = [order.index(column) for column in concepts if self._unread.has_yes_and_no(column)]
+        if not places_of_marks:
             return []
-        first = min(places) - 1
-        last = max(places) + 1
+        first = min(places_of_marks) - 1
+        last = max(places_of_marks) + 1
         return [column for column in columns if first <= order.index(column) <= last]
 
     def _propose_concepts(self, columns: Sequence[str]) -> None:
@@ -403,9 +443,9 @@ class LabelColumns:
             return
         if columns and self._unread.is_read("concepts"):
             shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
-            typed = " ".join(option("concepts", column) for column in columns)
-            self._proposal.could_be_read.append(
-                f"columns that are not read hold concepts too ({shown}): {typed}"
+            options = " ".join(option("concepts", column) for column in columns)
+            self._proposal.optional_unread.append(
+                f"columns that are not read hold concepts too ({shown}): {options}"
             )
         elif columns:
             self._propose_labels("concepts", columns, "concepts")
@@ -418,10 +458,14 @@ class LabelColumns:
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
             self._unread.propose("level", [column])
-            self._proposal.must_be_read.append(f"levels in other words ({column!r})")
+            self._proposal.needed_unread.append(f"levels in other words ({column!r})")
 
     def _propose_annotators_by_words(self) -> None:
-        """Propose columns with the same few unknown words as levels of one annotator each."""
+        """Propose columns with the same few unknown words as levels of one annotator each.
+
+        A column is of an annotator if more than half of its words are also in another such column. One column
+        alone proves nothing.
+        """
         if self._headings.has_none_of("level"):
             return
         unnamed = [column for column in self._unread.remaining if not meanings_of_heading(column)]
@@ -445,15 +489,14 @@ class LabelColumns:
         level_names = self._words.codebook.level_names
         n_different = len(self._different_words(column))
         has_few = 1 < n_different <= len(level_names)
-        is_of_another_kind = (
-            are_marks(cells) or are_clocks(cells) or self._unread.label_counts(column).are_concepts
-        )
-        if not has_few or is_of_another_kind:
+        if not has_few or are_marks(cells) or are_clocks(cells):
+            return False
+        if self._unread.label_counts(column).are_concepts:
             return False
         are_numbers = whole_numbers(cells) is not None
         if are_numbers:
             return bool(levels_by_number(cells, level_names))
-        return n_different < len(cells)
+        return n_different < len(cells)  # whether words are repeated
 
     def _can_be_levels(self, column: str) -> bool:
         """Return whether a column can hold levels in words that the codebook does not have.
@@ -495,7 +538,8 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     """
     whole_headings = list(levels)
     names = [_without_role_word(heading) for heading in levels]
-    if len(set(map(plain, names))) < len(names):
+    are_all_different = len(set(map(plain, names))) == len(names)
+    if not are_all_different:
         return whole_headings
     for name, own_heading in zip(names, levels, strict=True):
         headings_with_name = [heading for heading in columns_headed_by(name, columns) if heading in levels]

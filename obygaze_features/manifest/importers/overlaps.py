@@ -41,25 +41,34 @@ def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
 def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
     """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
 
-    A clip is compared only with the clip before it that ends last. Clips that differ in a column of `APART`,
-    the subject or the observation, are not compared.
+    Clips that differ in a column of `APART`, such as the subject or the observation, are not compared.
     """
     groups: dict[tuple[str, ...], list[Clip]] = {}
     for clip in clips:
         if clip.level and clip.start_s is not None:
-            subject_and_observation = [clip.extras.get(name, "") for name in APART]
-            key = (clip.movie, clip.annotator, *subject_and_observation)
+            cells_apart = [clip.extras.get(name, "") for name in APART]
+            key = (clip.movie, clip.annotator, *cells_apart)
             groups.setdefault(key, []).append(clip)
     overlaps = []
     for group in groups.values():
-        group.sort(key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
-        last_to_end = group[0]
-        for clip in group[1:]:
-            overlaps_in_time = (clip.start_s or 0.0) < (last_to_end.end_s or 0.0)
-            if overlaps_in_time and clip.level != last_to_end.level:
-                overlaps.append(Overlap(last_to_end, clip))
-            if (clip.end_s or 0.0) > (last_to_end.end_s or 0.0):
-                last_to_end = clip
+        overlaps += _overlaps_in_group(group)
+    return overlaps
+
+
+def _overlaps_in_group(clips: Iterable[Clip]) -> list[Overlap]:
+    """Return the pairs of clips with times that overlap in time and differ in their level.
+
+    In the order of their starts, each clip is compared with one earlier clip only: the one that ends last.
+    """
+    in_order = sorted(clips, key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
+    last_to_end = in_order[0]
+    overlaps = []
+    for clip in in_order[1:]:
+        overlaps_in_time = (clip.start_s or 0.0) < (last_to_end.end_s or 0.0)
+        if overlaps_in_time and clip.level != last_to_end.level:
+            overlaps.append(Overlap(last_to_end, clip))
+        if (clip.end_s or 0.0) > (last_to_end.end_s or 0.0):
+            last_to_end = clip
     return overlaps
 
 

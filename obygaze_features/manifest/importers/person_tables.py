@@ -127,7 +127,14 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        `consumed` frees the memory of rows and clips while they are used.
+        Parameters
+        ----------
+        file
+            The table's file.
+        table
+            The table, whose identified columns have a manifest's names.
+        words
+            The words of labels that are known.
 
         Raises
         ------
@@ -135,27 +142,32 @@ class PersonTables:
             With all cells of the table that cannot be read.
         """
         account = file.account
-        is_judged = account.kind == JUDGEMENTS
+        are_judgements = account.kind == JUDGEMENTS
+
         # 1. Leave out the rows that are no clips.
-        if not is_judged:
+        if not are_judgements:
             table = _without_other_rows(file, table, words)
             _note_whole_films(file, table)
         account.shows_model_output = any(is_of_a_model(row.cells.get("tier", "")) for row in table.rows)
+
         # 2. Read the labels, and leave out the rows that lack their times.
         labels = LabelReader(table, file.reading.headings, words)
         self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
-        # 3. Make all clips before the first is yielded, as any row may have a problem.
-        clips_of = self._clips_of_judgements if is_judged else self._clips_of_rows
-        clips = list(clips_of(file, table, consumed(rows), words.codebook))
+
+        # 3. Make all clips before the first is yielded, as any row may have a problem. `consumed` frees the
+        # memory of rows and clips while they are used.
+        make_clips = self._clips_of_judgements if are_judgements else self._clips_of_rows
+        clips = list(make_clips(file, table, consumed(rows), words.codebook))
         table.problems.refuse()
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
+
         # 4. Note what is doubtful. The caller may have noted more about single clips meanwhile.
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
-        is_written_by_obygaze = is_judged or account.shows_model_output
+        is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
 
@@ -219,31 +231,53 @@ class PersonTables:
     def _clip_of_cells(
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
-        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems.
+
+        Parameters
+        ----------
+        file, line, cells
+            The table's file, the line of the row, and its cells.
+        problems
+            Collects what is wrong in the table's cells.
+        codebook
+            The codebook, whose levels, concepts and scales the cells must have.
+        """
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
-        completed = problems.attempt(line, "", self._completed, file, line, cells)
-        if completed is None:
+        completed_row = problems.attempt(line, "", self._completed, file, line, cells)
+        if completed_row is None:
             return None
-        return clip_of_row(completed, problems, codebook, spelled=True)
+        return clip_of_row(completed_row, problems, codebook, spelled=True)
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
+
+        Parameters
+        ----------
+        file
+            The table's file.
+        line
+            The line of the row.
+        cells
+            Its cells, those in a manifest's columns without outer blanks.
 
         Raises
         ------
         ManifestError
             The row names neither a film nor a video, or a judgement lacks a cell.
         """
-        names_film = bool(cells.get("video") or cells.get("movie") or file.reading.movie)
+        movie_option = file.reading.movie
+        names_film = bool(cells.get("video") or cells.get("movie") or movie_option)
         if "video" in cells and not names_film:
             raise ManifestError("is empty", "video")  # the message names the line and this column
         film = self._film_of_row(file, cells)
+
         annotator = cells.get("annotator", "")
         has_labels = bool(cells.get("level") or cells.get("concepts"))
         if not annotator and has_labels:
             annotator = self._annotator
+
         completed = {
             **cells,
             "clip_id": cells.get("clip_id") or _clip_id_of_times(film, cells),
@@ -287,25 +321,30 @@ class PersonTables:
         """
         video = self._films.files.video(file.path, written)
         if not movie:
-            movie = file.reading.movie or composed(movie_of(video.path_in_folder))
+            movie_option = file.reading.movie
+            movie = movie_option or composed(movie_of(video.path_in_folder))
             is_in_a_sub_folder = len(video.path_in_folder.parts) > 1
-            is_one_of_several = bool(file.reading.movie) or is_in_a_sub_folder
+            may_share_film = bool(movie_option) or is_in_a_sub_folder
             # Two places of a film are a sign of two films of one name. Videos of one sub-folder, or with
             # --movie, are meant to be one film, and get the film's name as their common place.
-            place = movie if is_one_of_several else written
+            place = movie if may_share_film else written
             self._films.add_place(file, movie, place, "video")
         return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
         """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
-        files = self._films.files
-        file = files.find(movie) if files.files else None
-        if file is None:
+        videos = self._films.files
+        has_folder_of_videos = bool(videos.files)
+        video = videos.find(movie) if has_folder_of_videos else None
+        if video is None:
             return self._unique_slug(movie)
-        return composed(name_of(file))
+        return composed(name_of(video))
 
     def _unique_slug(self, movie: str) -> str:
-        """Return a film's name as a part of ids; with `-2`, `-3`, ... behind it where another film has it."""
+        """Return the part of ids that stands for a film: its name in the letters that ids may have.
+
+        Different titles may become the same slug. Then the later film gets `-2`, `-3`, ... behind it.
+        """
         title = composed(movie)
         if title not in self._slugs:
             slug_without_number = slug(movie)
@@ -342,13 +381,13 @@ class _WholeFilms:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
-        self._lines: dict[tuple[str, str], int] = {}
+        self._first_lines: dict[tuple[str, str], int] = {}  # (clip id, annotator) -> line
 
     def add(self, clip: Clip, line: int) -> None:
-        """Add the clip of a row without times; note a problem if an earlier line has the same film."""
+        """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
         if clip.start_s is not None:
             return
-        first_line = self._lines.setdefault((clip.clip_id, clip.annotator), line)
+        first_line = self._first_lines.setdefault((clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 
@@ -389,7 +428,10 @@ def read_person_table(file: SpanFile) -> Layout:
 
 
 def is_table(file: SpanFile, words: LabelWords) -> bool:
-    """Return whether a file is a table of spans: rows below a header, with columns of times or labels."""
+    """Return whether a file is a table of spans: rows below a header, with columns of times or labels.
+
+    `words` are the words by which labels are known.
+    """
     try:
         layout = read_layout(file)
     except TooManyColumnsError:
@@ -410,7 +452,10 @@ def is_table(file: SpanFile, words: LabelWords) -> bool:
 
 
 def _holds_spans(file: SpanFile, layout: Layout, words: LabelWords) -> bool:
-    """Return whether a table has columns whose cells are times or labels, whatever their headings."""
+    """Return whether a table has columns whose cells are times or labels, whatever their headings.
+
+    It has if a meaning can be proposed for a column that no manifest's name identifies.
+    """
     rows_of_clips = clip_rows(layout.table, file.reading.headings, words).table
     proposal = propose(file, layout._replace(table=rows_of_clips), NAMED_COLUMNS, words)
     return bool(proposal.columns or proposal.annotators_with_columns)
@@ -433,21 +478,26 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
     """
     refused: list[tuple[SpanFile, Proposal]] = []
     for file, proposal in tables:
-        if proposal.must_be_read:
+        if proposal.needed_unread:  # without these columns rows have no times, labels or films
             refused.append((file, proposal))
-        elif proposal.could_be_read:
+        elif proposal.optional_unread:
             options = " ".join(proposal.options(Headings()))
-            parts = [part for part in (*proposal.could_be_read, options) if part]
+            parts = [part for part in (*proposal.optional_unread, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
     if refused:
         raise _error_on_unread(refused)
 
 
 def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
-    """Return the error on tables that would not be read.
+    """Return the error on tables that would not be read, with the options that read them.
 
     The proposals that fit that of the first table are added to it, so that one command reads all these
     tables; the others are named.
+
+    Parameters
+    ----------
+    refused
+        Each table's file, with what is proposed for its columns. The first proposal is changed.
     """
     file, proposal = refused[0]
     needing_other_options = []
@@ -459,29 +509,45 @@ def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColu
         shown = first_few(needing_other_options, 3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
     headings = file.reading.headings
-    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.could_be_read]
+    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
     return UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.must_be_read)}, which no heading of a manifest names",
+        f"{file.path}: it holds {', '.join(proposal.needed_unread)}, which no heading of a manifest names",
         proposal.options(headings),
         doubts,
     )
 
 
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
-    """Propose a meaning for the columns of a table whose headings are not known."""
+    """Propose a meaning for the columns of a table whose headings are not known.
+
+    Parameters
+    ----------
+    file
+        The file of the table.
+    layout
+        The table, in which columns that are identified have a manifest's names, and the rows above it.
+    words
+        The words of labels that are known.
+    annotator
+        The annotator's name from the person's option; "" if it is not given.
+    """
     headings = file.reading.headings
     table = without_explained(layout.table, words)
-    layout = layout._replace(table=clip_rows(table, headings, words).table)
-    labels = LabelReader(layout.table, headings, words)
+    table_of_clips = clip_rows(table, headings, words).table
+    label_columns = LabelReader(table_of_clips, headings, words).columns
     scales = [scale.name for scale in words.codebook.scales]
     # The person may say that a table has no levels or concepts, though a column is called so.
-    said_to_be_absent = [name for name in LABEL_COLUMNS if headings.has_none_of(name)]
-    read_names = [name for name in NAMED_COLUMNS if name not in said_to_be_absent]
-    return propose(file, layout, [*read_names, *scales, *labels.columns], words, annotator)
+    absent_columns = [name for name in LABEL_COLUMNS if headings.has_none_of(name)]
+    read_names = [name for name in NAMED_COLUMNS if name not in absent_columns]
+    read_columns = [*read_names, *scales, *label_columns]
+    return propose(file, layout._replace(table=table_of_clips), read_columns, words, annotator)
 
 
 def without_explained(table: Table, words: LabelWords) -> Table:
-    """Empty the cells with a spreadsheet's error, such as `#N/A`, that the person's options declare empty."""
+    """Empty the cells with a spreadsheet's error that the person explains as no label (`--word '#N/A='`).
+
+    `words` remembers that these words were read, so that their options count as used.
+    """
     rows = []
     for row in table.rows:
         emptied_cells = {}
@@ -494,7 +560,10 @@ def without_explained(table: Table, words: LabelWords) -> Table:
 
 
 def _without_other_rows(file: SpanFile, table: Table, words: LabelWords) -> Table:
-    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names."""
+    """Leave out the rows that are no clips, such as sums, and fill in films that only a row above names.
+
+    The rows are counted as left out in the file's account.
+    """
     rows = clip_rows(without_explained(table, words), file.reading.headings, words)
     for entry in rows.left_out:
         file.account.seen += 1
@@ -527,7 +596,10 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
 
 
 def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
-    """Yield the rows of a table; if it has a column of starts, with times in seconds."""
+    """Yield the rows of a table; if it has a column of starts, with times in seconds.
+
+    Cells that are no times are added to the table's problems.
+    """
     if TIMES[0] in table.columns:
         yield from table.timed(rate=file.reading.rate)
         return
@@ -549,20 +621,28 @@ def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     timed = [row for row in rows if _has_times(row)]
     if not timed or len(timed) == len(rows):
         return rows
+
     videos_of_timed = {plain(row.cells.get("video", "")) for row in timed}
-    lacking = [row for row in rows if not _has_times(row) and not _is_of_a_file(row, videos_of_timed)]
-    if len(lacking) > len(timed):
-        n_spans = len(timed) + len(lacking)
+    rows_lacking_times = []
+    other_rows = []
+    for row in rows:
+        needs_no_times = _is_of_a_file(row, videos_of_timed)
+        if _has_times(row) or needs_no_times:
+            other_rows.append(row)
+        else:
+            rows_lacking_times.append(row)
+
+    if len(rows_lacking_times) > len(timed):
+        n_spans = len(timed) + len(rows_lacking_times)
         raise file.error(
-            f"{len(lacking)} of {counted(n_spans, 'row')} of spans have no times "
-            f"({_places(lacking)}): fill them in, or "
+            f"{len(rows_lacking_times)} of {counted(n_spans, 'row')} of spans have no times "
+            f"({_places(rows_lacking_times)}): fill them in, or "
             "leave out the columns of times where each row is of a whole film"
         )
-    for row in lacking:
+    for row in rows_lacking_times:
         file.account.seen += 1
         file.account.leave_out(f"line {row.line}", "no times, which other rows have")
-    lacking_ids = {id(row) for row in lacking}
-    return [row for row in rows if id(row) not in lacking_ids]
+    return other_rows
 
 
 def _has_times(row: Row) -> bool:
@@ -571,7 +651,10 @@ def _has_times(row: Row) -> bool:
 
 
 def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
-    """Return whether a row without times is of a whole file: of a video that no span names, or with an id."""
+    """Return whether a row without times is of a whole file: of a video that no span names, or with an id.
+
+    `videos_of_spans` are the videos of rows with times, in the form in which names are compared (`plain`).
+    """
     video = row.cells.get("video", "").strip()
     if video:
         return plain(video) not in videos_of_spans
@@ -663,10 +746,13 @@ class _RowsOfSpan:
         """Begin with the cells of the first row."""
         self._line = first.line
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
-        self._parts = {name: [cell] if cell else [] for name, cell in first.cells.items()}
+        self._parts: dict[str, list[str]] = {}
         # Column -> the length that this cell would have now. A text of another length differs from the cell,
         # which is found out without joining its parts (`_is_joined_cell`).
-        self._lengths = {name: len(cell) for name, cell in first.cells.items()}
+        self._lengths: dict[str, int] = {}
+        for name, cell in first.cells.items():
+            self._parts[name] = [cell] if cell else []
+            self._lengths[name] = len(cell)
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
     def can_join(self, row: Row) -> bool:
@@ -685,11 +771,10 @@ class _RowsOfSpan:
         A manifest's column, such as `video`, keeps its first text.
         """
         for name, cell in row.cells.items():
-            if name == "concepts":
-                if cell:
-                    self._parts[name].append(cell)
+            if name == "concepts" and cell:
+                self._parts[name].append(cell)
                 self._concepts.update(split_concepts(cell))
-            elif cell.strip() and self._is_new_text(name, cell):
+            elif name != "concepts" and cell.strip() and self._is_new_text(name, cell):
                 self._add_text(name, cell)
 
     def _is_new_text(self, name: str, cell: str) -> bool:
@@ -737,20 +822,21 @@ def _trimmed(cells: Mapping[str, str]) -> dict[str, str]:
 # --- doubts
 # ---------------------------------------------------------------------------
 def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a notice on the rows without times, and one on the few rows without a level."""
-    untimed = [row for row in rows if not row.cells.get(TIMES[0], "").strip()]
-    if untimed and TIMES[0] in rows[0].cells:
+    """Yield a notice on the rows without times, and one on rows without a level if most rows have one."""
+    start_column, _ = TIMES
+    untimed = [row for row in rows if not row.cells.get(start_column, "").strip()]
+    if untimed and start_column in rows[0].cells:
         what = "all" if len(untimed) == len(rows) else counted(len(untimed), "row")
         yield f"{what} without times taken as whole films ({_places(untimed)})"
     unlabelled = [row for row in rows if not row.cells["level"].strip()]
-    have_few_rows_no_level = 2 * len(unlabelled) < len(rows)  # less than half
-    if unlabelled and have_few_rows_no_level:
+    is_minority = 2 * len(unlabelled) < len(rows)
+    if unlabelled and is_minority:
         what = counted(len(unlabelled), "row")
         yield f"{what} without a level, which the others have ({_places(unlabelled)})"
 
 
 def _places(rows: Sequence[Row]) -> str:
-    """Write the lines of rows, each with its first cell that is not empty."""
+    """Write where rows are, for messages: the lines of the first three, each with its first filled cell."""
     return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], 3)
 
 
@@ -818,27 +904,37 @@ def _notices_on_unread_columns(
 
 
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns."""
+    """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns.
+
+    Parameters
+    ----------
+    table
+        The table.
+    read
+        The columns that are read.
+    words
+        The words of labels that are known.
+    """
     read_columns = set(read)
-    others = []
+    columns_of_no_labels = []
     for column in table.columns:
         cells = cells_of(table, column)
         if column in read_columns or not cells:
             continue
-        shown = ", ".join(f"{word!r:.20}" for word, _ in Counter(cells).most_common(SHOWN_WORDS))
+        most_common = Counter(cells).most_common(SHOWN_WORDS)
+        shown = ", ".join(f"{word!r:.20}" for word, _ in most_common)
         label = label_of_heading(column, words)
         n_labels = count_labels(cells, words).n_labels
+        seems_to_hold_labels = n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells)
         if label:
-            reason = f"its cells are no marks ({shown})"
-            remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
-            yield f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"
-        elif n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells):
+            yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
+        elif seems_to_hold_labels:
             share = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
             yield f"column {column!r} is not read, and {share}"
         else:
-            others.append(repr(column))
-    if others:
-        shown = first_few(others, SHOWN_COLUMNS)
+            columns_of_no_labels.append(repr(column))
+    if columns_of_no_labels:
+        shown = first_few(columns_of_no_labels, SHOWN_COLUMNS)
         yield f"kept as they are, and read as no labels: {shown} (--column concepts=HEADING reads one)"
 
 

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -48,6 +48,7 @@ class UnreadColumnsError(ManifestError):
     """
 
     def __init__(self, reason: str, options: Sequence[str], doubts: Sequence[str] = ()) -> None:
+        """Write the message: what the table holds, the options that read it, and what a person has to add."""
         super().__init__(reason)
         self.reason = reason
         self.options = tuple(options)
@@ -64,7 +65,7 @@ class UnreadColumnsError(ManifestError):
 
 @dataclass
 class Proposal:
-    """What columns are, and what a person should type to read them.
+    """What the unread columns of a table seem to be, and what a person should type to read them.
 
     Attributes
     ----------
@@ -77,10 +78,10 @@ class Proposal:
     movie, annotator, rate, unit
         The film, or the annotator, of all rows; the rate of times that end in frames; the unit of times that
         are numbers.
-    must_be_read
+    needed_unread
         Descriptions of unread columns without which rows have no times, labels or films. If there is one,
         the import is refused.
-    could_be_read
+    optional_unread
         Descriptions of unread columns that the import does not need. They are only mentioned.
     doubts
         What only a person can say.
@@ -93,8 +94,8 @@ class Proposal:
     annotator: str = ""
     rate: str = ""
     unit: str = ""
-    must_be_read: list[str] = field(default_factory=list)
-    could_be_read: list[str] = field(default_factory=list)
+    needed_unread: list[str] = field(default_factory=list)
+    optional_unread: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
     def to_json(self) -> bytes:
@@ -112,32 +113,37 @@ class Proposal:
         Whether it was added. It is not if the two need different headings or films.
         """
         for name, headings in other.columns.items():
-            if name not in LABEL_COLUMNS and self.columns.get(name, headings) != headings:
+            # Only levels and concepts may have several headings.
+            needs_other_heading = self.columns.get(name, headings) != headings
+            if needs_other_heading and name not in LABEL_COLUMNS:
                 return False
         if self.movie != other.movie:
             return False
+
         for name, headings in other.columns.items():
-            known = self.columns.setdefault(name, [])
-            known += [heading for heading in headings if heading not in known]
-        self.annotators_with_columns += [
-            name for name in other.annotators_with_columns if name not in self.annotators_with_columns
-        ]
+            _add_new(self.columns.setdefault(name, []), headings)
+        _add_new(self.annotators_with_columns, other.annotators_with_columns)
         for text, label in other.words.items():
-            if self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL:
+            is_unknown_here = self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL
+            if is_unknown_here:
                 self.words[text] = label
-        self.doubts += [doubt for doubt in other.doubts if doubt not in self.doubts]
+        _add_new(self.doubts, other.doubts)
         return True
 
     def options(self, given: Headings) -> list[str]:
         """Write all options of `manifest import spans` that read the table.
 
-        `given` has the headings that the person's options name already; their options are written too.
+        Parameters
+        ----------
+        given
+            The headings that the person's options name already. Their options are written too, as a person
+            types all of them again.
         """
         options = []
         for name, headings in self._all_columns(given).items():
             options += [option(name, heading) for heading in headings]
         options += self._annotator_options(given)
-        for text, label in self._typed_words():
+        for text, label in self._words_with_option():
             options.append(f"--word {shlex.quote(f'{text}={label}')}")
         if self.movie:
             options.append(f"--movie {shlex.quote(self.movie)}")
@@ -150,11 +156,13 @@ class Proposal:
         return options
 
     def _all_columns(self, given: Headings) -> dict[str, list[str]]:
-        """Return manifest's column -> its headings, those in `given` first, then those that are proposed."""
+        """Return manifest's column -> its headings: those in the person's options, then those proposed.
+
+        `given` has the headings that the person's options name.
+        """
         columns = {name: list(headings) for name, headings in given.columns.items()}
         for name, headings in self.columns.items():
-            known = columns.setdefault(name, [])
-            known += [heading for heading in headings if heading not in known]
+            _add_new(columns.setdefault(name, []), headings)
         # A span ends by its end or by its duration. If there are durations, ends are left out, unless these
         # ends are proposed too.
         if DURATION in columns and END not in self.columns:
@@ -162,14 +170,17 @@ class Proposal:
         return columns
 
     def _annotator_options(self, given: Headings) -> list[str]:
-        """Return the option that names the annotators who have columns of their own; none if nobody has."""
-        annotators = [*given.wide]
-        annotators += [name for name in self.annotators_with_columns if name not in given.wide]
+        """Return the option that names the annotators who have columns of their own; [] if nobody has.
+
+        `given` has those whom the person's options name, who come first.
+        """
+        annotators = list(given.wide)
+        _add_new(annotators, self.annotators_with_columns)
         if not annotators:
             return []
         return [wide_option(annotators)]
 
-    def _typed_words(self) -> list[tuple[str, str]]:
+    def _words_with_option(self) -> list[tuple[str, str]]:
         """Return the (word, label) pairs that options name: all, or only the first if there are very many."""
         words = list(self.words.items())
         if len(words) > MOST_TYPED:
@@ -177,26 +188,31 @@ class Proposal:
         return words
 
     def untyped_words(self, path: Path, given: Headings) -> list[str]:
-        """Return a notice on the words for which there is no option, as there are very many; else no notice.
+        """Return a notice on the words for which `options` writes no option, as there are too many; else [].
 
         Parameters
         ----------
         path
             The table's file.
         given
-            The headings that a person gave.
+            The headings that the person's options name.
         """
-        n_untyped = len(self.words) - len(self._typed_words())
+        n_untyped = len(self.words) - len(self._words_with_option())
         if not n_untyped:
             return []
         columns = self._all_columns(given)
-        labels = []
+        label_options = []
         for name in LABEL_COLUMNS:
-            labels += [option(name, heading) for heading in columns.get(name, ()) if heading]
-        typed = " ".join([shlex.quote(str(path)), *labels, *self._annotator_options(given)])
-        drafted = f"`obygaze codebook guess {typed} --out FILE` drafts one"
+            label_options += [option(name, heading) for heading in columns.get(name, ()) if heading]
+        arguments = " ".join([shlex.quote(str(path)), *label_options, *self._annotator_options(given)])
+        drafted = f"`obygaze codebook guess {arguments} --out FILE` drafts one"
         what = f"{n_untyped:,} more words are not shown: if they are labels, put them into a codebook"
         return [f"{what} ({drafted}), and give it by --codebook"]
+
+
+def _add_new(known: list[str], further: Iterable[str]) -> None:
+    """Add to a list the texts that are not in it yet, in their order."""
+    known += [text for text in further if text not in known]
 
 
 def proposal_from_json(message: bytes) -> Proposal:

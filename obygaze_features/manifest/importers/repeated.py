@@ -12,9 +12,10 @@ from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 from obygaze_features.text import first_few
 
 SITTING = timedelta(hours=4)
+"""Decisions this far apart, or less, may have been made on a page that stayed open between them."""
+
 MOST_LINES = 100
 """Lines that a notice names."""
-"""Decisions this far apart, or less, may have been made on a page that stayed open between them."""
 
 
 @checked
@@ -79,13 +80,14 @@ def _decisions_by_film(
 
 
 def _may_have_kept_ticks(before: _Decision, decision: _Decision) -> bool:
-    """Return whether a decision repeats the concepts of the one before, in one sitting, with visible scores.
+    """Return whether a decision may have its concepts from the decision just before it, by mistake.
 
-    For blind decisions the page did clear the ticks.
+    It may if both have the same concepts, were made in one sitting, and with the model's score visible: for
+    blind decisions the page did clear the ticks.
     """
     concepts = decision.cells.get("concepts")
     has_same_concepts = bool(concepts) and concepts == before.cells.get("concepts")
-    seen_scores = {parse_seen_score(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
     is_one_sitting = decision.judged_at - before.judged_at <= SITTING
-    was_score_visible = seen_scores == {"1"}
+    seen_scores = {parse_seen_score(row.cells.get(SEEN_SCORE, "")) for row in (before, decision)}
+    was_score_visible = seen_scores == {"1"}  # for both decisions
     return was_score_visible and has_same_concepts and is_one_sitting

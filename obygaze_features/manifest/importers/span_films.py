@@ -34,16 +34,17 @@ class FilmNames:
     files
         The videos on disk.
     places
-        (movie, kind of file) -> file of annotations -> the first place that it gives for the movie.
+        (movie, kind of annotation file) -> annotation file -> the first place that it gives for the movie.
+    of_span
+        `_film_of_span`, cached: it returns the name of a span's film.
     """
 
     def __init__(self, files: FilmFiles) -> None:
-        """Begin without films; `files` finds their videos."""
+        """Start with no names; videos are looked up in `files`."""
         self.files = files
-        # (movie, kind of annotation file) -> annotation file -> the place that it gives for the film.
         self.places: dict[tuple[str, str], dict[Path, str]] = {}
         self._doubtful: dict[str, str] = {}  # movie -> text of a notice on its two places
-        self.of_span = cache(self._film_of_span)  # many spans are of few films
+        self.of_span = cache(self._film_of_span)  # cached, as thousands of spans are of a few films
 
     def _film_of_span(self, file: SpanFile, movie: str, media: str) -> str:
         """Name the film of a span, and remember where the file says that the film lies.
@@ -58,13 +59,17 @@ class FilmNames:
         movie, media
             The film and the media file as the span's row names them; "" where it does not.
         """
-        name = film_named(movie) or file.reading.movie or stem_of(media)
+        movie_option = file.reading.movie
+        name = film_named(movie) or movie_option or stem_of(media)
         is_named_by_file = not name
         if is_named_by_file:
             if file.account.kind == "eaf":
                 raise file.error("does not say which film it is of: give --movie")
             name = _film_by_file_name(file)
+
+        # One form for names that differ only in blanks or in how accents are encoded.
         name = composed(" ".join(name.split()))
+
         place = self._place_of_film(file, name, movie, media, is_named_by_file=is_named_by_file)
         if place:
             with error_context(file.path):
@@ -74,16 +79,29 @@ class FilmNames:
     def _place_of_film(
         self, file: SpanFile, name: str, movie: str, media: str, *, is_named_by_file: bool
     ) -> str:
-        """Return the place of a span's film, by which films of one name are told apart; "" if none is known.
+        """Return the place (path or web page) of a span's film; "" if none is known.
 
-        The parameters are those of `_film_of_span`, with the film's name and where it is from.
+        Two films may have the same name. If their places differ, the import notices it (`add_place`).
+
+        Parameters
+        ----------
+        file
+            The annotation file.
+        name
+            Name of the film.
+        movie, media
+            The film and the media file as the span's row names them; "" where it does not.
+        is_named_by_file
+            Whether the film is named after the annotation file, as nothing else names it.
         """
-        if is_place(movie):  # the row names the film by a path or a web page
+        if is_place(movie):
             return movie
         if media and not movie:
+            has_movie_option = bool(file.reading.movie)
             # With --movie all media of one name are the same film, whatever their folders.
-            return path_of(media).name if file.reading.movie else media
+            return path_of(media).name if has_movie_option else media
         if is_named_by_file:
+            # A film that is named after an annotation file is taken to lie beside it.
             return absolute(file.path).with_name(name).as_posix()
         return ""
 
@@ -108,14 +126,18 @@ class FilmNames:
         ManifestError
             The same file gave another place for the film, or the two places are different videos on disk.
         """
-        # Annotation file -> the place that it gave first, in the order of the files.
+        # Annotation file -> the place that it gave first. Files are in the order in which they are read.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
         place_in_first_file = next(iter(place_of_file.values()), place)
-        place_in_this_file = place_of_file.setdefault(file.path, place)
-        if are_different_files(place_in_this_file, place):
-            raise _two_places_error(movie, place_in_this_file, place, column)
+        earlier_place_in_this_file = place_of_file.setdefault(file.path, place)
+
+        if are_different_files(earlier_place_in_this_file, place):
+            raise _two_places_error(movie, earlier_place_in_this_file, place, column)
         if not are_different_files(place_in_first_file, place):
             return
+
+        # Two files differ. That is an error if both videos exist, as they are two films then; else it may be
+        # one film that lies elsewhere on another computer.
         earlier_video = self.files.find(place_in_first_file)
         video = self.files.find(place)
         are_on_disk = earlier_video is not None and video is not None
@@ -124,8 +146,12 @@ class FilmNames:
         self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {place}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
-        """Return a notice for each sign that several films are taken as one, or one film as several."""
-        notices = [*self._several_videos_of_one_movie(list(clips)), *self._several_movies_of_one_folder()]
+        """Return a notice for each sign that several films are taken as one, or one film as several.
+
+        `clips` are all clips of the import.
+        """
+        notices = self._several_videos_of_one_movie(list(clips))
+        notices += self._several_movies_of_one_folder()
         if self._doubtful:
             shown = first_few([*self._doubtful.values()], 3)
             notices.append(
@@ -159,18 +185,23 @@ class FilmNames:
             if kind in PERSON_TABLES:
                 places += place_of_file.values()
         folders = {path_of(place).parent for place in places}
+        has_several_folders = len(folders) > 1
         has_folder_of_several_places = len(folders) < len(places)
-        if len(folders) < 2 or not has_folder_of_several_places:
+        if not (has_several_folders and has_folder_of_several_places):
             return []
         fact = f"videos of {len(folders)} folders are taken as of {len(places)} movies"
         return [f"{fact}: if a folder is a film, add a column movie, or give the folders by --videos"]
 
 
 def _film_by_file_name(file: SpanFile) -> str:
-    """Name a film by its annotation file, without suffixes and language; add a note if that is doubtful."""
+    """Name a film after its annotation file, without suffixes such as `.en.srt`.
+
+    If the name may be wrong, the account of the file gets a note. It may be wrong if the file's format may
+    hold several films, or if the removed suffix may belong to the title.
+    """
     name = film_by_file(file.path)
     stem = file.path.stem
-    # What stands behind a point may belong to the title, unless the name is an IMDb id.
+    # `Mr. Bean.srt` has a point in its title; an IMDb id, as in `tt0111161.en.srt`, has none.
     may_lack_a_part = "." in stem and imdb_id(name) != name
     source = SOURCES.get(file.account.kind)
     is_of_one_film = source is not None and (source.is_of_one_film or bool(source.subtitles))
@@ -182,7 +213,10 @@ def _film_by_file_name(file: SpanFile) -> str:
 
 
 def _two_places_error(movie: str, earlier_place: str, place: str, column: str) -> ManifestError:
-    """Return the error for a film whose name stands for two different places."""
+    """Return the error for a film whose name stands for two different places.
+
+    `column` is the table's column of the places, for the message; "" if they are in no table.
+    """
     return ManifestError(
         f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
         "name each in a column movie, or import them apart with --movie",

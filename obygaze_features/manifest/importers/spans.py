@@ -163,6 +163,7 @@ def import_spans(
     if kind and kind not in SOURCES:
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
     tiers = tiers or {}
+    words = dict(words or {})
     _refuse_unknown_roles(tiers)
     root = local_path(root)
     reading = Reading(
@@ -174,19 +175,16 @@ def import_spans(
         headings=Headings(columns or {}, wide),
         start=start,
     )
-    chosen = _ChosenCodebook(codebook)
-    contents = []
     budget = MemoryBudget()
-    with reader_process() as child:
-        for path in map(local_path, files):
-            options = _ReadOptions(kind, chosen.chosen_so_far, dict(words or {}), annotator)
-            content = read_apart(child, path, reading, _read_content, options, budget=budget)
-            chosen.choose(content.file, _codebook_names(content))
-            contents.append(content)
+    first_options = _ReadOptions(kind, codebook, words, annotator)
+    read_files = _read_files(list(map(local_path, files)), reading, first_options, budget)
+    contents = read_files.contents
+
     _refuse_absent_headings(reading.headings, contents)
     _refuse_needless_start(start, contents)
-    label_words = LabelWords(chosen.codebook, words)
+    label_words = LabelWords(read_files.codebook, words)
     refuse_unread([(content.file, proposal_from_json(content.findings)) for content in contents])
+
     maker = _ManifestMaker(
         FilmNames(FilmFiles(videos, root)),
         label_words,
@@ -197,6 +195,40 @@ def import_spans(
     return maker.imported(contents, reading, root)
 
 
+class _ReadFiles(NamedTuple):
+    """The contents of all files of an import, and its codebook: the person's, or the one that they name."""
+
+    contents: "list[Content]"
+    codebook: Codebook
+
+
+def _read_files(
+    paths: Sequence[Path], reading: Reading, options: "_ReadOptions", budget: MemoryBudget
+) -> _ReadFiles:
+    """Read all files in one child process, so that a crafted file cannot harm this one.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    reading
+        How they are read: the person's options on times, names and columns.
+    options
+        Further options. If they have no codebook, the first file decides on it for those after it.
+    budget
+        Refuses files that would need too much memory.
+    """
+    chosen = _ChosenCodebook(options.codebook)
+    contents = []
+    with reader_process() as child:
+        for path in paths:
+            options = options._replace(codebook=chosen.chosen_so_far)
+            content = read_apart(child, path, reading, _read_content, options, budget=budget)
+            chosen.choose(content.file, _codebook_names(content))
+            contents.append(content)
+    return _ReadFiles(contents, chosen.codebook)
+
+
 def _refuse_unknown_roles(tiers: Mapping[str, str]) -> None:
     """Refuse a tier whose role is none of those that a person may name."""
     for name, role in tiers.items():
@@ -205,11 +237,17 @@ def _refuse_unknown_roles(tiers: Mapping[str, str]) -> None:
 
 
 def _checked_movie(movie: str) -> str:
-    """Return the name of the film that the person gives by name, path or page; refuse one not allowed."""
+    """Return the name of the film that option `--movie` gives by its name, path or web page; "" for none.
+
+    Raises
+    ------
+    ManifestError
+        A manifest cannot have a film of this name.
+    """
     name = film_named(movie)
     if name:
         with error_context("--movie"):
-            Clip("film", name)  # a clip refuses such a name
+            Clip("film", name)  # made only for its check of the name
     return name
 
 
@@ -252,9 +290,10 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
 
 def _is_table_of_unknown_format(file: SpanFile, codebook: Codebook | None) -> bool:
     """Return whether a file of no known format is a person's table, and no document of JSON or XML."""
+    is_unsupported_format = bool(why_not_read(file))  # a format that we know and do not read
     is_json = json_value(file) is not None
     is_xml = file.head.lstrip().startswith("<")
-    if why_not_read(file) or is_json or is_xml:
+    if is_unsupported_format or is_json or is_xml:
         return False
     return is_table(file, LabelWords(codebook or default_codebook()))
 
@@ -265,40 +304,52 @@ Content = FileContent[RawSpan]
 def _codebook_names(content: Content) -> list[str]:
     """Return the codebooks that the rows or records of a file name, each once."""
     if content.table is not None:
-        names = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
+        cells = [row.cells.get(CODEBOOK_COLUMN, "") for row in content.table.rows]
     else:
-        names = [record.cells.get(CODEBOOK_COLUMN, "") for record in content.records]
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+        cells = [record.cells.get(CODEBOOK_COLUMN, "") for record in content.records]
+    names = dict.fromkeys(cell.strip() for cell in cells)  # each once, in order
+    return [name for name in names if name]
 
 
 def _read_content(file: SpanFile, options: _ReadOptions) -> Content:
     """Read a file: the records of another tool, or a person's table with a proposal for its columns.
 
-    The file gets its kind, and the words by which the reader of a tool's file tells labels.
+    It runs in the child process. It sets the file's kind, whether a frame rate matters to it, and the words
+    by which the reader of a tool's file tells labels from other texts.
     """
     kind = options.kind or _kind_of(file, options.codebook)
     file.account.kind = kind
     if kind in PERSON_TABLES:
         return _read_table(file, options)
+
     file.words = LabelWords(options.codebook or default_codebook(), options.words)
-    # An importer of another package may use the rate too.
-    file.account.uses_rate = KINDS[kind].get("has_rate", False) if kind in KINDS else True
+    if kind in KINDS:
+        file.account.uses_rate = KINDS[kind].get("has_rate", False)
+    else:  # an importer of another package, which may use the rate
+        file.account.uses_rate = True
     records = SOURCES[kind].read(file)
     return FileContent(file, records=without_repeats(records))
 
 
 def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
-    """Read a person's table. Its `findings` propose what the columns mean whose headings are not known."""
+    """Read a person's table, with a proposal for its columns whose headings are not known (`findings`).
+
+    A table of judgements needs no proposal, as all its headings are known.
+    """
     headings = file.reading.headings
     layout = read_person_table(file)
+    # Headings that the person's options name and that this table has.
     present = [heading for heading in headings.named() if headings.is_in(heading, layout.headings)]
     content: Content = FileContent(file, table=layout.table, headings=present, header=layout.headings)
     if file.account.kind == JUDGEMENTS:
         return content
-    words = LabelWords(options.codebook or _codebook_named_first(_codebook_names(content)), options.words)
+
+    codebook = options.codebook or _codebook_named_first(_codebook_names(content))
+    words = LabelWords(codebook, options.words)
     proposal = proposal_for(file, layout, words, options.annotator)
-    if proposal.must_be_read:
-        # The import is refused with the proposal, whatever the rows are, so they are not sent.
+    will_be_refused = bool(proposal.needed_unread)  # columns without which no row can be read
+    if will_be_refused:
+        # The refusal needs the proposal and the codebooks, but no rows: most are not sent to the parent.
         content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())
 
@@ -332,10 +383,10 @@ def _refuse_needless_start(start: str, contents: Sequence[Content]) -> None:
         raise ManifestError(f"--start is for files of kind {' or '.join(with_start)}, and none is there")
 
 
-def _codebook_named_first(named: Sequence[str]) -> Codebook:
-    """Return the codebook that is named first if it is built in, else the default one."""
-    if named and named[0] in BUILTIN:
-        return builtin_codebook(named[0])
+def _codebook_named_first(names: Sequence[str]) -> Codebook:
+    """Return the codebook of the first of some names if it is built in, else the default codebook."""
+    if names and names[0] in BUILTIN:
+        return builtin_codebook(names[0])
     return default_codebook()
 
 
@@ -343,6 +394,7 @@ class _ChosenCodebook:
     """The codebook of an import: the person's, or the one that its files name."""
 
     def __init__(self, codebook: Codebook | None) -> None:
+        """Start with the person's codebook; None if the person gives none."""
         self._codebook = codebook
         self._is_given = codebook is not None
 
@@ -396,14 +448,15 @@ class _ManifestMaker:
     annotator
         Who annotated, where a file does not say it.
     lengths
-        Of the films, at whose ends clips are cut.
+        The lengths of the films, at whose ends clips are cut.
     budget
-        What this process holds of the files.
+        Counts what this process holds of the files, and refuses too much.
     """
 
     def __init__(
         self, films: FilmNames, words: LabelWords, annotator: str, lengths: "_Lengths", budget: MemoryBudget
     ) -> None:
+        """Keep what all files of an import share; the class describes the parameters."""
         self._films = films
         self._budget = budget
         self._words = words
@@ -426,16 +479,19 @@ class _ManifestMaker:
         ids = ClipIds()
         tables = PersonTables(self._films, self._annotator, ids, self._budget)
         tools = ToolSpans(self._films, self._words, roles, self._annotator, ids)
+
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
         manifest_clips = _without_unlabelled_rows(all_clips)
         _refuse_names_spelled_in_two_ways(read_clips)
-        # In the order in which a person reads them: files, tiers, clips, judgements, videos.
+
+        # Notices in the order in which a person reads them: files, tiers, clips, judgements, videos.
         accounts = [content.file.account for content in contents]
         notices = self._account_lines(accounts, read_clips)
         notices += roles.notices()
-        notices += _words_for_nothing(self._words)
-        notices += self._clip_notices(manifest_clips, root, len(all_clips) - len(manifest_clips))
+        notices += _unused_words(self._words)
+        n_unlabelled = len(all_clips) - len(manifest_clips)
+        notices += self._clip_notices(manifest_clips, root, n_unlabelled)
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
@@ -447,9 +503,16 @@ class _ManifestMaker:
     def _clips_within_films(
         self, contents: Sequence[Content], tables: PersonTables, tools: ToolSpans
     ) -> Iterable[_ReadClip]:
-        """Return the clips of all files, cut where their films end.
+        """Return the clips of all files, cut where their films end, and count them in the files' accounts.
 
         Of several judgements of one span only the last is kept.
+
+        Parameters
+        ----------
+        contents
+            The contents of the files.
+        tables, tools
+            Make clips of people's tables, and of files of other tools.
         """
         clips: list[_ReadClip] = []
         index_of_judgement: dict[str, int] = {}  # id of a judgement -> index of its clip in the list
@@ -470,10 +533,11 @@ class _ManifestMaker:
 
     def _with_same_columns(self, clips: Sequence[Clip]) -> list[Clip]:
         """Give all clips the same extra columns, and clips of one id the video of the clip that names one."""
-        names: dict[str, None] = {}  # in the order of their first clip
+        names: dict[str, None] = {}  # of the extra columns, in the order of their first clip
         for clip in clips:
             names |= dict.fromkeys(clip.extras)
         columns = tuple(names)
+        # The new empty cells are counted before they are made.
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
         self._budget.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
@@ -515,6 +579,13 @@ class _ManifestMaker:
 
         A judgement is a row in which a person judges what a model answered on a span. Repeated judgements of
         one span share their id; it is None if the clip is no judgement.
+
+        Parameters
+        ----------
+        content
+            The content of the file.
+        tables, tools
+            Make clips of people's tables, and of files of other tools.
         """
         file = content.file
         if content.table is not None:
@@ -526,9 +597,7 @@ class _ManifestMaker:
                 yield None, _ReadClip(clip, file.account, where)
 
     def _account_lines(self, accounts: Sequence[Account], read_clips: Sequence[_ReadClip]) -> list[str]:
-        """Return a line for each file that says what was read of it and what is doubtful in its clips.
-
-        The doubts are also noted in the accounts.
+        """Note in each file's account what is doubtful in its clips, and return a line on each account.
 
         Parameters
         ----------
@@ -539,9 +608,11 @@ class _ManifestMaker:
         """
         ids_in_tables = {clip.clip_id for clip, account, _ in read_clips if account.kind in PERSON_TABLES}
         n_files_of_name = Counter(account.path.name for account in accounts)
+        clips_of_files = _clips_of_files(accounts, read_clips)
         lines = []
-        for account, clips in zip(accounts, _clips_of_files(accounts, read_clips), strict=True):
+        for account, clips in zip(accounts, clips_of_files, strict=True):
             self._note_doubts(account, clips, ids_in_tables)
+
             # Files of the same name in different folders are told apart by their movies.
             movies = ""
             if n_files_of_name[account.path.name] > 1:
@@ -550,18 +621,31 @@ class _ManifestMaker:
         return lines
 
     def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Collection[str]) -> None:
-        """Note in the account of a file what is doubtful in its clips."""
-        if account.kind == ANSWERS and ids_in_tables:
+        """Note in the account of a file what is doubtful in its clips: unknown ids, times, names.
+
+        Parameters
+        ----------
+        account
+            The account of the file, which gets the notes.
+        clips
+            The clips of the file.
+        ids_in_tables
+            Ids of the clips in people's tables. A model's answers on a clip should have one of them.
+        """
+        has_models_answers = account.kind == ANSWERS
+        if has_models_answers and ids_in_tables:
             note = _clips_in_no_table(clips, ids_in_tables)
             if note:
                 account.notes.append(note)
-        of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
-        account.note(*_doubtful_times(of_unknown_length, account.kind), *_doubtful_names(clips))
+
+        # Clips of films of known length were compared with that length already.
+        clips_of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
+        account.note(*_doubtful_times(clips_of_unknown_length, account.kind), *_doubtful_names(clips))
 
 
 def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]) -> list[list[Clip]]:
-    """Return for the account of each file the clips that were read of the file."""
-    # By identity, as accounts are not hashable.
+    """Return the clips of each file, in the order of the files' accounts."""
+    # An account is found by its identity, as it is not hashable.
     clips_of_account: dict[int, list[Clip]] = {id(account): [] for account in accounts}
     for clip, account, _ in read_clips:
         clips_of_account[id(account)].append(clip)
@@ -569,7 +653,7 @@ def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]
 
 
 def _unused_options(accounts: Sequence[Account], reading: Reading) -> list[str]:
-    """Return notices on a rate and a unit that the person gives and by which no time of a file is read."""
+    """Return notices on options `--rate` and `--unit` that were given, but by which no time was read."""
     notices = []
     if reading.rate is not None and not any(account.uses_rate for account in accounts):
         notices.append(
@@ -582,12 +666,12 @@ def _unused_options(accounts: Sequence[Account], reading: Reading) -> list[str]:
     return notices
 
 
-def _words_for_nothing(words: LabelWords) -> list[str]:
-    """Return a notice on the words that the person explains and that no label in the files is; else none."""
-    not_read = words.words_not_read
-    if not not_read:
+def _unused_words(words: LabelWords) -> list[str]:
+    """Return a notice on the words that options `--word` explain but no file has; [] if there are none."""
+    unused_words = words.words_not_read
+    if not unused_words:
         return []
-    options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in not_read.items()]
+    options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in unused_words.items()]
     return [f"no label in the files is written so: {first_few(options, MOST_SHOWN)}"]
 
 
@@ -627,6 +711,10 @@ class _Lengths:
     """The lengths of films, where they are known."""
 
     def __init__(self, root: Path, length_of: Callable[[Path], float | None] | None) -> None:
+        """Keep how lengths are found: `length_of` measures a video, whose path is relative to `root`.
+
+        Without `length_of`, no length is known.
+        """
         self._root = root
         # Cached, as opening a film takes time, and many clips are of one film.
         self._length_of = None if length_of is None else cache(length_of)
@@ -675,18 +763,20 @@ def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
 
 
 def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
-    """Find the clip that each clip with only concepts is joined to: index -> index of the other clip.
+    """Find the clip that each clip with only concepts is joined to (its owner): its index -> owner's index.
 
-    Both are of one span. It is the last clip of the span that has a level. In a span without a level, the
-    first clip stands alone, and the others are joined to it.
+    Both clips are of one span. The owner is the last clip of the span that has a level. In a span without a
+    level, the first clip with only concepts is the owner of the others.
     """
     with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
     if not with_only_concepts:
         return {}
-    owner_of_span: dict[tuple[object, ...], int] = {}
+
+    owner_of_span: dict[tuple[object, ...], int] = {}  # film, times and annotator -> index of the owner
     for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
-            owner_of_span[key_of_annotated_span(read_clip.clip)] = index
+            owner_of_span[key_of_annotated_span(read_clip.clip)] = index  # a later one replaces an earlier
+
     owners = {}
     for index in with_only_concepts:
         key = key_of_annotated_span(read_clips[index].clip)
@@ -698,14 +788,20 @@ def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:
-    """Return whether a clip has concepts, but neither a level nor a text; False in a person's table."""
+    """Return whether a clip has concepts, but neither a level nor a text.
+
+    It is False for a clip of a person's table, whose rows stand for themselves and are not joined.
+    """
     clip, account, _ = read_clip
     has_level_or_text = clip.level or clip.extras.get("text")
     return account.kind not in PERSON_TABLES and bool(clip.concepts) and not has_level_or_text
 
 
 def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
-    """Leave out rows without annotator and level, if another row of the same clip has an annotator."""
+    """Leave out rows without annotator and level, if another row of the same clip has an annotator.
+
+    Such a row is of a list of clips that nobody had labelled yet.
+    """
     annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
     labelled_clips = []
     for clip in clips:

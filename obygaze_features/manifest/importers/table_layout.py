@@ -73,6 +73,7 @@ def read_layout(file: SpanFile) -> Layout | None:
     header = find_header(filled, file.reading.headings) or _header_of_numbers(filled)
     if header is None:
         return None
+
     titles = filled[: header.first]
     body = _body_below(header, filled[header.end :], file)
     names = _unique_names(header.names, body)
@@ -82,7 +83,8 @@ def read_layout(file: SpanFile) -> Layout | None:
     _refuse_long_headings(file, header_line, names)
 
     def is_header(cells: Sequence[str]) -> bool:
-        return cells is names  # by identity, as a title or a row of the body may have equal cells
+        """Return whether a row is the header that was found, and not another row with equal cells."""
+        return cells is names
 
     table = table_of(
         file.path,
@@ -100,6 +102,15 @@ def read_layout(file: SpanFile) -> Layout | None:
 def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
     """Return the rows below a header, all with as many cells as the longest one, and blank cells empty.
 
+    Parameters
+    ----------
+    header
+        The header, which may be longer than any row.
+    records
+        The rows below it, each with its line.
+    file
+        The file, for messages.
+
     Raises
     ------
     TooManyColumnsError
@@ -115,7 +126,7 @@ def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
 
 
 def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
-    """Refuse a table with more than `MOST_COLUMNS` columns."""
+    """Refuse a table with more than `MOST_COLUMNS` columns, as headings are compared pair by pair."""
     if n_columns > MOST_COLUMNS:
         raise TooManyColumnsError(
             f"{file.path}: {counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep "
@@ -165,19 +176,26 @@ def _with_sections_as_column(table: Table) -> Table:
     is_large_enough = len(rows) > 2 and len(table.columns) > 2
     if not is_large_enough or not _are_in_sections(are_titles):
         return table
-    title_column = _filled_columns(rows[0])[0]
+
+    first_title_column = _filled_columns(rows[0])[0]
     other_rows = [row for row, is_title in zip(rows, are_titles, strict=True) if not is_title]
-    holds_only_titles = not any(row.cells[title_column].strip() for row in other_rows)
-    *_, free_name = _unique_names([*table.columns, SECTION], [])
-    section_column = title_column if holds_only_titles else free_name
+    holds_only_titles = not any(row.cells[first_title_column].strip() for row in other_rows)
+    if holds_only_titles:
+        section_column = first_title_column
+        columns = table.columns
+    else:
+        *_, section_column = _unique_names([*table.columns, SECTION], [])
+        columns = (*table.columns, section_column)
+
     rows_with_title = []
-    title = ""
+    title = ""  # of the section so far
     for row, is_title in zip(rows, are_titles, strict=True):
         if is_title:
-            title = row.cells[_filled_columns(row)[0]].strip()
+            (title_column,) = _filled_columns(row)
+            title = row.cells[title_column].strip()
         else:
             rows_with_title.append(Row(row.line, {**row.cells, section_column: title}))
-    columns = table.columns if holds_only_titles else (*table.columns, section_column)
+
     n_titles = counted(sum(are_titles), "row")
     note = f"{n_titles} of one cell read as column {section_column!r} of the rows below"
     return replace(table, columns=columns, rows=tuple(rows_with_title), notes=(*table.notes, note))
@@ -215,20 +233,23 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     """
     rows = [[cell.strip() for cell in cells] for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
     candidates = _possible_headers(rows)
-    n_named = [headings.n_in(header.names) for header in candidates]
-    if any(n_named):
-        return candidates[n_named.index(max(n_named))]
+
+    n_named_of_candidates = [headings.n_in(header.names) for header in candidates]
+    if any(n_named_of_candidates):
+        return candidates[n_named_of_candidates.index(max(n_named_of_candidates))]
+
     for header in candidates:
         if headings.is_header(header.names):
             return header
+
     likely = [header for header in candidates if _looks_like_header(header, rows)]
     if not likely:
         return None
-    n_known = [len(columns_meant(header.names)) for header in likely]
-    most_known = max(n_known)
+    n_known_of_likely = [len(columns_meant(header.names)) for header in likely]
+    most_known = max(n_known_of_likely)
     if most_known < 2:  # a single known heading proves nothing, as it may be a word of a title
         return likely[0]
-    return likely[n_known.index(most_known)]
+    return likely[n_known_of_likely.index(most_known)]
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
@@ -272,7 +293,18 @@ def _header_of_numbers(records: Records) -> Header | None:
 
 
 def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a header is plausible: mostly different words, about as many as cells in rows below."""
+    """Return whether a row looks like a header.
+
+    It has two texts or more, of which none is a time and most are different, and is about as wide as the rows
+    below it.
+
+    Parameters
+    ----------
+    header
+        The candidate for the header.
+    rows
+        The first rows of the table, the header among them.
+    """
     texts = [name for name in header.names if name]
     if len(texts) < 2 or any(is_time(text) for text in texts):
         return False
@@ -367,14 +399,17 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
         The headings of columns.
     """
     width = max(len(upper), len(lower))
-    counts = Counter(plain(text) for text in lower if text)
+    padded_upper = _padded_to_width(upper, width)
+    padded_lower = _padded_to_width(lower, width)
+    n_columns_of_name = Counter(plain(text) for text in lower if text)
     names = []
-    group = ""
-    for above, below in zip(_padded_to_width(upper, width), _padded_to_width(lower, width), strict=True):
+    group = ""  # the last heading of a group so far
+    for above, below in zip(padded_upper, padded_lower, strict=True):
         group = above or group
+        is_repeated = n_columns_of_name[plain(below)] > 1
         if not below:
             names.append(above)
-        elif counts[plain(below)] > 1:
+        elif is_repeated:
             names.append(f"{group} {below}".strip())
         else:
             names.append(below)
@@ -388,14 +423,15 @@ def _unique_names(header: Sequence[str], body: Records) -> list[str]:
     an empty name.
     """
     names = []
-    counts = Counter[str]()
+    n_columns_of_name = Counter[str]()  # of the columns so far
     width = max([len(header), *(len(cells) for _, cells in body)])
     for column, heading in enumerate(_padded_to_width(header, width)):
         name = heading or _name_without_heading(column, body)
         if name:
-            counts[plain(name)] += 1
-            if counts[plain(name)] > 1:
-                name = f"{name} ({counts[plain(name)]})"
+            n_columns_of_name[plain(name)] += 1
+            number = n_columns_of_name[plain(name)]
+            if number > 1:
+                name = f"{name} ({number})"
         names.append(name)
     return names
 
@@ -409,7 +445,10 @@ def _name_without_heading(column: int, body: Records) -> str:
 
 
 def _is_index_of_data_frame(column: int, body: Records) -> bool:
-    """Return whether a column is a data frame's index: the first column, of different integers."""
+    """Return whether a column is a data frame's index: the first column, of different integers.
+
+    pandas writes the index into a column without a heading; it says nothing about a row.
+    """
     if column != 0:
         return False
     numbers = [cells[column] for _, cells in body if column < len(cells)]

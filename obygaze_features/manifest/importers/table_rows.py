@@ -82,18 +82,21 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
     some_have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
+
     are_timed = [_has_time(row, columns.starts) for row in rows]
-    timed_numbers = [number for number, is_timed in enumerate(are_timed) if is_timed]
+    places_of_timed = [place for place, is_timed in enumerate(are_timed) if is_timed]
+    first_of_last_rows = len(rows) - LAST_ROWS
     left_out = []
-    for number, row in enumerate(rows):
+    for place, row in enumerate(rows):
         reason = ""
-        if timed_numbers and not are_timed[number]:
-            reason = _why_no_clip(row, columns, is_after_last_clip=number > timed_numbers[-1])
-        elif some_have_labels and number >= len(rows) - LAST_ROWS:
+        if places_of_timed and not are_timed[place]:
+            reason = _why_no_clip(row, columns, is_after_last_clip=place > places_of_timed[-1])
+        elif some_have_labels and place >= first_of_last_rows:
             is_sum = _is_sum(row) and not _has_label(row, columns.labels, words)
             reason = "a sum" if is_sum else ""
         if reason:
             left_out.append(LeftOut(row, reason))
+
     table = _without_rows(table, left_out)
     others = _rows_of_other_kinds(table, words)
     return ClipRows(_without_rows(table, others), (*left_out, *others))
@@ -137,9 +140,10 @@ def _why_no_clip(row: Row, columns: _SpanColumns, *, is_after_last_clip: bool) -
 
 
 def _without_rows(table: Table, left_out: Sequence[LeftOut]) -> Table:
-    """Return a table without the rows that are left out."""
+    """Return a table without the rows that are left out, which are found by identity: others may be equal."""
     left_out_ids = {id(entry.row) for entry in left_out}
-    return replace(table, rows=tuple(row for row in table.rows if id(row) not in left_out_ids))
+    rows = tuple(row for row in table.rows if id(row) not in left_out_ids)
+    return replace(table, rows=rows)
 
 
 def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
@@ -159,9 +163,14 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
     kind_column = kind_columns[0]
     for value_column in table.columns:
         other_kinds = _kinds_without_labels(table, kind_column, value_column, words)
-        if other_kinds:  # so that this is the column of values
-            rows = [row for row in table.rows if row.cells[kind_column].strip() in other_kinds]
-            return [LeftOut(row, f"of {row.cells[kind_column].strip()!r}, not a label") for row in rows]
+        if not other_kinds:  # this is not the column of values
+            continue
+        left_out = []
+        for row in table.rows:
+            kind = row.cells[kind_column].strip()
+            if kind in other_kinds:
+                left_out.append(LeftOut(row, f"of {kind!r}, not a label"))
+        return left_out
     return []
 
 
@@ -181,6 +190,17 @@ def _kinds_without_labels(table: Table, kind_column: str, value_column: str, wor
 
     It is no column of values, and the set is empty, if no kind has labels in it, or if a kind has labels in
     some rows and other texts in others.
+
+    Parameters
+    ----------
+    table
+        The table.
+    kind_column
+        The column that names the kind of each row, such as `level` or `remark`.
+    value_column
+        The column that may hold what each row says.
+    words
+        The words of labels that are known.
     """
     kinds = set[str]()
     kinds_with_labels = set[str]()
@@ -214,13 +234,14 @@ def with_films_of_blocks(table: Table) -> Table:
     """
     columns = [name for name in FILM_COLUMNS if name in table.columns]
     rows = [row for row in table.rows if not row.is_empty]
-    films = [_cells_naming_film(row, columns) for row in rows]
+    films = [_cells_naming_film(row, columns) for row in rows]  # of each row; all "" if it names none
     n_unnamed = sum(not any(film) for film in films)
     if n_unnamed == 0:
         return table
     begins_with_film = any(films[0])
     if not begins_with_film or not _are_named_above_their_rows(rows, films):
         return table
+
     filled_rows = []
     film_above = films[0]
     for row, film in zip(rows, films, strict=True):
@@ -268,11 +289,16 @@ def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, 
         For each row the cells that name its film; they are empty if it names none.
     """
     named_films = [film for film in films if any(film)]
-    if any(film == next_film for film, next_film in pairwise(named_films)):
+    is_film_repeated = any(film == next_film for film, next_film in pairwise(named_films))
+    if is_film_repeated:
         return False
     start_column, _ = TIMES
-    unnamed_rows = [row for row, film in zip(rows, films, strict=True) if not any(film)]
-    return all(row.cells.get(start_column, "").strip() for row in unnamed_rows)
+    for row, film in zip(rows, films, strict=True):
+        names_film = any(film)
+        has_start = row.cells.get(start_column, "").strip() != ""
+        if not names_film and not has_start:
+            return False
+    return True
 
 
 # --- parts of rows
@@ -305,7 +331,11 @@ def _columns_of_starts(time_columns: Sequence[str]) -> list[str]:
 
 
 def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> list[str]:
-    """Return the columns of labels: those headed or named by the person as such, or of labels or marks."""
+    """Return the columns of labels, by their headings or by their cells.
+
+    They have a manifest's name for labels, or a heading that the person's options name, or most of their
+    cells are labels, or they hold marks below a label.
+    """
     columns = []
     for column in table.columns:
         if column in {*TIMES, *FILM_COLUMNS, DURATION, "annotator"}:
@@ -318,7 +348,7 @@ def _columns_of_labels(table: Table, headings: Headings, words: LabelWords) -> l
 
 
 def _has_time(row: Row, columns: Sequence[str]) -> bool:
-    """Return whether a row has times in at least half of some columns."""
+    """Return whether a row has times in at least half of some columns, which are those of starts."""
     if not columns:
         return False
     n_times = 0
@@ -360,10 +390,10 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     starts
         The table's columns of starts.
     """
-    films = [column for column in row.cells if _is_film_column(column)]
-    if not starts or not films:
+    film_columns = [column for column in row.cells if _is_film_column(column)]
+    if not starts or not film_columns:
         return False
-    cells = [row.cells[column].strip() for column in (*starts, *films)]
+    cells = [row.cells[column].strip() for column in (*starts, *film_columns)]
     return all(cell and is_unreadable(cell) for cell in cells)
 
 
@@ -404,11 +434,11 @@ def _is_sum(row: Row) -> bool:
     In a row with few filled cells it may also begin with such a word, as in `Total of film 2`. A row with
     many filled cells that begins with such a word is likely a clip.
     """
-    filled = _filled_cells(row)
-    first = plain(filled[0])
-    if first.rstrip(" :.") in SUMS or first.startswith(SUM_SIGNS):
+    filled_cells = _filled_cells(row)
+    first_text = plain(filled_cells[0])
+    if first_text.rstrip(" :.") in SUMS or first_text.startswith(SUM_SIGNS):
         return True
-    first_word, *_ = first.split(" ")
-    is_mostly_empty = 2 * len(filled) <= len(row.cells)
-    has_few_cells = len(filled) <= MOST_CELLS_OF_SUM and is_mostly_empty
+    first_word, *_ = first_text.split(" ")
+    is_mostly_empty = 2 * len(filled_cells) <= len(row.cells)
+    has_few_cells = len(filled_cells) <= MOST_CELLS_OF_SUM and is_mostly_empty
     return has_few_cells and first_word in SUMS

@@ -61,7 +61,7 @@ class TimeColumns:
             if not self._unread.has_column_for(name):
                 self._unread.propose(name, [column])
         shown = ", ".join(map(repr, dict.fromkeys(columns.values())))
-        self._proposal.must_be_read.append(f"times ({shown})")
+        self._proposal.needed_unread.append(f"times ({shown})")
         self._propose_unit(list(columns.values()))
         self._propose_rate(list(columns.values()))
 
@@ -95,15 +95,15 @@ class TimeColumns:
         """
         if self._file.reading.rate is not None:
             return
-        frames = self._frame_numbers(columns)
+        frame_numbers = self._frame_numbers(columns)  # at the ends of time codes
         counted_in_frames = [column for column in columns if self._is_counted_in_frames(column)]
-        if not frames and not counted_in_frames:
+        if not frame_numbers and not counted_in_frames:
             return
         written_rate = self._written_rate()
         if written_rate:
             self._proposal.rate = written_rate
             return
-        highest_frame = max(frames, default=0)
+        highest_frame = max(frame_numbers, default=0)
         possible_rates = [rate for rate in COMMON_RATES if highest_frame < rate]
         self._proposal.rate = str(min(possible_rates, default=max(COMMON_RATES)))
         remedy = "give the film's rate by --rate"
@@ -155,16 +155,21 @@ class TimeColumns:
         """
         time_columns = [column for column in self._unread.remaining if self._can_be_times(column)]
         time_columns += [column for column in self._headed_times() if column not in time_columns]
+
         start = self._column_of_starts(time_columns)
-        by_headings = self._pair_by_headings(start, time_columns)
-        if by_headings:
-            return by_headings
-        ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
-        if ranges and not self._unread.has_column_for(START, END):
-            return {START: ranges[0], END: ranges[0]}
+        pair_by_headings = self._pair_by_headings(start, time_columns)
+        if pair_by_headings:
+            return pair_by_headings
+
+        columns_of_ranges = [column for column in self._unread.remaining if are_ranges(self._cells[column])]
+        if columns_of_ranges and not self._unread.has_column_for(START, END):
+            return {START: columns_of_ranges[0], END: columns_of_ranges[0]}
+
         if not start:
             return self._pair_by_cells(time_columns)
-        end = self._first_possible_end(start, [column for column in time_columns if column != start])
+
+        other_columns = [column for column in time_columns if column != start]
+        end = self._first_possible_end(start, other_columns)
         return {START: start, END: end} if end else {}
 
     def _column_of_starts(self, time_columns: Sequence[str]) -> str:
@@ -233,7 +238,9 @@ class TimeColumns:
         return is_filled and column not in self._unread.mark_columns and self._unread.is_of_times(column)
 
     def _first_possible_end(self, start: str, columns: Sequence[str]) -> str:
-        """Return the first column whose times are, in most rows, not before the start; "" if there is none.
+        """Return the first column that can hold the ends of spans; "" if there is none.
+
+        In most rows (two thirds) its times must not be before the start; the others may be mistyped.
 
         Parameters
         ----------
@@ -245,7 +252,8 @@ class TimeColumns:
         for column in columns:
             lengths = self._span_lengths(start, column)
             not_negative = [length for length in lengths if length >= 0]
-            if lengths and len(not_negative) >= MOST_SHARE * len(lengths):
+            are_mostly_later = len(not_negative) >= MOST_SHARE * len(lengths)
+            if lengths and are_mostly_later:
                 return column
         return ""
 
@@ -259,14 +267,14 @@ class TimeColumns:
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
         candidates = clocks if len(clocks) > 1 else columns
-        pairs = []
+        pairs = []  # (median length of the spans, column of starts, column of ends)
         for start, end in combinations(candidates[:MOST_PAIRED], 2):
             lengths = self._span_lengths(start, end)
             if lengths and min(lengths) > 0 and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
         if not pairs:
             return {}
-        _, start, end = min(pairs)
+        _, start, end = min(pairs)  # with the shortest spans
         return {START: start, END: end}
 
     def _are_ratings(self, column: str) -> bool:
@@ -282,8 +290,12 @@ class TimeColumns:
         """Return the seconds from start to end of each row in which both columns hold times."""
         starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
         ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
-        lengths = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
-        return [length for length in lengths if not math.isnan(length)]
+        lengths = []
+        for start_s, end_s in zip(starts, ends, strict=True):
+            are_times = not math.isnan(start_s) and not math.isnan(end_s)
+            if are_times:
+                lengths.append(end_s - start_s)
+        return lengths
 
     def _propose_single_time_column(self) -> None:
         """Propose the only column of times as starts or as ends, and ask the person for the other one."""
@@ -293,19 +305,23 @@ class TimeColumns:
             column = self._single_time_column(name)
             if column:
                 self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
-                self._proposal.must_be_read.append(f"times ({column!r}), and no column {missing}")
+                self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
                 self._proposal.doubts.append(
                     f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 )
                 return
 
     def _single_time_column(self, name: str) -> str:
-        """Return the column of starts, or of ends, and propose it if it is not read yet; "" for none.
+        """Find the column of starts, or of ends, and propose it if it is not read yet.
 
         Parameters
         ----------
         name
             `start_s` or `end_s`.
+
+        Returns
+        -------
+        The column; "" if there is none.
         """
         if self._unread.has_column_for(name):
             return name  # a column that is read has its manifest's name

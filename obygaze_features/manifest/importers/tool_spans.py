@@ -97,7 +97,7 @@ class _SpanKey(NamedTuple):
 
     @classmethod
     def of(cls, span: RawSpan, movie: str, default_annotator: str) -> "_SpanKey":
-        """Return the key of a span of a film, whose annotator is the default if the file names none."""
+        """Return the key of a span of a film; its annotator is the default if the file names none."""
         people_tier = PeopleTier.parse(span.tier)
         return cls(
             movie=movie,
@@ -125,6 +125,10 @@ class _LevelFinder:
     """
 
     def __init__(self, levels: Iterable[MarkedSpan], annotator: str) -> None:
+        """Index the spans of levels by their ids, and by their film, times and annotator.
+
+        `annotator` is who annotated where the file does not say it.
+        """
         self._annotator = annotator
         self._level_of_id: dict[str, MarkedSpan] = {}
         self._levels_of_key: dict[_SpanKey, list[MarkedSpan]] = {}
@@ -136,7 +140,10 @@ class _LevelFinder:
         self.n_compared = 0
 
     def levels_of(self, span: RawSpan, movie: str) -> list[MarkedSpan]:
-        """Return the levels that a span names as its parents, else those of its film, times and annotator."""
+        """Return the levels that a span names as its parents, else those of its film, times and annotator.
+
+        The levels that were compared for this are counted in `n_compared`. `movie` is the film of the span.
+        """
         parents = [self._level_of_id[name] for name in span.parent_ids if name in self._level_of_id]
         if parents:
             return parents
@@ -175,6 +182,7 @@ class ToolSpans:
     def __init__(
         self, films: FilmNames, words: LabelWords, roles: TierRoles, annotator: str, ids: ClipIds
     ) -> None:
+        """Keep what all files share; the class describes the parameters."""
         self._films = films
         self._words = words
         # Answers of machines are in the codebook's own words, whatever a person's words stand for.
@@ -215,12 +223,16 @@ class ToolSpans:
                 yield clip, mark.raw.where
 
     def _marked_spans(self, file: SpanFile, records: Iterable[RawSpan]) -> list[MarkedSpan]:
-        """Return the spans of a file with their levels, concepts and texts; doubts go to its account."""
-        # Which records are spans that count, and what of a model's answers counts.
+        """Return the spans of a file with their levels, concepts and texts.
+
+        What is left out or doubtful is noted in the file's account.
+        """
+        # Leave out what is no span of a person, and concepts that a model cannot perceive.
         spans = _without_short_or_model_spans(file.account, file.account.spans(records))
         answers = [span for span in spans if isinstance(span, Answered)]
         spans = self._without_unperceived_concepts(file, spans, answers)
-        # What they hold: levels and texts are spans of their own, concepts are added to their levels.
+
+        # Levels and texts are spans of their own; concepts are added to the spans of their levels.
         marked, concepts = self._divide_by_role(file, spans)
         file.account.note(*_doubtful_questions(answers, self._words))
         marked += self._add_concepts_to_levels(file, marked, concepts)
@@ -232,11 +244,12 @@ class ToolSpans:
 
         Columns that a person added to a tool's table are imported only if they hold labels.
         """
-        records = list(records)
-        file.account.note(*_absent_tiers(file, records))
-        if SOURCES[file.account.kind].leaves_texts:
-            return self._without_tiers_of_texts(file, records)
-        return self._without_added_columns_of_texts(file, records)
+        all_records = list(records)
+        file.account.note(*_absent_tiers(file, all_records))
+        imports_only_labels = SOURCES[file.account.kind].leaves_texts
+        if imports_only_labels:
+            return self._without_tiers_of_texts(file, all_records)
+        return self._without_added_columns_of_texts(file, all_records)
 
     def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
         """Leave out the records of tiers that hold no labels, and note how many there are.
@@ -300,6 +313,7 @@ class ToolSpans:
             if answer.perceives not in reasons_of_modalities:
                 reasons_of_modalities[answer.perceives] = unperceived(codebook, answer.perceives)
         self._note_unperceived_answers(file, answers, reasons_of_modalities)
+
         concept_of_spelling = spellings_of(codebook.concepts)
         result: list[RawSpan] = []
         for span in spans:
@@ -348,7 +362,11 @@ class ToolSpans:
             file.account.note(f"answers that do not count: {'; '.join(reasons)}")
 
     def _role(self, source: SpanSource, record: RawSpan) -> str:
-        """Return what the tier of a record holds, such as levels, concepts or texts."""
+        """Return what the tier of a record holds, such as levels, concepts or texts.
+
+        `source` is the kind of the record's file. It has the name of tiers of records that name none, and
+        says whether its texts are speech, which is no label.
+        """
         return self._roles.role_of(record, source.tier, is_speech=source.is_said)
 
     def _divide_by_role(
@@ -436,7 +454,7 @@ class ToolSpans:
         return self._codebook_words if file.account.kind == ANSWERS else self._words
 
     def _level_as_explained(self, file: SpanFile, span: RawSpan) -> str:
-        """Return the text of a tier of levels, or the level that the person says it stands for."""
+        """Return the level of a span on a tier of levels: its text, or what the person says it stands for."""
         explained = self._words_of(file).explained(span.text)
         if explained is not None and explained.level:
             return explained.level
@@ -448,16 +466,16 @@ class ToolSpans:
         Words that the person explains as no label are left out.
         """
         words = self._words_of(file)
-        explained = words.explained(span.text)
-        if explained is not None and explained.concepts:
-            return list(explained.concepts)
+        explained_text = words.explained(span.text)
+        if explained_text is not None and explained_text.concepts:
+            return list(explained_text.concepts)
         concepts = []
-        for text in words.codebook.split_concepts(span.text):
-            explained = words.explained(text)
-            if explained is None or explained.level:
-                concepts.append(text)  # the codebook refuses what is no concept
+        for word in words.codebook.split_concepts(span.text):
+            explained_word = words.explained(word)
+            if explained_word is None or explained_word.level:
+                concepts.append(word)  # the codebook refuses what is no concept
             else:
-                concepts += explained.concepts
+                concepts += explained_word.concepts
         return concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
@@ -495,6 +513,8 @@ class ToolSpans:
         levels = [mark for mark in marked if mark.level]
         finder = _LevelFinder(levels, self._annotator)
         names_of_spans = [self._concepts_as_explained(file, span) for span in concepts]
+
+        # Work is limited, as it grows with the square of the number of spans that have the same times.
         n_labels = len(levels) + sum(map(len, names_of_spans))
         n_additions = 0  # of a concept to a level
         without_level = []
@@ -514,6 +534,7 @@ class ToolSpans:
                 level.concepts += names
             # Spans that become clips are counted with their clip. This one becomes a part of other clips.
             file.account.used += 1
+
         if without_level and levels:
             what = counted(len(without_level), "span")
             file.account.note(
@@ -583,7 +604,8 @@ class ToolSpans:
             There is none in a file of a tool that names annotators.
         """
         annotator = _annotator_of(span, self._annotator)
-        if not annotator and SOURCES[file.account.kind].is_signed:
+        needs_annotator = SOURCES[file.account.kind].is_signed
+        if needs_annotator and not annotator:
             remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
             raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
         return annotator
@@ -604,21 +626,25 @@ class ToolSpans:
         if first is None:
             self._first_clips[key] = _FirstClip(clip, file, mark.raw.where)
             return ""
+
         is_text_of_same_file = first.file is file and not mark.level
         has_id_in_file = bool(mark.raw.cells.get("clip_id"))
         if is_text_of_same_file or has_id_in_file:
             return ""
+
         earlier = f"{first.where} of {first.file.path.name}"
-        if first.clip.level != clip.level or set(first.clip.concepts) != set(clip.concepts):
+        has_same_labels = first.clip.level == clip.level and set(first.clip.concepts) == set(clip.concepts)
+        if not has_same_labels:
             raise file.error(
                 f"{mark.raw.where}: {_written_labels(clip)} where {earlier}, of its times and annotator, "
                 f"says {_written_labels(first.clip)}: keep one; tiers of different people are imported "
                 "apart, with --tier and --annotator"
             )
+
         first_extras = first.clip.extras
-        different = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
-        if different:
-            return f"the same as {earlier} but for {', '.join(different)}"
+        differing_columns = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
+        if differing_columns:
+            return f"the same as {earlier} but for {', '.join(differing_columns)}"
         return f"the same as {earlier}"
 
 
@@ -719,13 +745,16 @@ def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_outpu
     for name in EXTRA_COLUMNS:
         if cells.get(name):
             extras[name] = cells[name]
-    if mark.raw.tier and (mark.text or has_tier):
-        extras["tier"] = mark.raw.tier
-    people_tier = PeopleTier.parse(mark.raw.tier)
+
+    tier = mark.raw.tier
+    if tier and (mark.text or has_tier):
+        extras["tier"] = tier
+    people_tier = PeopleTier.parse(tier)
     if people_tier and people_tier.how:
-        extras[HOW] = people_tier.how  # whether the annotator saw the model's score
+        extras[HOW] = people_tier.how  # such as `blind`
+
     # "1" if the annotator saw the model's score, "0" if not: by the tier's name, else by the whole file.
-    seen_score = seen_score_of_tier(mark.raw.tier)
+    seen_score = seen_score_of_tier(tier)
     if not seen_score and has_model_output:
         seen_score = "1"
     if seen_score:
@@ -774,16 +803,23 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     """
     if file.account.kind == "eaf":
         return []  # the reader of ELAN's documents refuses such names itself
-    source = SOURCES[file.account.kind]
-    # The option --tier has no effect on records whose role the file itself says.
-    tiers = dict.fromkeys(record.tier or source.tier for record in records if not record.role)
+    default_tier = SOURCES[file.account.kind].tier  # of records that name no tier
+    tiers: dict[str, None] = {}  # each once, in order
+    for record in records:
+        # The option --tier has no effect on records whose role the file itself says.
+        if not record.role:
+            tiers[record.tier or default_tier] = None
     if not tiers:
         return []
+
     named_tier_of_key = {tier_key(name): name for name in file.reading.tiers}
     keys_in_file = {matching_key(tier, named_tier_of_key) for tier in tiers}
-    absent_keys = named_tier_of_key.keys() - keys_in_file
-    absent_names = [named_tier_of_key[key] for key in sorted(absent_keys)]
-    return [f"no tier {name!r} is there{name_hint(name, tiers)}" for name in absent_names]
+    notices = []
+    for key in sorted(named_tier_of_key):
+        if key not in keys_in_file:
+            name = named_tier_of_key[key]
+            notices.append(f"no tier {name!r} is there{name_hint(name, tiers)}")
+    return notices
 
 
 def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
@@ -812,14 +848,16 @@ def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Itera
     """
     questions = sorted({question for answer in answers for question in answer.answers})
     yield from _notices_on_unknown_questions(questions, words)
+
     concept_of_spelling = spellings_of(words.codebook.concepts)
-    spellings = [
-        question.removeprefix("concept:") for question in questions if question.startswith("concept:")
-    ]
-    if not spellings:
+    concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
+    for question in questions:
+        kind, _, spelling = question.partition(":")
+        if kind == "concept":
+            concepts_asked_about.add(concept_of_spelling.get(plain(spelling)))
+    if not concepts_asked_about:
         return
-    asked = {concept_of_spelling.get(plain(spelling)) for spelling in spellings}
-    missing = [name for name in words.codebook.concept_names if name not in asked]
+    missing = [name for name in words.codebook.concept_names if name not in concepts_asked_about]
     modalities = sorted({name for answer in answers for name in answer.perceives})
     yield from _notices_on_missing_questions(missing, unperceived(words.codebook, modalities))
 
@@ -838,18 +876,25 @@ def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
 
 
-def _notices_on_missing_questions(missing: Sequence[str], reason_of: Mapping[str, str]) -> Iterator[str]:
+def _notices_on_missing_questions(
+    missing: Sequence[str], reason_of_concept: Mapping[str, str]
+) -> Iterator[str]:
     """Yield notices on the concepts that a model was not asked about.
 
     Parameters
     ----------
     missing
         Names of the concepts.
-    reason_of
+    reason_of_concept
         Concept that the model cannot perceive -> the reason. No question about it is expected.
     """
-    perceivable = [name for name in missing if name not in reason_of]
-    reasons = [reason_of[name] for name in missing if name in reason_of]
+    perceivable = []
+    reasons = []
+    for name in missing:
+        if name in reason_of_concept:
+            reasons.append(reason_of_concept[name])
+        else:
+            perceivable.append(name)
     if perceivable:
         what = counted(len(perceivable), "concept")
         yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"

@@ -195,10 +195,13 @@ class UnreadColumns:
     def has_yes_and_no(self, column: str) -> bool:
         """Return whether a column holds marks of two kinds: yes and no, or yes and empty cells."""
         cells = self.cells[column]
+        if not are_marks(cells):
+            return False
         marks = {plain(cell) for cell in cells}
+        has_yes = not marks.isdisjoint(YES)
         has_empty_cells = len(cells) < len(self.table.rows)
-        is_divided = len(marks) > 1 or has_empty_cells
-        return not marks.isdisjoint(YES) and are_marks(cells) and is_divided
+        has_anything_else = len(marks) > 1 or has_empty_cells
+        return has_yes and has_anything_else
 
     def can_be_people(self, column: str) -> bool:
         """Return whether a column can name annotators: few different texts, not labels, times or fractions.
@@ -209,10 +212,11 @@ class UnreadColumns:
         cells = self.cells[column]
         if not cells or self.label_counts(column).are_labels:
             return False
-        n_names = len(set(map(plain, cells)))
         are_integers = whole_numbers(cells) is not None
-        are_names_or_integers = are_integers or not self.is_of_times(column)
-        return are_names_or_integers and n_names <= max(MOST_WORDS, len(cells) // 4)
+        if self.is_of_times(column) and not are_integers:
+            return False
+        n_names = len(set(map(plain, cells)))
+        return n_names <= max(MOST_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
         """Return the columns that are read as levels without a proposal, by an option or their heading.
@@ -226,14 +230,17 @@ class UnreadColumns:
 
     def columns_for(self, name: str) -> list[str]:
         """Return the table's columns that are read, or proposed to be read, as a manifest's column."""
-        if name in self.table.columns:
+        if name in self.table.columns:  # a column that is read has its manifest's name
             return [name]
         proposed = self.proposal.columns.get(name, [])
         return [column for column in proposed if column in self.table.columns]
 
 
 def _guesses_of_cells(cells: Sequence[str], words: LabelWords) -> dict[str, str]:
-    """Return text -> label, of the cells that are like a label; none in a column of very many texts."""
+    """Return text -> label for the cells of a column that look like a label (`label_like`).
+
+    It is empty for a column of very many different texts, which are no labels.
+    """
     different_texts = list(dict.fromkeys(cells))
     if len(different_texts) > MOST_ASKED:
         return {}
@@ -276,6 +283,7 @@ def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
     ('Vertigo', 'Vertigo')
     """
     for cells in titles:
+        # `Film: Vertigo` in one cell becomes two texts, as if it were in two cells.
         texts = []
         for cell in cells:
             before_colon, _, behind_colon = cell.strip().partition(":")
@@ -300,7 +308,8 @@ def levels_by_number(cells: Sequence[str], levels: Sequence[str]) -> dict[str, s
     numbers = whole_numbers(cells)
     if not numbers:
         return {}
-    first = 0 if numbers[0] == 0 else 1
-    if numbers[-1] - first >= len(levels):
+    lowest = 0 if numbers[0] == 0 else 1
+    highest = lowest + len(levels) - 1
+    if numbers[-1] > highest:
         return {}
-    return {str(number): level for number, level in enumerate(levels, start=first)}
+    return {str(number): level for number, level in enumerate(levels, start=lowest)}

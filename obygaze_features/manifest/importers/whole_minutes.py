@@ -39,17 +39,19 @@ def with_minutes_as_typed(table: Table) -> Table:
     ManifestError
         Some times of a column were typed as m:ss and others as h:mm:ss, so that each is ambiguous.
     """
-    columns = [name for name in (START, END, DURATION) if name in table.columns]
-    suspects = [name for name in columns if _has_whole_minutes_only(cells_of(table, name))]
-    typed_as_minutes = _columns_too_long(table, columns, suspects)
+    time_columns = [name for name in (START, END, DURATION) if name in table.columns]
+    of_whole_minutes = [name for name in time_columns if _has_whole_minutes_only(cells_of(table, name))]
+    typed_as_minutes = _columns_too_long(table, time_columns, of_whole_minutes)
     if typed_as_minutes:
         return _as_minutes_and_seconds(table, typed_as_minutes)
-    for name in columns:
+    for name in time_columns:
         _refuse_both_ways_of_typing(table, name)
     return table
 
 
-def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[str]) -> list[str]:
+def _columns_too_long(
+    table: Table, time_columns: Sequence[str], of_whole_minutes: Sequence[str]
+) -> list[str]:
     """Return the columns whose clocks cannot be hours and minutes, as spans or the film would be too long.
 
     Read as h:mm, a duration of 1:30 is an hour and a half, and so is a span from 1:30 to 3:00; an end of
@@ -59,17 +61,17 @@ def _columns_too_long(table: Table, columns: Sequence[str], suspects: Sequence[s
     ----------
     table
         A sheet of a workbook.
-    columns
+    time_columns
         The table's columns of times, by their names in a manifest.
-    suspects
+    of_whole_minutes
         Those of them in which all clocks are whole minutes.
     """
-    if DURATION in suspects and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
-        return list(suspects)  # starts and ends were typed as durations were
-    has_both = START in suspects and END in suspects
+    if DURATION in of_whole_minutes and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
+        return list(of_whole_minutes)  # starts and ends were typed as durations were
+    has_both = START in of_whole_minutes and END in of_whole_minutes
     if has_both and (_has_long_spans(table) or _is_longer_than_films(table, END)):
         return [START, END]
-    has_only_starts = START in suspects and END not in columns
+    has_only_starts = START in of_whole_minutes and END not in time_columns
     if has_only_starts and _is_longer_than_films(table, START):
         return [START]
     return []
@@ -86,13 +88,17 @@ def _seconds(table: Table, name: str) -> list[float]:
 
 
 def _has_long_spans(table: Table) -> bool:
-    """Return whether the median length of spans is `LONG_SPAN_S` or more; no row may have both ends."""
+    """Return whether spans last half an hour or more (median), read as hours and minutes.
+
+    False if no row has both a start and an end.
+    """
     rows = [row for row in table.rows if row.cells[START].strip() and row.cells[END].strip()]
     if not rows:
         return False
     starts = seconds_in([row.cells[START].strip() for row in rows])
     ends = seconds_in([row.cells[END].strip() for row in rows])
-    return median([end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]) >= LONG_SPAN_S
+    lengths_s = [end_s - start_s for start_s, end_s in zip(starts, ends, strict=True)]
+    return median(lengths_s) >= LONG_SPAN_S
 
 
 def _is_longer_than_films(table: Table, name: str) -> bool:
@@ -101,7 +107,12 @@ def _is_longer_than_films(table: Table, name: str) -> bool:
 
 
 def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
-    """Read the clocks of some columns as minutes and seconds, and note it: 1:30:00 as 90 seconds."""
+    """Read the clocks of some columns as minutes and seconds, and note it: 1:30:00 as 90 seconds.
+
+    Returns
+    -------
+    The table with these times in seconds, and with a note for the person.
+    """
     rows = []
     for row in table.rows:
         cells = dict(row.cells)
@@ -109,13 +120,14 @@ def _as_minutes_and_seconds(table: Table, names: Sequence[str]) -> Table:
             clock = cells[name].strip()
             if clock:
                 [time_s] = seconds_in([clock])
-                # The hours were minutes and the minutes were seconds: all is a sixtieth.
-                cells[name] = f"{time_s / 60:g}"
+                time_as_typed_s = time_s / 60  # the hours were minutes, and the minutes seconds
+                cells[name] = f"{time_as_typed_s:g}"
         rows.append(Row(row.line, cells))
-    first = cells_of(table, names[0])[0]
-    hours, minutes, _ = first.split(":")
+
+    example = cells_of(table, names[0])[0]
+    hours, minutes, _ = example.split(":")
     note = (
-        f"{' and '.join(names)}: clocks of whole minutes read as minutes and seconds ({first} as "
+        f"{' and '.join(names)}: clocks of whole minutes read as minutes and seconds ({example} as "
         f"{int(hours)}:{minutes} min), as spans would last half an hour, or the film five; write 0:01:30 "
         "where 90 s are meant"
     )

@@ -64,10 +64,12 @@ def label_like(text: str, words: LabelWords) -> str:
     >>> label_like("3 – Sure", words), label_like("sure (clearly)", words), label_like("Paris", words)
     ('S', 'S', '')
     """
+    # The whole text, without its brackets, without a code in front, and what its brackets hold.
     forms = [text, bare_heading(text)]
     coded = _CODED.fullmatch(text.strip())
     if coded is not None:
-        forms += [coded["text"], bare_heading(coded["text"])]
+        text_behind_code = coded["text"]
+        forms += [text_behind_code, bare_heading(text_behind_code)]
     forms += _IN_BRACKETS.findall(text)
     label_of_code = _label_of(coded["code"], words) if coded is not None else ""
     for form in forms:
@@ -95,16 +97,17 @@ def label_near(text: str, words: LabelWords) -> str:
     label = label_like(without_signs, words) or label_like(text, words)
     if label:
         return label
-    written = plain(text)
-    if len(written) < SHORTEST_NEAR:
+
+    plain_text = plain(text)
+    if len(plain_text) < SHORTEST_NEAR:
         return ""
     spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST_SPELLING]
-    matches = get_close_matches(written, spellings, n=1, cutoff=NEAR)
+    matches = get_close_matches(plain_text, spellings, n=1, cutoff=NEAR)
     if not matches:
         return ""
     nearest = matches[0]
     # A text with a further syllable in front may mean the opposite: `unsure` is not `sure`.
-    if nearest.endswith(written) or written.endswith(nearest):
+    if nearest.endswith(plain_text) or plain_text.endswith(nearest):
         return ""
     return words.spellings[nearest]
 
@@ -112,9 +115,10 @@ def label_near(text: str, words: LabelWords) -> str:
 def explained_words(
     legend: Iterable[Sequence[str]], headings: Iterable[str], words: LabelWords
 ) -> dict[str, str]:
-    """Return the codes that a table explains itself: code -> label.
+    """Return the codes that a table explains itself: code -> level or concept.
 
-    A code may be explained in a legend, by rows of code and label, or in a text such as `(0=EN, 1=HN)`.
+    A code may be explained by two cells of a legend beside each other, `1` and `hard negative`, or in a text
+    such as `(0=EN, 1=HN)`. Of two explanations by cells the first counts; one in a text comes before them.
 
     Parameters
     ----------
@@ -127,13 +131,13 @@ def explained_words(
     """
     meanings: dict[str, str] = {}
     for cells in legend:
-        filled = [cell.strip() for cell in cells if cell.strip()]
-        for code, text in pairwise(filled):
+        filled_cells = [cell.strip() for cell in cells if cell.strip()]
+        for code, text in pairwise(filled_cells):
             label = label_like(text, words)
-            is_label_itself = bool(words.level_of(code) or words.concept_of(code))
-            if label and len(code) <= LONGEST_CODE and not is_label_itself:
+            is_short = len(code) <= LONGEST_CODE
+            if label and is_short and not _is_label(code, words):
                 meanings.setdefault(code, label)
-        for cell in filled:
+        for cell in filled_cells:
             meanings |= _meanings_in_text(cell, words)
     for heading in headings:
         meanings |= _meanings_in_text(heading, words)
@@ -141,13 +145,18 @@ def explained_words(
 
 
 def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
-    """Return code -> label for the codes that a text explains, such as `(0=EN, 1=HN)`."""
+    """Return code -> level or concept for the codes that a text explains, such as `(0=EN, 1=HN)`."""
     meanings = {}
-    for code, meant in _EXPLAINED.findall(text):
-        label = label_like(meant, words)
-        if label and not words.level_of(code) and not words.concept_of(code):
+    for code, explanation in _EXPLAINED.findall(text):
+        label = label_like(explanation, words)
+        if label and not _is_label(code, words):
             meanings[code] = label
     return meanings
+
+
+def _is_label(code: str, words: LabelWords) -> bool:
+    """Return whether a code is itself a word of a level or concept, so that it needs no explanation."""
+    return bool(words.level_of(code) or words.concept_of(code))
 
 
 # --- lists
@@ -167,15 +176,20 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     The words of each cell, [n_cells][n_words].
     """
     has_semicolons = len([cell for cell in cells if ";" in cell]) > 1
-    n_rows_of_cell = Counter(cells)  # equal cells are split once
+
+    # Equal cells are split once, as a column repeats them in many rows.
+    n_rows_of_cell = Counter(cells)
     parts_of_cell: dict[str, list[str]] = {}
     for cell in n_rows_of_cell:
         parts_of_cell[cell] = _divided_cell(cell, words, has_semicolons=has_semicolons)
+
+    # How often each piece would be in the column if all further signs separated words.
     n_rows_of_piece = Counter[str]()
     for cell, parts in parts_of_cell.items():
         for part in parts:
             for piece in further_parts(part):
                 n_rows_of_piece[plain(piece)] += n_rows_of_cell[cell]
+
     words_of_cell = {}
     for cell, parts in parts_of_cell.items():
         words_of_cell[cell] = _divided_further(parts, n_rows_of_piece, words)
@@ -208,10 +222,12 @@ def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelW
 def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list[str]:
     """Split a cell into its parts, at semicolons, line breaks and commas.
 
+    A cell that says that there is no concept, such as `none`, has no parts.
+
     Parameters
     ----------
     cell
-        The cell, which may also be a Python list of texts.
+        The cell, which may also be a list of texts as Python writes it.
     words
         The words of labels that are known.
     has_semicolons
@@ -223,9 +239,10 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
         return texts_of_list(cell)
     parts: list[str] = []
     for piece in cell.split(";"):
-        piece_parts = words.parts_of(piece)
-        has_label = any(words.concept_of(part) or words.level_of(part) for part in piece_parts)
-        if has_semicolons and not has_label and "\n" not in piece:
+        piece_parts = words.parts_of(piece)  # split at line breaks and commas
+        has_label = any(_is_label(part, words) for part in piece_parts)
+        commas_belong_to_text = has_semicolons and not has_label and "\n" not in piece
+        if commas_belong_to_text:
             parts.append(piece.strip())
         else:
             parts += piece_parts
@@ -246,17 +263,21 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     listed
         The words that each cell lists (`listed_parts`); cells without words are ignored.
     """
-    listed = [words for words in listed if words]
-    n_lists = len([words for words in listed if len(words) > 1])
-    if n_lists < 2 or not are_few_words(listed):
+    filled = [words for words in listed if words]
+    n_of_several_words = len([words for words in filled if len(words) > 1])
+    if n_of_several_words < 2 or not are_few_words(filled):
         return False
+
     # Each different list once, as comparing the spelling of words takes time.
-    combinations = {frozenset(map(plain, words)) for words in set(map(tuple, listed))}
+    different_lists = set(map(tuple, filled))
+    combinations = {frozenset(map(plain, words)) for words in different_lists}
     n_combinations_of_word: Counter[str] = Counter()
     for combination in combinations:
         n_combinations_of_word.update(combination)
-    n_words = sum(len(words) for words in listed)
-    are_repeated = n_words >= LEAST_REPEATS * len(n_combinations_of_word)
+
+    n_words = sum(len(words) for words in filled)
+    n_different_words = len(n_combinations_of_word)
+    are_repeated = n_words >= LEAST_REPEATS * n_different_words
     is_word_in_several = max(n_combinations_of_word.values()) > 1
     return are_repeated and len(combinations) >= LEAST_COMBINATIONS and is_word_in_several
 
@@ -267,7 +288,8 @@ def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
     if not 0 < len(words) <= MOST_PARTS:
         return False
     are_short = all(len(word.split()) <= LONGEST_WORDS for word in words)
-    return are_short and all(math.isnan(number_of(word)) for word in words)
+    are_no_numbers = all(math.isnan(number_of(word)) for word in words)
+    return are_short and are_no_numbers
 
 
 def has_many_words(cells: Iterable[str], words: LabelWords) -> bool:
@@ -287,8 +309,8 @@ def has_many_words(cells: Iterable[str], words: LabelWords) -> bool:
 
 def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     """Return the different words of lists, without regard to case and blanks (`plain`)."""
-    written = {part for parts in listed for part in parts}
-    return set(map(plain, written))
+    spellings = {word for words in listed for word in words}  # first, as `plain` takes time
+    return set(map(plain, spellings))
 
 
 def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:

@@ -81,24 +81,26 @@ class WordProposals:
         unknown_cells = [cell for cell in cells if not self._is_known(cell)]
         if not unknown_cells:
             return
-        n_rows = Counter(without_zeros(cell) for cell in unknown_cells)
-        # Numbers are counted only if nothing else says what they mean: neither levels beside them in words,
-        # nor a legend that explains all of them.
-        are_all_explained = all(self._words.level_of(text) for text in n_rows)
+        n_rows_of_unknown = Counter(without_zeros(cell) for cell in unknown_cells)
+
+        # Numbers count from low to high only if nothing else says what they mean: neither levels in words
+        # beside them, nor a legend that explains all of them.
+        are_all_explained = all(self._words.level_of(text) for text in n_rows_of_unknown)
         numbers = self._numbers_to_explain(cells, unknown_cells)
         level_of_number = levels_by_number(numbers, self._words.codebook.level_names)
         if level_of_number and not are_all_explained:
             self._propose_numbers(level_of_number, sorted(numbers))
             return
+
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
-        self._propose_words(self._unknown_words_of_levels(n_rows), is_proposed=is_proposed)
+        self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
 
     def _numbers_to_explain(self, cells: Sequence[str], unknown_cells: Sequence[str]) -> list[str]:
-        """Return the different numbers of columns of levels that may count from low to high; else none.
+        """Return the different cells of columns of levels, if they may be numbers from low to high; else [].
 
-        They do if no level is known. They may do, too, if the codebook's own levels are numbers: where these
-        are 0, 1 and 2, and the table has 1, 2 and 3, the scale of the table may begin at 1, and its 1 be the
-        level 0. What the person explains is known.
+        They may be if no cell is a known level. They may be, too, if the codebook's own levels are numbers:
+        where these are 0, 1 and 2, and the table has 1, 2 and 3, the scale of the table may begin at 1, and
+        its 1 be the level 0. A number that the person explains is known.
 
         Parameters
         ----------
@@ -108,13 +110,13 @@ class WordProposals:
             Those of them that are no levels.
         """
         words = self._known_words
-        filled = [without_zeros(cell) for cell in cells if not words.is_no_level(cell)]
-        known = set(filled) - {without_zeros(cell) for cell in unknown_cells}
-        is_explained = any(words.explained(text) is not None for text in known)
+        texts = [without_zeros(cell) for cell in cells if not words.is_no_level(cell)]
+        known_texts = set(texts) - {without_zeros(cell) for cell in unknown_cells}
+        is_explained = any(words.explained(text) is not None for text in known_texts)
         levels_are_numbers = whole_numbers(words.codebook.level_names) is not None
-        if known and (is_explained or not levels_are_numbers):
+        if known_texts and (is_explained or not levels_are_numbers):
             return []
-        return list(dict.fromkeys(filled))
+        return list(dict.fromkeys(texts))
 
     def _cells_of_levels(self) -> list[str]:
         """Return the cells of all columns of levels, proposed or read anyway, except columns of marks."""
@@ -140,7 +142,7 @@ class WordProposals:
             The numbers that the table has.
         """
         self._proposal.words |= level_of_number
-        self._proposal.must_be_read.append(f"levels as numbers ({', '.join(numbers)})")
+        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
         meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
         # A condition of the proposal: "if 0 is EN and 3 is S".
         self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
@@ -152,28 +154,33 @@ class WordProposals:
         ----------
         cells
             Unknown cell -> its number of rows.
+
+        Returns
+        -------
+        Unknown word -> its number of rows.
         """
-        words = Counter[str]()
+        n_rows_of_word = Counter[str]()
         for text, n_rows in cells.items():
             lists_labels = not self._words.level_of(text) and self._words.labels_of(text) is not None
             if not lists_labels:
-                words[text] += n_rows  # a single word, known by a guess or not at all
+                n_rows_of_word[text] += n_rows  # a single word, known by a guess or not at all
                 continue
             for part in self._words.parts_of(text):
                 if not self._known_words.level_of(part) and not self._known_words.concept_of(part):
-                    words[part] += n_rows
-        return words
+                    n_rows_of_word[part] += n_rows
+        return n_rows_of_word
 
     def _propose_unknown_concepts(self) -> None:
         """Propose a concept for each unknown word in columns of concepts."""
-        words = Counter[str]()
+        n_rows_of_word = Counter[str]()
         for column in self._columns_of_concepts():
-            if is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column):
-                words.update(self._unknown_marks(column))
+            has_marks = is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column)
+            if has_marks:
+                n_rows_of_word.update(self._unknown_marks(column))
             else:
-                words.update(self._unknown_concepts(column))
+                n_rows_of_word.update(self._unknown_concepts(column))
         is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.annotators_with_columns)
-        self._propose_words(words, is_proposed=is_proposed)
+        self._propose_words(n_rows_of_word, is_proposed=is_proposed)
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the columns of concepts: those proposed, those read anyway, and those of one annotator each.
@@ -189,12 +196,14 @@ class WordProposals:
 
     def _unknown_marks(self, column: str) -> list[str]:
         """Return the cells of a column of marks that are neither yes, no, nor a concept of the codebook."""
-        unknown_cells = [cell for cell in self._cells[column] if plain(cell) not in YES | NO]
         words = self._known_words
-        open_cells = [
-            cell for cell in unknown_cells if not words.is_yes(cell) and words.explained(cell) is None
-        ]
-        return [cell for cell in open_cells if not words.concept_of(cell)]
+        unknown_marks = []
+        for cell in self._cells[column]:
+            is_usual_mark = plain(cell) in YES or plain(cell) in NO
+            is_explained = words.is_yes(cell) or words.explained(cell) is not None  # by the person
+            if not is_usual_mark and not is_explained and not words.concept_of(cell):
+                unknown_marks.append(cell)
+        return unknown_marks
 
     def _unknown_concepts(self, column: str) -> list[str]:
         """Return the words in a column's cells that the codebook does not have, repeated ones included.
@@ -238,13 +247,15 @@ class WordProposals:
             return
         texts = [text for text, _ in words.most_common()]
         translations = self._translations(texts)
-        has_proposal = is_proposed or bool(self._proposal.must_be_read) or bool(translations)
+        has_proposal = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
         if not has_proposal and words.total() <= SHOWN_PROBLEMS:
             return
+
         corrections = self._corrections([text for text in texts if text not in translations])
         label_of_word = translations | corrections
         for text in texts:
             self._proposal.words[text] = label_of_word.get(text, UNKNOWN_LABEL)
+
         if translations:
             shown = _shown_labels(translations)
             self._proposal.doubts.append(f"translated, or explained by the table: {shown}")
@@ -254,8 +265,8 @@ class WordProposals:
         unexplained = [text for text in texts if text not in label_of_word]
         if unexplained:
             self._ask_for_words(words, unexplained)
-        elif not self._proposal.must_be_read:
-            self._proposal.must_be_read.append(f"labels in other words ({_shown_words(words, texts)})")
+        elif not self._proposal.needed_unread:
+            self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
 
     def _translations(self, texts: Sequence[str]) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
@@ -276,7 +287,7 @@ class WordProposals:
         return label_of_word
 
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
-        """Add to the proposal that the person has to say what some words mean.
+        """Add to the proposal that the person has to say what some words mean; the import is refused then.
 
         Parameters
         ----------
@@ -287,7 +298,7 @@ class WordProposals:
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
-        self._proposal.must_be_read.append(
+        self._proposal.needed_unread.append(
             f"words that the codebook {codebook.name!r} does not have ({shown})"
         )
         labels = ", ".join([*codebook.level_names, *codebook.concept_names])
@@ -304,7 +315,7 @@ class WordProposals:
         They are proposed only beside something else that must be read: alone, the errors of their rows say
         enough.
         """
-        if not self._proposal.must_be_read:
+        if not self._proposal.needed_unread:
             return
         for cell, place in self._first_places_of_errors().items():
             self._proposal.words[cell] = ""

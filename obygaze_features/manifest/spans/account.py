@@ -80,8 +80,9 @@ class Account:
     def leave_out(self, where: str, reason: str, n: int = 1) -> None:
         """Count n records that are left out for one reason; `where` is the place of the first of them.
 
-        The first records of the file are listed with their places. Of all others only their number for each
-        reason is kept, and once there are `MOST_REASONS`, their number for all further reasons together.
+        The first records of the file are listed with their places (`left_out`). Of all others only their
+        number for each reason is kept (`unlisted`), and once there are `MOST_REASONS`, their number for all
+        further reasons together: so a crafted file cannot fill the memory.
         """
         n_not_listed = n
         if len(self.left_out) < MOST_LISTED:
@@ -89,8 +90,8 @@ class Account:
             n_not_listed -= 1
         if n_not_listed == 0:
             return
-        is_new = reason not in self.unlisted
-        if is_new and len(self.unlisted) >= MOST_REASONS:
+        is_new_reason = reason not in self.unlisted
+        if is_new_reason and len(self.unlisted) >= MOST_REASONS:
             reason = FURTHER_REASONS
         self.unlisted[reason] = self.unlisted.get(reason, 0) + n_not_listed
 
@@ -157,15 +158,20 @@ class Account:
         return "; ".join([head, *self._reasons(), *self.notes])
 
     def _reasons(self) -> list[str]:
-        """Return a text for each of the most frequent reasons why records are left out."""
+        """Return a text for each of the most frequent reasons why records are left out.
+
+        A last text counts the records of all other reasons.
+        """
         first_place: dict[str, str] = {}  # reason -> place of the first record that is left out for it
         for where, reason in self.left_out:
             first_place.setdefault(reason, where)
+
         # Records that are listed with their places, and further ones that are only counted.
-        counts = Counter(reason for _, reason in self.left_out)
-        counts.update(self.unlisted)
-        n_of_further_reasons = counts.pop(FURTHER_REASONS, 0)
-        reasons_with_counts = counts.most_common()
+        n_records_of_reason = Counter(reason for _, reason in self.left_out)
+        n_records_of_reason.update(self.unlisted)
+        n_of_further_reasons = n_records_of_reason.pop(FURTHER_REASONS, 0)
+        reasons_with_counts = n_records_of_reason.most_common()
+
         lines = []
         for reason, n in reasons_with_counts[:SHOWN_REASONS]:
             if reason not in first_place:

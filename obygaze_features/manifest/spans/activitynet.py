@@ -22,24 +22,28 @@ SLACK_S = 0.05
 
 
 def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of all videos of ActivityNet's database, cut at the end of their video."""
-    unread: list[str] = []
-    cut: list[str] = []
+    """Yield the segments of all videos of ActivityNet's database, cut at the end of their video.
+
+    Which segments were cut, and which keys are not read, is noted in the file's account.
+    """
+    unread_keys: list[str] = []
+    notes_on_cut: list[str] = []
     for name, video in _database(file).items():
         video_length_s = _length_s(object_of(video))
         # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
-            unread += [key for key in annotation if key not in READ_KEYS]
+            unread_keys += [key for key in annotation if key not in READ_KEYS]
             where = f"{name:.60}, annotation {n}"
             span = _span(where, name, annotation)
             cut_span = _cut_at(span, video_length_s)
-            if not cut_span.reason and span.end_s > video_length_s + SLACK_S:
-                cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
+            was_cut = span.end_s > video_length_s + SLACK_S
+            if was_cut and not cut_span.reason:
+                notes_on_cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
             yield cut_span
-    file.account.note_unread("key", unread)
-    if cut:
-        file.account.note(first_few(cut, SHOWN))
+    file.account.note_unread("key", unread_keys)
+    if notes_on_cut:
+        file.account.note(first_few(notes_on_cut, SHOWN))
 
 
 def _cut_at(span: RawSpan, length_s: float) -> RawSpan:
@@ -56,7 +60,13 @@ def _cut_at(span: RawSpan, length_s: float) -> RawSpan:
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:
-    """Return name -> video, from the document's key `database`, else from the document itself."""
+    """Return name -> video, from the document's key `database`, else from the document itself.
+
+    Raises
+    ------
+    ManifestError
+        The document holds no videos.
+    """
     document = object_of(file.document)
     database = object_of(document.get("database", document))
     if "database" in document:
@@ -72,18 +82,21 @@ def _database(file: SpanFile) -> Mapping[str, Any]:
 
 def _length_s(video: Mapping[str, Any]) -> float:
     """Return the length of a video in seconds; NaN if it is not given, or 0."""
-    return number(video.get("duration", video.get("duration_second"))) or math.nan
+    length_s = number(video.get("duration", video.get("duration_second")))
+    return length_s or math.nan
 
 
 def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the start and end of an annotation; NaN where they cannot be read."""
+    """Return the start and end of an annotation in seconds; NaN where they cannot be read."""
     segment = annotation.get("segment")
-    times = [number(time) for time in segment] if isinstance(segment, list) else []
-    return (times[0], times[1]) if len(times) == 2 else (math.nan, math.nan)
+    if not isinstance(segment, list) or len(segment) != 2:
+        return math.nan, math.nan
+    start, end = segment
+    return number(start), number(end)
 
 
 def _span(where: str, movie: str, annotation: Mapping[str, Any]) -> RawSpan:
-    """Read one annotation of the video of a movie."""
+    """Read one annotation of the video of a movie; `where` is its place in the file, for messages."""
     label = annotation.get("label")
     start_s, end_s = _times(annotation)
     is_label = isinstance(label, str | int | float | list)

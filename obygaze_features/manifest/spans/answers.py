@@ -67,16 +67,16 @@ class Answered(RawSpan, frozen=True, array_like=True, gc=False):
 
     @property
     def key(self) -> tuple[str, str]:
-        """(clip id, model): a file may hold the answers of several models."""
+        """Whose answers they are, (clip id, model): a file may hold the answers of several models."""
         return self.cells.get("clip_id", ""), self.model
 
     @property
     def level(self) -> str:
         """The level of highest probability; "" if several have it, or there is none."""
-        levels = self.probabilities("level")
-        highest = max(levels.values(), default=0.0)
-        best = [name for name, p in levels.items() if p == highest]
-        return best[0] if len(best) == 1 else ""
+        probability_of_level = self.probabilities("level")
+        highest = max(probability_of_level.values(), default=0.0)
+        likeliest = [name for name, p in probability_of_level.items() if p == highest]
+        return likeliest[0] if len(likeliest) == 1 else ""
 
 
 class _Probabilities(NamedTuple):
@@ -106,10 +106,12 @@ def answered_clips(file: SpanFile) -> list[Answered]:
         raise file.error(
             "nothing has answers: JSON objects as of `codebook questions` were expected, one a line or a list"
         )
+
     usual_questions = _usual_questions([clip for clip in clips if not clip.reason])
     clips_with_reasons = []
     first_answers: dict[tuple[str, str], Mapping[str, float]] = {}  # (clip id, model) -> its first answers
     for clip in clips:
+        # The first reason that there is; "" if the answers count.
         reason = (
             clip.reason
             or _unanswered_question(clip, usual_questions)
@@ -165,21 +167,30 @@ def _clips_of_file(file: SpanFile) -> list[Answered]:
 
 
 def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
-    """Return model -> the questions that it answered for more than half of its clips."""
-    n_answers = Counter((clip.model, question) for clip in clips for question in clip.answers)
-    n_clips = Counter(clip.model for clip in clips)
-    questions_of: dict[str, list[str]] = {}
+    """Return model -> the questions that it answered for more than half of its clips.
+
+    A file does not list which questions were asked, so that a missing answer is found by these.
+    """
+    n_clips = Counter[str]()  # model -> its clips
+    n_answers = Counter[tuple[str, str]]()  # (model, question) -> its answers
+    for clip in clips:
+        n_clips[clip.model] += 1
+        n_answers.update((clip.model, question) for question in clip.answers)
+
+    questions_of_model: dict[str, list[str]] = {}
     for (model, question), n in sorted(n_answers.items()):
         if 2 * n > n_clips[model]:
-            questions_of.setdefault(model, []).append(question)
-    return questions_of
+            questions_of_model.setdefault(model, []).append(question)
+    return questions_of_model
 
 
 def _unanswered_question(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
-    """Say to which of the model's usual questions a clip has no answer; "" if it has all.
+    """Return why the answers on a clip do not count if one to a usual question is missing; else "".
 
     Parameters
     ----------
+    clip
+        The answers on a clip.
     questions
         Model -> its usual questions.
     """
@@ -267,11 +278,14 @@ def _answered_clip(where: str, value: Any) -> Answered:
     value
         The JSON value.
     """
-    given_answers = value.get("answers") if isinstance(value, dict) else None
-    if not isinstance(given_answers, dict) or not given_answers:
+    answers_in_file = value.get("answers") if isinstance(value, dict) else None
+    if not isinstance(answers_in_file, dict) or not answers_in_file:
         return Answered(where, reason=NO_ANSWERS)
+
     cells = _cells(value)
-    answers, answers_problem = _probabilities(given_answers)
+    names_clip = bool(cells.get("clip_id") and cells.get("movie"))
+    name_problem = "" if names_clip else "no clip_id or no movie"
+
     perceives = PICTURES
     perceives_problem = ""
     try:
@@ -279,8 +293,8 @@ def _answered_clip(where: str, value: Any) -> Answered:
     except ObygazeError as error:
         perceives_problem = str(error).removeprefix(f"{where}: ")  # the record states the place itself
     cells["perceives"] = ";".join(perceives)
-    names_clip = bool(cells.get("clip_id") and cells.get("movie"))
-    name_problem = "" if names_clip else "no clip_id or no movie"
+
+    answers, answers_problem = _probabilities(answers_in_file)
     have_no_times = all(value.get(name) in (None, "") for name in ("start_s", "end_s"))
     return Answered(
         where,
@@ -305,7 +319,20 @@ def _cells(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _perceives(value: Any, where: str) -> tuple[str, ...]:
-    """Read which of MODALITIES the model perceives; only pictures if the object does not say."""
+    """Read what the model perceives, such as `visual` or `said`; only pictures if the object does not say.
+
+    Parameters
+    ----------
+    value
+        A name or a list of names, from the object of a clip; None if it has none.
+    where
+        The place of the object, for messages.
+
+    Raises
+    ------
+    ObygazeError
+        A name is none of MODALITIES.
+    """
     if value is None:
         return PICTURES
     names = value if isinstance(value, list) else [value]
@@ -373,5 +400,10 @@ def _probability(answer: object) -> float:
 
 
 def _bare(answer: object) -> str:
-    """Return an answer without blanks around it and the signs that end a sentence; "" if it is no text."""
-    return answer.strip().rstrip(".!").strip() if isinstance(answer, str) else ""
+    """Return an answer without blanks and without the signs that end a sentence; "" if it is no text.
+
+    Models often answer with a sentence of one word, such as `Yes.`.
+    """
+    if not isinstance(answer, str):
+        return ""
+    return answer.strip().rstrip(".!").strip()

@@ -27,12 +27,13 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
     columns = list(COLUMNS)
     section = EVENTS  # of lines above all sections, as in a part of a file
     for number, line in enumerate(file.lines, start=1):
-        key, _, value = line.partition(":")
-        key = key.strip().lower()
+        written_key, _, value = line.partition(":")
+        key = written_key.strip().lower()
         is_remark = line.strip().startswith((";", "!"))
         if key.startswith("["):
             section = key
         elif key == "format":
+            # Sections of styles have such a line too, which names no columns of events.
             columns = _columns_of_events(value) or columns
         elif key == "dialogue":
             yield _dialogue(f"line {number}", value, columns, section)
@@ -68,23 +69,26 @@ def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> R
     section
         The section in which the line is, such as `[events]`.
     """
+    # The text is the last cell, and may have commas itself. A line that is cut short has fewer cells.
     n_commas = max(len(columns) - 1, 0)
     cells = dict(zip(columns, value.lstrip().split(",", n_commas), strict=False))
     start_s = _time(cells.get("start", ""))
     end_s = _time(cells.get("end", ""))
-    written = cells.get("text", "")
-    text = one_line(ass_text(written))
+
+    text_with_codes = cells.get("text", "")
+    text = one_line(ass_text(text_with_codes))
     reason = ""
     if section != EVENTS:
         reason = f"in {section:.20}, no event"
     elif not text:
-        reason = "a drawing" if DRAWING.search(written) else "no text"
-    name = cells.get("name", "") or cells.get("actor", "")
-    subject = {"subject": one_line(name)} if name else {}
-    tier, text = split_people_tier(text)
-    return RawSpan(where, start_s, end_s, text, tier, subject, reason=reason)
+        reason = "a drawing" if DRAWING.search(text_with_codes) else "no text"
+
+    speaker = cells.get("name", "") or cells.get("actor", "")
+    subject = {"subject": one_line(speaker)} if speaker else {}
+    people_tier, text_on_tier = split_people_tier(text)
+    return RawSpan(where, start_s, end_s, text_on_tier, people_tier, subject, reason=reason)
 
 
 def _time(cell: str) -> float:
-    """Read a time written as a clock; NaN for anything else."""
+    """Read a time written as a clock, in seconds; NaN for anything else, as ASS has no times in numbers."""
     return time_or_nan(cell) if ":" in cell else math.nan

@@ -103,6 +103,7 @@ def read_boris(file: SpanFile) -> Iterator[RawSpan]:
     label_columns = added_label_columns(file, table)
     events = _aggregated(file, table) if is_aggregated else _paired(file, table)
     for event in events:
+        # Times of BORIS count from the start of the observation, in which several films may be played.
         media_of_observation = media[event.span.cells["observation"]]
         for span in _in_media(event.span, media_of_observation):
             yield from with_added_labels(span, event.rows, label_columns)
@@ -152,10 +153,15 @@ def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) 
     """Return a row whose cells on media are filled in.
 
     Columns that the table lacks are taken from the lines above it. A word for "no media" or "no offset"
-    becomes an empty cell. If the row lists no media, the media file that its event names is taken.
+    becomes an empty cell. If the row lists no media, the media file that its event names is taken, which the
+    file's account notes.
 
     Parameters
     ----------
+    file
+        The file.
+    row
+        The row.
     facts_above
         Column -> text, from the lines above the table (`_facts_above_table`).
     """
@@ -215,7 +221,10 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
 
 
 def _pairing_key(row: Row) -> tuple[str, ...]:
-    """Return the cells that are the same in the START and the STOP of an event."""
+    """Return the cells that are the same in the START and the STOP of an event.
+
+    These are observation, subject, behaviour and modifiers: a subject shows one behaviour once at a time.
+    """
     names = [OBSERVATION, "Subject", "Behavior"]
     modifiers = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
     return tuple([row.cells.get(name, "") for name in names] + modifiers)
@@ -225,6 +234,7 @@ def _joined(first: Event, last: Event) -> Event:
     """Make one event of a START and its STOP, with the comments of both."""
     comment = _distinct([first.span.cells["comment"], last.span.cells["comment"]])
     cells = {**first.span.cells, "comment": comment}
+    # The START waited with a reason, "START without STOP", which is not true any more.
     span = replace(first.span, end_s=last.span.end_s, reason="", cells=cells)
     return Event(span, (*first.rows, *last.rows))
 
@@ -234,6 +244,8 @@ def _behaviour(timed_row: TimedRow, reason: str) -> Event:
 
     Parameters
     ----------
+    timed_row
+        The row with its times.
     reason
         Why the event is left out; "" if it is not.
     """
@@ -273,6 +285,12 @@ def _media(file: SpanFile, rows: Sequence[Row]) -> dict[str, list[Medium]]:
     """Return name of an observation -> its media, in the order in which they were played.
 
     They are the media that the observation lists for its first player, else those that its events name.
+
+    Raises
+    ------
+    ManifestError
+        An observation has an offset, or some of several observations have no media, so that nothing says
+        which films these are of.
     """
     observations = _observations(file, rows)
     all_have_media = all(observation.has_media for observation in observations)
@@ -327,7 +345,7 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
     ManifestError
         There are several media of unknown lengths, so that it is unclear when the second begins.
     """
-    lists_of_media = list(observation.lengths_of_media)
+    lists_of_media = list(observation.lengths_of_media)  # each such as `a.mp4;b.mp4`
     names = [one_line(name) for name in re.split("[;|]", ";".join(lists_of_media))]
     names = [name for name in names if name]
     if not names:
@@ -342,6 +360,8 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
             "observation of its own"
         )
     file.account.note("times of media one after the other are counted in each")
+
+    # Each medium begins where the one before it ends; the last one has no end.
     ends_s = list(accumulate(lengths_s))
     begins_s = [0.0, *ends_s[:-1]]
     ends_s[-1] = math.inf
@@ -358,20 +378,24 @@ def _lengths_of_media(observation: Observation, n_media: int) -> list[float]:
     """
     if len(observation.lengths_of_media) != 1:
         return []
-    (list_of_lengths,) = observation.lengths_of_media.values()
+    (list_of_lengths,) = observation.lengths_of_media.values()  # such as "10;12.5"
     lengths_s = [time_or_nan(length) for length in list_of_lengths.split(";")]
-    are_known = len(lengths_s) == n_media and all(length > 0 for length in lengths_s)
-    return lengths_s if are_known else []
+    are_positive = all(length > 0 for length in lengths_s)  # NaN is not
+    return lengths_s if len(lengths_s) == n_media and are_positive else []
 
 
 def _in_media(span: RawSpan, media: Sequence[Medium]) -> Iterator[RawSpan]:
     """Yield the parts of a span in the media of its observation, with times from the start of each medium.
 
-    If its row names another media file than those in which its time lies, it is left out with the reason.
+    The media of an observation were played one after the other, and the span counts its times from the start
+    of the first. If its row names another media file than those in which its time lies, it is left out with
+    the reason.
     """
-    if span.fault():
+    is_no_span = bool(span.fault())
+    if is_no_span:
         yield span
         return
+
     parts = []
     for medium in media:
         start_s = max(span.start_s, medium.begin_s) - medium.begin_s

@@ -51,12 +51,18 @@ class TrackFrames(NamedTuple):
 
 
 def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the stretches in which tracks show, and the runs of frames with one tag; frames count from 0."""
+    """Yield the stretches in which tracks show, and the runs of frames with one tag; frames count from 0.
+
+    Raises
+    ------
+    ManifestError
+        It is the export of a whole project, in which the films of the tracks are not named.
+    """
     root = file.xml("annotations", "annotations of CVAT")
     sources = {node.text.strip() for node in root.findall("meta//source") if node.text}
     if root.findtext("meta/project") is not None or len(sources) > 1:
         raise file.error("of a whole project of CVAT: export each task, whose film it then names")
-    media = "".join(sources)
+    media = "".join(sources)  # the one source, or "" if none is named
     step = _step(root)
     for node in root:
         if node.tag not in READ_ELEMENTS:
@@ -84,9 +90,9 @@ def _is_frame_of_a_film(image: Element) -> bool:
 
 
 def _unread_parts(file: SpanFile, image: Element) -> Iterator[RawSpan]:
-    """Yield a record to leave out for the shapes of an image, and for an image that is no frame of a film.
+    """Yield records, with reasons, for what is not read of an image.
 
-    The tags of images are read by `_tags`.
+    These are its shapes, and the image itself if it is no frame of a film. Its tags are read by `_tags`.
 
     Raises
     ------
@@ -130,6 +136,7 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     if not shown:
         yield RawSpan(where, reason="it is shown nowhere")
         return
+
     next_frame = dict(pairwise(sorted(shown | outside)))
     # A statement is that the track is visible, or that an attribute has a value.
     for statement, frames_with_it in _frames_of_statements(track, shown).items():
@@ -165,9 +172,14 @@ def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set
 
 
 def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, set[int]]:
-    """Return for the label of a track, and each value of its attributes, the given frames that show it."""
+    """Return each statement of a track -> the frames whose shapes state it.
+
+    The label of the track holds in all frames in which the track is visible (`shown`). Each value of an
+    attribute holds in the visible frames whose shape has it; there may be none.
+    """
     sources = {node.get("source") for node in (track, *track)}
-    seen_score = SEEN if sources & {"auto", "semi-auto"} else ""
+    has_models_help = not sources.isdisjoint({"auto", "semi-auto"})
+    seen_score = SEEN if has_models_help else ""
     frames_of_statement = {Statement("", one_line(track.get("label", "")), seen_score): shown}
     for shape in track:
         frame = _frame(shape)
@@ -242,8 +254,10 @@ def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawS
         else:
             for statement in _statements_of_tag(tag, label):
                 frames_of_statement.setdefault(statement, set()).add(frame)
+
     cells = {"media": media, "subject": ""}
     for statement, frames in frames_of_statement.items():
+        # Frames that are one step apart are neighbours in the task, and make one stretch.
         stretches = runs_of(sorted(frames), outside=(), step=step, widest=step)
         yield from _spans(file, f"tag {statement.text!r}", statement, stretches, cells)
 
@@ -264,8 +278,11 @@ def _tags_with_frames(root: Element) -> list[tuple[Element, int | None]]:
 
 def _statements_of_tag(tag: Element, label: str) -> list[Statement]:
     """Return what a tag says of its frame: its label, and the values of its attributes."""
-    seen_score = SEEN if tag.get("source") == "semi-auto" else ""
-    return [Statement(tier, text, seen_score) for tier, text in [("", label), *_attributes(tag)]]
+    has_models_help = tag.get("source") == "semi-auto"
+    seen_score = SEEN if has_models_help else ""
+    statements = [Statement("", label, seen_score)]
+    statements += [Statement(tier, text, seen_score) for tier, text in _attributes(tag)]
+    return statements
 
 
 def _spans(
@@ -279,6 +296,8 @@ def _spans(
 
     Parameters
     ----------
+    file
+        The file, which converts frames to seconds.
     source
         The track or tag that says it, for messages.
     statement

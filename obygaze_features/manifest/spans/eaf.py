@@ -78,21 +78,33 @@ class Owner(NamedTuple):
 
 
 def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the annotations of the tiers that --tier names; by default of all tiers that people wrote."""
+    """Yield the annotations of the tiers that --tier names; by default of all tiers that people wrote.
+
+    Raises
+    ------
+    ManifestError
+        Names of tiers, media, or the references of annotations are unclear (`_check_names`, `_media`,
+        `_Times`), or times are not in milliseconds.
+    """
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
     _refuse_other_units(file, root)
     tiers = root.findall("TIER")
     names = [tier.get("TIER_ID", "") for tier in tiers]
     _check_names(file, names)
     media = _media(file, root)
-    properties = {node.get("NAME", ""): (node.text or "").strip() for node in root.findall("HEADER/PROPERTY")}
+
+    properties = {}
+    for node in root.findall("HEADER/PROPERTY"):
+        properties[node.get("NAME", "")] = (node.text or "").strip()
     # What a model's export wrote has names that begin with `MODEL`.
     file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
     decision_of_annotation = _decisions(properties.get(DECISIONS, ""))
+
     # Up to EAF 2.0 the header itself names the medium.
     element_naming_media = root.find("HEADER") if media is None else media
     cells = _cells(file, root, properties, _path_of_media(element_naming_media))
     times = _Times(file, root, tiers, media)
+
     unread_names = []
     for tier, name in zip(tiers, names, strict=True):
         if _is_wanted(file, name):
@@ -216,6 +228,10 @@ def _cells(file: SpanFile, root: Element, properties: Mapping[str, str], media: 
 
     Parameters
     ----------
+    file
+        The file, whose account knows whether a model's output is in it.
+    root
+        The element of the document.
     properties
         Name -> value of the properties in the document's header.
     media
@@ -247,20 +263,21 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
         A model's tier is one of them, two of them have one name, or a declared tier is missing.
     """
     declared = file.reading.tiers
-    label_tiers = {tier_key(name): name for name in declared or NAMED}  # by name as names are compared
-    key_of_name = {name: matching_key(name, label_tiers) for name in names}  # "" for other tiers
+    # Key of a tier, as names are compared -> name of a tier of labels.
+    label_tier_of_key = {tier_key(name): name for name in declared or NAMED}
+    key_of_name = {name: matching_key(name, label_tier_of_key) for name in names}  # "" for other tiers
     names_of_label_tiers = [name for name, key in key_of_name.items() if key]
     other_names = [name for name, key in key_of_name.items() if not key]
-    _check_label_tiers(file, names_of_label_tiers)  # a model's tier, two tiers of one name
+    _refuse_unclear_label_tiers(file, names_of_label_tiers)
     if not declared:
         return
     keys_in_document = set(key_of_name.values())
-    for key, declared_name in label_tiers.items():
+    for key, declared_name in label_tier_of_key.items():
         if key not in keys_in_document:
             _note_or_refuse_missing_tier(file, declared_name, names, other_names)
 
 
-def _check_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
+def _refuse_unclear_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse tiers of labels if a model wrote one, or if two names differ in case or blanks alone."""
     first_spelling: dict[str, str] = {}
     for name in names:
@@ -478,9 +495,10 @@ class _Times:
         return 0.0 if isinstance(time, str) else float(time + self._origin_ms)
 
     def _problem(self, slot: str) -> str:
-        """Say why a slot has no time that can be read; "" if it has one."""
+        """Return why a slot has no time that can be read; "" if it has one."""
         time = self._slots.get(slot, "")
-        if not isinstance(time, str):
+        has_time = isinstance(time, int)
+        if has_time:
             return ""
         problem = f"the time {time!r} is no whole number of milliseconds" if time else "it has no time"
         return f"{problem} (time slot {slot!r})"
@@ -498,6 +516,7 @@ class _Times:
             ancestries_of_tier[tier] = [self._ancestry(annotation) for annotation in annotations]
 
         def order(tier: Element) -> tuple[int, int]:
+            """Return the numbers by which tiers are sorted."""
             return _longest(ancestries_of_tier[tier]), self._depth(tier)
 
         next_slots_of_tiers = []
@@ -510,7 +529,7 @@ class _Times:
         return next_slots_of_tiers
 
     def _depth(self, tier: Element) -> int:
-        """Count the tiers above a tier; a circle of tiers is counted once."""
+        """Count the tiers above a tier, up to `MOST_ABOVE`; a circle of tiers is counted once."""
         names_above = set[str]()
         name = tier.get("PARENT_REF", "")
         while name in self._tier_of_name and name not in names_above and len(names_above) < MOST_ABOVE:
@@ -519,8 +538,16 @@ class _Times:
         return len(names_above)
 
     def _ancestry(self, node: Element) -> list[Element]:
-        """List an annotation, its parent, and so on up to the annotation that names time slots."""
-        ancestry = dict[Element, None]()
+        """List an annotation, its parent, and so on up to the annotation that names time slots.
+
+        Annotations that refer to each other in a circle are listed once each.
+
+        Raises
+        ------
+        ManifestError
+            The chain is longer than any tool writes.
+        """
+        ancestry = dict[Element, None]()  # a dict, to find an element at once
         while node not in ancestry:
             ancestry[node] = None
             if len(ancestry) > MOST_ABOVE:
@@ -655,7 +682,13 @@ def _origin_ms(file: SpanFile, media: Element | None) -> int:
 
 
 def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
-    """Return time slot -> its time in milliseconds; "" if it has none, or its text if that is no time."""
+    """Return time slot -> its time in milliseconds; "" if it has none, or its text if that is no time.
+
+    Raises
+    ------
+    ManifestError
+        A slot is there twice.
+    """
     slots: dict[str, int | str] = {}
     for node in root.findall("TIME_ORDER/TIME_SLOT"):
         name = node.get("TIME_SLOT_ID", "")
@@ -669,12 +702,14 @@ def _time_slots(file: SpanFile, root: Element) -> dict[str, int | str]:
 
 def _refuse_unclear_references(file: SpanFile, nodes: Sequence[Element]) -> None:
     """Refuse a document in which an annotation refers to an id that several annotations have."""
-    n_by_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
-    referred = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
-    twice = [span_id for span_id, n in n_by_id.items() if n > 1 and span_id in referred]
-    if twice:
-        problem = f"{twice[0]!r} is the id of {n_by_id[twice[0]]} annotations, and others refer to it"
-        raise file.error(f"{problem} ({len(twice)} such): which they mean cannot be known")
+    n_of_id = Counter(node.get("ANNOTATION_ID", "") for node in nodes)
+    ids_referred_to = {node.get(name, "") for node in nodes for name in REFERENCES} - {""}
+    unclear_ids = [annotation_id for annotation_id in n_of_id if n_of_id[annotation_id] > 1]
+    unclear_ids = [annotation_id for annotation_id in unclear_ids if annotation_id in ids_referred_to]
+    if unclear_ids:
+        first_id = unclear_ids[0]
+        problem = f"{first_id!r} is the id of {n_of_id[first_id]} annotations, and others refer to it"
+        raise file.error(f"{problem} ({len(unclear_ids)} such): which they mean cannot be known")
 
 
 def _first_annotator(*tiers: Element) -> str:
@@ -705,5 +740,5 @@ def _other_signature(tier: Element, annotator: str) -> str:
 def _annotator(tier: Element) -> str:
     """Return who signed a tier: its attribute `ANNOTATOR`, else the text behind an @ in its name."""
     attribute = tier.get("ANNOTATOR", "").strip()
-    name_end = tier.get("TIER_ID", "").partition("@")[2].strip()
-    return composed(attribute or name_end)
+    _, _, name_end = tier.get("TIER_ID", "").partition("@")
+    return composed(attribute or name_end.strip())

@@ -113,6 +113,7 @@ def read_edl(file: SpanFile) -> Iterator[RawSpan]:
         yield RawSpan(place, reason=POINT)
     if not events:
         return
+
     codes = []
     for event in events:
         codes += [event.start, event.end]
@@ -140,7 +141,8 @@ def _events(lines: Sequence[str]) -> list[Event]:
 def _is_drop_frame(file: SpanFile, lines: Sequence[str]) -> bool:
     """Return whether the lines above the first event say that the list's time codes are drop frame.
 
-    That a line between events says another mode is noted, as it is of the sources.
+    A line between events that says another mode is noted in the file's account: it is about the source of an
+    event, whose times are not read.
     """
     is_dropping = False
     is_above_events = True
@@ -167,7 +169,8 @@ def _event(number: int, line: str) -> Event | None:
     """
     match = EVENT.fullmatch(line)
     if match:
-        return Event(f"line {number} (event {match[1]})", match[2], match[3], match[4])
+        number_of_event, track, start, end = match.groups()
+        return Event(f"line {number} (event {number_of_event})", track, start, end)
     words = line.split()
     ends_in_codes = len(words) > 2 and all(CODE.fullmatch(word) for word in words[-2:])
     if ends_in_codes and NUMBER.fullmatch(words[0]):
@@ -188,22 +191,26 @@ def _locators_above_events(lines: Sequence[str]) -> list[str]:
 
 
 def _name_of(comment: re.Match[str]) -> str:
-    """Return the name of a comment as names are compared."""
+    """Return the name of a comment, from its match of `COMMENT`, in small letters and with single blanks."""
     return " ".join(comment[1].casefold().split())
 
 
 def _add_line(event: Event, line: str) -> None:
-    """Add a line below an event to it: a marker of Resolve, or a comment."""
+    """Add to an event what a line below it says: a marker of Resolve, or a comment.
+
+    Other lines, such as those of effects and speed, say nothing of spans.
+    """
     tags = dict(TAG.findall(line))
     comment = COMMENT.fullmatch(line)
-    if NAME_TAG in tags or LENGTH_TAG in tags:
-        note = one_line(line.partition("|")[0])
-        event.markers.append({**tags, "note": note})
+    is_marker = NAME_TAG in tags or LENGTH_TAG in tags
+    if is_marker:
+        note, _, _ = line.partition("|")
+        event.markers.append({**tags, "note": one_line(note)})
     elif comment:
         name = _name_of(comment)
         event.comments.setdefault(name, one_line(comment[2]))
-        event.n_locators += name == LOCATOR
-    # Other lines, such as those of effects and speed, say nothing of spans.
+        if name == LOCATOR:
+            event.n_locators += 1
 
 
 def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
@@ -231,7 +238,19 @@ def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
 
 
 def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
-    """Read a marker of Resolve, which begins with its event and has a length in frames."""
+    """Read a marker of Resolve, which begins with its event and has a length in frames.
+
+    Parameters
+    ----------
+    event
+        The event below which the marker stands.
+    tags
+        The parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before them.
+    start_s
+        The start of the event in seconds.
+    times
+        How the time codes of the list count, with the frame rate.
+    """
     length = tags.get(LENGTH_TAG, "").strip()
     is_number = length.isdecimal() and length.isascii()
     n_frames = int(length[:9]) if is_number else 0  # nine digits are more than any film needs

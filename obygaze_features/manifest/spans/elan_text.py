@@ -90,16 +90,18 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
         raise file.error("no annotation of ELAN's tab-delimited text")
-    _, header = records[first_row]
+
     rows = Rows(records[first_row:], delimiter)
-    rows_below_header = Rows(records[first_row + 1 :], delimiter)
-    headings_of_times = _headings_of_times([cell.strip() for cell in header])
-    if any(time in {BEGIN, END} for time, _ in headings_of_times):
+    rows_below_first = Rows(records[first_row + 1 :], delimiter)
+    _, first_cells = records[first_row]  # the header, if there is one
+    headings_of_times = _headings_of_times([cell.strip() for cell in first_cells])
+    has_english_header = any(time in {BEGIN, END} for time, _ in headings_of_times)
+    if has_english_header:
         yield from _with_header(file, rows)
-    elif headings_of_times:
-        file.account.note(f"header in another language left out: {first_few(header, SHOWN_NAMES)}")
+    elif headings_of_times:  # in another language, in which the forms of times are written alike
+        file.account.note(f"header in another language left out: {first_few(first_cells, SHOWN_NAMES)}")
         _, form_of_begins = next(iter(headings_of_times))  # begins come first in any language
-        yield from _without_header(file, rows_below_header, form_of_begins)
+        yield from _without_header(file, rows_below_first, form_of_begins)
     else:
         yield from _without_header(file, rows)
 
@@ -112,23 +114,25 @@ def is_headless(file: SpanFile) -> bool:
     holds. Or each row has its times in another form too (`_has_third_time`).
     """
     rows = [cells for cells in file.first_rows_of_tabs if len(cells) > 2]
+    if not rows:
+        return False
     times_of_rows = []
     for cells in rows:
         times = _two_times(cells)
         if times is None:
             return False
         times_of_rows.append(times)
-    if not rows:
-        return False
+
     names = [cells[0].strip() for cells in rows]
     are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
-    are_named_by_role = all(matching_key(name, NAMED_KEYS) for name in names)
-    if are_repeated_names or are_named_by_role:
+    say_what_tiers_hold = all(matching_key(name, NAMED_KEYS) for name in names)
+    if are_repeated_names or say_what_tiers_hold:
         return True
-    return all(
-        _has_third_time(cells, first_s, second_s)
-        for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True)
-    )
+
+    for cells, (first_s, second_s) in zip(rows, times_of_rows, strict=True):
+        if not _has_third_time(cells, first_s, second_s):
+            return False
+    return True
 
 
 def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
@@ -152,6 +156,13 @@ def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bo
 
     If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
     two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
+
+    Parameters
+    ----------
+    cells
+        The cells of the row: tier, participant, the two times, and others.
+    first_s, second_s
+        The two times, as numbers of seconds.
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
     is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
@@ -163,20 +174,26 @@ def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bo
 
 
 def _first_row(records: Records) -> int:
-    """Return the index of the header, else of the first row with at least three filled cells, else 0."""
-    header_place = header_row(records, _has_times)
-    if header_place:
-        return header_place
-    for place, (_, cells) in enumerate(records):
+    """Return the index of the header, else of the first row with at least three filled cells, else 0.
+
+    Rows above it are titles.
+    """
+    header_index = header_row(records, _has_times)
+    if header_index:
+        return header_index
+    for index, (_, cells) in enumerate(records):
         n_filled = sum(map(bool, cells))
         # ELAN writes at least a tier, a time and a text; a title has fewer cells.
         if n_filled > 2:
-            return place
+            return index
     return 0
 
 
 def _refuse_offsets(file: SpanFile, records_above: Records) -> None:
-    """Refuse a text that states above its annotations that a medium has an offset: its times are shifted."""
+    """Refuse a text that states above its annotations that a medium has an offset: its times are shifted.
+
+    `records_above` are the rows above the annotations.
+    """
     text_above = "\n".join("\t".join(cells) for _, cells in records_above)
     offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
     if offsets:
@@ -222,6 +239,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     form = _form(file, headings, header_line)
     begin = headings[BEGIN, form]
     end = headings[END, form]
+
     records = [(header_line, header)]
     for line, cells in rows.records[1:]:
         if len(cells) == len(header):
@@ -229,12 +247,15 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         else:
             yield RawSpan(f"line {line}", reason=f"{len(cells)} cells where others have {len(header)}")
     table = tool_table(file, (begin, end), (records, "\t"))
-    if {"tier", "annotation"} <= set(map(plain, header)):
+
+    has_column_of_tiers = {"tier", "annotation"} <= set(map(plain, header))
+    if has_column_of_tiers:
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
         text_columns = _columns_of_tiers(table)
         label_columns = []
+
     timed_rows = timed(
         file,
         table.rows,
@@ -250,7 +271,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
 
 
 def _columns_of_tiers(table: Table) -> list[str]:
-    """Return the columns that are named by their tier: those that have no name of ELAN's other columns."""
+    """Return the columns of texts, in a table with a column for each tier: all but ELAN's other columns."""
     return [name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)]
 
 
@@ -265,10 +286,12 @@ def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
 
 
 def _spans_of_row(timed_row: TimedRow, text_columns: Sequence[str]) -> Iterator[RawSpan]:
-    """Yield a span for each text of a row; a row without texts is yielded as a record to leave out.
+    """Yield a span for each text of a row; a row without texts is yielded as a record with the reason.
 
     Parameters
     ----------
+    timed_row
+        The row with its times.
     text_columns
         The columns of texts. If no column names the tier of a row, the name of the text's column does.
     """
@@ -301,10 +324,17 @@ def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> st
 
     Parameters
     ----------
+    file
+        The file, for the message.
     headings
         (which time, form) -> heading of the column.
     line
         The line of the header.
+
+    Raises
+    ------
+    ManifestError
+        No form has both.
     """
     pal_forms = [form for _, form in headings if "PAL" in form]
     for form in (*FORMS, *pal_forms):
@@ -330,24 +360,37 @@ def _without_header(file: SpanFile, rows: Rows, form: str = "") -> Iterator[RawS
 
     Parameters
     ----------
+    file
+        The file.
+    rows
+        The rows of annotations.
     form
         The form of the first column of times, if a header in another language says it; "" without a header.
+
+    Raises
+    ------
+    ManifestError
+        The cells do not tell which columns are begins and ends, or columns after the text are no files.
     """
     columns = _columns_of_usual_rows(rows.records)
     layout = _layout(file, [column[:TOLD_BY] for column in columns], with_lengths=bool(form))
-    files = columns[layout.text + 1 :]
-    if not all(cell.lower().endswith(".eaf") for column in files for cell in column):
-        raise file.error(f"{counted(len(files), 'column')} after the text: {REMEDY}")
+
+    columns_after_text = columns[layout.text + 1 :]
+    are_files = all(cell.lower().endswith(".eaf") for column in columns_after_text for cell in column)
+    if not are_files:
+        raise file.error(f"{counted(len(columns_after_text), 'column')} after the text: {REMEDY}")
+
     if not form:
-        is_whole = all(cell.strip().isdecimal() for cell in columns[layout.begin])
-        form = "msec" if is_whole else "ss.msec"
+        are_integers = all(cell.strip().isdecimal() for cell in columns[layout.begin])
+        form = "msec" if are_integers else "ss.msec"
+
     # Read on as if ELAN had written a header in English, in line 0.
     header = _english_header(layout, len(columns), form)
     yield from _with_header(file, Rows([(0, header), *rows.records], rows.delimiter))
 
 
 def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
-    """Return the cells of each column, of the rows that have as many cells as most have."""
+    """Return the cells of each column, from the rows that have as many cells as most rows have."""
     if not records:
         return []
     n_by_width = Counter(len(cells) for _, cells in records)
@@ -395,6 +438,8 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
 
     Parameters
     ----------
+    file
+        The file, whose account notes that there are no durations by which the columns are checked.
     columns
         The cells of each column.
     with_lengths
@@ -405,7 +450,7 @@ def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: b
     ManifestError
         No layout fits, or several do.
     """
-    layout = _only_layout(columns, n_groups=3)
+    layout = _only_layout(columns, n_groups=3)  # begins, ends and durations
     if layout is not None:
         return layout
     if not with_lengths:
@@ -479,28 +524,31 @@ def _fits(times: Sequence[Sequence[float]], layout: Layout, n_groups: int) -> bo
     """
     n_forms = layout.end - layout.begin
     has_durations = n_groups == 3
-    fits = []
+    rows_fit = []  # whether each row, in each form of its times, fits
     for form in range(n_forms):
         begins = times[layout.begin + form]
         ends = times[layout.end + form]
         if not has_durations:
-            fits += [begin <= end for begin, end in zip(begins, ends, strict=True)]
+            rows_fit += [begin <= end for begin, end in zip(begins, ends, strict=True)]
             continue
         durations = times[layout.end + n_forms + form]
         for begin, end, duration in zip(begins, ends, durations, strict=True):
             # The tolerance is relative for durations above a second.
-            is_duration = abs(end - begin - duration) <= SLACK_S * max(1.0, duration)
-            fits.append(begin <= end and is_duration)
-    return _are_most(fits)
+            tolerance = SLACK_S * max(1.0, duration)
+            is_duration = abs(end - begin - duration) <= tolerance
+            rows_fit.append(begin <= end and is_duration)
+    return _are_most(rows_fit)
 
 
 def _are_one_time(columns: Sequence[Sequence[float]]) -> bool:
     """Return whether neighbouring columns are the same times; the latter of two may be in milliseconds."""
-    same = []
+    are_same = []
     for first, second in pairwise(columns):
         for time, other_time in zip(first, second, strict=True):
-            same.append(min(abs(time - other_time), abs(time - other_time / 1000)) <= SLACK_S)
-    return _are_most(same)
+            difference_s = abs(time - other_time)
+            difference_if_ms = abs(time - other_time / 1000)
+            are_same.append(min(difference_s, difference_if_ms) <= SLACK_S)
+    return _are_most(are_same)
 
 
 def _are_most(facts: Sequence[bool]) -> bool:

@@ -64,13 +64,24 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     if marked:
         return _text_in(marked, content), ""
     if content.isascii():
-        # Bytes of UTF-16 without a mark may all be ASCII, zeros included.
-        name = encoding or unmarked_encoding(content)
-        is_guess = bool(name) and not encoding
-        return _text_in(name or "ascii", content), f"read as {name}{GUESS}" if is_guess else ""
+        return _decoded_ascii(content, encoding)
     with suppress(UnicodeDecodeError):
         return content.decode("utf-8-sig"), ""
     return _decoded_not_utf8(content, encoding)
+
+
+def _decoded_ascii(content: bytes, encoding: str) -> tuple[str, str]:
+    """Decode bytes that are all below 128; return the text and a notice, as `decoded` does.
+
+    They are ASCII, or the person's encoding, or UTF-16 without a mark, whose bytes may all be ASCII, zeros
+    included.
+    """
+    if encoding:
+        return _text_in(encoding, content), ""
+    utf_16 = unmarked_encoding(content)
+    if utf_16:
+        return _text_in(utf_16, content), f"read as {utf_16}{GUESS}"
+    return _text_in("ascii", content), ""
 
 
 def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
@@ -81,18 +92,19 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
     """
     # Bytes that are not UTF-8 become lone surrogates, which `_ESCAPED` finds.
     lines = content.decode("utf-8-sig", "surrogateescape").split("\n")
-    bytes_not_utf8 = {  # index of a line -> its bytes
-        index: line.encode("utf-8", "surrogateescape")
-        for index, line in enumerate(lines)
-        if _ESCAPED.search(line)
-    }
+    bytes_not_utf8 = {}  # index of a line that is not UTF-8 -> its bytes
+    for index, line in enumerate(lines):
+        if _ESCAPED.search(line):
+            bytes_not_utf8[index] = line.encode("utf-8", "surrogateescape")
     choice = _encoding_of_lines(content, encoding, bytes_not_utf8)
+
     # Lines of nothing but ASCII are the same in all encodings, and show nothing.
     n_beyond_ascii = sum(not line.isascii() for line in lines)
     is_half_utf8 = n_beyond_ascii >= 2 * len(bytes_not_utf8)
     is_mostly_utf8 = is_half_utf8 or content.startswith(BOM_UTF8)
     if not is_mostly_utf8:
         return _text_in(choice.name, content), choice.notice
+
     for index, line_bytes in bytes_not_utf8.items():
         lines[index] = _text_in(choice.name, line_bytes)
     where = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)
@@ -128,7 +140,7 @@ def _encoding_of_lines(content: bytes, encoding: str, bytes_not_utf8: Mapping[in
 
 
 def _guessed(lines: Mapping[int, bytes]) -> _Choice:
-    """Guess the encoding of lines, and say what each of the likeliest encodings would make of them.
+    """Guess the encoding of lines; the notice shows what each of the likeliest encodings makes of them.
 
     Parameters
     ----------
@@ -136,7 +148,7 @@ def _guessed(lines: Mapping[int, bytes]) -> _Choice:
         Line number -> bytes of the line.
     """
     likely = [guess.name for guess in likely_encodings(lines.values())]
-    # They were judged by the first lines alone.
+    # These fit the first lines; the encoding must be able to decode all.
     name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
     sample = dict(islice(lines.items(), MOST_LINES))
     texts = _texts(sample, name)
@@ -191,7 +203,7 @@ def _can_decode(lines: Iterable[bytes], name: str) -> bool:
 
 
 def _texts(lines: Mapping[int, bytes], name: str) -> dict[int, str]:
-    """Return the beginnings of lines as an encoding reads them, by their numbers."""
+    """Return line number -> the beginning of the line as an encoding reads it; "" if it cannot."""
     return {number: decoded_line(line[:MOST_LINE], name) or "" for number, line in lines.items()}
 
 
@@ -207,7 +219,13 @@ def _shown(text: str) -> str:
 
 
 def _text_in(name: str, content: bytes) -> str:
-    """Decode bytes in an encoding; refuse bytes that it cannot decode, and an unknown encoding."""
+    """Decode bytes in an encoding, by Python's name of it.
+
+    Raises
+    ------
+    ManifestError
+        The bytes are no text in this encoding, or Python does not know the encoding.
+    """
     try:
         return content.decode(name)
     except (LookupError, ValueError):  # LookupError also for codecs of bytes, such as base64

@@ -57,10 +57,12 @@ class Asset(NamedTuple):
 
 
 def read_fcpxml(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers, chapters and keywords of all clips and timelines."""
+    """Yield the markers, chapters and keywords of all clips and timelines, in the order of the document."""
     root = file.xml(ROOT, "FCPXML")
     assets = _assets(root)
-    waiting = [(root, Place("", Fraction(0)))]
+    timeline = Place("", Fraction(0))
+    # The next element is taken from the end of the list, so that children are added in reverse order.
+    waiting = [(root, timeline)]
     n_marks = 0
     while waiting:
         node, place = waiting.pop()
@@ -76,10 +78,12 @@ def _assets(root: Element) -> dict[str, Asset]:
     """Return id -> media file, for all media files of a document."""
     assets = {}
     for node in root.iter("asset"):
+        # Later versions have the URL in an element inside.
         representation = node.find("media-rep")
-        url = node.get("src") or (representation.get("src") if representation is not None else "")
-        media = unquote(url or node.get("name") or "")
-        assets[node.get("id", "")] = Asset(media, _seconds(node.get("start", "0s")) or Fraction(0))
+        url_inside = "" if representation is None else representation.get("src")
+        media = unquote(node.get("src") or url_inside or node.get("name") or "")
+        start = _seconds(node.get("start", "0s")) or Fraction(0)
+        assets[node.get("id", "")] = Asset(media, start)
     return assets
 
 
@@ -102,7 +106,8 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
     if asset is not None:
         return Place(asset.media, -asset.start)  # the first frame of the file has the time `asset.start`
     offset = _seconds(node.get("offset", ""))
-    if offset is None or place.media:
+    is_inside_of_clip = place.media != ""
+    if offset is None or is_inside_of_clip:
         return place
     start = _seconds(node.get("start", "0s")) or Fraction(0)
     # time on the timeline = time of the child + shift
@@ -125,22 +130,33 @@ def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
 
 
 def _mark(node: Element, place: Place, where: str) -> RawSpan:
-    """Read a marker, a chapter marker or a range of a keyword."""
+    """Read a marker, a chapter marker or a range of a keyword.
+
+    Parameters
+    ----------
+    node
+        Its element, whose tag is the tier.
+    place
+        Where the time of the element lies in a film.
+    where
+        Its place in the file, such as `marker 3`.
+    """
     text = one_line(node.get("value", ""))
-    place_and_text = f"{where} ({text:.40})"
+    where_with_text = f"{where} ({text:.40})"
     time_in_element = _seconds(node.get("start", ""))
     length = _seconds(node.get("duration", "0s"))
     if time_in_element is None or length is None:
-        return RawSpan(place_and_text, math.nan, math.nan, text, node.tag)
+        return RawSpan(where_with_text, math.nan, math.nan, text, node.tag)
+
     start = time_in_element + place.shift
-    is_point = node.tag != "keyword" and length <= POINT_S
+    is_point = node.tag != "keyword" and length <= POINT_S  # a marker has the length of a frame
     end = start if is_point else start + length
     cells = {"media": place.media} if place.media else {}
     note = one_line(node.get("note", ""))
     if note:
         cells["comment"] = note
     return marker(
-        place_and_text, start_s=float(start), end_s=float(end), text=text, tier=node.tag, cells=cells
+        where_with_text, start_s=float(start), end_s=float(end), text=text, tier=node.tag, cells=cells
     )
 
 
@@ -152,4 +168,6 @@ def _seconds(text: str) -> Fraction | None:
     if match["decimal"]:
         return Fraction(match["decimal"])
     denominator = int(match["denominator"] or 1)
-    return Fraction(int(match["numerator"]), denominator) if denominator else None
+    if denominator == 0:
+        return None
+    return Fraction(int(match["numerator"]), denominator)

@@ -70,8 +70,13 @@ class Format:
         return f"{self.name} ({self.tool}): {self.way_out}"
 
     def tells(self, file: SpanFile) -> bool:
-        """Return whether a file has all marks of this format."""
-        return bool(self.marks) and all(MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
+        """Return whether a file is of this format: it has all of its marks.
+
+        A format that is read has no marks here, as its kind tells it: then the result is False.
+        """
+        if not self.marks:
+            return False
+        return all(MARKS[mark](file, wanted) for mark, wanted in self.marks.items())
 
     def likeness(self, words: frozenset[str]) -> float:
         """Return how much a text resembles this format: the largest share of a mark's words that it has.
@@ -97,7 +102,7 @@ class Format:
 
 
 def _read_format(kind: str, facts: Mapping[str, Any]) -> Format:
-    """Make the format of a kind from its entry in kinds.toml."""
+    """Make the format of a kind of files that is read, from the kind's entry in kinds.toml."""
     return Format(facts["name"], facts["tool"], kind, way_out="", source=facts["source"], marks={})
 
 
@@ -163,7 +168,7 @@ def _has_within(file: SpanFile, pattern: str) -> bool:
 
 
 def _has_lines(file: SpanFile, pattern: str) -> bool:
-    """Return whether all of the first non-empty lines of a file match a pattern."""
+    """Return whether all of the first non-empty lines of a file match a pattern as a whole."""
     lines = first_lines(file)
     return bool(lines) and all(re.fullmatch(pattern, line) for line in lines)
 
@@ -201,7 +206,11 @@ def has_paths(file: SpanFile, alternatives: Sequence[Sequence[str]]) -> bool:
     value = json_value(file)
     if value is None:
         return False
-    return any(all(_holds(value, path.split(".")) for path in paths) for paths in alternatives)
+    for paths in alternatives:
+        has_all_paths = all(_has_path(value, path.split(".")) for path in paths)
+        if has_all_paths:
+            return True
+    return False
 
 
 def _lacks_paths(file: SpanFile, paths: Sequence[str]) -> bool:
@@ -222,7 +231,7 @@ def json_value(file: SpanFile) -> Any:
         return None
 
 
-def _holds(value: Any, steps: Sequence[str]) -> bool:
+def _has_path(value: Any, steps: Sequence[str]) -> bool:
     """Return whether a path exists in a JSON value.
 
     Parameters
@@ -235,26 +244,34 @@ def _holds(value: Any, steps: Sequence[str]) -> bool:
 
     Examples
     --------
-    >>> _holds({"items": [{"id": 1}, {"name": "a"}]}, ["items[]", "name"])
+    >>> _has_path({"items": [{"id": 1}, {"name": "a"}]}, ["items[]", "name"])
     True
     """
     if not steps:
         return True
-    return any(_holds(item, steps[1:]) for item in _values_at(value, steps[0]))
+    first_step, *further_steps = steps
+    return any(_has_path(inner, further_steps) for inner in _values_at(value, first_step))
 
 
 def _values_at(value: Any, step: str) -> list[Any]:
-    """Return the values to which a step of a path leads from a JSON value; empty if it leads nowhere."""
+    """Return the values to which a step of a path leads from a JSON value; empty if it leads nowhere.
+
+    A step is a name, or `*` for any name, with `[]` behind it for each list whose items are meant. Of many
+    values only the first few are returned, as they are enough to tell a format.
+    """
     match = _STEP.fullmatch(step)
     assert match is not None  # noqa: S101 - any text is a name with or without brackets
-    name = match[1]
-    n_lists = match[2].count("[]")
+    name, brackets = match.groups()
+    n_lists = brackets.count("[]")
+
+    members = value if isinstance(value, dict) else {}
     if name == "*":
-        values = list(islice(value.values(), MOST_ITEMS)) if isinstance(value, dict) else []
+        values = list(islice(members.values(), MOST_ITEMS))
     elif name:
-        values = [value[name]] if isinstance(value, dict) and name in value else []
+        values = [members[name]] if name in members else []
     else:
         values = [value]
+
     for _ in range(n_lists):
         items: list[Any] = []
         for inner_value in values:
@@ -281,8 +298,9 @@ def member_names(file: SpanFile) -> list[str]:
 
 
 def _begins_with_bytes(file: SpanFile, pattern: str) -> bool:
-    """Return whether the bytes of a file begin with a pattern."""
-    return re.match(pattern.encode("latin-1"), file.content[:1024], re.DOTALL) is not None
+    """Return whether the bytes of a file begin with a pattern, of which each character stands for a byte."""
+    first_bytes = file.content[:1024]
+    return re.match(pattern.encode("latin-1"), first_bytes, re.DOTALL) is not None
 
 
 MARKS: Final = {
@@ -327,6 +345,7 @@ def nearest_formats(file: SpanFile) -> list[Format]:
     marks_of_syntax = _marks_of_syntax(file)
 
     def nearness(known: Format) -> tuple[bool, float]:
+        """Return by what formats are ranked: the syntax first, then the words."""
         has_same_syntax = bool(known.marks.keys() & marks_of_syntax)
         return has_same_syntax, known.likeness(words)
 

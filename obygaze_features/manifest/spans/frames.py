@@ -39,11 +39,18 @@ def runs_of(
     runs: list[_Run] = []
     for frame in frames:
         stop = stops[bisect_right(stops, frame)]  # the first stop behind the frame
-        if runs and runs[-1].stop == stop and frame - runs[-1].last <= widest:
+        continues_last_run = bool(runs) and runs[-1].stop == stop and frame - runs[-1].last <= widest
+        if continues_last_run:
             runs[-1].last = frame
         else:
             runs.append(_Run(frame, frame, stop))
-    return [(run.first, run.last + step if math.isinf(run.stop) else run.stop) for run in runs]
+
+    starts_and_ends = []
+    for run in runs:
+        is_never_stopped = math.isinf(run.stop)
+        end = run.last + step if is_never_stopped else run.stop
+        starts_and_ends.append((run.first, end))
+    return starts_and_ends
 
 
 @dataclass(slots=True)

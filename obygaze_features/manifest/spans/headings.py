@@ -100,25 +100,30 @@ class Headings:
         return [*named_headings, *self.wide]
 
     def has_none_of(self, name: str) -> bool:
-        """Return whether the person says that the table has no column of `name`: level, or concepts."""
+        """Return whether the person says that the table has no column of `name`: level, or concepts.
+
+        The person says so by an empty heading, as in `--column level=`.
+        """
         return "" in self.columns.get(name, ())
 
     def are_in(self, cells: Sequence[str]) -> bool:
         """Return whether a row is the header that the person's options mean: it has two of their headings.
 
-        One is enough if only one is named. If several are, a row with one of them may be of a legend.
+        One is enough if the options name only one. If they name several, a row with one of them may be a line
+        of a legend.
         """
         n_named = len(self.named())
-        return n_named > 0 and self.n_in(cells) >= min(2, n_named)
+        n_needed = min(2, n_named)
+        return n_named > 0 and self.n_in(cells) >= n_needed
 
     def are_of(self, column: str) -> bool:
-        """Return whether a column is headed by one of the headings that the person names."""
+        """Return whether a column's heading is one of those that the person's options name."""
         return any(self.is_in(heading, [column]) for heading in self.named())
 
     def is_in(self, heading: str, cells: Iterable[str]) -> bool:
-        """Return whether a heading is among some cells.
+        """Return whether a row of cells has a heading that the person's options name.
 
-        The name of an annotator (`wide`) need not be a whole cell: it may be the begin or end of one.
+        An annotator's name (one of `wide`) need not be a whole cell: it may be the beginning or end of one.
         """
         cells = list(cells)
         is_a_cell = any(plain(heading) == plain(cell) for cell in cells)
@@ -126,11 +131,15 @@ class Headings:
         return is_a_cell or (is_annotator and any(is_headed_by(heading, cell) for cell in cells))
 
     def n_in(self, cells: Sequence[str]) -> int:
-        """Count the headings that the person names and that are among some cells."""
+        """Count the headings of the person's options (`named`) that a row of cells has."""
         return sum(self.is_in(heading, cells) for heading in self.named())
 
     def is_header(self, cells: Sequence[str]) -> bool:
-        """Return whether cells are the header of a table of spans: name both times, or films and labels."""
+        """Return whether a row of cells is the header of a table of spans.
+
+        It is if it has the columns of both times, or one of films and one of labels, by their names in a
+        manifest, or headings that the person's options name.
+        """
         names = {heading_name(cell) for cell in cells}
         has_times = set(map(plain, TIMES)) <= names
         has_labels = not names.isdisjoint(FILM_COLUMNS) and not names.isdisjoint(LABEL_COLUMNS)
@@ -179,7 +188,15 @@ def without_name(annotator: str, heading: str) -> str:
 
 
 def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
-    """Return the columns of an annotator: those headed by the name alone, else those that begin or end so."""
+    """Return an annotator's columns: those headed by the name alone, else those that begin or end with it.
+
+    Parameters
+    ----------
+    annotator
+        The annotator's name.
+    columns
+        The headings of all columns of the table.
+    """
     exact = [column for column in columns if plain(column) == plain(annotator)]
     return exact or [column for column in columns if is_headed_by(annotator, column)]
 
@@ -212,12 +229,13 @@ def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """
     bare = bare_heading(heading)
     words = _words(bare)
-    if len(words) > MOST_WORDS:
+    is_too_long_for_heading = len(words) > MOST_WORDS
+    if is_too_long_for_heading:
         return ()
-    rank_of_column: dict[str, int] = {}
+    rank_of_column: dict[str, int] = {}  # column of a manifest -> how well the heading fits
     for name, spellings in KNOWN_HEADINGS.items():
         known_headings = (*spellings, plain(name))
-        lengths_of_parts = [len(known) for known in known_headings if _holds(words, known, bare)]
+        lengths_of_parts = [len(known) for known in known_headings if _has_part(words, known, bare)]
         if bare in known_headings:
             rank_of_column[name] = _WHOLE_HEADING
         elif lengths_of_parts:
@@ -226,7 +244,9 @@ def meanings_of_heading(heading: str) -> tuple[str, ...]:
 
 
 def columns_meant(cells: Iterable[str]) -> set[str]:
-    """Return the columns of a manifest that cells name; only cells that are known headings as a whole count.
+    """Return the columns of a manifest that a row of cells names.
+
+    Only a cell that is as a whole a heading that we know counts, not one that has a known heading as a part.
 
     Examples
     --------
@@ -236,29 +256,30 @@ def columns_meant(cells: Iterable[str]) -> set[str]:
     meant = set()
     for cell in cells:
         bare = bare_heading(cell)
-        name = next(
-            (name for name, spellings in KNOWN_HEADINGS.items() if bare in spellings or bare == plain(name)),
-            "",
-        )
-        if name:
-            meant.add(name)
+        for name, spellings in KNOWN_HEADINGS.items():
+            if bare in spellings or bare == plain(name):
+                meant.add(name)
+                break
     return meant
 
 
-def _holds(words: Sequence[str], spelling: str, bare: str) -> bool:
-    """Return whether a heading holds a known heading among its words.
+def _has_part(words: Sequence[str], known_heading: str, bare: str) -> bool:
+    """Return whether a known heading is a part of a heading: whole words of it, one after the other.
 
     Parameters
     ----------
     words
         Words of the heading.
-    spelling
-        The known heading.
+    known_heading
+        The known heading. A very short one, such as `in`, would be a part of too many headings.
     bare
-        The whole heading, from `bare_heading`. It does not count as holding itself.
+        The whole heading, from `bare_heading`. A heading is no part of itself.
     """
-    if len(spelling) < _SHORTEST_WORD or bare == spelling:
+    if len(known_heading) < _SHORTEST_WORD or bare == known_heading:
         return False
-    known_words = _words(spelling)
-    n = len(known_words)
-    return any(tuple(words[start : start + n]) == known_words for start in range(len(words) - n + 1))
+    known_words = _words(known_heading)
+    n_known = len(known_words)
+    for start in range(len(words) - n_known + 1):
+        if tuple(words[start : start + n_known]) == known_words:
+            return True
+    return False

@@ -15,13 +15,21 @@ J = TypeVar("J")
 
 
 def json_of(text: str) -> Any:
-    """Read JSON; raise a ValueError if an object has a name twice, of which Python would keep the last."""
+    """Read JSON, and refuse an object that has a name twice: Python would silently keep the last value.
+
+    Raises
+    ------
+    ValueError
+        It is no JSON, or a name is there twice.
+    """
 
     def with_names_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Make an object of its (name, value) pairs."""
         value = dict(pairs)
-        if len(value) < len(pairs):
-            twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-            raise ValueError(f"{twice!r:.60} is there twice")
+        has_name_twice = len(value) < len(pairs)
+        if has_name_twice:
+            [(name, _)] = Counter(name for name, _ in pairs).most_common(1)
+            raise ValueError(f"{name!r:.60} is there twice")
         return value
 
     return json.loads(text, object_pairs_hook=with_names_once)
@@ -38,6 +46,7 @@ def json_in(text: str, kind: type[J]) -> J | None:
 
 def number(value: object) -> float:
     """Read a number from a JSON number or a text; NaN if the value is neither."""
+    # true and false are numbers for Python, but not for JSON.
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     text = with_ascii_digits(str(value).strip())

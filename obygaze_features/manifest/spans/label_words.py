@@ -63,7 +63,14 @@ R = TypeVar("R")
 def _cached_for_short_texts(function: Callable[[str], R]) -> Callable[[str], R]:
     """Return a function of a text with a cache; texts longer than `LONGEST_KEPT` are not cached."""
     cached = lru_cache(MOST_KEPT)(function)
-    return lambda text: cached(text) if len(text) <= LONGEST_KEPT else function(text)
+
+    def call(text: str) -> R:
+        """Call the function, or return its earlier result for a short text."""
+        if len(text) > LONGEST_KEPT:
+            return function(text)
+        return cached(text)
+
+    return call
 
 
 class Labels(NamedTuple):
@@ -121,7 +128,10 @@ class LabelWords:
         self.parts_of = _cached_for_short_texts(self._parts_of)
 
     def _explained_words(self) -> dict[str, Labels]:
-        """Return the labels of each word that the person explains; no label if it stands for none.
+        """Return word, as words are compared -> the labels that the person says it stands for.
+
+        A word for no label has `Labels("", ())`. Words for yes are left out: what they stand for depends on
+        the heading of their column.
 
         Raises
         ------
@@ -129,22 +139,22 @@ class LabelWords:
             A label is none of the codebook, or a word stands for two.
         """
         explained: dict[str, Labels] = {}
-        text_of_key: dict[str, str] = {}
+        first_text_of_key: dict[str, str] = {}  # word as compared -> as the person wrote it first
         words_for_no = self._marks_explained_as("no")
         for text, label in self._meanings.items():
             key = _key_of_word(text)
             if key in self._words_for_yes:
                 continue
-            says_nothing = not label or key in words_for_no
-            labels = Labels("", ()) if says_nothing else self._labels_named(text, label)
+            stands_for_no_label = not label or key in words_for_no
+            labels = Labels("", ()) if stands_for_no_label else self._labels_named(text, label)
             if explained.setdefault(key, labels) != labels:
-                first_text = text_of_key[key]
+                first_text = first_text_of_key[key]
                 first_label = self._meanings[first_text]
                 raise ManifestError(
                     f"word {text!r} is {label!r}, and {first_text!r}, which is the same word, "
                     f"{first_label!r}: give one of the two"
                 )
-            text_of_key.setdefault(key, text)
+            first_text_of_key.setdefault(key, text)
         return explained
 
     def _marks_explained_as(self, answer: str) -> set[str]:
@@ -187,20 +197,24 @@ class LabelWords:
         """
         words = LabelWords(self.codebook, self._meanings)
         words._add_unknown(_translated_titles(self.codebook))
+
         level_titles = {plain(level.title or level.name) for level in self.codebook.levels}
-        for title, texts in TRANSLATIONS["levels"].items():
+        for title, translations in TRANSLATIONS["levels"].items():
             if title in level_titles:
                 level = words._codebook_levels[title]  # a title is a spelling of its level
-                words._add_unknown(dict.fromkeys(texts, level))
+                words._add_unknown(dict.fromkeys(translations, level))
+
         concept_names = set(map(plain, self.codebook.concept_names))
-        for name, texts in TRANSLATIONS["concepts"].items():
+        for name, translations in TRANSLATIONS["concepts"].items():
             if name in concept_names:
-                words._add_unknown(dict.fromkeys(texts, words._codebook_concepts[name]))
+                concept = words._codebook_concepts[name]
+                words._add_unknown(dict.fromkeys(translations, concept))
+
         words._add_unknown(guesses or {})
         return words
 
     def _add_unknown(self, meanings: Mapping[str, str]) -> None:
-        """Add those words of `meanings` that have no meaning yet."""
+        """Add words that have no meaning yet; `meanings` is word -> the label that it stands for."""
         for text, label in meanings.items():
             if not self._is_label(text):
                 self._add(_key_of_word(text), self._labels_named(text, label))
@@ -217,9 +231,11 @@ class LabelWords:
         return {self._levels[spelling] for spelling in shared_spellings}
 
     def explained(self, text: str) -> Labels | None:
-        """Return the level or concept that a person says a whole text stands for; None if they say nothing.
+        """Return the level or concept that a whole text stands for by the person's options (`--word`).
 
-        `Labels("", ())` if they say that it stands for no label.
+        Returns
+        -------
+        `Labels("", ())` if the person says that it stands for no label; None if they say nothing of it.
         """
         stripped = text.strip()
         for key in (word(stripped), _key_of_word(stripped)):
@@ -228,7 +244,8 @@ class LabelWords:
             if key in self._levels or key in self._concepts:
                 return None
         # A single letter that is no word itself, such as s, may be the other case of one that is explained.
-        return self._explained.get(stripped.swapcase()) if len(stripped) == 1 else None
+        is_letter = len(stripped) == 1
+        return self._explained.get(stripped.swapcase()) if is_letter else None
 
     def is_yes(self, text: str) -> bool:
         """Return whether the person says that a mark means yes: the label in its heading is there."""
@@ -253,7 +270,7 @@ class LabelWords:
         if explained is not None:
             return explained.level
         decimals_removed = without_zeros(text)  # 2.0 is the level 2
-        # As it is written first, as the case of a single letter counts (`word`); then in any case.
+        # First as it is written, as the case of a single letter counts (`word`); then in any case.
         for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
             if key in self._levels:
                 return self._levels[key]
@@ -273,13 +290,13 @@ class LabelWords:
     def _label_spelled_twice(self, text: str, names: Mapping[str, str]) -> str:
         """Return the label of a text that spells it twice, such as `S (Sure)`; "" for other texts.
 
-        `names` are the names of levels or concepts by their spellings.
+        `names` is spelling -> name, of all levels or of all concepts.
         """
         parts = [part.strip() for part in _BETWEEN_SPELLINGS.split(text) if part.strip()]
         if len(parts) != 2:
             return ""
-        labels = {names.get(word(part), "") for part in parts}
-        return labels.pop() if len(labels) == 1 else ""
+        first_label, second_label = [names.get(word(part), "") for part in parts]
+        return first_label if first_label == second_label else ""
 
     def is_no_concept(self, text: str) -> bool:
         """Return whether a text says that there is no concept."""
@@ -311,26 +328,28 @@ class LabelWords:
         """
         if text.startswith("[") and text.endswith("]"):
             return tuple(texts_of_list(text))
-        pieces = [text]
-        for sign in SIGNS:
-            pieces = [part for piece in pieces for part in piece.split(sign)]
         parts: list[str] = []
-        for piece in pieces:
+        for piece in re.split(f"[{SIGNS}]", text):
             for part in self._divided_at_commas(piece.strip()):
                 parts += self._further_divided(part)
         return tuple(parts)
 
     def _divided_at_commas(self, text: str) -> list[str]:
-        """Split a text at its commas, except those inside a label; the longest possible label is taken."""
+        """Split a text at its commas, except those inside a label; the longest possible label is taken.
+
+        A text stays whole if it is a label itself, or if a concept of the codebook has a comma.
+        """
         if not text:
             return []
         if "," not in text or self._is_label(text) or not self.codebook.commas_separate_concepts:
             return [text]
         pieces = [piece.strip() for piece in split_at_commas(text)]
+
         known_words = (*self._levels, *self._concepts, *self._explained)
         has_word_with_comma = any("," in known for known in known_words)
         if not has_word_with_comma:
             return [piece for piece in pieces if piece]
+
         parts = []
         start = 0
         while start < len(pieces):
@@ -348,6 +367,8 @@ class LabelWords:
         ----------
         pieces
             What stands between the commas of a text.
+        start
+            Index of the first piece of the label.
         """
         last_end = min(len(pieces), start + MOST_COMMAS + 1)
         for end in range(last_end, start + 1, -1):
@@ -377,12 +398,13 @@ class LabelWords:
         # For speed: times and numbers, which fill most columns of a long table, are no labels.
         if _LETTERLESS.fullmatch(text) and not self._has_letterless_words:
             return None
+
         key = word(text)
-        level = (
-            self._levels.get(key)
-            or self._levels.get(word(without_zeros(text)))  # a number of a level, such as 2.0
-            or self._label_spelled_twice(text, self._levels)
-        )
+        level = self._levels.get(key)
+        if not level:  # perhaps a number of a level, such as 2.0
+            level = self._levels.get(word(without_zeros(text)))
+        if not level:
+            level = self._label_spelled_twice(text, self._levels)
         if level:
             return Labels(level, ())
         if key in self._concepts:
@@ -442,8 +464,9 @@ def texts_of_list(text: str) -> list[str]:
     >>> texts_of_list("['Look', \"Body's\"]"), texts_of_list("[Look, Body]"), texts_of_list("[]")
     (['Look', "Body's"], ['Look', 'Body'], [])
     """
-    quoted = [(double or single).strip() for double, single in _QUOTED.findall(text)]
-    texts = quoted or [part.strip() for part in text[1:-1].split(",")]
+    quoted_texts = [(single or double).strip() for single, double in _QUOTED.findall(text)]
+    text_in_brackets = text[1:-1]
+    texts = quoted_texts or [part.strip() for part in text_in_brackets.split(",")]
     return [part for part in texts if part]
 
 
@@ -456,28 +479,33 @@ def split_at_commas(text: str) -> list[str]:
     ['Body (nudity, parts)', ' Look']
     """
     # From the end, so that only a bracket with a closing one behind it holds commas.
-    commas = []
+    places_of_commas = []
     is_in_brackets = False
     for place in range(len(text) - 1, -1, -1):
-        if text[place] in ")]":
+        sign = text[place]
+        if sign in ")]":
             is_in_brackets = True
-        elif text[place] in "([":
+        elif sign in "([":
             is_in_brackets = False
-        elif text[place] == "," and not is_in_brackets:
-            commas.append(place)
-    commas.reverse()
-    ends = [*commas, len(text)]
-    starts = [0, *(comma + 1 for comma in commas)]
+        elif sign == "," and not is_in_brackets:
+            places_of_commas.append(place)
+    places_of_commas.reverse()
+
+    ends = [*places_of_commas, len(text)]
+    starts = [0, *(place + 1 for place in places_of_commas)]
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def word(text: str) -> str:
-    """Write a label as labels are compared; of one letter, such as a code of behaviour, the case counts."""
+    """Return the form in which labels are compared: without case and accents' forms (`plain`).
+
+    The case of a single letter counts, as codes of behaviours may be `s` and `S`.
+    """
     return text if len(text) == 1 else plain(text)
 
 
 def _key_of_word(text: str) -> str:
-    """Write a word that a person explains as labels are compared; 2.0 and 2 are one word."""
+    """Return the form in which words that a person explains are compared; 2.0 and 2 are one word."""
     return word(without_zeros(text))
 
 
@@ -487,8 +515,12 @@ def _without_keys(name_of_spelling: Mapping[str, str], spellings: Container[str]
 
 
 def _names(parts: Sequence[Level | Concept]) -> dict[str, str]:
-    """Return the name of each level or concept by its spellings."""
-    return {word(spelling): part.name for part in parts for spelling in part.spellings}
+    """Return spelling, as labels are compared -> name, for all levels, or all concepts, of a codebook."""
+    name_of_spelling = {}
+    for part in parts:
+        for spelling in part.spellings:
+            name_of_spelling[word(spelling)] = part.name
+    return name_of_spelling
 
 
 def _translated_titles(codebook: Codebook) -> dict[str, str]:

@@ -41,6 +41,11 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the regions of all tasks: labels on the timeline or on sound, and rectangles while visible.
 
     Regions of predictions and drafts are yielded with a reason, so that they are left out.
+
+    Raises
+    ------
+    ManifestError
+        A task is not in the form of the JSON export, or one of several tasks does not name its film.
     """
     # A document that is no list counts as one empty task, which is refused below.
     tasks = objects_of(file.document) if isinstance(file.document, list) else [{}]
@@ -49,11 +54,14 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
         if not isinstance(task.get("annotations"), list) or "data" not in task:
             raise file.error(f"{where}: no annotations of Label Studio: export as JSON, not JSON-MIN")
         yield from _unfinished(task, where)
+
         media = _media(object_of(task.get("data")))
-        if not media and not file.reading.movie and len(tasks) > 1:
+        has_movie_option = bool(file.reading.movie)
+        if not media and not has_movie_option and len(tasks) > 1:
             raise file.error(
                 f"{where}: no field of its data names a file, so that its film would be another's"
             )
+
         # A task without annotations counts as one with nothing marked, so that it is left out with a reason.
         annotations = objects_of(task["annotations"]) or [{"result": []}]
         for annotation in annotations:
@@ -70,22 +78,34 @@ def _unfinished(task: Mapping[str, Any], where: str) -> Iterator[RawSpan]:
 
 
 def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media: str) -> Iterator[RawSpan]:
-    """Yield the regions of one annotation.
+    """Yield the regions of one annotation, which is what one person marked in a task.
 
     A region that began as a model's prediction counts as made by a person who saw the model's output.
+
+    Parameters
+    ----------
+    file
+        The file.
+    annotation
+        The annotation.
+    where
+        Its place, for messages.
+    media
+        Path or URL of the film; "" if the task names none.
     """
-    annotator = annotation.get("completed_by", "")
-    if isinstance(annotator, dict):
-        user = annotator
-        annotator = user.get("email") or user.get("id", "")
+    # The user is an id, or an object of a user in some exports.
+    user = annotation.get("completed_by", "")
+    annotator = (user.get("email") or user.get("id", "")) if isinstance(user, dict) else user
+
     # An annotation without the key `result` counts as one with an empty region, which cannot be read.
     regions = objects_of(annotation["result"]) if "result" in annotation else [{}]
     if not regions:
         yield RawSpan(where, reason="skipped, or nothing is marked")
+
     per_second = _frames_per_second(file, regions, where)
     for n, region in enumerate(regions, start=1):
         place = f"{where}, region {n}"
-        origin = text_of(region.get("origin"))
+        origin = text_of(region.get("origin"))  # such as "manual", "prediction", "prediction-changed"
         is_predicted = bool(annotation.get("parent_prediction")) or "prediction" in origin
         cells = {
             "media": media,
@@ -116,7 +136,7 @@ def _media(data: Mapping[str, Any]) -> str:
         has_suffix = re.fullmatch(r"\.\w{2,5}", path_of(file).suffix.lower(), re.ASCII) is not None
         if has_suffix:
             return _original_place(file)
-    return _original_place("")
+    return ""
 
 
 def _file_in(value: Any) -> str:
@@ -138,6 +158,15 @@ def _original_place(place: str) -> str:
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:
     """Return the frames per second of the film, if a rectangle states its frames and length; else None.
 
+    Parameters
+    ----------
+    file
+        The file, with the rate that the person gives by --rate, if any.
+    regions
+        The regions of an annotation.
+    where
+        The place of the annotation, for messages.
+
     Raises
     ------
     ManifestError
@@ -149,7 +178,8 @@ def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], whe
         n_frames = number(value.get("framesCount"))
         length_s = number(value.get("duration"))
         if n_frames > 0 and length_s > 0:
-            if rate and abs(n_frames - rate * length_s) > 1.5:
+            frames_off = 0.0 if rate is None else abs(n_frames - rate * length_s)
+            if frames_off > 1.5:  # the stated length is rounded
                 raise file.error(f"{where}: has {n_frames / length_s:g} frames a second, not --rate {rate}")
             return n_frames / length_s
     return None
@@ -176,6 +206,7 @@ def _region(
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
+
     # Stretches of frames are in `ranges`, or follow from the key frames of a rectangle.
     stretches = [_stretch(part) for part in objects_of(value.get("ranges"))]
     if not stretches:
@@ -194,7 +225,15 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the labels of a region, which are under the key of its type; else its text as the only label."""
+    """Return the labels of a region, which are under the key of its type; else its text as the only label.
+
+    Parameters
+    ----------
+    value
+        The object `value` of the region.
+    kind
+        The type of the region, such as "timelinelabels".
+    """
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]
@@ -210,17 +249,38 @@ def _has_seconds(value: Mapping[str, Any], kind: str) -> bool:
 
 
 def _stretch(part: Mapping[str, Any]) -> Stretch:
-    """Read the first and last frame of one range of a timeline label."""
+    """Read the first and last frame of a range of a timeline label; NaN where there is no number."""
     return Stretch(number(part.get("start")), number(part.get("end")))
 
 
 def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: str) -> tuple[float, float]:
-    """Convert the first and last frame of a stretch, counted from 1, to its start and end in seconds."""
+    """Convert the first and last frame of a stretch to its start and end in seconds.
+
+    Frames are counted from 1, so that the first one begins at 0 and frame n ends after n frames.
+
+    Parameters
+    ----------
+    file
+        The file, with the rate that the person gives by --rate, if any. It comes first.
+    stretch
+        The frames.
+    per_second
+        Frames per second as the annotation states them; None if it does not.
+    where
+        The place of the region, for messages.
+
+    Raises
+    ------
+    ManifestError
+        No rate is known.
+    """
     if math.isnan(stretch.first + stretch.last):
         return math.nan, math.nan
-    if file.reading.rate is None and per_second is not None:
-        return (stretch.first - 1) / per_second, stretch.last / per_second
-    return file.seconds(stretch.first - 1, where), file.seconds(stretch.last, where)
+    frames_before = stretch.first - 1
+    has_rate_option = file.reading.rate is not None
+    if per_second is not None and not has_rate_option:
+        return frames_before / per_second, stretch.last / per_second
+    return file.seconds(frames_before, where), file.seconds(stretch.last, where)
 
 
 def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
@@ -248,8 +308,9 @@ def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:
     if is_length_known and n_frames > max(shown_frames, default=0):
         # A rectangle that is never switched off is visible up to the last frame of the film.
         hidden_frames.append(n_frames)
-    # The last stretch ends with its last frame, not a step after it. Without the film's length its end is
-    # unknown.
+
+    # What `runs_of` adds to the last frame of a stretch that no key frame ends: nothing, or NaN if the film's
+    # length is unknown, and so the end of the stretch.
     step = 0.0 if is_length_known else math.nan
     runs = runs_of(sorted(shown_frames), hidden_frames, step)
     return [Stretch(first, last) for first, last in runs]

@@ -9,7 +9,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 ENCODINGS: Final = (
@@ -95,28 +95,29 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
     >>> likely_encodings(["déjà vu".encode("cp1252")])[0].name
     'cp1252'
     """
-    sample = [line[:MOST_LINE] for _, line in zip(range(MOST_LINES), lines, strict=False)]
+    sample = [line[:MOST_LINE] for line in islice(lines, MOST_LINES)]
     ranked: list[Likely] = []
     for name in ENCODINGS:
-        texts = [decoded_line(line, name) for line in sample]
+        decoded_lines = [decoded_line(line, name) for line in sample]
+        texts = [text for text in decoded_lines if text is not None]
         # One line that cannot be decoded rules an encoding out.
-        if any(text is None for text in texts):
-            continue
-        ranked.append(Likely(name, _score([text for text in texts if text is not None])))
+        if len(texts) == len(sample):
+            ranked.append(Likely(name, _score(texts)))
     return sorted(ranked, key=lambda likely: -likely.score)  # equal ones stay in the order of `ENCODINGS`
 
 
 def decoded_line(line: bytes, name: str) -> str | None:
     """Decode a line that was cut to `MOST_LINE` bytes; None if it is no text in this encoding.
 
-    Half a letter at the end of a line that was cut is left out.
+    Half a letter at the end of a line that was cut is left out. `name` is Python's name of the encoding.
     """
     try:
         return line.decode(name)
     except UnicodeDecodeError as error:
         may_be_cut = len(line) >= MOST_LINE
         is_wrong_at_end = error.end >= len(line)
-        if not (may_be_cut and is_wrong_at_end):
+        has_half_a_letter = may_be_cut and is_wrong_at_end
+        if not has_half_a_letter:
             return None
     try:
         return line[:-1].decode(name)
@@ -125,20 +126,21 @@ def decoded_line(line: bytes, name: str) -> str | None:
 
 
 def _score(texts: Sequence[str]) -> float:
-    """Return how likely texts are to be of one language, between -2 and 1, by their characters beyond ASCII.
+    """Return how likely texts are to be of one language, by their characters beyond ASCII.
 
-    Each character has a score in each language. The sum of the best language, less the number of oddities, is
-    divided by the number of characters.
+    Each character has a score in each language. The score of the texts is (the sum of their characters in the
+    language that fits best - the number of oddities) / the number of characters. It is at most 1, and 0 for
+    texts in ASCII. The numbers are our own, chosen by hand: only the order of encodings matters.
     """
     text = "\n".join(texts)
-    signs = Counter(sign for sign in text if not sign.isascii())
-    n_signs = signs.total()
-    if not n_signs:
+    characters = Counter(sign for sign in text if not sign.isascii())
+    n_characters = characters.total()
+    if not n_characters:
         return 0.0
-    alphabet_score = max(_score_in_alphabet(signs, letters) for letters in LANGUAGES)
-    han_score = max(_score_in_han(signs, frequent) for frequent in HAN.values())
-    best = max(alphabet_score, han_score, _score_in_korean(signs))
-    return (best - _oddities(text)) / n_signs
+    alphabet_score = max(_score_in_alphabet(characters, letters) for letters in LANGUAGES)
+    han_score = max(_score_in_han(characters, frequent) for frequent in HAN.values())
+    best = max(alphabet_score, han_score, _score_in_korean(characters))
+    return (best - _oddities(text)) / n_characters
 
 
 @cache
@@ -184,29 +186,34 @@ def _score_in_korean(signs: Counter[str]) -> float:
     """Return the sum of the scores of characters in Korean, whose syllables all have the score 1."""
     total = 0.0
     for sign, n in signs.items():
-        is_syllable = "\uac00" <= sign <= "\ud7a3"
+        is_syllable = "\uac00" <= sign <= "\ud7a3"  # block "Hangul Syllables" of Unicode
         total += n * (1.0 if is_syllable else _score_of_foreign_sign(sign))
     return total
 
 
 def _score_of_foreign_sign(sign: str) -> float:
-    """Return the score of a character that is no letter of the language; punctuation is the likeliest."""
+    """Return the score of a character that is no letter of the language.
+
+    Typographic signs, such as quotes, are in texts of all languages; letters of another language may be in a
+    name; symbols are least likely.
+    """
     if sign in TYPOGRAPHIC:
         return 0.5
-    if unicodedata.category(sign) in {"Lu", "Ll", "Lo", "Lm", "Mn", "Mc"}:
+    letters_and_accents = {"Lu", "Ll", "Lo", "Lm", "Mn", "Mc"}
+    if unicodedata.category(sign) in letters_and_accents:
         return -0.5
     return -1.0
 
 
 def _oddities(text: str) -> float:
-    """Count signs of a wrong encoding in a text.
+    """Count what shows that a text was decoded in a wrong encoding, such as `dÈj‡` for `déjà`.
 
     Each counts 1: a capital inside of a word, a change of the script inside of a word, a control character,
     and a letter of a word with hardly any ASCII letters. A symbol behind a letter counts 0.5.
     """
     n_odd = 0.0
     for before, sign in pairwise(text):
-        if before.isascii() and sign.isascii():
+        if before.isascii() and sign.isascii():  # ASCII is the same in all these encodings
             continue
         if before.isalpha() and sign.isalpha():
             is_capital_inside = before.islower() and sign.isupper()
@@ -214,8 +221,10 @@ def _oddities(text: str) -> float:
                 n_odd += 1
         elif before.isalpha() and _is_odd_inside(sign):
             n_odd += 0.5
-    beyond_ascii = [sign for sign in text if not sign.isascii()]
-    n_odd += sum(unicodedata.category(sign) in {"Cc", "Cf", "Co", "Cn"} for sign in beyond_ascii)
+    control_characters = {"Cc", "Cf", "Co", "Cn"}  # with private and unassigned ones
+    for sign in text:
+        if not sign.isascii() and unicodedata.category(sign) in control_characters:
+            n_odd += 1
     return n_odd + _n_letters_of_words_without_ascii(text)
 
 

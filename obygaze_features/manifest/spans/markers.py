@@ -117,35 +117,49 @@ def _of_table(
 
     Parameters
     ----------
+    file
+        The file of the table.
     layout
         The names of its columns.
     records
         The records of the file and the sign between their cells, if they were split before.
     """
     rows = tool_table(file, (layout.start, layout.end), records).rows
-    # Our exports state their rate and start in the description of the first marker.
+    # Our exports state the frame rate and the first frame's time code in the description of the first marker.
     stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
     rate = stated[1] if stated else ""
-    start = stated[2] if stated else ""
-    codes = [row.cells[name] for row in rows for name in (layout.start, layout.end)]
-    line = time_line(file, codes, rate=rate, start=start)
+    start_code = stated[2] if stated else ""
+    codes: list[str] = []
     for row in rows:
-        yield _marker_of_row(row, layout, line)
+        codes += [row.cells[layout.start], row.cells[layout.end]]
+    times = time_line(file, codes, rate=rate, start=start_code)
+    for row in rows:
+        yield _marker_of_row(row, layout, times)
 
 
-def _marker_of_row(row: Row, layout: Layout, line: TimeLine) -> RawSpan:
-    """Read one row of a table of markers."""
+def _marker_of_row(row: Row, layout: Layout, times: TimeLine) -> RawSpan:
+    """Read one row of a table of markers; a row whose times cannot be read becomes a record with the reason.
+
+    Parameters
+    ----------
+    row
+        The row.
+    layout
+        The names of the table's columns.
+    times
+        Converts the time codes of the table to seconds of the film.
+    """
     where = f"line {row.line}"
     text = first_filled_cell(row.cells, *layout.texts)
     comment = first_filled_cell(row.cells, *layout.comments)
     cells = {"comment": comment} if comment != text else {}
     try:
-        start_s = line.seconds(row.cells[layout.start])
-        end_s = line.seconds(row.cells[layout.end])
+        start_s = times.seconds(row.cells[layout.start])
+        end_s = times.seconds(row.cells[layout.end])
     except ManifestError as error:
         return RawSpan(where, reason=f"no time ({error})")
-    if layout.has_points_of_a_frame and line.is_one_frame(start_s, end_s):
-        end_s = start_s
+    if layout.has_points_of_a_frame and times.is_one_frame(start_s, end_s):
+        end_s = start_s  # the editor gives a point in time the length of a frame
     tier = first_filled_cell(row.cells, *layout.tiers)
     return marker(where, start_s=start_s, end_s=end_s, text=text, tier=tier, cells=cells)
 
@@ -164,10 +178,10 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
-    """Return (number of the first line, whole text) of each marker in Avid's text.
+    """Return (number of its first line, whole text) for each marker in Avid's text.
 
     A marker may have several lines, as its comment may. It ends with the line that has the tab before its
-    length.
+    length. Lines before the first marker stand alone.
     """
     markers: list[_AvidText] = []
     for number, line in enumerate(lines, start=1):
@@ -193,6 +207,7 @@ class _AvidText:
     """
 
     def __init__(self, number: int, line: str, *, is_marker: bool) -> None:
+        """Begin with the first line and its number in the file; `is_marker` is whether a marker begins so."""
         self.number = number
         self.lines = [line]
         self._is_marker = is_marker
@@ -205,20 +220,32 @@ class _AvidText:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the next line is none of this marker: the tab before its length was there."""
-        return not self._is_marker or self._n_tabs >= AVID_LENGTH
+        """Whether the text ends here: it is no marker, or the tab before the marker's length was there."""
+        has_length = self._n_tabs >= AVID_LENGTH
+        return has_length or not self._is_marker
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
-    """Read a marker of Avid's text from its match of `AVID`."""
+    """Read a marker of Avid's text from its match of `AVID`.
+
+    Parameters
+    ----------
+    where
+        Its line, for messages.
+    match
+        The match, whose groups are user, time code, track, colour, comment and length in frames.
+    times
+        Converts time codes to seconds of the film.
+    """
     user, code, _, colour, comment, length = match.groups(default="")
     try:
         start_s = times.seconds(code)
     except ManifestError as error:
         return RawSpan(where, reason=f"no time ({error})")
-    n_frames = int(length[:9] or 0)
+
+    n_frames = int(length[:9] or 0)  # a longer number is damage, and would take time to read
     end_s = start_s
-    # A marker that is set on a frame has the length 1.
+    # A marker that is set on a frame, and so is a point in time, has the length 1.
     if n_frames > 1 and times.rate is not None:
         end_s = float(start_s + n_frames / times.rate)
     cells = {"annotator": one_line(user)}

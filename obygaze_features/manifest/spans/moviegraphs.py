@@ -38,11 +38,13 @@ def read_moviegraphs(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
-    """Yield a span for each text of a clip."""
+    """Yield a span for each text of a clip; `where` is the place of its graph in the file, for messages."""
     start_s = number(graph.get("start_s"))
     end_s = number(graph.get("end_s"))
     movie = graph.get("movie")
-    cells = {"movie": _text(str(movie) if type(movie) is int else movie)}
+    is_number = type(movie) is int  # as an IMDb id may be written; `isinstance` takes true for a number
+    cells = {"movie": _text(str(movie) if is_number else movie)}
+
     texts = [(name, _text(graph[name])) for name in TEXTS if graph.get(name) not in (None, "")]
     texts += [("character", _text(character)) for character in _items_or_invalid(graph.get("characters"))]
     texts += [("interaction", _interaction(item)) for item in _items_or_invalid(graph.get("interactions"))]
@@ -56,12 +58,12 @@ def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
 
 def _unread_keys(graph: Mapping[str, Any]) -> list[str]:
     """List the keys of a graph, and of its interactions, that are not read."""
-    keys = [name for name in graph if name not in READ_KEYS]
+    unread_keys = [name for name in graph if name not in READ_KEYS]
     for interaction in _items_or_invalid(graph.get("interactions")):
-        if isinstance(interaction, dict):
-            unread = [name for name in interaction if name not in KEYS_OF_INTERACTION]
-            keys += [f"{name} of interactions" for name in unread]
-    return keys
+        keys_of_interaction = interaction if isinstance(interaction, dict) else {}
+        unread_keys_of_interaction = [name for name in keys_of_interaction if name not in KEYS_OF_INTERACTION]
+        unread_keys += [f"{name} of interactions" for name in unread_keys_of_interaction]
+    return unread_keys
 
 
 def _text(value: Any) -> str:
@@ -71,7 +73,10 @@ def _text(value: Any) -> str:
 
 
 def _items_or_invalid(value: Any) -> list[Any]:
-    """Return a list as it is, [] for no value, and [None] for other values: an item that is refused later."""
+    """Return a list as it is, [] for no value, and [None] for any other value.
+
+    The item None is left out later with a reason, so that the value is not lost without a word.
+    """
     if isinstance(value, list):
         return value
     return [] if value is None else [None]

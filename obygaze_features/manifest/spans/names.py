@@ -82,32 +82,20 @@ def nearest(text: str, names: Iterable[str]) -> str:
     """
     if len(text) > MOST_COMPARED:
         return ""
-    spelling_of = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
+    name_of_spelling = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
+
     text_id = imdb_id(text)
     if text_id:
-        for name in spelling_of.values():
+        for name in name_of_spelling.values():
             if imdb_id(name) == text_id:
                 return name
+
     number_text = without_zeros(text)
-    if number_text in spelling_of.values():
+    if number_text in name_of_spelling.values():
         return number_text
-    spelling = plain(text)
-    if spelling in spelling_of:
-        return spelling_of[spelling]
-    possible = spelling_of
-    if _is_number(spelling):
-        possible = {near: name for near, name in spelling_of.items() if not _is_number(near)}
-    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
-    if typed_once in possible:
-        return possible[typed_once]
-    least_likeness = LEAST_LIKENESS if len(spelling) > SHORT_NAME else LEAST_LIKENESS_OF_SHORT
-    near_names = get_close_matches(spelling, possible, n=1, cutoff=least_likeness)
-    return possible[near_names[0]] if near_names else ""
 
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number, such as -1 or 1.5."""
-    return not math.isnan(number_of(text))
+    near_spellings = get_close_matches(plain(text), name_of_spelling, n=1)
+    return name_of_spelling[near_spellings[0]] if near_spellings else ""
 
 
 @lru_cache(4096)  # a column has the same numbers in many rows
@@ -157,12 +145,18 @@ def _note_on_scripts(text: str, names: Iterable[str]) -> str:
 
 def _script(letter: str) -> str:
     """Return the script of a letter, as `LATIN` or `CYRILLIC`; signs that are no letters count as Latin."""
-    return unicodedata.name(letter, "").partition(" ")[0] if letter.isalpha() else "LATIN"
+    if not letter.isalpha():
+        return "LATIN"
+    script, _, _ = unicodedata.name(letter, "").partition(" ")  # of a name such as LATIN SMALL LETTER A
+    return script
 
 
 def is_foreign(place: str) -> bool:
     """Return whether a place is a path of another system, or a URL, which names no file below a folder."""
-    return bool(_DRIVE.match(place) or _URL.match(place) or place.startswith(("\\\\", "~")))
+    is_on_drive = _DRIVE.match(place) is not None
+    is_url = _URL.match(place) is not None
+    is_on_network_or_at_home = place.startswith(("\\\\", "~"))
+    return is_on_drive or is_url or is_on_network_or_at_home
 
 
 def is_place(film: str) -> bool:
@@ -223,7 +217,7 @@ def stem_of(place: str) -> str:
     ('Psycho.1998', 'Psycho.1998', 'Rocky.II')
     """
     path = path_of(place)
-    for _ in range(MOST_SUFFIXES):
+    for _ in range(MOST_SUFFIXES):  # such as `film.mkv.en.srt`, which has several
         if path.suffix.lower() not in SUBTITLE_SUFFIXES:
             break
         imdb_match = _ID_OF_FILE.match(path.name)
@@ -231,7 +225,8 @@ def stem_of(place: str) -> str:
             return imdb_match[0]
         name = _without_language(path)
         path = path_of(name)
-    return path.stem if path.suffix.lower() in FILM_SUFFIXES else path.name
+    has_suffix_of_film = path.suffix.lower() in FILM_SUFFIXES
+    return path.stem if has_suffix_of_film else path.name
 
 
 def film_named(text: str) -> str:
@@ -274,17 +269,19 @@ def film_by_file(path: PurePath) -> str:
     >>> film_by_file(PurePath("tt0054215.x.srt")), film_by_file(PurePath("Psycho.1960.mkv.pt-BR.srt"))
     ('tt0054215', 'Psycho.1960')
     """
-    by_id = _ID_OF_FILE.match(path.name)
-    return by_id[0] if by_id else stem_of(_without_language(path))
+    imdb_match = _ID_OF_FILE.match(path.name)
+    if imdb_match:
+        return imdb_match[0]
+    return stem_of(_without_language(path))
 
 
 def _without_language(path: PurePath) -> str:
     """Return a file's name without its suffix and without the languages before it, as in `a.pt-BR.srt`."""
     stem = path.stem
-    name, point, last = stem.rpartition(".")
-    while point and _LANGUAGE.fullmatch(last):
+    name, point, last_part = stem.rpartition(".")
+    while point and _LANGUAGE.fullmatch(last_part):
         stem = name
-        name, point, last = stem.rpartition(".")
+        name, point, last_part = stem.rpartition(".")
     return stem
 
 

@@ -31,8 +31,19 @@ class Owner(NamedTuple):
 
 
 def read_otio(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of all clips, tracks and timelines."""
-    waiting = [(object_of(file.document), Owner("", 0.0), 0)]
+    """Yield the markers of all clips, tracks and timelines, in the order of the document.
+
+    The document is a tree. A marker counts its time from the begin of the media of the clip that it is in,
+    or, outside of clips, from the begin of the timeline.
+
+    Raises
+    ------
+    ManifestError
+        Timelines are nested too deeply.
+    """
+    timeline = Owner("", 0.0)
+    # The next item is taken from the end of the list, so that children are added to it in reverse order.
+    waiting = [(object_of(file.document), timeline, 0)]
     n_markers = 0
     while waiting:
         item, owner, depth = waiting.pop()
@@ -50,7 +61,8 @@ def read_otio(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _owner(clip: Mapping[str, Any]) -> Owner:
-    """Return the media of a clip, and the time at which they begin."""
+    """Return the media of a clip, and the time at which they begin (0 if the clip does not say it)."""
+    # Later versions list several media, and the key of the one in use; earlier ones have one reference.
     references = object_of(clip.get("media_references"))
     reference = object_of(references.get(text_of(clip.get("active_media_reference_key"))))
     if not reference:
@@ -64,19 +76,31 @@ def _owner(clip: Mapping[str, Any]) -> Owner:
 
 
 def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
-    """Read a marker; its tier is what our exports wrote, else its colour."""
+    """Read a marker; its tier is the one that an export of obygaze wrote, else its colour.
+
+    Parameters
+    ----------
+    item
+        The JSON object of the marker.
+    owner
+        The media that it is set on.
+    where
+        Its place in the file, such as `marker 3`.
+    """
     name = text_of(item.get("name"))
     comment = text_of(item.get("comment"))
+    where_with_text = f"{where} ({name or comment:.40})"
+
     marked = object_of(item.get("marked_range"))
     start_s = _seconds(marked.get("start_time")) - owner.start_s  # from the start of the owner's media
     end_s = start_s + _seconds(marked.get("duration"))
-    place_and_text = f"{where} ({name or comment:.40})"
+
     metadata = object_of(item.get("metadata"))
     metadata_of_export = object_of(metadata.get("obygaze"))
     if metadata_of_export:
-        return _exported_marker(
-            RawSpan(place_and_text, start_s, end_s, name), metadata_of_export, owner.media
-        )
+        span = RawSpan(where_with_text, start_s, end_s, name)
+        return _exported_marker(span, metadata_of_export, owner.media)
+
     n_frames = number(object_of(marked.get("duration")).get("value"))
     if n_frames == 1:
         # Resolve and Kdenlive give a marker that is set on a frame the length of one.
@@ -86,7 +110,7 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
         cells["comment"] = comment
     colour = text_of(item.get("color")).title()
     return marker(
-        place_and_text, start_s=start_s, end_s=end_s, text=name or comment, tier=colour, cells=cells
+        where_with_text, start_s=start_s, end_s=end_s, text=name or comment, tier=colour, cells=cells
     )
 
 
@@ -95,14 +119,25 @@ def _exported_marker(span: RawSpan, metadata: Mapping[str, Any], movie: str) -> 
 
     The times of the metadata are exact, while those of the marker are rounded to frames. They are taken
     unless the marker was moved since.
+
+    Parameters
+    ----------
+    span
+        The marker, with its own times.
+    metadata
+        What the export wrote into the marker's metadata.
+    movie
+        The film.
     """
     start_s = number(metadata.get("start_s"))
     end_s = number(metadata.get("end_s"))
     has_same_start = abs(start_s - span.start_s) < LONGEST_FRAME_S
     has_same_end = abs(end_s - span.end_s) < LONGEST_FRAME_S
-    if not (has_same_start and has_same_end):  # so also where the metadata have no times (NaN)
+    is_unmoved = has_same_start and has_same_end  # False too if the metadata have no times (NaN)
+    if not is_unmoved:
         start_s = span.start_s
         end_s = span.end_s
+
     people_tier, text = split_people_tier(span.text)
     cells = {"movie": movie}
     for name in (DECISION, DEFINITION):

@@ -5,7 +5,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -76,12 +76,14 @@ class FileContent(Generic[R]):
     ----------
     records
         A list; where a child reads them, they may come one at a time.
+    table
+        The table; None for the file of a tool.
     headings
-        Those of the headings that the person names which the table has.
+        The headings that the person's options name and that the table has.
     header
-        The headings that the table has, as they are written.
+        All headings of the table, as they are written.
     findings
-        What else its reader found, as that writes it.
+        What else the reader of the file found, such as a proposal for columns, in the reader's own form.
     """
 
     file: SpanFile
@@ -279,7 +281,10 @@ def read_apart(
 
 
 def _content_of_parts(received: "_ReceivedParts", path: Path, reading: Reading) -> FileContent[Any]:
-    """Put the parts of a file together that the child process sent."""
+    """Make the content of a file from the parts that the child process sent.
+
+    `path` and `reading` are those by which the child read the file; they are not sent back.
+    """
     rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
@@ -316,15 +321,19 @@ class _ReceivedParts:
         self._reasons: dict[str, str] = {}
 
     def add(self, part: "_Part", n_bytes: int) -> None:
-        """Add a part that was sent as n bytes."""
+        """Add a part that was sent as n bytes: records, rows, names of their cells, or the rest.
+
+        The kind of a part (`_Part.kind`) says which. The names come before the rows that have them.
+        """
         if part.kind == NAMES:
             self._names = part.content
         elif part.kind == ROWS:
             self._add_rows(part.content, n_bytes)
         elif part.kind == LEFT_OUT:
-            # The text of a reason is shared in memory, as very many records may be left out for it.
-            shared = self._reasons
-            self.left_out += [(where, shared.setdefault(reason, reason)) for where, reason in part.content]
+            for where, reason in part.content:
+                # The text of a reason is shared in memory, as very many records may be left out for it.
+                shared_reason = self._reasons.setdefault(reason, reason)
+                self.left_out.append((where, shared_reason))
         elif part.kind == REST:
             self.rest = part.content
             self._budget.add(self._path, findings=n_bytes)
@@ -332,35 +341,43 @@ class _ReceivedParts:
             self._add_records(part.content, n_bytes)
 
     def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
-        """Add rows of a table, each with its line and its cells in the order of their names."""
-        names = self._names
-        n_known = self._cells.n_texts
-        new_rows = [
-            Row(line, dict(zip(names, self._cells.shared(cells), strict=True)))
-            for line, cells in lines_and_cells
-        ]
+        """Add rows of a table, and count their memory.
+
+        Parameters
+        ----------
+        lines_and_cells
+            For each row its line, and its cells in the order of their names.
+        n_bytes
+            Length in bytes of the rows, as they were sent.
+        """
+        columns = self._names
+        n_texts_before = self._cells.n_texts
+        new_rows = []
+        for line, cells in lines_and_cells:
+            shared_cells = self._cells.shared(cells)
+            new_rows.append(Row(line, dict(zip(columns, shared_cells, strict=True))))
         self.rows += new_rows
+
+        naming_columns = [name for name in NAMING if name in columns]
         self._budget.add(
             self._path,
             rows=len(new_rows),
-            cells=len(new_rows) * len(names),
-            texts=self._cells.n_texts - n_known,
+            cells=len(new_rows) * len(columns),
+            texts=self._cells.n_texts - n_texts_before,
             n_bytes=n_bytes,
-            names=(row.cells[name] for name in NAMING if name in names for row in new_rows),
+            names=(row.cells[name] for name in naming_columns for row in new_rows),
         )
 
     def _add_records(self, records: Sequence[RawSpan], n_bytes: int) -> None:
-        """Add records of another tool."""
+        """Add records of another tool, which were sent as n bytes, and count their memory."""
         self.records += records
-        names_in_cells = (record.cells.get(name, "") for record in records for name in NAMING)
-        tiers = (record.tier for record in records)
-        self._budget.add(
-            self._path,
-            records=len(records),
-            cells=sum(len(record.cells) + len(record.parent_ids) for record in records),
-            n_bytes=n_bytes,
-            names=chain(names_in_cells, tiers),
-        )
+        n_cells = 0
+        names = []  # of films, annotators and tiers
+        for record in records:
+            n_cells += len(record.cells) + len(record.parent_ids)
+            names += [record.cells.get(name, "") for name in NAMING]
+            names.append(record.tier)
+        self._budget.add(self._path, records=len(records), cells=n_cells, n_bytes=n_bytes, names=names)
 
 
 def content_parts(task: Task) -> Iterator[bytes]:
@@ -415,21 +432,23 @@ class _Cells:
     """
 
     def __init__(self) -> None:
-        self._first: dict[str, str] = {}
+        self._first: dict[str, str] = {}  # text -> the first cell that has it
         self.n_texts = 0
 
     def shared(self, row: Iterable[str]) -> list[str]:
-        """Return the cells of a row, with earlier cells of the same text in their places."""
-        first = self._first
+        """Return the cells of a row, each replaced by the first cell of the table with the same text.
+
+        New texts are counted in `n_texts`.
+        """
         cells = []
         for cell in row:
-            known = first.get(cell)
-            if known is None:
+            first_cell = self._first.get(cell)
+            if first_cell is None:
                 self.n_texts += 1
-                known = cell
-                if len(first) < MOST_SHARED:
-                    first[cell] = cell
-            cells.append(known)
+                first_cell = cell
+                if len(self._first) < MOST_SHARED:
+                    self._first[cell] = cell
+            cells.append(first_cell)
         return cells
 
 
@@ -441,10 +460,11 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
     become one record with their number (`n_records`), yielded last.
     """
     n_faults = 0
+    # Key of records that differ only in their places -> the first of them, and their number.
     first_of_key: dict[tuple[object, ...], R] = {}
     n_of_key: Counter[tuple[object, ...]] = Counter()
     for record in records:
-        fault = record.fault()
+        fault = record.fault()  # why it is no span; "" if it is one
         if fault:
             n_faults += 1
         if not fault or n_faults <= MOST_LISTED:
@@ -458,9 +478,9 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
 
 
 def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
-    """Return all that is read of a record that is no span, except its place: equal records can be combined.
+    """Return all that the import reads of a record that is no span, except its place in the file.
 
-    `fault` is the reason why it is no span.
+    Records of which this is equal can be combined into one. `fault` is the reason why it is no span.
     """
     return (
         record.tier,
@@ -507,10 +527,17 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
     """Pack items into parts of about `PART_BYTES`, each a list of neighbouring items of one kind.
 
     Items are packed one by one, so that no buffer is larger than a part and one item, which may be long.
+
+    Parameters
+    ----------
+    items
+        Records, rows, or whatever `_type_of` knows.
+    kind_of
+        Returns the kind of an item, by which the receiver knows its type.
     """
-    for kind, of_kind in groupby(items, key=kind_of):
+    for kind, neighbours_of_kind in groupby(items, key=kind_of):
         packed_list = _PackedList()
-        for item in of_kind:
+        for item in neighbours_of_kind:
             try:
                 packed_list.add(item)
             except UnicodeEncodeError:
@@ -575,8 +602,12 @@ def _packed(kind: str, content: object) -> bytes:
 
 
 def _unpacked(packed: bytes) -> _Part:
-    """Unpack a part, and check the types of its content."""
-    if packed[:1] == PACKED:
+    """Unpack a part, and check the types of its content.
+
+    Its first byte says whether the rest is msgpack or JSON (`_packed`).
+    """
+    is_msgpack = packed[:1] == PACKED
+    if is_msgpack:
         part = msgspec.msgpack.decode(memoryview(packed)[1:], type=_Part)
         part.content = msgspec.msgpack.decode(part.content, type=_type_of(part.kind))
     else:

@@ -89,12 +89,19 @@ class Selection(NamedTuple):
 # --- reading
 # ---------------------------------------------------------------------------
 def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield a record for each code that is given to a selection in a project."""
+    """Yield a record for each code that is given to a selection in a project.
+
+    Raises
+    ------
+    ManifestError
+        The project is damaged, or is none.
+    """
     _take_document(file)
     root = file.xml(ROOT, "a project of REFI-QDA", has_namespace=True)
-    users = {attribute(user, "guid").casefold(): _user(user) for user in descendants(root, "User")}
-    codes = _codes(file, root)
-    reader = _Reader(codes, users)
+    name_of_user = {}
+    for user in descendants(root, "User"):
+        name_of_user[attribute(user, "guid").casefold()] = _user(user)
+    reader = _Reader(_codes(file, root), name_of_user)
     for sources in children(root, "Sources"):
         for source in sources:
             yield from reader.source(source)
@@ -120,8 +127,11 @@ def _document_name(file: SpanFile) -> str:
         return ""
     # The standard says project.qde; ATLAS.ti names the document after the project.
     documents = [name for name in names if name.casefold().endswith(".qde")]
-    standard = [name for name in documents if name.casefold().rpartition("/")[2] == PROJECT]
-    return next(iter([*standard, *documents]), "")
+    for name in documents:
+        _, _, name_without_folders = name.casefold().rpartition("/")
+        if name_without_folders == PROJECT:
+            return name
+    return documents[0] if documents else ""
 
 
 def _take_document(file: SpanFile) -> None:
@@ -193,8 +203,8 @@ class _Reader:
             yield from self._medium(source, name)
             return
         reason = WITHOUT_TIME.get(kind, f"of a source {kind:.40}, which is not read")
-        coded = [*descendants(source, "Coding")] or [source]
-        for _ in coded:
+        n_codings = len(list(descendants(source, "Coding")))
+        for _ in range(max(n_codings, 1)):  # a source without codings counts as one record
             yield RawSpan(f"source {name:.60}", reason=reason)
 
     def _medium(self, source: Element, name: str) -> Iterator[RawSpan]:
@@ -223,16 +233,29 @@ class _Reader:
             yield from self._selection(node, begin_s, end_s, media)
 
     def _selection(self, node: Element, begin_s: float, end_s: float, media: str) -> Iterator[RawSpan]:
-        """Yield a record for each code of a selection."""
+        """Yield a record for each code of a selection; one without codes is left out with a reason.
+
+        Parameters
+        ----------
+        node
+            The element of the selection.
+        begin_s, end_s
+            Its times in seconds; NaN where they cannot be read.
+        media
+            The film.
+        """
         self._n_selections += 1
+        where = f"selection {self._n_selections}"
+
         cells = {"media": media}
-        comment = next((one_line(part.text or "") for part in children(node, "Description")), "")
+        descriptions = list(children(node, "Description"))
+        comment = one_line(descriptions[0].text or "") if descriptions else ""
         if comment:
             cells["comment"] = comment
-        where = f"selection {self._n_selections}"
+
         user = attribute(node, "creatingUser") or attribute(node, "modifyingUser")
         selection = Selection(where, begin_s, end_s, cells, user)
-        codings = [*children(node, "Coding")]
+        codings = list(children(node, "Coding"))
         if not codings:
             yield RawSpan(where, reason=NO_CODE)
         for coding in codings:
@@ -261,12 +284,13 @@ def _media(source: Element, name: str) -> str:
     """Return the film of a source: its name if that has a suffix, else its path or URL."""
     if path_of(name).suffix:
         return name
-    places = [attribute(source, "currentPath"), attribute(source, "path")]
-    # A path inside of the archive is a random name, which says nothing of the film.
-    outside = [place for place in places if place and not place.startswith("internal:")]
-    if not outside:
-        return name
-    return unquote(outside[0].partition("://")[2] or outside[0])
+    for place in (attribute(source, "currentPath"), attribute(source, "path")):
+        # A path inside of the archive is a random name, which says nothing of the film.
+        is_in_archive = place.startswith("internal:")
+        if place and not is_in_archive:
+            _, _, path_in_url = place.partition("://")
+            return unquote(path_in_url or place)
+    return name
 
 
 # --- writing
@@ -302,8 +326,10 @@ class _Ids:
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def of(self, *names: str) -> str:
-        """Return the id of what has these names."""
-        return self.names.setdefault(names, str(uuid5(NAMESPACE_URL, "\n".join([self.project, *names]))))
+        """Return the id of the part with these names, such as "user" and the name of a coder."""
+        if names not in self.names:
+            self.names[names] = str(uuid5(NAMESPACE_URL, "\n".join([self.project, *names])))
+        return self.names[names]
 
 
 @checked
@@ -357,9 +383,11 @@ def refi_qda_archive(document: str) -> bytes:
 
 def _users(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
     """Write the lines of the coders; no lines without coders."""
-    coders = dict.fromkeys(span.coder for span in spans)
+    coders = dict.fromkeys(span.coder for span in spans)  # each once, in order
+    if not coders:
+        return []
     users = [f'<User guid="{ids.of("user", coder)}" name={_quoted(coder)}/>' for coder in coders]
-    return ["<Users>", *users, "</Users>"] if users else []
+    return ["<Users>", *users, "</Users>"]
 
 
 def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
@@ -388,7 +416,14 @@ def _code_line(guid: str, name: str) -> str:
 def _selection_lines(span: CodedSpan, ids: _Ids, place: str) -> list[str]:
     """Write the lines of a selection with its codes.
 
-    `place` is the number of the selection, from which its ids are made.
+    Parameters
+    ----------
+    span
+        The selection.
+    ids
+        Ids of the project's parts.
+    place
+        The number of the selection, from which its ids are made.
     """
     user = ids.of("user", span.coder)
     begin = round(1000 * span.start_s)

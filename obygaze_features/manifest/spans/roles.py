@@ -205,7 +205,8 @@ class TierRoles:
         if role_by_name:
             return role_by_name
         tier = self._tiers.get((tier_key(without_annotator(name)), is_speech))
-        return LABELS if tier is not None and tier.can_be_read_as_labels else TEXT
+        holds_labels = tier is not None and tier.can_be_read_as_labels
+        return LABELS if holds_labels else TEXT
 
     def notices(self) -> list[str]:
         """Return notices on tiers that are read as labels by their texts, and on those that may be labels.
@@ -236,7 +237,10 @@ class TierRoles:
 
 
 def _case_of(tier: Tier) -> _Case | None:
-    """Return which notice a tier with words of the codebook needs; None for speech with few of them."""
+    """Return which notice a tier with words of the codebook needs.
+
+    None for speech with few of them: that people say such words is no sign that it holds labels.
+    """
     if tier.is_speech:
         is_half_labels = 2 * tier.n_labels >= tier.n_texts
         return _Case.SPEECH if is_half_labels else None

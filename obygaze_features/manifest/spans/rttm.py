@@ -46,7 +46,7 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _unread_fields(fields: Sequence[str]) -> list[str]:
-    """Return the names of the fields of a turn that say something and are not read."""
+    """Return the names of the filled fields of a turn that are not read, for a note in the file's account."""
     unread = []
     channel = fields[2]
     if channel not in {"", "1"}:
@@ -58,11 +58,20 @@ def _unread_fields(fields: Sequence[str]) -> list[str]:
 
 
 def _turn(where: str, fields: Sequence[str]) -> RawSpan:
-    """Read a turn of a speaker, whose name may name a tier of people and a label on it."""
+    """Read a turn of a speaker, whose name may name a tier of people and a label on it.
+
+    Parameters
+    ----------
+    where
+        Its line, for messages.
+    fields
+        The fields of the line; "" for `<NA>`.
+    """
     _, movie, _, start, length, _, _, speaker, *_ = fields
     start_s = number(start)
-    end_s = round(start_s + number(length), 9)
+    end_s = round(start_s + number(length), 9)  # to nanoseconds: a sum such as .1 + .2 has more digits
     name = one_line(speaker)
+    # `_` stands for a blank. Only a name that names a tier was escaped by `write_rttm`.
     tier, text = split_people_tier(unquote(name.replace("_", " ")))
     if not tier:
         tier = SPEAKER
@@ -78,9 +87,11 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     """
     lines = []
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
+        # Rounded before the length is computed, so that start + length is the rounded end.
         start_ms = round(1000 * span.start_s)
         end_ms = round(1000 * span.end_s)
-        times = f"{start_ms / 1000:.3f} {(end_ms - start_ms) / 1000:.3f}"
+        length_ms = end_ms - start_ms
+        times = f"{start_ms / 1000:.3f} {length_ms / 1000:.3f}"
         lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
     return "".join(lines)
 
@@ -90,10 +101,12 @@ def _speaker(label: str) -> str:
 
     If it names a tier of people, `%` and `_` are escaped, so that `read_rttm` restores the very same text.
     """
-    if split_people_tier(label)[0]:
+    people_tier, _ = split_people_tier(label)
+    if people_tier:
         label = label.replace("%", "%25").replace("_", "%5F")
     return _cell(label)
 
 
 def _cell(text: str) -> str:
+    """Write a text as a field of RTTM: `_` for blanks, which separate fields; `<NA>` if it is empty."""
     return "_".join(one_line(text).split()) or "<NA>"

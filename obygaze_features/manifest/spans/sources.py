@@ -138,7 +138,7 @@ class _KindTest:
 
 
 def _has_named_headings(file: SpanFile) -> bool:
-    """Return whether one of the first rows is a header with headings that the person names."""
+    """Return whether one of the first rows is a header with headings that the person's options name."""
     return any(file.reading.headings.are_in(cells) for cells in file.first_rows)
 
 
@@ -211,9 +211,13 @@ def kind_of(file: SpanFile) -> str:
         The file is of no known kind.
     """
     for kind, source in SOURCES.items():
-        if source.is_of(file) and not (kind == TABLE and _is_table_of_a_tool(file)):
-            return kind
-    raise file.error(why_not_read(file) or _of_no_format(file))
+        if not source.is_of(file):
+            continue
+        # Tables of some tools look like a person's table, but are of a format that is not read.
+        if kind == TABLE and _is_table_of_a_tool(file):
+            continue
+        return kind
+    raise file.error(why_not_read(file) or _message_on_unknown_format(file))
 
 
 def _is_table_of_a_tool(file: SpanFile) -> bool:
@@ -228,16 +232,20 @@ def _is_table_of_a_tool(file: SpanFile) -> bool:
 
 
 def why_not_read(file: SpanFile) -> str:
-    """Return why a file is not read: of an unread format, damaged, or no text; "" if none is known."""
-    known = unread_format_of(file)
-    if known is not None:
-        return known.refusal
+    """Return why a file is not read: its format is known but not read, it is damaged, or it is no text.
+
+    "" if none of these is the case: then the file may be a table, or of no known format.
+    """
+    unread_format = unread_format_of(file)
+    if unread_format is not None:
+        return unread_format.refusal
     if is_damaged_archive(file):
         return DAMAGED
-    return no_text(file.content) if file.sheet is None else ""
+    is_workbook = file.sheet is not None
+    return "" if is_workbook else no_text(file.content)
 
 
-def _of_no_format(file: SpanFile) -> str:
+def _message_on_unknown_format(file: SpanFile) -> str:
     """Return the message for a file of no known format, with the formats that it resembles most."""
     nearest = ", ".join(f"{known.name} ({known.tool})" for known in nearest_formats(file))
     notes = "".join(f"; {note}" for note in file.account.notes)
@@ -249,13 +257,15 @@ def _of_no_format(file: SpanFile) -> str:
 
 
 def _damage(file: SpanFile) -> str:
-    """Return where a file that begins as JSON is damaged, to begin a message; "" for any other file."""
-    if not file.head.lstrip().startswith(("{", "[")):
+    """Return where a file that begins as JSON is damaged, as the beginning of a message; else ""."""
+    begins_as_json = file.head.lstrip().startswith(("{", "["))
+    if not begins_as_json:
         return ""
     try:
-        _ = file.document
+        _ = file.document  # reads the JSON
     except ManifestError as error:
-        return f"{str(error).removeprefix(f'{file.path}: ')}; "
+        problem = str(error).removeprefix(f"{file.path}: ")  # the message names the file itself
+        return f"{problem}; "
     return ""
 
 
@@ -297,12 +307,20 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
 
 
 def _read_subtitles(file: SpanFile) -> FileContent[RawSpan]:
-    """Read a file of subtitles of any kind, in the order of their starts."""
-    kind = next((kind for kind in SUBTITLES if SOURCES[kind].is_of(file)), "")
+    """Read a file of subtitles of any kind, in the order of their starts; its account is filled.
+
+    Raises
+    ------
+    ManifestError
+        The file is of no kind of subtitles, or none of them is a text with times.
+    """
+    kinds_of_file = [kind for kind in SUBTITLES if SOURCES[kind].is_of(file)]
+    kind = kinds_of_file[0] if kinds_of_file else ""
     file.account.kind = kind
     if not kind:
         suffixes = ", ".join(SUFFIXES_OF_SUBTITLES)
         raise file.error(why_not_read(file) or f"it has no subtitles of a known kind ({suffixes})")
+
     spans = file.account.spans(SOURCES[kind].read(file))
     spans.sort(key=lambda span: span.start_s)  # stable: those that start together keep the file's order
     file.account.used = len(spans)  # none is left out later, as of other kinds

@@ -51,11 +51,12 @@ _CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
 
 
 def _one_for_each(ends: re.Match[str]) -> str:
-    """Return the line feeds that replace a run of carriage returns.
+    """Return the line feeds that replace a run of carriage returns, matched by `_LINE_ENDS`.
 
     Before a line feed, a whole run ends one line, as programs may write several. Otherwise each ends a line.
     """
-    return "\n" if ends[0].endswith("\n") else "\n" * len(ends[0])
+    run = ends[0]
+    return "\n" if run.endswith("\n") else "\n" * len(run)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Reading:
     unit
         Unit of times that are numbers, in tables and transcripts, one of `units.UNITS`; "" if files tell it.
     encoding
-        Of text files that are not UTF-8 and have no byte order mark.
+        The encoding of text files that are not UTF-8 and have no byte order mark; "" to guess it.
     movie
         The film, where a file does not say it.
     start
@@ -126,7 +127,8 @@ class SpanFile:
     path: Path
     reading: Reading = field(default_factory=Reading)
     words: LabelWords | None = None
-    """Of the codebook, by which a column that a person added to a tool's is told to be of labels."""
+    """Words of the codebook, by which a column that a person added to a tool's table is known to hold labels;
+    None before the codebook is known."""
 
     @cached_property
     def account(self) -> Account:
@@ -171,8 +173,10 @@ class SpanFile:
         Signs of direction, which may stand before the times of Hebrew and Arabic subtitles, are left out.
         """
         part = self.content[:HEAD_BYTES]
-        if len(part) == HEAD_BYTES:
-            part = part[: part.rfind(b"\n") + 1] or part  # whole lines, so that no letter is cut in two
+        may_be_cut = len(part) == HEAD_BYTES
+        if may_be_cut:
+            end_of_last_line = part.rfind(b"\n") + 1
+            part = part[:end_of_last_line] or part  # whole lines, so that no letter is cut in two
         try:
             text, _ = decoded(part, self.reading.encoding)
         except ManifestError:
@@ -330,12 +334,14 @@ class SpanFile:
             raise self.error(
                 f"declares entities or attributes in its document type, which {kind} does not: not read"
             )
+
         parser = XMLParser()  # noqa: S314 - it has no entities
         try:
             parser.feed(text)
             element: Element = parser.close()
         except ParseError as error:
             raise self.error(where_damaged(error, text.encode(), kind)) from None
+
         name = local_name(element.tag) if has_namespace else element.tag
         if name != root:
             raise self.error(f"not {kind}: its root is {element.tag!r:.60}")

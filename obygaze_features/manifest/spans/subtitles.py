@@ -134,21 +134,24 @@ class Shown(NamedTuple):
 def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file."""
     is_vtt = file.account.kind == "vtt"
-    clean = vtt_text if is_vtt else srt_text
+    remove_markup = vtt_text if is_vtt else srt_text
     lines = file.lines
     if is_vtt:
         _note_facts_of_vtt(file)
+
     blocks = _blocks(lines, is_vtt=is_vtt)
     cues = [_cue(lines, block, file.reading.rate, is_vtt=is_vtt) for block in blocks]
     yield from _texts_without_times(lines, blocks, is_vtt=is_vtt)
     for cue in cues:
-        yield _span_of_cue(cue, clean)
+        yield _span_of_cue(cue, remove_markup)
+
+    # Note what is not read, and what is doubtful.
     if is_vtt:
         settings = [f"{one_line(cue.times.behind):.40}" for cue in cues if cue.times.behind]
         file.account.note_unread("setting", settings)
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *_steps_back(cues)]
     file.account.note(*_doubts(lines, cues, joints))
-    shown = (_first_and_last_line(cue, clean) for cue in cues if cue.text)
+    shown = (_first_and_last_line(cue, remove_markup) for cue in cues if cue.text)
     file.account.note(_rolling_captions(shown, len(blocks)))
 
 
@@ -162,46 +165,50 @@ def _note_facts_of_vtt(file: SpanFile) -> None:
 
 
 def _cue(lines: Sequence[str], block: Block, rate: Fraction | None, *, is_vtt: bool) -> Cue:
-    """Read the lines of a block.
+    """Read the lines of a block as a cue.
 
     Parameters
     ----------
+    lines
+        The lines of the file.
+    block
+        Which of them are the block's.
     rate
         Frames per second of times that end in frames.
+    is_vtt
+        Whether the file is WebVTT, and not SRT.
     """
     times = _times(lines[block.times], rate)
     body = "\n".join(lines[block.times + 1 : block.end]).strip()
     has_text_behind_times = times.behind != "" and not is_vtt  # in WebVTT these are settings
     marked_up_text = f"{times.behind}\n{body}" if has_text_behind_times else body
-    clean = vtt_text if is_vtt else srt_text
-    return Cue(block.times, times, body, marked_up_text, text=one_line(clean(marked_up_text)))
+    remove_markup = vtt_text if is_vtt else srt_text
+    text = one_line(remove_markup(marked_up_text))
+    return Cue(block.times, times, body, marked_up_text, text)
 
 
-def _span_of_cue(cue: Cue, clean: Callable[[str], str]) -> RawSpan:
+def _span_of_cue(cue: Cue, remove_markup: Callable[[str], str]) -> RawSpan:
     """Return the span of a cue, whose text may begin with the tier that a person wrote it on.
 
-    Parameters
-    ----------
-    clean
-        Removes markup.
+    `remove_markup` is for the names of speakers, which WebVTT has in markup.
     """
-    speakers = dict.fromkeys(map(clean, VOICE.findall(cue.marked_up_text)))
+    speakers = dict.fromkeys(map(remove_markup, VOICE.findall(cue.marked_up_text)))
     cells = {"subject": one_line("; ".join(speakers))} if speakers else {}
     no_text = "" if cue.text else "no text"
-    tier, text = split_people_tier(cue.text)
+    people_tier, text_on_tier = split_people_tier(cue.text)
     return RawSpan(
         f"line {cue.line + 1}",
         cue.times.start_s,
         cue.times.end_s,
-        text,
-        tier,
+        text_on_tier,
+        people_tier,
         cells,
         reason=cue.times.reason or no_text,
     )
 
 
 def _steps_back(cues: Sequence[Cue]) -> list[int]:
-    """Return the lines of times that are more than `STEP_BACK_S` earlier than the times above them."""
+    """Return the lines of times, from 0, that are much earlier (`STEP_BACK_S`) than the times above them."""
     steps_back = []
     last_start_s = 0.0
     for cue in cues:
@@ -215,7 +222,18 @@ def _steps_back(cues: Sequence[Cue]) -> list[int]:
 
 
 def _rolling_captions(shown: Iterable[Shown], n_blocks: int) -> str:
-    """Return a notice if many captions begin with the last line of the one before; else ""."""
+    """Return a notice if many captions begin with the last line of the one before; else "".
+
+    Live captions roll so: each line is shown twice, so that words would be counted twice. They are many if
+    there are more than a third.
+
+    Parameters
+    ----------
+    shown
+        The first and the last line of each text.
+    n_blocks
+        The number of captions, those without a text included.
+    """
     n_repeated = sum(text.first != "" and text.first == before.last for before, text in pairwise(shown))
     if n_repeated <= max(1, n_blocks // 3):
         return ""
@@ -224,22 +242,19 @@ def _rolling_captions(shown: Iterable[Shown], n_blocks: int) -> str:
     )
 
 
-def _first_and_last_line(cue: Cue, clean: Callable[[str], str]) -> Shown:
-    """Return the first and the last line of a cue; a text of one line is both.
-
-    Parameters
-    ----------
-    clean
-        Removes markup.
-    """
+def _first_and_last_line(cue: Cue, remove_markup: Callable[[str], str]) -> Shown:
+    """Return the first and the last line of a cue, without markup; a text of one line is both."""
     if "\n" not in cue.marked_up_text:
         return Shown(cue.text, cue.text)
-    parts = cue.marked_up_text.split("\n")
-    return Shown(clean(parts[0]).strip(), clean(parts[-1]).strip())
+    lines = cue.marked_up_text.split("\n")
+    return Shown(remove_markup(lines[0]).strip(), remove_markup(lines[-1]).strip())
 
 
 def _starts_of_joined_files(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
-    """Return the lines (from 0) where a further file begins, if several were joined to one."""
+    """Return the lines (from 0) where a further file begins, if several were joined to one.
+
+    A file of WebVTT begins with a line `WEBVTT`, and one of SRT with the number 1.
+    """
     if is_vtt:
         starts = [number for number, line in enumerate(lines) if line.startswith("WEBVTT")]
     else:
@@ -275,9 +290,14 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     where the next one begins. If that one does not have the next number, a subtitle with the next number may
     be there without its times (`_end_at_number`).
     """
-    lines_of_times = [number for number, line in enumerate(lines) if "-->" in line or _BROKEN.match(line)]
+    lines_of_times = []
+    for number, line in enumerate(lines):
+        has_broken_arrow = _BROKEN.match(line) is not None
+        if "-->" in line or has_broken_arrow:
+            lines_of_times.append(number)
+
     starts = _starts_of_blocks(lines, lines_of_times, is_vtt=is_vtt)
-    next_starts = [*starts, None][1:]
+    next_starts = [*starts, None][1:]  # None for the last block
     blocks = []
     for start, next_start, line_of_times in zip(starts, next_starts, lines_of_times, strict=True):
         latest_end = len(lines) if next_start is None else next_start.line
@@ -333,14 +353,15 @@ def _start_of_block(
         Whether the file is WebVTT.
     """
     line_above = _line_above_times(lines, line_of_times, is_vtt=is_vtt)
-    name = lines[line_above].strip() if line_of_times > 0 else ""
+    text_above = lines[line_above].strip() if line_of_times > 0 else ""
     next_number = 1 if last_number is None else last_number + 1
     # Cut to 12 digits, which are more than any number of a subtitle has.
-    number = int(name[:12]) if name.isdecimal() else next_number
+    number = int(text_above[:12]) if text_above.isdecimal() else next_number
+
     may_be_next = last_number is None or number == next_number
-    is_next_number = name.isdecimal() and may_be_next and not is_vtt
+    is_next_number = text_above.isdecimal() and may_be_next and not is_vtt
     is_directly_above = line_above == line_of_times - 1
-    stands_alone = name != "" and is_directly_above and _is_below_blank_line(lines, line_above)
+    stands_alone = text_above != "" and is_directly_above and _is_below_blank_line(lines, line_above)
     begins_above_times = is_next_number or stands_alone
     return BlockStart(line_above if begins_above_times else line_of_times, number)
 
@@ -440,7 +461,8 @@ def _first_lines_of_texts(lines: Sequence[str], gap: range, *, is_vtt: bool) -> 
 def _times(line: str, rate: Fraction | None) -> Times:
     """Read a line of times, such as `00:00:01,000 --> 00:00:02,500`, and what stands behind it.
 
-    Times are NaN if the line is none of times, or if they cannot be read, which the reason then says.
+    Times are NaN if the line is none of times, or if they cannot be read; then the reason says why. `rate` is
+    frames per second, for times that end in frames.
     """
     # Some programs write digits of other scripts, or several blanks.
     match = _TIMES.fullmatch(line) or _TIMES.fullmatch(with_ascii_digits(one_line(line)))
@@ -508,10 +530,12 @@ def write_srt(spans: Sequence[Subtitle]) -> str:
 
 
 def _sorted(spans: Sequence[Subtitle]) -> list[Subtitle]:
-    return sorted(spans, key=lambda span: span[:2])
+    """Sort subtitles by their starts, then by their ends."""
+    return sorted(spans, key=lambda span: (span.start_s, span.end_s))
 
 
 def _line_of_times(span: Subtitle, point: str) -> str:
+    """Write the line of times of a subtitle, with `point` before the milliseconds."""
     return f"{clock(span.start_s, point)} --> {clock(span.end_s, point)}"
 
 

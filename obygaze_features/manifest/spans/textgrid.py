@@ -45,46 +45,60 @@ class Time(NamedTuple):
 
 
 def read_textgrid(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the intervals of a TextGrid, in its long or short form; points and empty texts are left out."""
+    """Yield the intervals of a TextGrid, in its long or short form; points and empty texts are left out.
+
+    The long form has words between the values, such as `xmin =`, which Praat skips, and so do we.
+
+    Raises
+    ------
+    ManifestError
+        It is no TextGrid in text form, a value is missing or wrong, or something follows the last tier.
+    """
     is_binary = file.content.startswith(b"ooBinaryFile")
     tokens = _Tokens(file, iter(()) if is_binary else _tokens(file))
     form = tokens.any().text
     kind = tokens.any().text
     is_textgrid = form in TEXT_FORMS and kind == '"TextGrid"'
     if not is_textgrid:
-        nothing_said = "a binary file" if is_binary else "something else"
+        unnamed_kind = "a binary file" if is_binary else "something else"
         raise file.error(
-            f"a TextGrid of Praat, saved as a text file, was expected; found {kind or nothing_said:.60}"
+            f"a TextGrid of Praat, saved as a text file, was expected; found {kind or unnamed_kind:.60}"
         )
+
     tokens.time()  # the start of the file, which is not needed
     tokens.time()  # its end
     if not tokens.has_tiers():
         return
-    for _ in range(tokens.count()):
+    n_tiers = tokens.count()
+    for _ in range(n_tiers):
         yield from _tier(file, tokens)
-    next_token = tokens.any()
-    if next_token.text:
+
+    token_after_tiers = tokens.any()
+    if token_after_tiers.text:
         raise file.error(
-            f"line {next_token.line}: {next_token.text:.40} after the last tier: "
+            f"line {token_after_tiers.line}: {token_after_tiers.text:.40} after the last tier: "
             "is a number of intervals wrong?"
         )
 
 
 def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
-    """Read the next tier, and yield its intervals; its points are left out."""
+    """Read the tokens of the next tier, and yield its intervals; points are yielded with a reason."""
     form = tokens.any()
     name = tokens.string()
     tokens.time()  # the start of the tier, which is not needed
     tier_end_s = tokens.time().time_s
     n_intervals = tokens.count()
-    if form.text not in {'"IntervalTier"', '"TextTier"'}:
+    has_intervals = form.text == '"IntervalTier"'
+    has_points = form.text == '"TextTier"'
+    if not (has_intervals or has_points):
         raise file.error(f"line {form.line}: {form.text:.40} is no tier of intervals or points")
+
     for place in range(1, n_intervals + 1):
         start = tokens.time()
-        end = tokens.time() if form.text == '"IntervalTier"' else start
+        end = tokens.time() if has_intervals else start
         text = one_line(tokens.string())
         reason = ""
-        if form.text == '"TextTier"':
+        if has_points:
             reason = "a point, which has no end"
         elif end.time_s > tier_end_s + SLACK_S:
             reason = f"it ends after its tier, {tier_end_s:g} s"
@@ -98,12 +112,14 @@ def _tokens(file: SpanFile) -> Iterator[Token]:
     """Yield the tokens of a file: quoted texts, numbers and flags, without comments and other words."""
     text = "\n".join(file.lines)
     line = 1
-    last = 0
+    start_of_last_token = 0
     for match in _TOKEN.finditer(text):
-        line += text.count("\n", last, match.start())
-        last = match.start()
-        if match[0][0] != "!":
-            yield Token(match[0], line)
+        line += text.count("\n", start_of_last_token, match.start())
+        start_of_last_token = match.start()
+        token = match[0]
+        is_comment = token.startswith("!")
+        if not is_comment:
+            yield Token(token, line)
 
 
 class _Tokens:
@@ -115,7 +131,7 @@ class _Tokens:
         self._tokens = tokens
 
     def any(self) -> Token:
-        """Return the next token; an empty one behind the last."""
+        """Read and return the next token, whatever it is; an empty one after the last."""
         return next(self._tokens, Token("", 0))
 
     def time(self) -> Time:
@@ -135,6 +151,7 @@ class _Tokens:
         """Read the next token as a quoted text, and return it without quotes."""
 
         def is_quoted(text: str) -> bool:
+            """Return whether a token begins and ends with a quote of its own."""
             return len(text) >= 2 and text.startswith('"') and text.endswith('"')
 
         token = self._next("a text in quotes", is_quoted)
@@ -146,7 +163,15 @@ class _Tokens:
         return token.text == "<exists>"
 
     def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
-        """Read the next token; refuse it if `is_such` is false of its text. `expected` is for the message."""
+        """Read and return the next token; refuse one that is not as expected.
+
+        Parameters
+        ----------
+        expected
+            What is expected, for the message.
+        is_such
+            Returns whether the text of a token is so.
+        """
         token = self.any()
         if not is_such(token.text):
             raise self._unlike(token, expected)
@@ -175,8 +200,14 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     end_s
         Length of the film in seconds.
     """
-    parts = [part for name, spans in tiers.items() for part in spread_over_tiers(name, spans)]
-    whole_s = max([end_s, *(span.end_s for _, part in parts for span in part)])
+    parts: list[tuple[str, list[Subtitle]]] = []  # name and spans of each tier that is written
+    for name, spans in tiers.items():
+        parts += spread_over_tiers(name, spans)
+    # All tiers of a TextGrid have one end. It is after the last span, even if this ends after the film.
+    whole_s = end_s
+    for _, spans_of_part in parts:
+        whole_s = max([whole_s, *(span.end_s for span in spans_of_part)])
+
     lines = [
         'File type = "ooTextFile"',
         'Object class = "TextGrid"',
@@ -187,24 +218,42 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
         f"size = {len(parts)}",
         "item []:",
     ]
-    for place, (name, part) in enumerate(parts, start=1):
-        intervals = _without_gaps(part, whole_s)
-        lines += [
-            f"    item [{place}]:",
-            '        class = "IntervalTier"',
-            f'        name = "{_quoted(name)}"',
-            "        xmin = 0",
-            f"        xmax = {_number(whole_s)}",
-            f"        intervals: size = {len(intervals)}",
-        ]
-        for number_of_interval, span in enumerate(intervals, start=1):
-            lines += [
-                f"        intervals [{number_of_interval}]:",
-                f"            xmin = {_number(span.start_s)}",
-                f"            xmax = {_number(span.end_s)}",
-                f'            text = "{_quoted(span.text)}"',
-            ]
+    for place, (name, spans_of_part) in enumerate(parts, start=1):
+        lines += _lines_of_tier(place, name, spans_of_part, whole_s)
     return "\n".join([*lines, ""])
+
+
+def _lines_of_tier(place: int, name: str, spans: Sequence[Subtitle], whole_s: float) -> list[str]:
+    """Write a tier of intervals.
+
+    Parameters
+    ----------
+    place
+        Its number in the file, from 1.
+    name
+        Its name.
+    spans
+        Its spans, of which none overlap.
+    whole_s
+        The end of the file in seconds, up to which the tier is filled with empty intervals.
+    """
+    intervals = _without_gaps(spans, whole_s)
+    lines = [
+        f"    item [{place}]:",
+        '        class = "IntervalTier"',
+        f'        name = "{_quoted(name)}"',
+        "        xmin = 0",
+        f"        xmax = {_number(whole_s)}",
+        f"        intervals: size = {len(intervals)}",
+    ]
+    for number_of_interval, span in enumerate(intervals, start=1):
+        lines += [
+            f"        intervals [{number_of_interval}]:",
+            f"            xmin = {_number(span.start_s)}",
+            f"            xmax = {_number(span.end_s)}",
+            f'            text = "{_quoted(span.text)}"',
+        ]
+    return lines
 
 
 def spread_over_tiers(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]]:
@@ -212,40 +261,50 @@ def spread_over_tiers(name: str, spans: Iterable[S]) -> list[tuple[str, list[S]]
 
     Each span goes to the first tier that is free when it begins.
 
+    Parameters
+    ----------
+    name
+        Name of the first tier.
+    spans
+        (start, end, text) of each span, in seconds, in any order.
+
     Returns
     -------
     (name, spans) of each tier: the first has the given name, further ones are numbered from 2. Without spans
     there is one empty tier.
     """
     tiers: list[list[S]] = [[]]
-    # Two heaps: the indices of free tiers, and (end of the last span, index) of the others.
-    free_places = [0]
-    taken: list[tuple[float, int]] = []
+    # Heaps, as there may be very many tiers: the smallest item is taken first.
+    free_tiers = [0]  # indices of the tiers that are free
+    taken_tiers: list[tuple[float, int]] = []  # (end of its last span, index) of each other tier
     for span in sorted(spans, key=lambda span: span[0]):
         start_s, end_s, _ = span
-        while taken and taken[0][0] <= start_s:
-            _, freed_place = heappop(taken)
-            heappush(free_places, freed_place)
-        if not free_places:
-            free_places.append(len(tiers))
+        while taken_tiers and taken_tiers[0][0] <= start_s:
+            _, freed_tier = heappop(taken_tiers)
+            heappush(free_tiers, freed_tier)
+        if not free_tiers:
+            free_tiers.append(len(tiers))
             tiers.append([])
-        place = heappop(free_places)
-        tiers[place].append(span)
-        heappush(taken, (end_s, place))
-    return [(numbered(name, number), tier) for number, tier in enumerate(tiers, start=1)]
+        tier = heappop(free_tiers)
+        tiers[tier].append(span)
+        heappush(taken_tiers, (end_s, tier))
+    return [(numbered(name, number), spans_of_tier) for number, spans_of_tier in enumerate(tiers, start=1)]
 
 
-def _without_gaps(part: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:
-    """Return spans with empty intervals between them and up to `whole_s`, as a tier of Praat has no gaps."""
+def _without_gaps(spans: Sequence[Subtitle], whole_s: float) -> list[Subtitle]:
+    """Return spans with empty intervals between them and up to `whole_s`, as a tier of Praat has no gaps.
+
+    A tier needs an interval, so that there is an empty one if there are no spans.
+    """
     intervals = []
-    last_s = 0.0
-    for span in part:
-        if span.start_s > last_s:
-            intervals.append(Subtitle(last_s, span.start_s, ""))
+    filled_up_to_s = 0.0
+    for span in spans:
+        if span.start_s > filled_up_to_s:
+            intervals.append(Subtitle(filled_up_to_s, span.start_s, ""))
         intervals.append(span)
-        last_s = span.end_s
-    if whole_s > last_s or not intervals:
-        intervals.append(Subtitle(last_s, whole_s, ""))
+        filled_up_to_s = span.end_s
+    if whole_s > filled_up_to_s or not intervals:
+        intervals.append(Subtitle(filled_up_to_s, whole_s, ""))
     return intervals
 
 

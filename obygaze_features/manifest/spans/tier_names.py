@@ -110,7 +110,9 @@ class PeopleTier(NamedTuple):
 
 
 def numbered(name: str, number: int) -> str:
-    """Return the name of the n-th tier of a name, to which spans are moved that overlap others.
+    """Return the name of the n-th of several tiers that share a name, such as `subtitles (2)`.
+
+    Spans that overlap cannot be on one tier, so that exports move them to a second and a third one.
 
     Examples
     --------
@@ -159,7 +161,7 @@ def seen_score_of_tier(name: str) -> str:
 
 
 def tier_key(name: str) -> str:
-    """Fold the name of a tier: case, accents' forms and blanks do not count."""
+    """Return the form in which names of tiers are compared: without case, blanks and forms of accents."""
     return plain(name).replace(" ", "")
 
 
@@ -191,7 +193,12 @@ def without_annotator(name: str) -> str:
 
 
 def matching_key(name: str, keys: Collection[str]) -> str:
-    """Return the key of a tier in `keys`, by its whole name or its name without annotator; else ""."""
+    """Find a tier in a collection of tiers' keys (`tier_key`), by its name with or without its annotator.
+
+    Returns
+    -------
+    The key that is in `keys`; that of the whole name comes first. "" if neither is there.
+    """
     for key in (tier_key(name), tier_key(without_annotator(name))):
         if key in keys:
             return key

@@ -41,14 +41,19 @@ class TimeLine(NamedTuple):
             The text is empty, or is no time code at this rate.
         """
         code = code.strip()
-        time_s = time_in(_as_drop_frame(code) if self.is_dropping else code, self.rate)
+        if self.is_dropping:
+            code = _as_drop_frame(code)
+        time_s = time_in(code, self.rate)
         if time_s is None:
             raise ManifestError("no time")
         return time_s - self.start_s
 
     def is_one_frame(self, start_s: float, end_s: float) -> bool:
         """Return whether a span is as long as a frame; never where no rate is known."""
-        return self.rate is not None and round((end_s - start_s) * self.rate) == 1
+        if self.rate is None:
+            return False
+        n_frames = round((end_s - start_s) * self.rate)
+        return n_frames == 1
 
 
 def time_line(
@@ -75,21 +80,28 @@ def time_line(
         Time codes end in frames and no rate is known, or the rate has no drop frame and they have, or only
         some of them have; or the start is no time code.
     """
-    frames_per_second = file.reading.rate or (frame_rate(rate) if rate else None)
-    matches = [match for match in map(FRAME_CODE.fullmatch, map(with_ascii_digits, codes)) if match]
+    stated_rate = frame_rate(rate) if rate else None
+    frames_per_second = file.reading.rate or stated_rate
+    matches = []  # of the codes that end in frames
+    for code in codes:
+        match = FRAME_CODE.fullmatch(with_ascii_digits(code))
+        if match is not None:
+            matches.append(match)
     if matches and frames_per_second is None:
         raise file.error(f"time codes end in frames ({matches[0][0]}): give their rate, as in --rate 25")
-    if len({match["sign_of_frames"] for match in matches}) > 1:
+
+    signs_of_frames = {match["sign_of_frames"] for match in matches}
+    if len(signs_of_frames) > 1:
         raise file.error("some time codes drop numbers of frames (';') and some do not (':')")
     if matches and is_dropping and frames_per_second not in DROPPING:
         raise file.error(
             "its time codes are drop frame, which 29.97 and 59.94 fps alone have, not "
             f"{float(frames_per_second or 0):g}: give the film's rate by --rate"
         )
-    has_drop_signs = any(match["sign_of_frames"] == ";" for match in matches)
+
     start = file.reading.start or start
-    if is_dropping or has_drop_signs:
-        start = _as_drop_frame(start)  # a time line counts its start as its other codes
+    if is_dropping or ";" in signs_of_frames:
+        start = _as_drop_frame(start)  # the film's start counts as the other time codes do
     try:
         start_s = time_in(start, frames_per_second) or 0.0
     except ManifestError as error:

@@ -73,25 +73,27 @@ def added_label_columns(file: SpanFile, table: Table) -> list[str]:
     words of the codebook. Columns that the tool itself writes are no labels, though their cells may be words
     of the codebook.
     """
-    kind = KINDS[file.account.kind]
-    read_columns = re.compile(kind["read"], re.IGNORECASE)
-    unread_tool_columns = re.compile(kind.get("own", ""), re.IGNORECASE)
+    kind_facts = KINDS[file.account.kind]
+    # Columns that the tool writes: those that the reader of this kind reads, and the others.
+    read_columns = re.compile(kind_facts["read"], re.IGNORECASE)
+    unread_tool_columns = re.compile(kind_facts.get("own", ""), re.IGNORECASE)
     keys_of_label_tiers = {tier_key(tier) for tier in (*NAMED, *file.reading.tiers)}
+
     label_columns: list[str] = []
-    unread: list[str] = []
+    unread_columns: list[str] = []
     for name in table.columns:
-        words = {row.cells[name].strip() for row in table.rows} - {""}
-        if not name or not words or read_columns.fullmatch(name):
+        different_cells = {row.cells[name].strip() for row in table.rows} - {""}
+        if not name or not different_cells or read_columns.fullmatch(name):
             continue
         is_of_the_tool = unread_tool_columns.fullmatch(name) is not None
-        n_labels = 0 if is_of_the_tool else _n_labels(file, words)
+        n_labels = 0 if is_of_the_tool else _n_labels(file, different_cells)
         is_named_as_labels = bool(matching_key(name, keys_of_label_tiers))
-        if is_named_as_labels or n_labels == len(words):
+        if is_named_as_labels or n_labels == len(different_cells):
             label_columns.append(name)
         else:
-            unread.append(name)
-            file.account.note(_note_on_some_labels(name, n_labels, len(words)))
-    file.account.note_unread("column", unread)
+            unread_columns.append(name)
+            file.account.note(_note_on_some_labels(name, n_labels, len(different_cells)))
+    file.account.note_unread("column", unread_columns)
     return label_columns
 
 
@@ -112,6 +114,8 @@ def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
 def with_added_labels(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
     """Yield a span of a tool's table, and another of the same times for each label that a person added.
 
+    A record that is no span is yielded alone.
+
     Parameters
     ----------
     span
@@ -122,16 +126,21 @@ def with_added_labels(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]
         The columns with labels, from `added_label_columns`.
     """
     yield span
-    if span.fault():
+    is_no_span = bool(span.fault())
+    if is_no_span:
         return
     for name in columns:
-        texts = [one_line(row.cells[name]) for row in rows]
-        for text in dict.fromkeys(filter(None, texts)):
-            yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_added_column=True)
+        texts = dict.fromkeys(one_line(row.cells[name]) for row in rows)  # each once, in order
+        for text in texts:
+            if text:
+                yield replace(span, text=text, tier=name, span_id="", parent_ids=(), is_added_column=True)
 
 
 def decimal_sign(delimiter: str) -> str:
-    """Return the decimal sign of a table; "" if it may be either, as in tables of spreadsheets (with `;`)."""
+    """Return the decimal sign of a table by the sign between its cells; "" if it may be a point or a comma.
+
+    Spreadsheets separate cells by `;` in countries whose decimal sign is a comma, but not only there.
+    """
     return "" if delimiter == ";" else "."
 
 
@@ -172,14 +181,16 @@ def timed(
         values = instants([*start_cells, *end_cells], decimal, rate or file.reading.rate, n_columns=2)
     start_values = values[: len(rows)]
     end_values = values[len(rows) :]
-    read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
-    columns = list(rows[0].cells) if rows else []
-    columns = [name for name in columns if read_columns.fullmatch(name)]
+
+    pattern_of_read_columns = re.compile(KINDS[file.account.kind]["read"], re.IGNORECASE)
+    all_columns = list(rows[0].cells) if rows else []
+    read_columns = [name for name in all_columns if pattern_of_read_columns.fullmatch(name)]
+
     for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
         where = f"line {row.line}"
         start_time = _time_of_cell(file, row.cells[start], start_value, where, per_second, missing="no start")
         end_time = _time_of_cell(file, row.cells[end], end_value, where, per_second, missing="no end")
-        reason = _unreadable_cell(row, columns) or start_time.reason or end_time.reason
+        reason = _unreadable_cell(row, read_columns) or start_time.reason or end_time.reason
         if reason:
             yield TimedRow(row, where, math.nan, math.nan, reason)
         else:
@@ -195,10 +206,12 @@ def _time_of_cell(
     *,
     missing: str,
 ) -> CellTime:
-    """Convert the number in a cell to seconds.
+    """Convert the number in a cell to seconds, or say why it has no time.
 
     Parameters
     ----------
+    file
+        The file, which converts frames to seconds by the person's rate.
     cell
         The text of the cell.
     value
@@ -217,7 +230,8 @@ def _time_of_cell(
     if is_clock(cell):
         return CellTime(value, "")  # a clock is in seconds, whatever the unit in the column's heading is
     are_frames = per_second == 0
-    return CellTime(file.seconds(value, where) if are_frames else value / per_second, "")
+    time_s = file.seconds(value, where) if are_frames else value / per_second
+    return CellTime(time_s, "")
 
 
 def _unreadable_cell(row: Row, columns: Sequence[str]) -> str:

@@ -116,17 +116,33 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
-    """Make the record of a spoken text; a text may name a tier of people, on which the rest of it is then."""
-    tier, text = split_people_tier(one_line(text))
+    """Make the record of a spoken text; one without a text is left out.
+
+    Exports of obygaze write labels into transcripts, as `human: level@AB = S`: then the text is on the tier
+    that it names.
+
+    Parameters
+    ----------
+    where
+        Its place in the file, such as `segment 3`.
+    start_s, end_s
+        Its times in seconds; NaN if they cannot be read.
+    text
+        What is said.
+    speaker
+        Who says it; "" if nobody is named.
+    """
+    tier, text_on_tier = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
-    return RawSpan(where, start_s, end_s, text, tier, cells, reason="" if text else "no text")
+    reason = "" if text_on_tier else "no text"
+    return RawSpan(where, start_s, end_s, text_on_tier, tier, cells, reason=reason)
 
 
 def _of_table(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the rows of a table of starts, ends and texts, as Whisper writes it."""
+    """Yield the rows of a table of starts, ends and texts, separated by tabs, as Whisper writes it."""
     segments = []
     has_decimals = False
-    for line_number, line in enumerate(file.lines[1:], start=2):
+    for line_number, line in enumerate(file.lines[1:], start=2):  # the first line has the headings
         if not line.strip():
             continue
         start, _, rest = line.partition("\t")
@@ -154,7 +170,7 @@ def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator
 
 
 def _of_words_alone(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
-    """Yield the sentences of words with times."""
+    """Yield the sentences of a transcript that has only words with times, and no segments."""
     words = []
     for place, item in enumerate(items, start=1):
         text = text_of(item.get("word")) or text_of(item.get("text"))
@@ -162,9 +178,10 @@ def _of_words_alone(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Itera
         end = number(item.get("end"))
         words.append(Segment(f"word {place}", start, end, text, text_of(item.get("speaker"))))
     unit_s = _seconds_per_number(file, words, has_decimals=_have_decimals(items), longest_s=LONGEST_WORD_S)
-    yield from _of_words(
-        file, [Word(word.text, word.start * unit_s, word.end * unit_s, word.speaker) for word in words]
-    )
+    words_in_seconds = [
+        Word(word.text, word.start * unit_s, word.end * unit_s, word.speaker) for word in words
+    ]
+    yield from _of_words(file, words_in_seconds)
 
 
 # --- the unit of numbers
@@ -181,7 +198,10 @@ def _have_decimals(items: Iterable[Mapping[str, Any]]) -> bool:
 def _in_seconds(
     file: SpanFile, segments: Sequence[Segment], *, has_decimals: bool, longest_s: float
 ) -> Iterator[RawSpan]:
-    """Yield segments with their times in seconds; the parameters are those of `_seconds_per_number`."""
+    """Yield the records of segments whose times are numbers of a unit that is found out here.
+
+    The parameters are those of `_seconds_per_number`, which finds the unit.
+    """
     unit_s = _seconds_per_number(file, segments, has_decimals=has_decimals, longest_s=longest_s)
     for where, start, end, text, speaker in segments:
         yield _record(where, start * unit_s, end * unit_s, text, speaker)
@@ -190,11 +210,11 @@ def _in_seconds(
 def _seconds_per_number(
     file: SpanFile, segments: Sequence[Segment], *, has_decimals: bool, longest_s: float
 ) -> float:
-    """Return the seconds of the unit in which a transcript counts.
+    """Return how many seconds a number in a transcript stands for: 1, 0.001, or what --unit says.
 
-    The person says it by --unit. Else numbers with decimals are seconds. Whole ones are seconds if nobody
-    could say the texts in so many milliseconds, and milliseconds if no text, or no film, lasts so many
-    seconds.
+    Programs count in seconds or in milliseconds and do not say which. Without --unit, numbers with decimals
+    are seconds. Whole numbers are seconds if nobody could say the texts in so many milliseconds, and
+    milliseconds if no text, or no film, lasts so many seconds.
 
     Parameters
     ----------
@@ -205,7 +225,7 @@ def _seconds_per_number(
     has_decimals
         Whether a time is written with decimals.
     longest_s
-        How long no text lasts.
+        Seconds that no text lasts; if most texts last longer, their times are no seconds.
 
     Raises
     ------
@@ -219,14 +239,18 @@ def _seconds_per_number(
         return file.seconds(1, "its times")
     if unit:
         return seconds_of_unit(unit)
+
     timed = [segment for segment in segments if segment.text.strip() and segment.end > segment.start]
     if has_decimals or not timed:
         return 1.0
+
     lengths = [segment.end - segment.start for segment in timed]
     n_characters = sum(len(segment.text.strip()) for segment in timed)
-    are_too_short_for_ms = n_characters > MOST_CHARACTERS_A_S * sum(lengths) / 1000
+    length_s_if_ms = sum(lengths) / 1000
+    are_too_short_for_ms = n_characters > MOST_CHARACTERS_A_S * length_s_if_ms
     last_end = max(segment.end for segment in timed)
     are_too_long_for_s = median(lengths) >= longest_s or last_end > LONGEST_FILM_S
+
     if are_too_short_for_ms and not are_too_long_for_s:
         return 1.0
     if are_too_long_for_s and not are_too_short_for_ms:
@@ -271,7 +295,7 @@ def _of_chunks(chunks: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
 
 
 def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
-    """Yield the segments of Amazon Transcribe; without them the sentences of its words."""
+    """Yield the segments of Amazon Transcribe; if it wrote none, the sentences that its words make."""
     segments = objects_of(results.get("audio_segments"))
     if segments:
         for place, segment in enumerate(segments, start=1):
@@ -280,15 +304,21 @@ def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
             speaker = text_of(segment.get("speaker_label"))
             yield _record(f"segment {place}", start_s, end_s, text_of(segment.get("transcript")), speaker)
         return
-    speakers = _amazon_speakers(object_of(results.get("speaker_labels")))
+    yield from _of_words(file, _amazon_words(results))
+
+
+def _amazon_words(results: Mapping[str, Any]) -> list[Word]:
+    """Return the words of Amazon Transcribe, each as the first of its alternatives, with its speaker."""
+    # Some versions name the speaker beside each word, and others in a list of their own.
+    speaker_of_start = _amazon_speakers(object_of(results.get("speaker_labels")))
     words = []
     for item in objects_of(results.get("items")):
         alternatives = objects_of(item.get("alternatives"))
         text = text_of(alternatives[0].get("content")) if alternatives else ""
         start = text_of(item.get("start_time"))
-        speaker = text_of(item.get("speaker_label")) or speakers.get(start, "")
+        speaker = text_of(item.get("speaker_label")) or speaker_of_start.get(start, "")
         words.append(Word(text, number(start), number(item.get("end_time")), speaker))
-    yield from _of_words(file, words)
+    return words
 
 
 def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
@@ -326,27 +356,40 @@ def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
 
 
 def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
-    """Return whether a word begins a new sentence; one without times, such as a comma, never does.
+    """Return whether a word begins a new sentence: after a full stop, a pause, or another speaker.
+
+    One without times, such as a comma, never does.
 
     Parameters
     ----------
     last
-        The last word of the sentence so far.
+        The last word of the sentence so far, or the sign behind it.
     last_timed
-        Its last word that has an end.
+        Its last word that has times.
+    word
+        The next word.
     """
     if math.isnan(word.start_s):
         return False
-    if word.speaker and last_timed.speaker and word.speaker != last_timed.speaker:
-        return True
-    return last.text.endswith(ENDS_SENTENCE) or word.start_s > last_timed.end_s + LONGEST_PAUSE_S
+    is_another_speaker = bool(word.speaker and last_timed.speaker) and word.speaker != last_timed.speaker
+    is_after_sentence = last.text.endswith(ENDS_SENTENCE)
+    is_after_pause = word.start_s > last_timed.end_s + LONGEST_PAUSE_S
+    return is_another_speaker or is_after_sentence or is_after_pause
 
 
 def _sentence(words: Sequence[Word], place: int) -> RawSpan:
-    """Make the record of a sentence, from its first word's start to its last end. `place` is its number."""
+    """Make the record of a sentence, from its first word's start to its words' last end.
+
+    Its text is put together of the words, without blanks before commas and the like. `place` is the number of
+    the sentence in the file.
+    """
     timed = [word for word in words if not math.isnan(word.start_s + word.end_s)]
     start_s = timed[0].start_s if timed else math.nan
     end_s = max((word.end_s for word in timed), default=math.nan)
-    text = NO_SPACE_BEFORE.sub("", " ".join(word.text.strip() for word in words))
-    speaker = next((word.speaker for word in words if word.speaker), "")
+
+    words_with_blanks = " ".join(word.text.strip() for word in words)
+    text = NO_SPACE_BEFORE.sub("", words_with_blanks)
+
+    speakers = [word.speaker for word in words if word.speaker]
+    speaker = speakers[0] if speakers else ""
     return _record(f"sentence {place}", start_s, end_s, text, speaker)

@@ -89,15 +89,16 @@ class Clock(NamedTuple):
         offset = _OFFSET.fullmatch(text)
         if offset:
             value = Fraction(offset[1])
-            if offset[2] == "f":
+            unit = offset[2]
+            if unit == "f":  # frames
                 return value / self.real_rate
-            if offset[2] == "t":
+            if unit == "t":  # ticks
                 return value / self.tick_rate
-            return value * _SECONDS_OF[offset[2]]
-        match = _CLOCK.fullmatch(text)
-        if match is None:
+            return value * _SECONDS_OF[unit]
+        clock_time = _CLOCK.fullmatch(text)
+        if clock_time is None:
             raise ManifestError(f"{text!r:.40} is no time of TTML")
-        return self._clock_seconds(match)
+        return self._clock_seconds(clock_time)
 
     def _clock_seconds(self, match: re.Match[str]) -> Fraction:
         """Return the seconds of a clock time, from its match of `_CLOCK`."""
@@ -107,9 +108,13 @@ class Clock(NamedTuple):
             raise self._no_time(match[0])
         if int(frames) >= self.frame_rate:
             raise self._no_time(match[0])
-        if self.is_smpte and self.is_dropping and match["frames"] and self.real_rate in DROPPING:
+
+        has_frames = match["frames"] is not None
+        is_drop_frame = self.is_smpte and self.is_dropping and self.real_rate in DROPPING
+        if has_frames and is_drop_frame:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
             return Fraction(time_in(code, self.real_rate) or 0.0)
+
         clock_s = Fraction(int(hours) * 3600 + int(minutes) * 60 + int(seconds)) + Fraction(fraction)
         n_frames = Fraction(int(frames)) + Fraction(int(sub_frames)) / self.sub_frames
         if self.is_smpte:
@@ -182,7 +187,7 @@ def _shows_model_output(root: Element) -> bool:
 
 
 def _why_left_out(text: str, interval: Interval, shown: Interval) -> str:
-    """Return why a text is left out; "" if it is a span.
+    """Return why a text is left out; "" if nothing of this is wrong.
 
     Parameters
     ----------
@@ -197,28 +202,32 @@ def _why_left_out(text: str, interval: Interval, shown: Interval) -> str:
         return "no text"
     if shown.end is None:
         return "no end"
-    if shown != interval and shown.end <= shown.begin:
+    is_cut_by_region = shown != interval
+    if is_cut_by_region and shown.end <= shown.begin:
         return "its region is not shown at its time"
     return ""
 
 
 def _where(node: Element, number: int) -> str:
     """Return the place of a text for messages: its number, with the id of its element if it has one."""
-    name = attribute(node, "id")
-    return f"text {number}" + (f" ({name:.40})" if name else "")
+    element_id = attribute(node, "id")
+    if not element_id:
+        return f"text {number}"
+    return f"text {number} ({element_id:.40})"
 
 
 def _clock_of(file: SpanFile, root: Element) -> Clock:
     """Read from a document's root how its times count: rates of frames and ticks, and the time base.
 
-    The default rates are those of TTML: `USUAL_RATE` frames a second, and as many ticks as a second has
-    sub-frames, or one tick a second if the document does not state its frame rate. If it does not, the
-    person's rate replaces that of frames.
+    The default rates are those of TTML (section 7.2): 30 frames a second, and as many ticks as a second has
+    sub-frames, or one tick a second if the document does not state its frame rate. If it does not, the rate
+    that the person gives by --rate is taken.
     """
     frame_rate = _positive(attribute(root, "frameRate"), USUAL_RATE)
     sub_frames = _positive(attribute(root, "subFrameRate"), Fraction(1))
     real_rate = frame_rate * _frame_rate_multiplier(root)
     usual_tick_rate = frame_rate * sub_frames
+
     states_frame_rate = bool(attribute(root, "frameRate"))
     if not states_frame_rate:
         usual_tick_rate = Fraction(1)
@@ -236,7 +245,10 @@ def _clock_of(file: SpanFile, root: Element) -> Clock:
 
 
 def _frame_rate_multiplier(root: Element) -> Fraction:
-    """Read how many frames are shown for one that the clock counts: `1000 1001` is 1000/1001; usually 1."""
+    """Read the factor from the frame rate to the rate at which frames are shown; 1 if none is stated.
+
+    It is stated as two numbers: `1000 1001` is 1000/1001, as of NTSC.
+    """
     text = attribute(root, "frameRateMultiplier")
     match = re.fullmatch(r"\s*(\d{1,9})[\s:]+(\d{1,9})\s*", text)
     if match is None or int(match[1]) == 0 or int(match[2]) == 0:
@@ -245,7 +257,7 @@ def _frame_rate_multiplier(root: Element) -> Fraction:
 
 
 def _positive(text: str, default: Fraction) -> Fraction:
-    """Read a number above zero; return the default if the text is none."""
+    """Read a text as a number above zero; return `default` if it is no such number."""
     value = number(text)
     return Fraction(value) if 0 < value < math.inf else default
 
@@ -351,9 +363,9 @@ class _Reader:
                 reference = self._end_in_sequence(child, shown)
 
     def _record_without_times(self, node: Element, reason: str) -> RawSpan:
-        """Make one record to leave out for an element whose times cannot be read, with all its paragraphs.
+        """Make one record, with a reason, for an element whose times cannot be read and all texts in it.
 
-        Its place is that of the first paragraph.
+        It stands for the paragraphs in it, which are counted, and its place is that of the first one.
         """
         n_paragraphs = max(len(list(descendants(node, "p"))), 1)
         number_of_first = self._n_texts + 1
@@ -362,6 +374,8 @@ class _Reader:
 
     def _end_in_sequence(self, node: Element, shown: Interval) -> Fraction:
         """Return when an element of a sequence ends, which is when the next one begins.
+
+        The rules are those of TTML 2, section 12:
 
         - An element that states its end ends then, and at the latest with the element around it.
         - An element without a stated end that holds timed elements ends with these, and at the latest with
@@ -442,12 +456,16 @@ class _Reader:
         except ManifestError as error:
             return _Broken(str(error))
         start = reference + (begin or Fraction(0))
-        ends = [latest] if latest is not None else []
+
+        # Of several ends the first one counts.
+        ends = []
+        if latest is not None:
+            ends.append(latest)
         if end is not None:
             ends.append(reference + end)
         if length is not None:
             ends.append(start + length)
-        return Interval(start, min(ends) if ends else None)
+        return Interval(start, min(ends, default=None))
 
     def _time(self, node: Element, name: str) -> Fraction | None:
         """Read an attribute of an element as a time; None if it has no such attribute."""
@@ -457,19 +475,24 @@ class _Reader:
     def _text_element(
         self, node: Element, interval: Interval, style: Inherited, depth: int
     ) -> Iterator[RawSpan]:
-        """Yield the text of a paragraph or span, and separately those of the timed spans in it."""
-        has_timed = _has_timed(node)
-        text = one_line(_text_outside_spans(node)) if has_timed else _text(node)
+        """Yield the text of a paragraph or span, and separately those of the timed spans in it.
+
+        The parameters are those of `_texts_of_children`.
+        """
+        has_timed_spans = _has_timed_spans(node)
+        text = one_line(_text_outside_spans(node)) if has_timed_spans else _text(node)
         if text and _is_sequence(node):
             self._n_texts += 1
             yield RawSpan(_where(node, self._n_texts), reason="text in a sequence, which takes no time")
-        elif text or not has_timed:
+        elif text or not has_timed_spans:
             yield self._record(node, interval, text, style)
-        if has_timed:
+        if has_timed_spans:
             yield from self._texts_of_children(node, interval, style, depth)
 
     def _record(self, node: Element, interval: Interval, text: str, style: Inherited) -> RawSpan:
         """Make the record of a text, which is shown only while its region is shown too.
+
+        The text is counted, and its language is remembered for `note_languages`.
 
         Parameters
         ----------
@@ -485,15 +508,15 @@ class _Reader:
         self._n_texts += 1
         self._languages.setdefault(style.language)
         shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
-        tier, text = split_people_tier(one_line(text))
+        people_tier, text_on_tier = split_people_tier(one_line(text))
         return RawSpan(
             _where(node, self._n_texts),
             float(shown.begin),
             shown.end_s,
-            text,
-            tier or self._tier_of_language(style.language),
+            text_on_tier,
+            people_tier or self._tier_of_language(style.language),
             cells={"subject": style.speaker} if style.speaker else {},
-            reason=_why_left_out(text, interval, shown),
+            reason=_why_left_out(text_on_tier, interval, shown),
         )
 
     def _tier_of_language(self, language: str) -> str:
@@ -517,16 +540,16 @@ def _speakers(root: Element) -> dict[str, str]:
 def _intersection(one: Interval, other: Interval) -> Interval:
     """Return what two intervals have in common; if nothing, the end is not after the begin."""
     ends = [interval.end for interval in (one, other) if interval.end is not None]
-    return Interval(max(one.begin, other.begin), min(ends) if ends else None)
+    return Interval(max(one.begin, other.begin), min(ends, default=None))
 
 
 def _is_sequence(node: Element) -> bool:
-    """Return whether what is inside an element is shown one after the other."""
+    """Return whether the elements inside an element are shown one after the other, and not in parallel."""
     return attribute(node, "timeContainer") == "seq"
 
 
 def _is_text_in_sequence(node: Element) -> bool:
-    """Return whether an element has nothing but text of a sequence, and no end of its own."""
+    """Return whether an element is a sequence of nothing but text, and has no end of its own."""
     return not _has_timed_inside(node) and _is_sequence(node) and not _has_end(node)
 
 
@@ -536,14 +559,21 @@ def _has_end(node: Element) -> bool:
 
 
 def _has_timed_inside(node: Element) -> bool:
-    """Return whether elements inside an element say its times; those of text need times of their own."""
-    return local_name(node.tag) not in WITH_TEXT or _has_timed(node)
+    """Return whether the times of an element follow from elements inside it.
+
+    Those of `body` and `div` do. Those of a `p` or `span` do only if spans in it have times of their own.
+    """
+    is_of_text = local_name(node.tag) in WITH_TEXT
+    return not is_of_text or _has_timed_spans(node)
 
 
-def _has_timed(node: Element) -> bool:
+def _has_timed_spans(node: Element) -> bool:
     """Return whether an element has spans inside that have times of their own."""
-    inner = [child for child in descendants(node, "span") if child is not node]
-    return any(attribute(child, name) for child in inner for name in ("begin", "end", "dur"))
+    for span in descendants(node, "span"):
+        has_times = any(attribute(span, name) for name in ("begin", "end", "dur"))
+        if span is not node and has_times:
+            return True
+    return False
 
 
 def _text(node: Element) -> str:
@@ -574,7 +604,9 @@ def _texts_and_children(node: Element) -> list[Element | str]:
 
 def _text_outside_spans(node: Element) -> str:
     """Return the text directly in an element, without that of elements inside."""
-    return " ".join([node.text or "", *(child.tail or "" for child in node)])
+    parts = [node.text or ""]
+    parts += [child.tail or "" for child in node]  # the text behind a child
+    return " ".join(parts)
 
 
 # --- writing

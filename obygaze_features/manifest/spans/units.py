@@ -107,11 +107,12 @@ class UnitOfHeading(NamedTuple):
     def unit_beside(self, person_unit: str) -> str:
         """Return the unit of numbers where a person gives one too; "" if neither says it.
 
-        The person's is for headings that leave the unit open, and for words such as `Startbild` that may mean
-        something else. A unit in brackets, as in `Duration (min)`, stays; frames give way, as their seconds
-        need a rate.
+        The person's unit is for headings that leave the unit open, and for words such as `Startbild` that may
+        mean something else. It does not replace a unit in brackets, as in `Duration (min)`, which is certain.
+        But it replaces frames in brackets, as a person without a frame rate has no other way to read them.
         """
-        if self.is_stated and self.unit != FRAMES:
+        is_certain = self.is_stated and self.unit != FRAMES
+        if is_certain:
             return self.unit
         return person_unit or self.unit
 
@@ -130,29 +131,46 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     >>> unit_of_heading("Start (%)").doubt, unit_of_heading("Start (h:mm)").whole_clock
     ('%', '{}:00')
     """
-    split = plain(_HUMP.sub(" ", heading))
-    in_brackets = [bracket.strip(" .") for bracket in _BRACKETS.findall(split)]
-    for text in _CLOCK.findall(split):
+    words_apart = plain(_HUMP.sub(" ", heading))  # `startMillis` as `start millis`
+
+    # The form of a clock, such as `hh:mm:ss`, says more than any word.
+    for text in _CLOCK.findall(words_apart):
         form = _form_of_clock(text)
         if form:
             return _unit_of_clock(text, form)
+
+    in_brackets = [bracket.strip(" .") for bracket in _BRACKETS.findall(words_apart)]
     units = set[str]()
     for bracket in in_brackets:
-        units |= _units_of_words(_WORDS.findall(bracket), are_in_brackets=True) | _units_by_signs(bracket)
+        units |= _units_in_text(bracket, are_in_brackets=True)
     is_stated = bool(units)
     if not units:
-        outside = _BRACKETS.sub(" ", split)
-        units = _units_of_words(_WORDS.findall(outside), are_in_brackets=False) | _units_by_signs(outside)
-    if len(units) == 1 and NO_UNIT not in units:
+        outside_brackets = _BRACKETS.sub(" ", words_apart)
+        units = _units_in_text(outside_brackets, are_in_brackets=False)
+
+    has_one_unit = len(units) == 1 and NO_UNIT not in units
+    if has_one_unit:
         return UnitOfHeading(unit=units.pop(), is_stated=is_stated)
-    if units:
+    if units:  # several, or a word for what is no time, such as `%`
         return UnitOfHeading(doubt=", ".join(in_brackets) or heading.strip())
     unknown = [bracket for bracket in in_brackets if bracket]
     return UnitOfHeading(doubt=", ".join(unknown))
 
 
+def _units_in_text(text: str, *, are_in_brackets: bool) -> set[str]:
+    """Return the units that a part of a heading names, by its words and by signs such as 秒.
+
+    `are_in_brackets` is whether the part stands in brackets (`_units_of_words`).
+    """
+    words = _WORDS.findall(text)
+    return _units_of_words(words, are_in_brackets=are_in_brackets) | _units_by_signs(text)
+
+
 def _form_of_clock(text: str) -> str:
-    """Return `h:m:s` for a text such as `hh:mm:ss`; "" for a text that is no form of a clock."""
+    """Return the form of clocks that a text shows, as `h:m:s` for `hh:mm:ss`; "" if it shows none.
+
+    The form has a letter for each part: h, m, s, f for frames, and x for decimals of a second.
+    """
     form = ""
     for sign, part in _PART_OF_CLOCK.findall(text):
         if part not in _PARTS:
@@ -162,7 +180,9 @@ def _form_of_clock(text: str) -> str:
 
 
 def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
-    """Return what a heading says that shows the form of clocks.
+    """Return what a heading that shows the form of clocks says of the times below it.
+
+    The form of a clock is always a doubt about numbers: below `hh:mm:ss`, a mere 90 may be anything.
 
     Parameters
     ----------
@@ -176,9 +196,8 @@ def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
     if form in _CLOCKS_AS_READ:
         return UnitOfHeading(doubt=text)
     if form in _WHOLE_CLOCK:
-        return UnitOfHeading(
-            doubt=text, whole_clock=_WHOLE_CLOCK[form], n_signs=len(re.findall("[:;]", form))
-        )
+        n_signs = len(re.findall("[:;]", form))
+        return UnitOfHeading(doubt=text, whole_clock=_WHOLE_CLOCK[form], n_signs=n_signs)
     return UnitOfHeading(doubt=text, unread_clock=text)
 
 
@@ -202,12 +221,28 @@ def _units_of_words(words: Sequence[str], *, are_in_brackets: bool) -> set[str]:
 
 
 def _units_of_word(word: str, *, may_be_short: bool) -> set[str]:
-    """Return the unit that a word names, or two that its ends name; the longest name in it counts."""
+    """Return the unit that a word of a heading names, as a set of one; an empty set if it names none.
+
+    A unit is named by
+
+    - the whole word: one of the unit's words (`Millisekunden`), or a short form (`ms`);
+    - a word for a time with a short form behind it: `startms`;
+    - the beginning or end of the word: `Startbild`. Of several units the longest name counts.
+
+    Parameters
+    ----------
+    word
+        The word, as names are compared.
+    may_be_short
+        Whether a short form counts, which at other places may be any abbreviation.
+    """
     for name, facts in _FACTS.items():
-        if word in facts["words"] or (may_be_short and word in facts["short"]):
+        short_forms = facts["short"]
+        if word in facts["words"] or (may_be_short and word in short_forms):
             return {name}
-        if any(word == time_word + unit for time_word in _TIME_WORDS for unit in facts["short"]):
+        if any(word == time_word + short for time_word in _TIME_WORDS for short in short_forms):
             return {name}
+
     longest: dict[str, int] = {}  # unit -> letters of its longest name at an end of the word
     for name, facts in _FACTS.items():
         for part in facts["words"]:
@@ -220,18 +255,23 @@ def _units_of_word(word: str, *, may_be_short: bool) -> set[str]:
 
 
 def _units_by_signs(text: str) -> set[str]:
-    """Return the units whose signs a text holds, as 開始フレーム does; the longer sign counts first."""
+    """Return the units that a text names in a script without blanks between words, as 開始フレーム does.
+
+    A sign of a unit may be a part of another one's, as 秒 is of ミリ秒. So longer signs are looked for first,
+    and taken out of the text.
+    """
     unit_of_sign = {sign: name for name, facts in _FACTS.items() for sign in facts["signs"]}
     units = set[str]()
+    remaining_text = text
     for sign in sorted(unit_of_sign, key=len, reverse=True):
-        if sign in text:
+        if sign in remaining_text:
             units.add(unit_of_sign[sign])
-            text = text.replace(sign, " ")
+            remaining_text = remaining_text.replace(sign, " ")
     return units
 
 
 def seconds_of_unit(unit: str) -> float:
-    """Return the length of a unit in seconds; 0 for frames."""
+    """Return the length of a unit in seconds; 0 for frames, whose length depends on the film's rate."""
     length_s: float = _FACTS[unit]["seconds"]
     return length_s
 

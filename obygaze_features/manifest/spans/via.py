@@ -22,11 +22,14 @@ def read_via(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the temporal segments of VIA 3: a span for each attribute of a segment."""
     lines = file.lines
     attributes = _attributes(file, lines)
-    header = next((line for line in lines if line.startswith(HEADER)), HEADER)
-    names = header.partition("=")[2].strip().split(",")
+    header_lines = [line for line in lines if line.startswith(HEADER)]
+    header = header_lines[0] if header_lines else HEADER
+    _, _, names = header.partition("=")
+    columns = names.strip().split(",")
     for line_number, line in enumerate(lines, start=1):
-        if line.strip() and not line.startswith(("#", '"#')):
-            yield from _segment(f"line {line_number}", names, _cells(line), attributes)
+        is_comment = line.startswith(("#", '"#'))
+        if line.strip() and not is_comment:
+            yield from _segment(f"line {line_number}", columns, _cells(line), attributes)
 
 
 def _cells(line: str) -> list[str]:
@@ -38,12 +41,20 @@ def _cells(line: str) -> list[str]:
 
 
 def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
-    """Return id -> attribute, with its name and options, from the line that lists them."""
-    line = next((line for line in lines if re.match(r"# ATTRIBUTES? = ", line)), "")
-    if not line:
+    """Return id -> attribute, with its name and options, from the line that lists them.
+
+    Without such a line there are none, which the file's account notes.
+
+    Raises
+    ------
+    ManifestError
+        The line cannot be read.
+    """
+    lines_of_attributes = [line for line in lines if re.match(r"# ATTRIBUTES? = ", line)]
+    if not lines_of_attributes:
         file.account.note("no line ATTRIBUTE: options stand by numbers; VIA3 (CSV) has words")
         return {}
-    _, _, text = line.partition("=")
+    _, _, text = lines_of_attributes[0].partition("=")
     attributes = json_in(text, dict)
     if attributes is None:
         raise file.error("its line ATTRIBUTE, which names attributes and options, cannot be read")
@@ -81,6 +92,7 @@ def _segment(
         reason = "its metadata cannot be read"
     elif files is None or len(files) != 1:
         reason = "its file_list is not of one file"
+
     start_s, end_s = times if len(times) == 2 else (math.nan, math.nan)
     film = {"media": text_of(files)} if files else {}
     texts_by_tier = _texts(metadata or {}, attributes)
@@ -105,11 +117,13 @@ def _texts(metadata: Mapping[str, object], attributes: Mapping[str, object]) -> 
     of the options, joined by `;`.
     """
     texts = []
-    for key, value in metadata.items():
-        attribute = attributes.get(key)
+    for attribute_id, value in metadata.items():
+        attribute = attributes.get(attribute_id)
         options = object_of(object_of(attribute).get("options"))
-        words = [text_of(options.get(option_id, option_id)) for option_id in _chosen_options(value, options)]
-        texts.append((_name_of(attribute, key), ";".join(word for word in words if word)))
+        chosen_ids = _chosen_options(value, options)
+        words = [text_of(options.get(option_id, option_id)) for option_id in chosen_ids]
+        text = ";".join(word for word in words if word)
+        texts.append((_name_of(attribute, attribute_id), text))
     return texts
 
 

@@ -13,6 +13,7 @@ from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.manifest.spans.tool_tables import (
+    TimedRow,
     added_label_columns,
     decimal_sign,
     first_filled_cell,
@@ -28,28 +29,19 @@ CLOCK_RATE = Fraction(24)
 
 
 def read_vian(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the segments of VIAN, with their annotations and the keywords that are marked on them."""
+    """Yield the segments of VIAN, with their annotations and the keywords that are marked on them.
+
+    Columns with labels that a person added to the table become spans of their own.
+    """
     columns_of_segments, columns_of_project = FACTS["columns"]
     is_project = file.has_columns(columns_of_project)
     table = tool_table(file, columns_of_project if is_project else columns_of_segments)
-    annotations = [name for name in table.columns if name.lower().startswith("annotation_")]
-    keywords = [name for name in table.columns if ":" in name]
-    start, end, per_second = _columns_of_times(file, table)
-    file.account.note_unread("keyword", _odd_keywords(table.rows, keywords))
+    annotation_columns = [name for name in table.columns if name.lower().startswith("annotation_")]
+    keyword_columns = [name for name in table.columns if ":" in name]
+    file.account.note_unread("keyword", _odd_keywords(table.rows, keyword_columns))
     label_columns = added_label_columns(file, table)
-    is_clock = start == "start_ts"
-    rows = [_with_points(row, (start, end)) for row in table.rows] if is_clock else table.rows
-    timed_rows = timed(
-        file,
-        rows,
-        start,
-        end,
-        per_second=per_second,
-        decimal=decimal_sign(table.delimiter),
-        rate=CLOCK_RATE if is_clock else None,
-    )
-    for row, where, start_s, end_s, no_time in timed_rows:
-        text = _text_of_segment(row, annotations, keywords)
+    for row, where, start_s, end_s, no_time in _rows_with_times(file, table):
+        text = _text_of_segment(row, annotation_columns, keyword_columns)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
@@ -78,6 +70,27 @@ def _text_of_segment(row: Row, annotations: Sequence[str], keywords: Sequence[st
     return "; ".join(text for text in texts if text)
 
 
+def _rows_with_times(file: SpanFile, table: Table) -> Iterator[TimedRow]:
+    """Return the rows of a table with their times in seconds.
+
+    Some exports of VIAN write clocks (column `start_ts`), others numbers, mostly of milliseconds.
+    """
+    start, end, per_second = _columns_of_times(file, table)
+    has_clocks = start == "start_ts"
+    rows: Sequence[Row] = table.rows
+    if has_clocks:
+        rows = [_with_points(row, (start, end)) for row in rows]
+    return timed(
+        file,
+        rows,
+        start,
+        end,
+        per_second=per_second,
+        decimal=decimal_sign(table.delimiter),
+        rate=CLOCK_RATE if has_clocks else None,
+    )
+
+
 class TimeColumns(NamedTuple):
     """The columns of start and end, and how many of their units are in a second."""
 
@@ -87,7 +100,13 @@ class TimeColumns(NamedTuple):
 
 
 def _columns_of_times(file: SpanFile, table: Table) -> TimeColumns:
-    """Return the columns of times to read, the first in `FACTS` that the table has; refuse it without any."""
+    """Return the columns of times to read; a table that has several forms of times has the most exact first.
+
+    Raises
+    ------
+    ManifestError
+        The table has no columns of starts and ends.
+    """
     for start, end, per_second in FACTS["times"]:
         if start in table.columns and end in table.columns:
             return TimeColumns(start, end, per_second)
@@ -95,7 +114,7 @@ def _columns_of_times(file: SpanFile, table: Table) -> TimeColumns:
 
 
 def _odd_keywords(rows: Sequence[Row], keywords: Sequence[str]) -> Iterator[str]:
-    """Yield the keyword and the cell for each cell of a keyword that is neither 0 nor 1."""
+    """Yield each cell of a keyword that is neither 0 nor 1, with the keyword, for a note in the account."""
     for row in rows:
         for name in keywords:
             cell = one_line(row.cells[name])

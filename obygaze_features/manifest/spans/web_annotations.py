@@ -44,7 +44,11 @@ def read_jsonld(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the annotations in a document, in their order; links to pages elsewhere are not followed."""
+    """Yield the annotations in a document, in their order; links to pages elsewhere are not followed.
+
+    The document is an annotation, a list, or a collection or page that has further ones inside.
+    """
+    # The next value is taken from the end of the list, so that inner ones are added in reverse order.
     waiting: list[Any] = [document]
     while waiting:
         value = waiting.pop()
@@ -52,7 +56,8 @@ def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
             waiting += reversed(value)
             continue
         item = object_of(value)
-        if "target" in item:
+        is_annotation = "target" in item
+        if is_annotation:
             yield item
             continue
         inner = [item.get(name) for name in ("first", "items", "resources", "next", "@graph")]
@@ -78,8 +83,9 @@ def _movie(manifest: Mapping[str, Any]) -> str:
     in the entry whose label is `MOVIE`.
     """
     for entry in objects_of(manifest.get("metadata")):
-        labels = [text_of(texts) for texts in object_of(entry.get("label")).values()]
-        if MOVIE in labels:
+        labels_in_languages = object_of(entry.get("label")).values()
+        is_of_movie = MOVIE in [text_of(texts) for texts in labels_in_languages]
+        if is_of_movie:
             values = [text_of(texts) for texts in object_of(entry.get("value")).values()]
             return values[0] if values else ""
     return ""
@@ -102,14 +108,16 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
     has_times = not (math.isnan(stretch.start_s) and math.isnan(stretch.end_s))
     no_stretch = "" if has_times else "of no stretch of time"
     bodies = _bodies(annotation.get("body", annotation.get("bodyValue")))
+
     exported_tier = _exported_tier(annotation)
     if exported_tier:
-        # The bodies of an export are its tier, its text, and facts for programs.
-        _, body_of_text, *bodies_for_programs = bodies
+        # The bodies of an export are its tier, its text, and JSON with the id of the decision it shows.
+        _, body_of_text, *bodies_of_json = bodies
         text = _text_of_body(body_of_text)
-        cells |= _decision_cells(bodies_for_programs)
+        cells |= _decision_cells(bodies_of_json)
         yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
         return
+
     if not bodies:
         yield RawSpan(where, reason=no_stretch or "no text")
     for body in bodies:
@@ -123,7 +131,7 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
 def _exported_tier(annotation: Mapping[str, Any]) -> str:
     """Return the tier that an annotation exported by obygaze names in its first body; "" for others.
 
-    The bodies of our exports are the tier, the text, and facts for programs.
+    The bodies of our exports are the tier, the text, and JSON with facts on the decision.
     """
     bodies = _bodies(annotation.get("body"))
     if len(bodies) < 2 or bodies[0].get("purpose") != "tagging":
@@ -133,7 +141,15 @@ def _exported_tier(annotation: Mapping[str, Any]) -> str:
 
 
 def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the cells on the decision that an exported annotation shows: its id and its definitions."""
+    """Return the cells on the decision that an exported annotation shows.
+
+    They are its id in the ledger, and the digest of the definitions that the person read, as far as there.
+
+    Parameters
+    ----------
+    bodies
+        The bodies behind the tier and the text, whose texts are JSON objects.
+    """
     facts: dict[str, Any] = {}
     for body in bodies:
         facts |= object_of(json_in(_text_of_body(body), dict))
@@ -141,14 +157,19 @@ def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _bodies(value: Any) -> list[Mapping[str, Any]]:
-    """Return the bodies of an annotation as objects; a plain text becomes a body with this text."""
+    """Return the bodies of an annotation as objects, from the JSON value of `body` or `bodyValue`.
+
+    The value is a body or a list of them. A body is a text, an object, or an object with a list of bodies.
+    """
     values = value if isinstance(value, list) else [value]
     bodies: list[Mapping[str, Any]] = []
     for body in values:
         if isinstance(body, str) and body:
             bodies.append({"value": body})
+        elif isinstance(body, dict) and "items" in body:
+            bodies += objects_of(body["items"])
         elif isinstance(body, dict):
-            bodies += objects_of(body["items"]) if "items" in body else [body]
+            bodies.append(body)
     return bodies
 
 
@@ -215,10 +236,12 @@ def _stretch(target: Any) -> Stretch:
         target = target[0] if target else None
     if isinstance(target, str):
         return _with_fragment(target, target)
-    place = object_of(target)
-    source = place.get("source", place.get("id", ""))
+
+    target_object = object_of(target)
+    source = target_object.get("source", target_object.get("id", ""))
     address = source if isinstance(source, str) else text_of(object_of(source).get("id"))
-    selectors = place.get("selector")
+
+    selectors = target_object.get("selector")
     if not isinstance(selectors, list):
         selectors = [selectors]
     for selector in objects_of(selectors):
@@ -236,10 +259,20 @@ def _instant(selector: Mapping[str, Any], name: str) -> float:
 
 
 def _with_fragment(address: str, text: str) -> Stretch:
-    """Return the stretch of the time fragment of a text, such as `#t=10,20`; NaN if it has none."""
+    """Return the stretch of a medium that a time fragment such as `#t=10,20` names; NaN if there is none.
+
+    Parameters
+    ----------
+    address
+        The address of the medium; a fragment at its end is removed.
+    text
+        The text that has the fragment: the address, or the value of a selector.
+    """
     source = address.partition("#")[0]
     match = FRAGMENT.search(text)
     if match is None:
         return Stretch(source, math.nan, math.nan)
-    start_s = time_or_nan(match[1]) if match[1] else 0.0
-    return Stretch(source, start_s, time_or_nan(match[2]) if match[2] else math.nan)
+    start, end = match.groups()
+    start_s = time_or_nan(start) if start else 0.0  # `t=,20` is from the beginning
+    end_s = time_or_nan(end) if end else math.nan
+    return Stretch(source, start_s, end_s)

@@ -39,9 +39,13 @@ class Owner(NamedTuple):
 
 
 def read_xmeml(file: SpanFile) -> Iterator[RawSpan]:
-    """Yield the markers of all sequences and clips."""
+    """Yield the markers of all sequences and clips, in the order of the document.
+
+    A marker is in the time of the innermost sequence or clip around it.
+    """
     root = file.xml(ROOT, "Final Cut Pro 7 XML")
     media_of_file = _media_of_file(root)
+    # The next element is taken from the end of the list, so that children are added in reverse order.
     waiting = [(root, Owner(file.reading.rate, ""))]
     n_markers = 0
     while waiting:
@@ -66,7 +70,19 @@ def _media_of_file(root: Element) -> dict[str, str]:
 
 
 def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str, str]) -> Owner:
-    """Return the rate and the media of a sequence or a clip; `above` are those of the element around it."""
+    """Return the frame rate and the media file of a sequence or a clip.
+
+    Parameters
+    ----------
+    file
+        The file, with the rate that the person gives by --rate, if any. It comes first.
+    node
+        The element of the sequence or clip.
+    above
+        Rate and media of the element around it, whose rate holds if this one states none.
+    media_of_file
+        Id of an element `file` -> its media.
+    """
     rate = file.reading.rate or _rate(node) or above.rate
     if node.tag == "sequence":
         return Owner(rate, "")
@@ -85,10 +101,24 @@ def _rate(node: Element) -> Fraction | None:
 
 
 def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
-    """Read a marker; one without an out point is a point."""
+    """Read a marker. One without an out point marks a point in time: its end is its start.
+
+    Parameters
+    ----------
+    file
+        The file, which converts frames to seconds if the document states no rate.
+    node
+        The element of the marker.
+    owner
+        The sequence or clip that it is set on.
+    where
+        Its place in the file, such as `marker 3`.
+    """
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
     where = f"{where} ({name or comment:.40})"
+
+    # In and out points are numbers of frames.
     in_point = number(node.findtext("in") or "")
     out_point = number(node.findtext("out") or "")
     is_without_out_point = out_point < 0  # -1 stands for none; NaN for one that cannot be read
@@ -100,7 +130,7 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
     else:
         start_s = in_point / float(owner.rate)
         end_s = out_point / float(owner.rate)
-    cells = {"media": owner.media} if owner.media else {}
+
     people_tier, _ = split_people_tier(name)
     is_our_export = bool(people_tier) or is_of_a_model(comment)
     if is_our_export:
@@ -110,6 +140,8 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         return marker(
             where, start_s=start_s, end_s=end_s, text=name, tier=exported_tier, cells=cells_of_export
         )
+
+    cells = {"media": owner.media} if owner.media else {}
     text = name or comment
     if comment != text:
         cells["comment"] = comment
