@@ -927,7 +927,9 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
         n_labels = count_labels(cells, words).n_labels
         seems_to_hold_labels = n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells)
         if label:
-            yield f"column {column!r} is headed as {label} and not read: its cells are no marks ({shown})"
+            reason = f"its cells are no marks ({shown})"
+            remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
+            yield f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"
         elif seems_to_hold_labels:
             share = f"{n_labels} of its {len(cells)} cells are labels ({shown})"
             yield f"column {column!r} is not read, and {share}"

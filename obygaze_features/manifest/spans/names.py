@@ -94,8 +94,25 @@ def nearest(text: str, names: Iterable[str]) -> str:
     if number_text in name_of_spelling.values():
         return number_text
 
-    near_spellings = get_close_matches(plain(text), name_of_spelling, n=1)
-    return name_of_spelling[near_spellings[0]] if near_spellings else ""
+    spelling = plain(text)
+    if spelling in name_of_spelling:
+        return name_of_spelling[spelling]
+
+    possible = name_of_spelling
+    if _is_number(spelling):
+        possible = {near: name for near, name in name_of_spelling.items() if not _is_number(near)}
+    typed_once = _TYPED_TWICE.sub(r"\1", spelling)
+    if typed_once in possible:
+        return possible[typed_once]
+
+    least_likeness = LEAST_LIKENESS if len(spelling) > SHORT_NAME else LEAST_LIKENESS_OF_SHORT
+    near_spellings = get_close_matches(spelling, possible, n=1, cutoff=least_likeness)
+    return possible[near_spellings[0]] if near_spellings else ""
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number, such as -1 or 1.5."""
+    return not math.isnan(number_of(text))
 
 
 @lru_cache(4096)  # a column has the same numbers in many rows
