@@ -64,6 +64,7 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
     target = path  # the file to replace
     if links and path.is_symlink() and path.is_file():
         target = Path(os.path.realpath(path))
+
     temporary: Path | None = None
     try:
         with _temporary(target) as temporary:
@@ -140,7 +141,10 @@ def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet; what is not finished stays, as in a folder that is made whole."""
+    """Write a file that must not exist yet; if this fails in the middle, the part that was written stays.
+
+    It is meant for files in a temporary folder, which is removed as a whole (`whole_folder`).
+    """
     _fill(path, data, "xb")
 
 
@@ -345,9 +349,9 @@ def _locked_node(node: Path) -> Iterator[bool]:
 
     descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        is_locked = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
         except OSError:  # another process has the lock, or the file system has no locks
             is_locked = False
         yield is_locked
@@ -356,7 +360,10 @@ def _locked_node(node: Path) -> Iterator[bool]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a file or folder has a name under which a process prepares another, or did."""
+    """Return whether a file or folder has the name of a temporary one, which is to replace another.
+
+    The process that made it may be running, or may have been killed.
+    """
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -498,7 +505,14 @@ def in_any_form(folder: Path, inside: str) -> Path:
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
-    """Check, before any work is done, that files can be written; None stands for no file.
+    """Check, before any work is done, that files can be written.
+
+    Parameters
+    ----------
+    paths
+        The files; None stands for a file that is not wanted, and is skipped.
+    force
+        Whether files that exist may be replaced.
 
     Raises
     ------
@@ -512,6 +526,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
             continue
         if path.exists() and not force:
             raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
+        # Folders that do not exist yet are made later, in this one.
         nearest_folder = next(folder for folder in path.absolute().parents if folder.exists())
         try:
             TemporaryFile(dir=nearest_folder).close()

@@ -286,12 +286,14 @@ def duplicates(
     clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
         likenesses = _compare_clips(clips, show)
+
     n_compared = Counter(clip.store for clip in clips.clips)  # store, 1 or 2 -> number of its clips
     store_numbers = range(1, len(stores) + 1)
     n_without = []
     for compared_store in stores:
         is_without_signature = ~compared_store[GROUP].usable
         n_without.append(int(np.count_nonzero(is_without_signature)))
+
     return Duplicates(
         clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
         movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
@@ -440,8 +442,12 @@ class _Likenesses:
         return numbers
 
     def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
-        """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`."""
-        self.nearest[signatures] = np.maximum(self.nearest[signatures], np.where(best >= ALIKE, best, 0))
+        """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`.
+
+        `best` is the largest new likeness of each signature.
+        """
+        best_if_alike = np.where(best >= ALIKE, best, 0)
+        self.nearest[signatures] = np.maximum(self.nearest[signatures], best_if_alike)
 
     def _join_groups(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_alike: NDArray[np.bool_]
@@ -453,10 +459,11 @@ class _Likenesses:
         """
         groups = self.group_of[rows]
         other_groups = self.group_of[columns]
-        i, j = np.nonzero(is_alike & (groups[:, None] != other_groups))
+        is_edge = is_alike & (groups[:, None] != other_groups)  # [A, B]
+        i, j = np.nonzero(is_edge)
         if not len(i):
             return
-        n_nodes = len(self.nearest)
+        n_nodes = len(self.nearest)  # there are no more groups than signatures
         ends_of_edges = (groups[i], other_groups[j])
         graph = coo_array((np.ones(len(i), bool), ends_of_edges), shape=(n_nodes, n_nodes))
         _, component_of_group = connected_components(graph, directed=False)
@@ -492,7 +499,8 @@ class _Likenesses:
         `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
         """
         clips_of = self._clips.clips_of_signature
-        for i, j in np.argwhere(is_same & ~self._are_of_one_clip_each(rows, columns)).tolist():
+        is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
+        for i, j in np.argwhere(is_of_several_clips).tolist():
             self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
 
 
@@ -512,14 +520,16 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     order = np.argsort(side_of_signature < 0, kind="stable")
     sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
+
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
         is_compared = _is_compared(sides, row_block, column_block)
-        ways = np.full(is_compared.shape, -1, np.int8)
+        ways = np.full(is_compared.shape, -1, np.int8)  # no pair is compared
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
         rows = order[row_block]
-        yield _NearPairs(rows, order[column_block], ways, n_done=row_block.start + len(rows))
+        n_done = row_block.start + len(rows)
+        yield _NearPairs(rows, order[column_block], ways, n_done)
 
 
 def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
@@ -648,7 +658,17 @@ def _means_of_views(signs: Signs) -> Floats:
 
 
 def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]:
-    """Compare the single frames of pairs of signatures whose mean frames are similar, way by way."""
+    """Compare the single frames of pairs of signatures whose mean frames are similar.
+
+    All pairs that are compared in one way (a view of each, with or without mirroring) are compared at once.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    near
+        The pairs of a block, and the way to compare each.
+    """
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
@@ -657,11 +677,14 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
         in_columns = is_compared.any(axis=0)
         rows = near.rows[in_rows]
         columns = near.columns[in_columns]
+
         signs_a = clips.signs[rows, :, _SIGNS_OF_VIEW[view_a]]
         signs_b = clips.signs[columns, :, _SIGNS_OF_VIEW[view_b]]
         if is_mirrored:
             signs_b = mirrored(signs_b)
-        likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
+        weights_a = clips.weights[view_a, rows]
+        weights_b = clips.weights[view_b, columns]
+        likenesses = likeness(signs_a, weights_a, signs_b, weights_b)
         is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
         likenesses[~is_pair_compared] = -1
         yield _ComparedPairs(rows, columns, likenesses)
@@ -691,13 +714,16 @@ def _list_groups(
 
     groups = sorted(signatures_of_group.values(), key=most_alike_first)
     for number, signatures in enumerate(groups, start=1):
-        likeness_of = {}  # place of a clip -> likeness
+        likeness_of_place = {}  # place of a clip -> likeness
         for signature in signatures:
             for place in clips.clips_of_signature[signature]:
-                likeness_of[place] = round(float(nearest[signature]), 4)
-        for place in sorted(likeness_of, key=lambda place: (-likeness_of[place], place)):
+                likeness_of_place[place] = round(float(nearest[signature]), 4)
+        # By falling likeness, then in the order of the clips, as sorting leaves equal ones in order.
+        in_order = sorted(likeness_of_place)
+        in_order.sort(key=likeness_of_place.__getitem__, reverse=True)
+        for place in in_order:
             clip = clips.clips[place]
-            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of[place])
+            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of_place[place])
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
@@ -718,9 +744,11 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
         places_of_film: dict[int, list[int]] = defaultdict(list)
         for place in places:
             places_of_film[int(clips.film_of[place])].append(place)
-        if len(places_of_film) <= MOST_MOVIES:
-            for film, other_film in combinations(sorted(places_of_film), 2):
-                pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+        if len(places_of_film) > MOST_MOVIES:
+            continue
+        for film, other_film in combinations(sorted(places_of_film), 2):
+            pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+
     places_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     moments = clips.moments[places_of_pairs[:, 0]]
     other_moments = clips.moments[places_of_pairs[:, 1]]
@@ -839,14 +867,15 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
     n_frames = _common_n_frames(stores)
     distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}
-    n_plain = []  # for each store
+    n_plain = []  # for each store, clips that show too little
     for number, store in enumerate(stores, start=1):
-        usable = store[GROUP].usable.copy()
+        is_read = store[GROUP].usable.copy()
         if number == 1 and only is not None:
-            usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
-        signatures = _signatures_of_store(store, number, usable, distinct)
+            is_read &= np.array([clip.clip_id in only for clip in store.clips], bool)
+        signatures = _signatures_of_store(store, number, is_read, distinct)
         signature_of_clip |= signatures
-        n_plain.append(int(np.count_nonzero(usable)) - len(signatures))
+        n_read = int(np.count_nonzero(is_read))
+        n_plain.append(n_read - len(signatures))
     return _in_order(signature_of_clip, distinct.signs(), n_plain)
 
 
@@ -915,9 +944,11 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
     film_of = np.array([number_of_film[clip.film] for clip in clips], int)
+
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
+
     is_shown = signs[:, :, -1] != 0
     weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
     moments = _moments(film_of, len(films))
@@ -986,8 +1017,9 @@ class _DistinctSigns:
         """
         if digest in self._place_of_frames:
             return self._place_of_frames[digest]
+
         signs = signs_of(frames, where)
-        n_shown = np.count_nonzero(signs[:, -1])
+        n_shown = np.count_nonzero(signs[:, -1])  # frames that show something
         place = None
         if n_shown >= LEAST_FRAMES:
             digest_of_signs = hashlib.sha256(signs.tobytes()).digest()

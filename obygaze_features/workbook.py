@@ -157,6 +157,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             f"{install_command('obygaze[xlsx]')}"
         ) from None
     parts = _check_parts(path, content, refusal)
+
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         is_hidden = {}
@@ -169,6 +170,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             cells_of_sheet[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
+
     sheets = {}
     for name, cells in cells_of_sheet.items():
         facts = parts.sheets.get(name, NO_FACTS)
@@ -177,6 +179,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             sheets[name] = records
     if not sheets:
         raise refusal(f"{path}: its sheets are empty")
+
     hidden_sheets = frozenset(name for name in sheets if is_hidden.get(name))
     return Workbook(sheets, tuple(parts.notes), hidden_sheets)
 
@@ -218,6 +221,7 @@ def _visible_rows(
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MOST_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
+
     for cell in facts.unreadable:
         _set_cell(rows, cell)
     _fill_merged(rows, facts.merged)  # after errors, which are copied too
@@ -226,6 +230,7 @@ def _visible_rows(
         for row in rows:
             n_missing = width - len(row)
             row.extend([""] * n_missing)
+
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
 
 
@@ -238,6 +243,13 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
     """Return the header that a sheet has in common with any other sheet; None if there is none.
 
     It is the first row that holds several texts and no number, and that another sheet has too.
+
+    Parameters
+    ----------
+    records
+        The rows of the sheet.
+    others
+        The rows of each other sheet.
     """
     for _, cells in records[:HEADER_ROWS]:
         n_filled_cells = len([cell for cell in cells if cell])
@@ -317,10 +329,13 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     header = _shared_header(records, list(other_sheets.values()))
     if header is None:
         return Sheets(records, [main_sheet])
-    has_header = {name: _find_header(header, rows) is not None for name, rows in other_sheets.items()}
-    names = [main_sheet, *(name for name in other_sheets if has_header[name])]
-    sheets_to_join = {name: book.sheets[name] for name in names}
-    return Sheets(_join_sheets(sheets_to_join, header), names)
+
+    sheets_to_join = {main_sheet: records}
+    for name, rows in other_sheets.items():
+        has_same_header = _find_header(header, rows) is not None
+        if has_same_header:
+            sheets_to_join[name] = rows
+    return Sheets(_join_sheets(sheets_to_join, header), list(sheets_to_join))
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
@@ -331,6 +346,7 @@ def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
     notes = [f"sheet {name!r} left out: {main_sheet!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
     if len(left_out) > MOST_SHEETS_SHOWN:
         notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
+
     notes += book.notes
     if len(read.names) > 1:
         quoted_names = [repr(name) for name in read.names]
@@ -362,7 +378,8 @@ def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
     """
     next_line_of_column: dict[int, int] = {}  # column -> line after its merged ranges so far
     for first_line, last_line, column in sorted(merged):
-        if first_line > len(rows) or column >= len(rows[first_line - 1]):
+        has_first_cell = first_line <= len(rows) and column < len(rows[first_line - 1])
+        if not has_first_cell:
             continue
         text = rows[first_line - 1][column]
         next_line = next_line_of_column.get(column, 1)
@@ -419,8 +436,8 @@ def _cell_text(cell: Any) -> str:
 def _time_beyond_a_day(moment: datetime) -> timedelta | None:
     """Return the time that a date in the first ten days of a workbook's calendar stands for; else None.
 
-    A workbook stores a time as days since the first day of its calendar, so that 30:00:00 is the second day
-    at 6 o'clock.
+    A workbook stores a time as days since the first day of its calendar (in 1899 or 1904), so that 30:00:00
+    is the second day at 6 o'clock. No film lasts ten days, and nobody means a date of these years.
     """
     for first_day in FIRST_DAYS:
         time_since = moment - first_day
