@@ -782,7 +782,7 @@ class _Run:
         """
         if self._can_mix:
             try:
-                return [mono_frame.to_ndarray()[0] for mono_frame in self._mixer.resample(frame)]
+                return _samples_of(self._mixer.resample(frame))
             except ArgumentError:
                 self._can_mix = False
         is_end = frame is None
@@ -922,7 +922,7 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         Samples a second of the sound, and of the result.
     """
     resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted_rate)
-    resampled_frames: list[av.AudioFrame] = []
+    resampled: list[Samples] = []
     for start in range(0, len(samples), rate):
         samples_of_second = samples[None, start : start + rate]  # [1 channel, L]
         silenced = np.nan_to_num(samples_of_second, posinf=0.0, neginf=0.0)
@@ -930,13 +930,17 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         frame.sample_rate = rate
         frame.time_base = Fraction(1, rate)
         frame.pts = start
-        resampled_frames += resampler.resample(frame)
-    resampled_frames += resampler.resample(None)  # what the resampler still holds
+        resampled += _samples_of(resampler.resample(frame))
+    resampled += _samples_of(resampler.resample(None))  # what the resampler still holds
 
-    resampled = [frame.to_ndarray()[0] for frame in resampled_frames]
     n_wanted = len(samples) * wanted_rate // rate
     silence = np.zeros(n_wanted, np.float32)
     return np.concatenate([*resampled, silence])[:n_wanted]
+
+
+def _samples_of(mono_frames: Iterable[Any]) -> list[Samples]:
+    """Return the samples of each frame of mono sound, [L]."""
+    return [frame.to_ndarray()[0] for frame in mono_frames]
 
 
 def _get_or_compute(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
