@@ -207,6 +207,7 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
     has_own_packets = stream_id >= 0x100
     if has_own_packets:
         return data.find(START_CODE + bytes([lower_byte]))
+
     start = data.find(PRIVATE_STREAM)
     while start >= 0:
         header_start = start + PACKET_START_BYTES
@@ -252,7 +253,7 @@ def _mpeg1_header_bytes(packet: bytes) -> int:
         The packet from its header on.
     """
     n_stuffing = len(packet) - len(packet.lstrip(b"\xff"))
-    end = n_stuffing
+    end = n_stuffing  # of the header, as far as it was read
     has_buffer_size = end < len(packet) and packet[end] >> 6 == 0b01
     if has_buffer_size:
         end += 2
