@@ -136,7 +136,7 @@ class Child:
 
 
 def is_child() -> bool:
-    """Return whether this process reads strangers' files for another."""
+    """Return whether this process is a child that reads untrusted files for its parent."""
     return _state["is child"]
 
 
@@ -300,7 +300,17 @@ def _memory_error(request: Request, where: str) -> InputError:
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it."""
+    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it.
+
+    Parameters
+    ----------
+    n_bytes
+        Bytes of the answer so far.
+    request
+        The request, with the limit.
+    where
+        The file, for messages.
+    """
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
@@ -348,9 +358,10 @@ class _ProcessEnd(NamedTuple):
         """Parse how a worker ended, such as "signal 11" or "exit code 1"; any other text is exit code 1."""
         match = re.fullmatch(r"(signal|exit code) (\d+)", text)
         if match is None:
-            return cls(1, peak)
+            return cls(code=1, peak=peak)
         number = int(match[2])
-        return cls(-number if match[1] == "signal" else number, peak)
+        is_signal = match[1] == "signal"
+        return cls(code=-number if is_signal else number, peak=peak)
 
     def cause(self, limits: Limits) -> str:
         """Return why the child ended without an answer.
@@ -402,7 +413,8 @@ class _Forked:
         if self._requests is None or self._answers is None:
             self._start()
         assert self._requests is not None and self._answers is not None  # noqa: S101, PT018 - for the type checker
-        n_bytes = 0
+
+        n_bytes = 0  # of the answer so far
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
                 _send(self._requests, _Message(REQUEST, pickle.dumps(request)))
@@ -418,13 +430,14 @@ class _Forked:
         except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
-        _raise_failure(message, request, where)
+
+        _raise_failure(message, request, where)  # the last message says how the request ended
 
     def _start(self) -> None:
         """Fork this process, with a pipe for requests and one for answers."""
-        request_pipe, answer_pipe = os.pipe(), os.pipe()
-        request_source, request_sink = request_pipe
-        answer_source, answer_sink = answer_pipe
+        # Of each pipe, the end to read from and the end to write to.
+        request_source, request_sink = os.pipe()
+        answer_source, answer_sink = os.pipe()
         with warnings.catch_warnings():
             # Python 3.12 warns that forking is unsafe if other threads run, such as those of numpy's library
             # of linear algebra. The child does not call it.
@@ -433,6 +446,7 @@ class _Forked:
         is_fork = self._pid == 0
         if is_fork:
             _serve(request_source, answer_sink)  # never returns
+
         self._memory_before = used_by(self._pid).memory  # the child begins with a copy of this memory
         # Close the ends that only the fork uses: otherwise this process would not see that the fork has died.
         os.close(request_source)
@@ -554,7 +568,23 @@ _asking = threading.Lock()
 
 
 def _ask_worker(request: Request, where: str) -> list[bytes]:
-    """Send a request to a worker process, where forks are not possible; return the parts of its answer."""
+    """Send a request to a worker process, where forks are not possible; return the parts of its answer.
+
+    Requests of several threads are done one after the other. The worker is kept for the next request, unless
+    it has to be ended.
+
+    Parameters
+    ----------
+    request
+        The request.
+    where
+        The file, for messages.
+
+    Raises
+    ------
+    ObygazeError, OSError
+        The work raised it, or took more time or memory than the request allows.
+    """
     with _asking:
         pool = _current_pool()
         watch = _Watch(pool, request.limits)
@@ -563,6 +593,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
+
     ending = answer.last
     if ending.kind == "late":
         raise _time_error(request, where)
@@ -571,6 +602,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         if not cause:
             cause = _ProcessEnd.parse(str(ending.value), watch.peak).cause(request.limits)
         raise _crash_error(cause, request, where)
+
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
     _raise_failure(_unpacked_ending(last_item), request, where)
@@ -683,9 +715,11 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
         watch.check()
         if event is None or event.key != key:  # nothing came in time, or it is of an earlier request
             continue
-        if event.kind != "item":
+        if event.kind != "item":  # the last event: done, died or late
             return _Answer(items, event)
-        if watch.used_before is None:
+
+        is_first_item = watch.used_before is None
+        if is_first_item:
             watch.used_before = Used(*json.loads(event.value))
             continue
         items.append(event.value)
