@@ -192,15 +192,7 @@ class _Message(NamedTuple):
 
 
 def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
-    """Carry out a request in the child process, and return how it ended: DONE, or FAILED.
-
-    The content of FAILED is a JSON object with one of these keys:
-
-    - `refused`: the message of an error about the file, with its class (`error`) and the column that it is
-      about (`column`);
-    - `out of memory`;
-    - `system`: number, text and file name of an error of the operating system;
-    - `bug`: the traceback of any other error.
+    """Carry out a request in the child process, and return how it ended: DONE, or FAILED with the reason.
 
     Parameters
     ----------
@@ -214,25 +206,35 @@ def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
         os.chdir(request.folder)
         for part in request.work(*request.arguments):
             send(part)
-    except ObygazeError as error:
-        failure: dict[str, Any] = {
+    except Exception as error:  # noqa: BLE001 - the parent raises it, whatever it is
+        reason = _describe_error(error)
+        return _Message(FAILED, json.dumps(reason).encode())
+    return _Message(DONE, b"")
+
+
+def _describe_error(error: Exception) -> dict[str, Any]:
+    """Describe an error with which a request has failed, as JSON of which the parent makes an error again.
+
+    It is an object with one of these keys:
+
+    - `refused`: the message of an error about the file, with its class (`error`) and the column that it is
+      about (`column`);
+    - `out of memory`;
+    - `system`: number, text and file name of an error of the operating system;
+    - `bug`: the traceback of any other error.
+    """
+    if isinstance(error, ObygazeError):
+        return {
             "refused": str(error),
             "error": _nearest_known_class(error),
             "column": getattr(error, "column", ""),
         }
-    except MemoryError:
-        failure = {"out of memory": True}
-    except OSError as error:
-        if error.errno == errno.ENOMEM:
-            failure = {"out of memory": True}
-        else:
-            file_name = None if error.filename is None else str(error.filename)
-            failure = {"system": [error.errno, error.strerror, file_name]}
-    except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
-        failure = {"bug": "".join(traceback.format_exception(error))}
-    else:
-        return _Message(DONE, b"")
-    return _Message(FAILED, json.dumps(failure).encode())
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return {"out of memory": True}
+    if isinstance(error, OSError):
+        file_name = None if error.filename is None else str(error.filename)
+        return {"system": [error.errno, error.strerror, file_name]}
+    return {"bug": "".join(traceback.format_exception(error))}
 
 
 def _nearest_known_class(error: ObygazeError) -> str:

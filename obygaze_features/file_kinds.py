@@ -128,7 +128,7 @@ def why_not(file: Path | bytes, wanted: str) -> str:
     file
         The file, or its first bytes.
     wanted
-        The expected kind, as in `FileKind.name`.
+        The expected kind with its article, such as "a .npy array".
     """
     kind = file_kind(file)
     if kind.name == wanted:

@@ -135,7 +135,17 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
-    """Write bytes to a file, opened in a mode as for `open`; an OSError names the file."""
+    """Write bytes to a file; an OSError names the file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    data
+        The bytes.
+    mode
+        As for `open`: "wb" replaces a file that exists, and "xb" refuses it.
+    """
     with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
 
@@ -306,6 +316,13 @@ def _lock_if_there(node: Path, locks: ExitStack) -> bool:
 
     Before it is locked, another process or thread that sweeps the folder may take it for the remains of a
     killed process, and remove it.
+
+    Parameters
+    ----------
+    node
+        The file or folder.
+    locks
+        Closes what is opened here when it is closed itself, which ends the lock.
     """
     if sys.platform == "win32":  # nothing is locked, and nothing swept that is in use
         return True
@@ -536,7 +553,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """Map texts to valid file names that are distinct even on file systems that ignore case.
+    """Return text -> a valid file name made from it; names are distinct even if a file system ignores case.
 
     Raises
     ------
@@ -603,14 +620,13 @@ def force_to_disk(descriptor: int) -> None:
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
-        is_supported = True
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         except OSError as error:
-            is_supported = error.errno not in {errno.ENOTSUP, errno.EINVAL}
-            if is_supported:  # the flush itself failed
+            is_unsupported = error.errno in {errno.ENOTSUP, errno.EINVAL}
+            if not is_unsupported:  # the flush itself failed
                 raise
-        if is_supported:
+        else:
             return
     os.fsync(descriptor)
 

@@ -355,7 +355,10 @@ def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
-    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several."""
+    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several.
+
+    A side is what clips are not compared within: a store if two are compared, else a film.
+    """
     if clips.is_one_store:
         side_of_clip = clips.film_of
     else:
@@ -452,10 +455,17 @@ class _Likenesses:
     def _join_groups(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Merge the groups of signatures that are alike; `is_alike` says so for each pair, [A, B].
+        """Merge the groups of signatures that are alike, and store the group of each in `group_of`.
 
         In a graph whose nodes are the groups so far, and whose edges join groups with alike signatures, each
         connected component is a merged group.
+
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_alike
+            Shape [A, B]: whether each of `rows` is like each of `columns`.
         """
         groups = self.group_of[rows]
         other_groups = self.group_of[columns]
@@ -484,7 +494,12 @@ class _Likenesses:
     ) -> None:
         """Store the pairs of clips that share pictures, of signatures that only one clip has.
 
-        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
         """
         row_moments = self._first_moment[rows][:, None]
         column_moments = self._first_moment[columns]
@@ -496,7 +511,12 @@ class _Likenesses:
     ) -> None:
         """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
 
-        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
         """
         clips_of = self._clips.clips_of_signature
         is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
@@ -507,7 +527,8 @@ class _Likenesses:
 def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
     """Find the pairs of signatures whose mean frames are similar, so that their frames are to be compared.
 
-    All pairs of signatures of different sides are gone through in blocks.
+    All pairs of signatures of different sides are gone through in blocks. (A side is a store if two are
+    compared, else a film: clips of one side are not compared.)
 
     Parameters
     ----------
@@ -561,7 +582,9 @@ def _best_ways(
 ) -> NDArray[np.int8]:
     """Return for pairs of signatures the way (of WAYS) in which their mean frames are most similar.
 
-    A later way replaces an earlier one only if its cosine is larger by more than `LEAST_GAIN`.
+    A way is a view of each of the two pictures, such as the whole frame or its middle, with the second one as
+    it is or mirrored. A later way replaces an earlier one only if its cosine is larger by more than
+    `LEAST_GAIN`.
 
     Parameters
     ----------
@@ -626,7 +649,16 @@ class _MeanFrames:
         return cls(symmetric, antisymmetric)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
-        """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others."""
+        """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others.
+
+        A way to compare two frames is a view of each (a part of the picture), with the second frame as it is
+        or mirrored.
+
+        Parameters
+        ----------
+        rows, columns
+            The R and C signatures whose mean frames are compared.
+        """
         mirrored_cosines: list[NDArray[np.float32]] = []
         # `WAYS` lists all pairs of views as they are first, and then all of them mirrored.
         for view_a, view_b in VIEW_PAIRS:
@@ -727,7 +759,7 @@ def _list_groups(
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
-    """Return the numbers (see `_pair_numbers`) of the pairs of clips in groups that share a picture.
+    """Pair the clips of groups whose clips all share a picture; return the numbers of the pairs.
 
     In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
     with clips of more than `MOST_MOVIES` films are left out: their picture may be a company's title.
@@ -737,7 +769,12 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
     clips
         The clips.
     groups
-        Places of the clips of each group.
+        Places in `clips` of the clips of each group.
+
+    Returns
+    -------
+    ndarray
+        Shape [pairs]: the number of each pair, by which runs of successive pairs are found (`_pair_numbers`).
     """
     pairs: set[tuple[int, int]] = set()
     for places in groups:
@@ -809,13 +846,16 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     clips
         The clips.
     pairs
-        Numbers (see `_pair_numbers`) of the pairs of clips that share pictures, rising.
+        Numbers of the pairs of clips that share pictures, rising. If successive clips of a movie share
+        pictures with successive clips of another, their pairs have successive numbers (`_pair_numbers`).
     """
     runs = _long_runs(pairs)
-    # The movies of a run are those of its first pair of clips. Moments rise, so that they can be searched.
+    # The movies of a run are those of its first pair of clips. A pair's number gives the moments of its
+    # clips: their numbers in the order of films and times, which can be searched as they rise.
     moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
     other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
+
     shared = []
     for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
         film = clips.films[movies[run]]
@@ -929,7 +969,10 @@ def _common_n_frames(stores: list[Store]) -> int:
 
 
 def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[int]) -> _Clips:
-    """Put clips in order, and number their films and moments.
+    """Put clips in the order of films and times, and collect what comparing them needs.
+
+    Clips and films are numbered in this order. A clip's moment is a number of its own, which rises by 1 from
+    clip to clip within a film, and by 2 from film to film.
 
     Parameters
     ----------
@@ -944,14 +987,14 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
     film_of = np.array([number_of_film[clip.film] for clip in clips], int)
+    moments = _moments(film_of, len(films))
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
 
-    is_shown = signs[:, :, -1] != 0
-    weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
-    moments = _moments(film_of, len(films))
+    shows_something = signs[:, :, -1] != 0  # of each frame
+    weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
 
 

@@ -126,11 +126,18 @@ def _why_misfit(message: str) -> str:
 
 
 def expected(kind: Any) -> str:
-    """Describe the values of a kind in words, such as "a whole number above 0 or null"."""
+    """Describe the values of a kind in words, such as "a whole number above 0 or null".
+
+    Parameters
+    ----------
+    kind
+        A type, often constrained, such as `Hex64`; a list or a union of such; or the schema of an object.
+    """
     kinds = choices(kind)
     if NoneType in kinds:
         first_other = next(choice for choice in kinds if choice is not NoneType)
         return f"{expected(first_other)} or null"
+
     if all(get_origin(choice) is Annotated for choice in kinds):
         return " or ".join(_description(choice) for choice in kinds)
     if get_origin(kind) is Literal:
@@ -139,6 +146,7 @@ def expected(kind: Any) -> str:
     if get_origin(kind) in (list, tuple):
         kind_of_items = get_args(kind)[0]
         return f"a list; each item {expected(kind_of_items)}"
+
     schema = nested(kind)
     if schema is not None:
         names = [field.name for field in _own_fields(schema)]
@@ -291,7 +299,19 @@ def _find_problems(
 def _find_problems_of_object(
     value: Mapping[str, Any], schema: Schema, where: str, *, forbids_unknown: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the wrong fields of a JSON object that has a schema, as `_find_problems` does for any value."""
+    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it.
+
+    Parameters
+    ----------
+    value
+        The object.
+    schema
+        The schema that it should fit.
+    where
+        Its dotted name; empty for the whole document.
+    forbids_unknown
+        Whether fields that the schema does not know are wrong, also if it does not say so itself.
+    """
     forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
     prefix = f"{where}." if where else ""
     if forbids_unknown:

@@ -1,6 +1,6 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -205,7 +205,29 @@ def _search_vectors(
     device: str,
     top: int,
 ) -> Ranking:
-    """Rank clips by the cosines of their pooled vectors with the vector of a text; see `search`."""
+    """Rank clips by the cosines of their pooled vectors with the vector of a text.
+
+    Parameters
+    ----------
+    store
+        The store of clips.
+    text
+        The text to look for; with `text_store`, a text of that store or its id.
+    backbone
+        Group of the store; None if only one can be searched.
+    text_store
+        Store that holds the vector of the text; None to compute it.
+    weights, device
+        Weights of the text encoder that computes it, and where this runs.
+    top
+        Largest number of clips.
+
+    Raises
+    ------
+    SearchError
+        The store has no group to search, texts and clips come from different weights, or the text's vector
+        has no direction.
+    """
     group = choose_group(store, backbone, by_text=True)
     where = f"{store.where}, group {group.name}"
     space_of_clips = embedding_space(group.provenance)
@@ -285,6 +307,17 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
 
     If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
     classes are nearest.
+
+    Parameters
+    ----------
+    store, group
+        The store, and its group of class probabilities.
+    text
+        What is searched for.
+    near
+        How near the text is to each class.
+    top
+        Largest number of clips.
     """
     scores = class_scores(group, near)  # [N clips]; NaN for clips without features
     is_likely = scores >= LIKELY
@@ -544,6 +577,28 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     where = f"{opened.where}, group {group.name}"
     text_ids = group.clip_ids
     texts = group.text or text_ids  # imported features have ids alone
+    row = _row_of_query(query, texts, text_ids, where)
+    vector = group.read(text_ids[row], "pooled").astype(np.float64)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
+
+
+def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], where: str) -> int:
+    """Return the row whose text is the query, or if no text is, the row whose id is.
+
+    Parameters
+    ----------
+    query
+        A text or an id.
+    texts, text_ids
+        The text and the id of each row.
+    where
+        What messages call the texts.
+
+    Raises
+    ------
+    SearchError
+        There is no such row, or there are two.
+    """
     rows = [row for row, text in enumerate(texts) if text == query]
     if not rows:
         rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
@@ -551,9 +606,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         raise SearchError(f"{where}: has no text or id {clipped(query)!r}")
     if len(rows) > 1:
         raise SearchError(f"{where}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
-    (row,) = rows
-    vector = group.read(text_ids[row], "pooled").astype(np.float64)
-    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
+    return rows[0]
 
 
 def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:

@@ -142,7 +142,16 @@ def _sheet_to_read(book: Workbook, is_header: Callable[[Sequence[str]], bool]) -
 
 
 def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Workbook:
-    """Read all sheets of a workbook that hold something; see `read_sheet`.
+    """Read all sheets of a workbook that hold something; the visible ones come first.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise, whose message names the file.
 
     Raises
     ------
@@ -185,7 +194,10 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
 
 
 def clock_notes(records: Records) -> list[str]:
-    """Return a note if all times of a sheet are whole minutes: 1:30 may stand for a minute and a half."""
+    """Return a note, in a list, if all times of a sheet are whole minutes; else an empty list.
+
+    A spreadsheet takes 1:30 for an hour and a half, and the person may have meant a minute and a half.
+    """
     times: list[str] = []
     for _, cells in records:
         times += filter(CLOCK_CELL.fullmatch, cells)
@@ -247,9 +259,9 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
     Parameters
     ----------
     records
-        The rows of the sheet.
+        Line and cells of each row of the sheet.
     others
-        The rows of each other sheet.
+        The same of each other sheet.
     """
     for _, cells in records[:HEADER_ROWS]:
         n_filled_cells = len([cell for cell in cells if cell])
@@ -263,7 +275,17 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
 
 
 def _find_header(header: Sequence[str], records: Records) -> int | None:
-    """Return the index of the row that equals a header, apart from case and blanks; None if no row does."""
+    """Return the index of the row that equals a header, apart from case and blanks; None if no row does.
+
+    Only the first rows are looked at (`HEADER_ROWS`).
+
+    Parameters
+    ----------
+    header
+        The headings that are searched for.
+    records
+        Line and cells of each row of a sheet.
+    """
     wanted = _trimmed_headings(header)
     for index, (_, cells) in enumerate(records[:HEADER_ROWS]):
         if _trimmed_headings(cells) == wanted:
@@ -289,6 +311,13 @@ def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Record
 
     The header, and what stands above it, is taken from the first sheet. A row is not filled up beyond the
     headings: if one row has a thousand cells, the others stay short.
+
+    Parameters
+    ----------
+    sheets
+        Name of each sheet -> line and cells of its rows.
+    header
+        The header that all of them have.
     """
     n_headings = len(_trimmed_headings(header))
     joined: Records = []
@@ -322,6 +351,13 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     """Join a sheet with all visible sheets that have the same header.
 
     If there are none, its rows are returned unchanged.
+
+    Parameters
+    ----------
+    book
+        The workbook.
+    main_sheet
+        Name of the sheet.
     """
     records = book.sheets[main_sheet]
     not_joined = {main_sheet, *book.hidden}
@@ -339,7 +375,15 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
-    """Return notes on which sheets were joined, which were left out, and which cells are doubtful."""
+    """Return notes on which sheets were joined, which were left out, and which cells are doubtful.
+
+    Parameters
+    ----------
+    book
+        The workbook, which has notes on its cells.
+    read
+        The sheets that are read together.
+    """
     main_sheet = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
@@ -402,7 +446,17 @@ def _set_cell(rows: list[list[str]], cell: Cell) -> None:
 
 
 def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
-    """Check the parts of a workbook; refuse one that is damaged, or would take much memory to read."""
+    """Check the parts of a workbook before its values are read; return what the values will not say.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise if it is damaged, or would take much memory to read.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):

@@ -262,6 +262,7 @@ class WorkerPool:
             while True:
                 kind, value = worker.receive()
                 has_begun = True  # all that the message "busy" says
+
                 if kind == b"item":
                     self._n_crashes = 0
                     self._events.put(Event(task.key, "item", value))
@@ -286,19 +287,22 @@ class WorkerPool:
         return has_begun
 
     def _finish(self, event: Event | Exception) -> None:
-        """Pass on the last event of a task; the thread is then idle."""
+        """Pass on the last event of a task, or its error, to `get`; count the thread as idle."""
         with self._changed:
             self._n_idle_threads += 1
         self._events.put(event)
 
     def _end(self, worker: "_Worker") -> str:
-        """End a worker; return how it ended, in words."""
+        """End a worker, and take it off the list of living ones; return in words how it ended."""
         with self._changed:
             self._living.remove(worker)
         return worker.end()
 
     def _count_crash(self, how: str) -> None:
-        """Count a worker that died without a result; raise an error after too many in a row."""
+        """Count a worker that died without a result; raise a WorkerError after too many in a row.
+
+        `how` says in words how it ended.
+        """
         self._n_crashes += 1
         if self._n_crashes >= MOST_CRASHES:
             raise WorkerError(
@@ -422,7 +426,8 @@ class Parent:
     def send(self, item: Any) -> None:
         """Send a part of the task's result to the parent process; thread-safe."""
         with self._sending:
-            self.answer(b"item", item if self._packer is None else self._packer.pack(item))
+            message = item if self._packer is None else self._packer.pack(item)
+            self.answer(b"item", message)
 
     def receive(self) -> Any:
         """Wait for the next message that the parent sends to the current task (`WorkerPool.tell`).

@@ -268,6 +268,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
     blind = blind_labels(manifest)
     judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
+
     pairs = []
     for movie in manifest.movies:
         by_annotator = judged.of_movie(movie).by_judge()
@@ -277,6 +278,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
             common_spans = [span for span in of_first if span in of_second]
             levels = [(of_first[span].level, of_second[span].level) for span in common_spans]
             pairs.append(_AnnotatorPair(movie, (first, second), levels))
+
     if not any(pair.levels for pair in pairs):
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"

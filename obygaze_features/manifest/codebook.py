@@ -310,9 +310,16 @@ class Codebook:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def _checked_name(self, kind: str, name: str, names: Sequence[str]) -> str:
-        """Return the name with composed accents; refuse it if it is not in `names`.
+        """Return a name of a level or concept with composed accents; refuse one that the codebook lacks.
 
-        `kind` is what it names, `level` or `concept`.
+        Parameters
+        ----------
+        kind
+            What it names: `level` or `concept`.
+        name
+            The name.
+        names
+            All names of this kind that the codebook has.
         """
         name = composed(name)
         if name in names:

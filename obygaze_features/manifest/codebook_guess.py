@@ -122,24 +122,32 @@ class GuessedCodebook:
             'construct = ""  # what the levels measure, in a few words',
             "",
         ]
-        if not self.levels:
-            lines += [
-                "# The table has no levels, and a codebook needs one: PUT YOURS IN, from low to high.",
-                "[[levels]]",
-                f"name = {_quoted(NO_LEVEL)}",
-                "",
-            ]
-        elif self.is_in_order:
-            lines.append("# Levels from low to high: those of the table are numbers.")
-        else:
-            lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
-        for level in self.levels:
-            lines += ["[[levels]]", *_toml_lines(level), ""]
+        lines += self._level_lines()
         lines += self._task_to_fill_in()
         for concept in self.concepts:
             lines += ["[[concepts]]", *_toml_lines(concept)]
             lines += ["visual = true  # false where no image shows it", ""]
         return "\n".join(lines)
+
+    def _level_lines(self) -> list[str]:
+        """Return the lines of the levels in a codebook file, with a comment on their order.
+
+        If the table has none, a level to be replaced stands there, as a codebook needs one.
+        """
+        if not self.levels:
+            return [
+                "# The table has no levels, and a codebook needs one: PUT YOURS IN, from low to high.",
+                "[[levels]]",
+                f"name = {_quoted(NO_LEVEL)}",
+                "",
+            ]
+        comment = "# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet."
+        if self.is_in_order:
+            comment = "# Levels from low to high: those of the table are numbers."
+        lines = [comment]
+        for level in self.levels:
+            lines += ["[[levels]]", *_toml_lines(level), ""]
+        return lines
 
     def _task_to_fill_in(self) -> list[str]:
         """Return the lines of a task, commented out: a person has to choose its levels and uncomment it."""
@@ -224,6 +232,15 @@ def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
 def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     """Make a codebook of the words in a table's columns of levels and concepts.
 
+    Parameters
+    ----------
+    file
+        The file of the table, for messages, and whose name the codebook gets.
+    table
+        The table.
+    headings
+        The columns that the person says are levels or concepts.
+
     Raises
     ------
     ManifestError
@@ -266,7 +283,17 @@ def _codebook_of(draft: GuessedCodebook) -> Codebook:
 
 
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
-    """Count the concepts in some columns; cells that list several are divided as an import divides them."""
+    """Count the concepts in some columns; cells that list several are divided as an import divides them.
+
+    Parameters
+    ----------
+    table
+        The table.
+    columns
+        Its columns of concepts.
+    words
+        The levels, which decide how a cell is divided: a cell may be a level and a list of concepts.
+    """
     concepts: list[str] = []
     for column in columns:
         for concepts_of_cell in listed_parts(_readable_labels(table, column), words):
@@ -420,9 +447,7 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     misspelling of, if there is one.
     """
     counts = Counter(without_zeros(cell) for cell in cells)
-    spellings_of_word: dict[
-        str, list[str]
-    ] = {}  # word in small letters -> spellings, the most frequent first
+    spellings_of_word: dict[str, list[str]] = {}  # word in small letters -> spellings, frequent ones first
     for spelling, _ in counts.most_common():
         spellings_of_word.setdefault(plain(spelling), []).append(spelling)
 

@@ -300,7 +300,7 @@ def check_scale(scale: Scale) -> None:
 
 
 def check_rising(numbers: Sequence[float], key: str) -> None:
-    """Refuse numbers that are not finite or not strictly increasing."""
+    """Refuse numbers that are not finite or not rising; `key` is their key in the codebook file."""
     are_finite = all(math.isfinite(number) for number in numbers)
     are_rising = all(low < high for low, high in pairwise(numbers))
     if not are_finite or not are_rising:
@@ -439,6 +439,7 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
         raise ManifestError(
             f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
         )
+
     level_names = set(codebook.level_names)
     labels = set(codebook.labels)  # the levels that may be in a task
     for side, names in (("negative", task.negatives), ("positive", task.positives)):
@@ -453,6 +454,7 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
+
     positives = set(task.positives)
     shared = [name for name in task.negatives if name in positives]
     if shared:

@@ -258,8 +258,9 @@ class _Observed(NamedTuple):
 def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
     """Add up the coincidences of each pair of annotators, with the weight 1 / (number of annotators - 1).
 
-    The weight makes up for each annotator being in a pair with every other one: all coincidences of a value
-    then sum to the length that all annotators gave it.
+    The coincidences of two values are the length over which one annotator gave the first value and another
+    annotator the second. The weight makes up for each annotator being in a pair with every other one: all
+    coincidences of a value then sum to the length that all annotators gave it.
 
     Parameters
     ----------
@@ -286,6 +287,15 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
 
     A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
     sum to length * grain.
+
+    Parameters
+    ----------
+    partitions
+        The segments and gaps of each annotator.
+    n_values
+        Number of values, including that of gaps.
+    grain
+        Length of the shortest segment that could be marked.
     """
     squares = np.zeros(n_values)
     for parts in partitions:
@@ -510,7 +520,17 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
 def _film_alpha(
     movie: str, by_judge: Mapping[str, Sequence[Judgement]], codebook: Codebook
 ) -> FilmUnitisedAlpha:
-    """Measure the agreement of a film's judges on segments, from the first judged second to the last one."""
+    """Measure the agreement of a film's judges on segments, from the first judged second to the last one.
+
+    Parameters
+    ----------
+    movie
+        The film.
+    by_judge
+        Judge -> their judgements in the film; none if they marked nothing of the time that is compared.
+    codebook
+        Gives the order of levels: the lowest one counts as unmarked.
+    """
     names = tuple(sorted(by_judge))
     annotations = []
     all_segments: list[Segment] = []

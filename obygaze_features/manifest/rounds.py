@@ -119,6 +119,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
+
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
     are_repeated = len({plain(name) for name in names}) < len(names)
@@ -128,6 +129,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
             "and at least as many as a film gets"
         )
+
     # All clips of a manifest have the same further columns.
     taken_columns = sorted({CALIBRATION, ORDER}.intersection(clips.clips[0].extras))
     if taken_columns:

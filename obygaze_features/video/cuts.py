@@ -216,9 +216,9 @@ class DifferenceDetector:
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far, for another detector to `join`."""
+        # Pictures have half the size of those that were added. Arrays of no pictures have this shape too.
         height = SMALL[1] // 2
         width = SMALL[0] // 2
-        # Without frames, the arrays have the same dimensions.
         head = np.array(self._head, np.float32).reshape(len(self._head), height, width)
         tail = np.array(self._tail, np.float32).reshape(len(self._tail), height, width)
         return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)

@@ -205,6 +205,8 @@ class Decoder:
         starts = np.flatnonzero(self.table.random_access[: first + 1])  # packets where decoding can start
         far_starts = starts[starts - position > SEEK_AHEAD]  # nearer ones are reached faster by reading on
         latest_starts = far_starts[-SEEK_TRIALS:].tolist()
+
+        # A seek may land after its target, so the latest start is tried first, and then earlier ones.
         for target in reversed(latest_starts):
             try:
                 source.container.seek(int(self.table.pts[target]), stream=source.stream)
@@ -286,6 +288,7 @@ class Decoder:
                 # The decoder leaves out the picture of a packet that is not wanted if none refers to it.
                 is_end = packet is None
                 context.skip_frame = "DEFAULT" if is_wanted or is_end else "NONREF"
+
             for frame in context.decode(packet):
                 self.decoded += 1
                 packet_number = self._packet_number(frame)
@@ -297,6 +300,7 @@ class Decoder:
                     raise NotSafe("the decoder flags a frame as damaged")
                 awaited_packets.discard(packet_number)
                 yield frame_of_packet[packet_number], frame
+
         context.flush_buffers()
         if awaited_packets:
             raise NotSafe("a frame did not come out of the decoder")

@@ -256,24 +256,13 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.stored():
-            n_bytes = packet.size
-            if not n_bytes:
+            if not packet.size:
                 n_empty += 1
                 continue
             header = read_header(packet)
-            row = _PacketRow(
-                pts=stamp(packet.pts),
-                dts=stamp(packet.dts),
-                pos=stamp(packet.pos),
-                size=n_bytes,
-                duration=packet.duration or 0,
-                key=packet.is_keyframe,
-                hidden=packet.is_discard or header.hidden,
-                corrupt=packet.is_corrupt,
-            )
-            rows.append(row)
             headers.append(header)
-            note_side_data(packet, side_data)
+            rows.append(_packet_row(packet, header))
+            note_side_data(packet, side_data)  # added to `side_data`
             if keep:
                 loaded.append(packet)
     except FFmpegError:
@@ -296,6 +285,20 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     )
     _merge_fields(headers, columns.pts, columns.dts, columns.hidden)
     return ReadPackets(columns, loaded)
+
+
+def _packet_row(packet: Packet, header: PictureHeader) -> _PacketRow:
+    """Return the properties of one packet, some of which its header states."""
+    return _PacketRow(
+        pts=stamp(packet.pts),
+        dts=stamp(packet.dts),
+        pos=stamp(packet.pos),
+        size=packet.size,
+        duration=packet.duration or 0,
+        key=packet.is_keyframe,
+        hidden=packet.is_discard or header.hidden,
+        corrupt=packet.is_corrupt,
+    )
 
 
 def _merge_fields(
@@ -673,10 +676,12 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
     n_cut = len(facts.seams.cut)
     if n_cut:  # their bytes end in the header of the next film
         yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
+
     if facts.settings_change:
         yield RESET
     if any(header.turned for header in packets.headers):
         yield TURNED
+
     n_without_reference = _count_without_reference(facts.line, facts.rank, packets.key)
     if n_without_reference:
         pictures_refer = counted(n_without_reference, "picture refers", "pictures refer")
@@ -903,9 +908,16 @@ class NotedTimes(NamedTuple):
 
 
 def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times of `count` pictures of a file that does not state all of them.
+    """Return times of the shown pictures of a file that does not state all of them.
 
     If it states no times at all, they follow from an assumed rate. If it states some, all are NaN (unknown).
+
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    count
+        Number of shown pictures.
     """
     if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
@@ -960,6 +972,13 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
 
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     """Find damaged pictures where Matroska files were joined byte by byte.
+
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    line
+        Its time line, with the first packet of each part of the joined file.
 
     Returns
     -------

@@ -402,6 +402,22 @@ class WindowReader(Decoder, Generic[T]):
             "stream": self.table.stream.record(),
             **properties,
         }
+        return self._frames_of_requests(window, (*losses, *remarks), shared_fields)
+
+    def _frames_of_requests(
+        self, window: Window[T], notes: tuple[str, ...], shared_fields: Mapping[str, Any]
+    ) -> tuple[Frames[T], ...]:
+        """Return the frames of each request from a window that has all its frames.
+
+        Parameters
+        ----------
+        window
+            The window.
+        notes
+            Sentences on what the window lacks, and remarks on its pictures.
+        shared_fields
+            Name -> value of the fields of `Frames` that are the same for all requests.
+        """
         frames_of_requests = []
         for position, (sampling, _) in enumerate(self.requests):
             numbers = window.wanted[position]
@@ -411,7 +427,7 @@ class WindowReader(Decoder, Generic[T]):
                 images=images,
                 index=numbers,
                 time_s=self.frame_times.time_s[rows],
-                notes=(*losses, *remarks, *_repeated(sampling, numbers)),
+                notes=(*notes, *_repeated(sampling, numbers)),
                 **shared_fields,
             )
             frames_of_requests.append(frames)

@@ -255,10 +255,28 @@ class SoundTrack:
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
-        """Decode a block with its margins, resample and measure it; parameters and result as for `_block`.
+        """Decode a block with its margins, resample and measure it.
 
         The margins before and after the block are cut off at the end: near an edge of its samples, a
         resampler or a measure returns other values.
+
+        Parameters
+        ----------
+        block
+            Number of the block.
+        rate
+            Samples a second to resample to.
+        measure
+            Function of these samples, whose values are returned in place of them; None for the samples.
+        per_s
+            Values a second that are returned.
+
+        Returns
+        -------
+        NDArray
+            Samples or measured values of the block, without its margins.
+        NDArray
+            Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
         """
         samples = self._decoded_block(block)
         missing = _share_missing(_without_margins(samples, self._rate), self._rate)
@@ -601,15 +619,18 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
         raise VideoError("no sound track", source.path)
     if not decodable:
         raise VideoError("no sound track of a codec that is known here", source.path)
+
     if not track:
         best: Any = source.container.streams.best("audio")
         return best if best in decodable else decodable[0]
+
     if track.isdecimal() and int(track) < len(streams):
         numbered_stream: AudioStream = streams[int(track)]
         return numbered_stream
     languages = [stream.metadata.get("language", "") for stream in streams]
     if track in languages:
         return _first_of_language(streams, track)
+
     tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
 

@@ -348,7 +348,14 @@ def check_file(path: Path) -> None:
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:
-    """Choose the video stream that players choose, and disable the others.
+    """Choose the video stream that players choose, and make FFmpeg skip the packets of the others.
+
+    Parameters
+    ----------
+    container
+        The file, as FFmpeg has it open.
+    path
+        The file, for messages.
 
     Raises
     ------
@@ -364,6 +371,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError(
             "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
+
     width = stream.codec_context.width
     height = stream.codec_context.height
     n_pixels = width * height
@@ -379,6 +387,7 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
             "(a decompression bomb?)",
             path,
         )
+
     _read_only(container, stream)
     return stream
 
