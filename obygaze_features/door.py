@@ -111,7 +111,17 @@ def _refuse_links(path: Path | str, within: Path) -> None:
 
 
 def _refuse_unsuitable(status: os.stat_result, path: Path | str, most: int | None) -> None:
-    """Refuse what is no regular file, or has more than `most` bytes, given the status of the open file."""
+    """Refuse what was opened if it is no regular file, or too large.
+
+    Parameters
+    ----------
+    status
+        Status of the open file.
+    path
+        Its path, for messages.
+    most
+        Most bytes that are accepted; None for any size.
+    """
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):

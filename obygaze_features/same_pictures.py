@@ -501,10 +501,12 @@ class _Likenesses:
         is_same
             Shape [A, B]: whether the clips of each pair share pictures.
         """
-        row_moments = self._first_moment[rows][:, None]
-        column_moments = self._first_moment[columns]
+        # A moment is a clip's number in the order of films and times.
+        row_moments = self._first_moment[rows][:, None]  # [A, 1]
+        column_moments = self._first_moment[columns]  # [B]
         numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
-        self._pair_numbers.append(numbers[is_same & self._are_of_one_clip_each(rows, columns)])
+        is_pair_of_clips = is_same & self._are_of_one_clip_each(rows, columns)
+        self._pair_numbers.append(numbers[is_pair_of_clips])
 
     def _add_groups_of_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]

@@ -20,8 +20,12 @@ NARROWEST = 8
 
 
 def probability(p: float, under: str = "below ") -> str:
-    """Write a probability with two decimals; one that rounds to 0 is `under` 0.01, not 0.00."""
-    return f"{p:.2f}" if p >= 0.005 else f"{under}0.01"
+    """Write a probability with two decimals; one that would round to 0.00 is written as "below 0.01".
+
+    `under` is what stands before 0.01 then, such as "below " or "< ".
+    """
+    is_written_out = p >= 0.005
+    return f"{p:.2f}" if is_written_out else f"{under}0.01"
 
 
 def terminal_width() -> int:

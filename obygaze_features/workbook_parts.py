@@ -362,7 +362,17 @@ def _relation_id(sheet: Mapping[str, str]) -> str:
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of all elements with some tag in a part of the zip; prefixes are ignored."""
+    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored.
+
+    Parameters
+    ----------
+    archive
+        The workbook as a zip.
+    part
+        Name of the part; one that the zip does not have has no elements.
+    tag
+        The tag, without a prefix.
+    """
     elements: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:

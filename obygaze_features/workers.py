@@ -560,6 +560,17 @@ def _listen(requests: BinaryIO, tasks: queue.SimpleQueue[bytes], parent: Parent,
 
     When the pipe ends, the parent has ended, even if it was killed: this process is then ended at once,
     whatever its task is doing.
+
+    Parameters
+    ----------
+    requests
+        The pipe from the parent.
+    tasks
+        Gets the tasks.
+    parent
+        Gets the messages to the current task.
+    packer
+        Holds the blocks of shared memory, whose names are removed at the end.
     """
     with suppress(EOFError):
         while True:

@@ -319,6 +319,17 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
     this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
     and all their problems are noted, before the row is refused.
+
+    Parameters
+    ----------
+    row
+        Needs the columns clip_id and movie.
+    problems
+        Collects what is wrong.
+    codebook
+        The codebook of the row's level and concepts.
+    spelled
+        Whether to accept also the codebook's titles and synonyms of levels and concepts.
     """
     n_problems_before = len(problems.messages)
     line = row.line
@@ -363,7 +374,14 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
     """Read the cell `concepts` of a row as names of concepts.
 
-    With `spelled`, people wrote the cell: synonyms are accepted, and commas between concepts.
+    Parameters
+    ----------
+    cells
+        Column -> cell; a row without the column has no concepts.
+    codebook
+        The codebook of the concepts.
+    spelled
+        Whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
     """
     text = cells.get("concepts", "")
     if spelled:

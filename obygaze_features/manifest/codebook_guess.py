@@ -341,9 +341,18 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
 
 
 def _columns_named_by_person(table: Table, headings: Headings, name: str) -> list[str]:
-    """Return the columns that the person says are levels, or concepts (`name`); none if the person does not.
+    """Return the columns that the person says are levels, or concepts; none if the person does not say.
 
     Levels may also be in columns headed by their annotators, one for each.
+
+    Parameters
+    ----------
+    table
+        The person's table.
+    headings
+        The headings and annotators that the person names.
+    name
+        `level` or `concepts`.
 
     Raises
     ------

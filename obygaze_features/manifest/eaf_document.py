@@ -248,7 +248,19 @@ def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Elemen
 
 
 def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
-    """Add the header: the film's file, the properties, and the last number given to an annotation."""
+    """Add the header: the film's file, the properties, and the last number given to an annotation.
+
+    Parameters
+    ----------
+    root
+        The document's root element.
+    properties
+        Name -> text of each property.
+    media
+        Path of the film's file, relative to the document; empty if it is not known.
+    n_annotations
+        How many annotations the document has; they are numbered from 1.
+    """
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
         urls = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
@@ -293,7 +305,19 @@ def _add_type(root: Element, kind: str, *, has_times: bool = True, **further_att
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
-    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier."""
+    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier.
+
+    Parameters
+    ----------
+    root
+        The document's root element.
+    name
+        Name of the vocabulary, such as `levels`.
+    description
+        What it is, for people.
+    values
+        The values, in the order in which ELAN lists them.
+    """
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     singular = name.removesuffix("s")  # `levels` has the entries level1, level2
@@ -328,6 +352,17 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
 
     Each annotator has a tier of levels and one of concepts, in which several concepts are joined by
     semicolons. Without annotators there is one unsigned pair of tiers, which the person signs in ELAN.
+
+    Parameters
+    ----------
+    codebook
+        Its levels and concepts are offered for annotations.
+    movie
+        The film.
+    annotators
+        Names of the annotators; none for tiers that are not signed yet.
+    media
+        Path of the film's file, relative to the document; empty if it is not known.
     """
     tiers = []
     for name in annotators or [""]:

@@ -267,6 +267,15 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
     """Project annotations onto clips at several thresholds, as Tores et al. (CVPR 2024, App. 7.2) do.
 
+    Parameters
+    ----------
+    annotations
+        Annotated spans of movies.
+    clips
+        The spans to label.
+    thresholds
+        Shares of a clip's duration that an annotation must cover to count, 0 to 1.
+
     Returns
     -------
     dict

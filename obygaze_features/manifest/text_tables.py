@@ -281,7 +281,17 @@ class Table:
         return values_of_clip
 
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
-        """Refuse a row whose movie or times differ from its clip's; empty cells are not compared."""
+        """Refuse a row whose movie or times differ from its clip's.
+
+        Parameters
+        ----------
+        row
+            The row.
+        clip
+            The clip with the row's id.
+        columns
+            The columns to compare. An empty cell, or a value that the clip does not have, is not compared.
+        """
         for name in columns:
             cell = row.cells.get(name, "").strip()
             value = getattr(clip, name)
@@ -363,7 +373,17 @@ class Problems:
         self.messages: list[str] = []
 
     def add(self, line: int, message: str, column: str = "") -> None:
-        """Add a problem of a line, and of a column if one is named."""
+        """Add a problem, which `refuse` raises with the others.
+
+        Parameters
+        ----------
+        line
+            The line of the file.
+        message
+            What is wrong.
+        column
+            The column; "" for a problem of the whole line.
+        """
         where = f"line {line}, column {column}" if column else f"line {line}"
         self.messages.append(f"{where}: {shortened(message)}")
 

@@ -148,8 +148,18 @@ def late_notes(late: Sequence[LateStream]) -> list[str]:
 
 
 def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedStream) -> int:
-    """Return at which byte of the files, one after the other, a stream begins; -1 if that is not known."""
-    bytes_before = 0
+    """Return at which byte of a film a stream begins; -1 if that is not known.
+
+    Parameters
+    ----------
+    files
+        The file, or those of a DVD's title in order, whose bytes are counted on from file to file.
+    formats
+        FFmpeg's names of the format.
+    stream
+        The stream.
+    """
+    bytes_before = 0  # of the files before
     for path in files:
         with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             if "mpegts" in formats:

@@ -382,8 +382,21 @@ def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
 def _pairs(n: int, gap_s: float, frames: FrameTimes) -> NDArray[np.int64]:
     """Choose n / 2 pairs of frames about `gap_s` seconds apart, evenly spread over the video or span.
 
-    The time is divided into equal shares, and a pair begins in the middle of each. Returns the numbers of the
-    frames, [n]: those of the first pair, then those of the second, and so on.
+    The time is divided into equal shares, and a pair begins in the middle of each.
+
+    Parameters
+    ----------
+    n
+        Number of frames.
+    gap_s
+        Seconds between the frames of a pair.
+    frames
+        The frames to choose from, which have times.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape [n]: numbers of the frames: those of the first pair, then those of the second, and so on.
     """
     n_pairs = n // 2
     duration_s = float(frames.time_s[-1] - frames.time_s[0])
