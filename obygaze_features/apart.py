@@ -136,7 +136,7 @@ class Child:
 
 
 def is_child() -> bool:
-    """Return whether this process reads strangers' files for another."""
+    """Return whether this process is a child that reads untrusted files for its parent."""
     return _state["is child"]
 
 
@@ -192,15 +192,7 @@ class _Message(NamedTuple):
 
 
 def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
-    """Carry out a request in the child process, and return how it ended: DONE, or FAILED.
-
-    The content of FAILED is a JSON object with one of these keys:
-
-    - `refused`: the message of an error about the file, with its class (`error`) and the column that it is
-      about (`column`);
-    - `out of memory`;
-    - `system`: number, text and file name of an error of the operating system;
-    - `bug`: the traceback of any other error.
+    """Carry out a request in the child process, and return how it ended: DONE, or FAILED with the reason.
 
     Parameters
     ----------
@@ -214,25 +206,35 @@ def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
         os.chdir(request.folder)
         for part in request.work(*request.arguments):
             send(part)
-    except ObygazeError as error:
-        failure: dict[str, Any] = {
+    except Exception as error:  # noqa: BLE001 - the parent raises it, whatever it is
+        reason = _describe_error(error)
+        return _Message(FAILED, json.dumps(reason).encode())
+    return _Message(DONE, b"")
+
+
+def _describe_error(error: Exception) -> dict[str, Any]:
+    """Describe an error with which a request has failed, as JSON of which the parent makes an error again.
+
+    It is an object with one of these keys:
+
+    - `refused`: the message of an error about the file, with its class (`error`) and the column that it is
+      about (`column`);
+    - `out of memory`;
+    - `system`: number, text and file name of an error of the operating system;
+    - `bug`: the traceback of any other error.
+    """
+    if isinstance(error, ObygazeError):
+        return {
             "refused": str(error),
             "error": _nearest_known_class(error),
             "column": getattr(error, "column", ""),
         }
-    except MemoryError:
-        failure = {"out of memory": True}
-    except OSError as error:
-        if error.errno == errno.ENOMEM:
-            failure = {"out of memory": True}
-        else:
-            file_name = None if error.filename is None else str(error.filename)
-            failure = {"system": [error.errno, error.strerror, file_name]}
-    except Exception as error:  # noqa: BLE001 - a bug, whose traceback the parent raises
-        failure = {"bug": "".join(traceback.format_exception(error))}
-    else:
-        return _Message(DONE, b"")
-    return _Message(FAILED, json.dumps(failure).encode())
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return {"out of memory": True}
+    if isinstance(error, OSError):
+        file_name = None if error.filename is None else str(error.filename)
+        return {"system": [error.errno, error.strerror, file_name]}
+    return {"bug": "".join(traceback.format_exception(error))}
 
 
 def _nearest_known_class(error: ObygazeError) -> str:
@@ -300,7 +302,17 @@ def _memory_error(request: Request, where: str) -> InputError:
 
 
 def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
-    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it."""
+    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it.
+
+    Parameters
+    ----------
+    n_bytes
+        Bytes of the answer so far.
+    request
+        The request, with the limit.
+    where
+        The file, for messages.
+    """
     if n_bytes > request.limits.memory:
         raise _memory_error(request, where)
 
@@ -348,9 +360,10 @@ class _ProcessEnd(NamedTuple):
         """Parse how a worker ended, such as "signal 11" or "exit code 1"; any other text is exit code 1."""
         match = re.fullmatch(r"(signal|exit code) (\d+)", text)
         if match is None:
-            return cls(1, peak)
+            return cls(code=1, peak=peak)
         number = int(match[2])
-        return cls(-number if match[1] == "signal" else number, peak)
+        is_signal = match[1] == "signal"
+        return cls(code=-number if is_signal else number, peak=peak)
 
     def cause(self, limits: Limits) -> str:
         """Return why the child ended without an answer.
@@ -402,7 +415,8 @@ class _Forked:
         if self._requests is None or self._answers is None:
             self._start()
         assert self._requests is not None and self._answers is not None  # noqa: S101, PT018 - for the type checker
-        n_bytes = 0
+
+        n_bytes = 0  # of the answer so far
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
                 _send(self._requests, _Message(REQUEST, pickle.dumps(request)))
@@ -418,13 +432,14 @@ class _Forked:
         except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
-        _raise_failure(message, request, where)
+
+        _raise_failure(message, request, where)  # the last message says how the request ended
 
     def _start(self) -> None:
         """Fork this process, with a pipe for requests and one for answers."""
-        request_pipe, answer_pipe = os.pipe(), os.pipe()
-        request_source, request_sink = request_pipe
-        answer_source, answer_sink = answer_pipe
+        # Of each pipe, the end to read from and the end to write to.
+        request_source, request_sink = os.pipe()
+        answer_source, answer_sink = os.pipe()
         with warnings.catch_warnings():
             # Python 3.12 warns that forking is unsafe if other threads run, such as those of numpy's library
             # of linear algebra. The child does not call it.
@@ -433,6 +448,7 @@ class _Forked:
         is_fork = self._pid == 0
         if is_fork:
             _serve(request_source, answer_sink)  # never returns
+
         self._memory_before = used_by(self._pid).memory  # the child begins with a copy of this memory
         # Close the ends that only the fork uses: otherwise this process would not see that the fork has died.
         os.close(request_source)
@@ -554,7 +570,23 @@ _asking = threading.Lock()
 
 
 def _ask_worker(request: Request, where: str) -> list[bytes]:
-    """Send a request to a worker process, where forks are not possible; return the parts of its answer."""
+    """Send a request to a worker process, where forks are not possible; return the parts of its answer.
+
+    Requests of several threads are done one after the other. The worker is kept for the next request, unless
+    it has to be ended.
+
+    Parameters
+    ----------
+    request
+        The request.
+    where
+        The file, for messages.
+
+    Raises
+    ------
+    ObygazeError, OSError
+        The work raised it, or took more time or memory than the request allows.
+    """
     with _asking:
         pool = _current_pool()
         watch = _Watch(pool, request.limits)
@@ -563,6 +595,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
+
     ending = answer.last
     if ending.kind == "late":
         raise _time_error(request, where)
@@ -571,6 +604,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         if not cause:
             cause = _ProcessEnd.parse(str(ending.value), watch.peak).cause(request.limits)
         raise _crash_error(cause, request, where)
+
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
     _raise_failure(_unpacked_ending(last_item), request, where)
@@ -683,9 +717,11 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
         watch.check()
         if event is None or event.key != key:  # nothing came in time, or it is of an earlier request
             continue
-        if event.kind != "item":
+        if event.kind != "item":  # the last event: done, died or late
             return _Answer(items, event)
-        if watch.used_before is None:
+
+        is_first_item = watch.used_before is None
+        if is_first_item:
             watch.used_before = Used(*json.loads(event.value))
             continue
         items.append(event.value)

@@ -215,12 +215,20 @@ def _is_literal(choices: tuple[Any, ...], value: object) -> bool:
 
 
 def _is_ndarray(kind: Any) -> bool:
-    """Return whether a class is numpy's, which is not imported here: `--help` needs none."""
+    """Return whether a class is numpy's `ndarray`.
+
+    It is recognised by its name, as importing numpy would make every command start slowly.
+    """
     return getattr(kind, "__name__", "") == "ndarray"
 
 
 def _union_allows(members: tuple[Any, ...], value: object) -> bool:
-    """Return whether a member of a union, such as ``int | None``, allows a value."""
+    """Return whether a member of a union, such as ``int | None``, allows a value.
+
+    numpy's ArrayLike is itself a union, of numpy's classes, protocols, complex, bytes and str. Python merges
+    it with the union that it is part of. Its members are not checked one by one, as any object would fit one
+    of its protocols, and as no function here takes a text as an array.
+    """
     if _has_array_like(members):
         if _is_array_like(value):
             return True
@@ -228,19 +236,16 @@ def _union_allows(members: tuple[Any, ...], value: object) -> bool:
     return any(allows(member, value) for member in members)
 
 
-# numpy's ArrayLike is itself a union, of numpy's classes, protocols, complex, bytes and str. Python merges it
-# with the union that it is part of. Its members are not checked one by one, as any object would fit one of
-# its protocols, and as no function here takes a text as an array.
 def _has_array_like(members: tuple[Any, ...]) -> bool:
     """Return whether numpy's ArrayLike is part of a union: whether one of its protocols is a member."""
     return any(getattr(get_origin(member), "__name__", "") == "_NestedSequence" for member in members)
 
 
 def _without_array_like(members: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Remove the members of numpy's ArrayLike from those of a union, which has them all.
+    """Return the members of a union without those that numpy's ArrayLike brought into it.
 
-    They are numpy's own classes, complex, bytes and str. What remains is described one by one. A union with
-    ArrayLike therefore never allows a text.
+    They are numpy's own classes, complex, bytes and str. So a union with ArrayLike never allows a text, even
+    if str is also a member of its own.
     """
     others = []
     for member in members:
@@ -258,8 +263,8 @@ _PYTHON_CLASSES_OF_ARRAY_LIKE = frozenset({complex, bytes, str})
 def _is_array_like(value: object) -> bool:
     """Return whether numpy can make an array of a value.
 
-    It can make one of arrays, numbers and buffers, and of nested sequences of these, of texts or of None. Of
-    a sequence, the first `MOST_ITEMS` are looked at, as a long one would take long.
+    It can make one of arrays, numbers and buffers, and of nested sequences of these, of texts or of None.
+    Only the first `MOST_ITEMS` items of a sequence are checked, so that a long one takes little time.
     """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True
@@ -304,6 +309,7 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
     is_object_of_this_package = any(kind in _MADE_BY for kind in type(value).__mro__)
     if isinstance(value, str | bytes) or is_object_of_this_package:
         return False
+
     is_of_numpy_or_pandas = hasattr(value, "dtype")
     if is_of_numpy_or_pandas:
         is_single_number = getattr(value, "ndim", 1) == 0
@@ -313,11 +319,16 @@ def _is_allowed_collection(origin: type, arguments: tuple[Any, ...], value: obje
             # All items of an array, or of a column of a table, have the type of the first.
             first_item = islice(iter(cast("Iterable[object]", value)), 1)
             return _allows_all(arguments[0], first_item)
-    return isinstance(value, _accepted_collections(origin)) and _allows_items(origin, arguments, value)
+
+    is_accepted_class = isinstance(value, _accepted_collections(origin))
+    return is_accepted_class and _allows_items(origin, arguments, value)
 
 
 def _accepted_collections(origin: type) -> Any:
-    """Return the classes that are accepted for a kind of collection: a list also for a tuple."""
+    """Return the classes whose instances are accepted for a kind of collection, such as `Set` or `tuple`.
+
+    They are wider than the annotation: any sequence is accepted for a tuple, so also a list.
+    """
     for kind, accepted in _COLLECTIONS:
         if issubclass(origin, kind):
             return accepted
@@ -454,6 +465,7 @@ def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) ->
 
 def _class_name(annotation: Any) -> str:
     """Return the name of a class without its module, also if the annotation is a text (`ForwardRef`)."""
+    # The text of a ForwardRef, and the name of a class; other annotations have neither.
     for attribute in ("__forward_arg__", "__name__"):
         if hasattr(annotation, attribute):
             return _last_part(str(getattr(annotation, attribute)))
@@ -461,9 +473,19 @@ def _class_name(annotation: Any) -> str:
 
 
 def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[str, Any]) -> str:
-    """Write a right call of a function, with its required arguments and the one that was wrong.
+    """Write a right call of a function for a message, such as `evaluate(load_dataset(STORE, MANIFEST))`.
 
-    Each argument is a Python expression that makes a value of its type, or its name in capitals.
+    It has the required arguments, and the one that was wrong. Each is a Python expression that makes a value
+    of its type, or its name in capitals if none is known.
+
+    Parameters
+    ----------
+    function
+        The function.
+    wrong
+        Name of the argument that was wrong.
+    expected
+        The type of each parameter.
     """
     arguments = []
     for name, parameter in _signature(function).parameters.items():
@@ -472,19 +494,21 @@ def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[st
         if name not in expected or not is_shown:
             continue
         value = _example_value(expected[name]) or name.upper()
-        by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY or not is_required
-        arguments.append(f"{name}={value}" if by_name else value)
+        is_given_by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY or not is_required
+        arguments.append(f"{name}={value}" if is_given_by_name else value)
     return f"{function.__qualname__}({', '.join(arguments)})"
 
 
 def _example_value(annotation: Any) -> str:
     """Return a Python expression that makes a value of an annotated type; "" if none is known.
 
-    Of a union, it is that of the first type that has one.
+    For a class it is what `made_by` registered, for a collection one with a single item, and for a union the
+    expression for its first member that has one.
     """
     origin = get_origin(annotation)
     if origin is None:
         return _expression_for(_class_name(annotation))
+
     arguments = get_args(annotation)
     if origin is Literal:
         return repr(arguments[0])
@@ -492,6 +516,7 @@ def _example_value(annotation: Any) -> str:
         _, type_of_values = arguments
         value = _example_value(type_of_values) or "VALUE"
         return f"{{NAME: {value}}}"
+
     is_list = isinstance(origin, type) and issubclass(origin, Iterable)
     for argument in arguments:
         expression = _example_value(argument)

@@ -43,11 +43,13 @@ def usable_cores(shards: int = 1) -> int:
     """
     n_cores_of_node = os.cpu_count() or 1
     n_cores = n_cores_of_node
-    if hasattr(os, "sched_getaffinity"):
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         n_cores = len(os.sched_getaffinity(0))
+
     requested = os.environ.get("SLURM_CPUS_PER_TASK") or os.environ.get("SLURM_CPUS_ON_NODE") or ""
     if requested.isdecimal():
         return min(n_cores, int(requested))
+
     is_limited_by_scheduler = n_cores < n_cores_of_node
     if shards == 1 or is_limited_by_scheduler:
         return n_cores
@@ -55,10 +57,17 @@ def usable_cores(shards: int = 1) -> int:
 
 
 def _cores_of_one_job(n_cores: int, shards: int) -> int:
-    """Return the number of cores for one of several jobs on a node, of which each has some of the GPUs.
+    """Return the number of cores for this job, which shares a node with others that have other GPUs of it.
 
     It is the same share of the cores as of the GPUs, and at least an equal share among the jobs. It is all
-    cores if this process sees none or all of the GPUs.
+    cores if this process sees none or all of the GPUs, as nothing tells then whether others share the node.
+
+    Parameters
+    ----------
+    n_cores
+        Cores of the node.
+    shards
+        Number of jobs.
     """
     n_gpus_of_node = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
     visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")  # such as "0,1"

@@ -46,6 +46,7 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
         vector = (vector - mean) * scale
     length = float(np.linalg.norm(vector))
     unit_vector = vector if length == 0 else vector / length
+
     scores = np.full(len(group.clip_ids), np.nan, np.float32)
     for start, block in group.blocks("pooled"):
         # Float32 becomes float64 here: the square of a large float32 would be infinite.
@@ -54,8 +55,9 @@ def cosines(group: Group, vector: NDArray[np.float64], *, standard: bool = False
         # Sums are computed by einsum, as the last digits of `@` depend on the number of threads.
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         products = np.einsum("ij,j->i", rows, unit_vector)
-        divisors = np.where(lengths > 0, lengths, 1)
+        divisors = np.where(lengths > 0, lengths, 1)  # a vector of length 0 gets the cosine 0
         scores[start : start + len(rows)] = products / divisors
+
     scores[~group.usable] = np.nan
     if not np.isfinite(scores[group.usable]).all():
         raise StoreError(f"group {group.name}: a pooled vector has a value that is not finite")
@@ -68,10 +70,11 @@ def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     Among equal scores, the lower row comes first.
     """
     rows = np.flatnonzero(~np.isnan(scores))
-    if top < len(rows):  # the rows that are not needed are not sorted
+    if top < len(rows):  # to save time, the rows that are not needed are left out before sorting
         least_score = np.partition(scores[rows], -top)[-top]
-        rows = rows[scores[rows] >= least_score]
-    return rows[np.argsort(-scores[rows], kind="stable")[:top]]
+        rows = rows[scores[rows] >= least_score]  # more than `top`, if the least score is there repeatedly
+    best_first = np.argsort(-scores[rows], kind="stable")
+    return rows[best_first[:top]]
 
 
 def _standardisation(group: Group) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

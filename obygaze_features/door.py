@@ -84,12 +84,15 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
     if within is not None:
         flags |= no_link
         _refuse_links(path, within)
+
     try:
         descriptor = os.open(path, flags)
     except OSError as error:
         if error.errno == errno.ENXIO:  # a socket, which cannot be opened
             raise InputError(f"{path}: {NOT_A_FILE}") from None
         raise
+
+    # What was opened counts, and not its name, which another file may have got meanwhile.
     try:
         _refuse_unsuitable(os.fstat(descriptor), path, most)
     except (OSError, InputError):
@@ -108,7 +111,17 @@ def _refuse_links(path: Path | str, within: Path) -> None:
 
 
 def _refuse_unsuitable(status: os.stat_result, path: Path | str, most: int | None) -> None:
-    """Refuse what is no regular file, or has more than `most` bytes, given the status of the open file."""
+    """Refuse what was opened if it is no regular file, or too large.
+
+    Parameters
+    ----------
+    status
+        Status of the open file.
+    path
+        Its path, for messages.
+    most
+        Most bytes that are accepted; None for any size.
+    """
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):
@@ -126,6 +139,16 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     """Read a file that has at most `most` bytes, or standard input.
 
     What standard input held is cached, so that it can be read again.
+
+    Parameters
+    ----------
+    path
+        The file; `STANDARD` for standard input.
+    most
+        Most bytes that are accepted.
+    within
+        An untrusted folder that contains the file: links below it are refused. None for a path that the user
+        named.
 
     Raises
     ------
@@ -207,7 +230,11 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _refuse_costly_toml(text: str) -> None:
-    """Raise a ValueError for TOML that may take much memory or time to parse; see the limits above."""
+    """Raise a ValueError for TOML that may take much memory or time to parse.
+
+    Each point or opening bracket may begin a table, which takes a kilobyte; keys of many parts and numbers of
+    many digits take memory that grows faster than their length.
+    """
     if len(text) > MOST_TOML:
         raise ValueError(f"more than the {MOST_TOML >> 20} MB that are read")
     for number, row in enumerate(text.split("\n"), start=1):
@@ -218,7 +245,8 @@ def _refuse_costly_toml(text: str) -> None:
     if _LONG_NUMBER.search(text):
         raise ValueError(f"more than {MOST_DIGITS:,} digits in a row")
     n_signs = text.count(".") + text.count("[") + text.count("{")
-    if n_signs > MOST_SIGNS + len(text) // CHARACTERS_PER_FURTHER_SIGN:
+    most_signs = MOST_SIGNS + len(text) // CHARACTERS_PER_FURTHER_SIGN
+    if n_signs > most_signs:
         raise ValueError(f"{n_signs:,} points and brackets in {len(text):,} characters: too many")
 
 
@@ -250,5 +278,7 @@ def _read_stream(name: str) -> bytes:
 
 def _too_large(path: Path | str, most: int) -> str:
     """Return the message for a file of more than `most` bytes."""
-    size = f"{most >> 20} MB" if most >> 20 else f"{most >> 10} KB"
+    n_megabytes = most >> 20
+    n_kilobytes = most >> 10
+    size = f"{n_megabytes} MB" if n_megabytes else f"{n_kilobytes} KB"
     return f"{path}: larger than the {size} that such a file may have"

@@ -47,7 +47,9 @@ class ManifestError(ObygazeError):
 
     def __init__(self, message: str, column: str = "") -> None:
         if len(message) >= 2000:
-            message = f"{message[:1200]} ... {message[-600:]}"
+            beginning = message[:1200]
+            end = message[-600:]
+            message = f"{beginning} ... {end}"
         super().__init__(message)
         self.column = column
 
@@ -159,12 +161,18 @@ def install_command(requirement: str) -> str:
 
     Environments of pipx and uv may have no pip. `uv tool install` is not used, because it would remove the
     extras that are installed.
+
+    Parameters
+    ----------
+    requirement
+        What to install, such as "obygaze[xlsx]".
     """
+    is_made_by_pipx = Path(sys.prefix, "pipx_metadata.json").is_file()
     config = Path(sys.prefix, "pyvenv.cfg")
-    if Path(sys.prefix, "pipx_metadata.json").is_file():
+    if is_made_by_pipx:
         command = "pipx inject obygaze"
     elif config.is_file() and "\nuv = " in config.read_text(encoding="utf-8", errors="replace"):
         command = f'uv pip install --python "{sys.executable}"'
     else:
         command = "pip install"
-    return f'{command} "{requirement}"'  # cmd.exe knows no other quotes
+    return f'{command} "{requirement}"'  # double quotes: cmd.exe of Windows knows no others

@@ -53,8 +53,9 @@ UNKNOWN = FileKind("a file of unknown content", AGAIN)
 def _known_formats(*, binary: bool) -> list[tuple[bytes, FileKind]]:
     """List the known formats of files: a pattern of their first bytes, and the kind.
 
-    Formats of texts come first; with `binary`, those of other files follow. A pattern of `FACTS` may hold
-    {XML} or {ZIP}, which stand for the beginning of such a file.
+    They are read from the package's table of formats (`file_kinds.toml`). Formats of texts come first; with
+    `binary`, those of other files follow. A pattern in the table may hold {XML} or {ZIP}, which stand for the
+    beginning of such a file.
     """
     xml_start = rf"(?i)\s*{XML_PROLOGUE}"
     formats = list(FACTS["texts"])
@@ -88,23 +89,27 @@ def file_kind(file: Path | bytes) -> FileKind:
         It cannot be read.
     """
     if isinstance(file, bytes):
-        head = file[:HEAD_BYTES]
-    elif file.is_dir():
+        return _kind_of_bytes(file[:HEAD_BYTES])
+    if file.is_dir():
         is_zarr = any((file / name).is_file() for name in ("zarr.json", ".zgroup", ".zarray"))
         return ZARR if is_zarr else FileKind("a folder")
-    elif file.exists() and not file.is_file():
+    if file.exists() and not file.is_file():
         return FileKind("no regular file", "name a file on a disk")
-    else:
-        with file.open("rb") as opened:
-            head = opened.read(HEAD_BYTES)
+    with file.open("rb") as opened:
+        return _kind_of_bytes(opened.read(HEAD_BYTES))
+
+
+def _kind_of_bytes(head: bytes) -> FileKind:
+    """Return the kind of a file, given its first bytes; `UNKNOWN` for bytes of no known format."""
     is_zeros_or_empty = not any(head)
     if is_zeros_or_empty:
         name = "a file of zeros" if head else "an empty file (0 bytes)"
         return FileKind(name, f"an unfinished copy or download? {AGAIN}")
-    text = head.removeprefix(b"\xef\xbb\xbf")
+
     is_text = _has_only_characters_of_texts(head)
+    without_byte_order_mark = head.removeprefix(b"\xef\xbb\xbf")
     for pattern, kind in _known_formats(binary=not is_text):
-        if re.match(pattern, text, re.DOTALL):
+        if re.match(pattern, without_byte_order_mark, re.DOTALL):
             return kind
     return FileKind(TEXT) if is_text else UNKNOWN
 
@@ -123,14 +128,15 @@ def why_not(file: Path | bytes, wanted: str) -> str:
     file
         The file, or its first bytes.
     wanted
-        The expected kind, as in `FileKind.name`.
+        The expected kind with its article, such as "a .npy array".
     """
     kind = file_kind(file)
     if kind.name == wanted:
         return f"{wanted} that is damaged, cut short or of an unsupported version: {AGAIN}"
     if kind == UNKNOWN:
         return f"not {wanted}: damaged, or of another format; {AGAIN}"
-    return f"this is {kind.name}, not {wanted}: {kind.remedy or f'name {wanted}'}"
+    remedy = kind.remedy or f"name {wanted}"
+    return f"this is {kind.name}, not {wanted}: {remedy}"
 
 
 def _is_table_in_page(content: bytes) -> bool:

@@ -87,7 +87,7 @@ def _first_lookalike(name: str, name_of_skeleton: dict[str, str]) -> str | None:
     `name_of_skeleton` maps each skeleton to the first name that has it. Those of this name are added.
     """
     lookalikes = []
-    for skeleton in skeletons(name):
+    for skeleton in skeletons(name):  # all of them, as all are to be added
         first_name = name_of_skeleton.setdefault(skeleton, name)
         if first_name != name:
             lookalikes.append(first_name)
@@ -131,8 +131,9 @@ def skeletons(name: str) -> frozenset[str]:
     """
     text = normalised("NFKC", name).translate(_COMMON_SIGN)
     text = _without_marks(" ".join(text.split()))
+    forms = (text, text.casefold(), text.upper())
     # The case of the Latin letters does not count, so that all three can be compared.
-    return frozenset(_replace_lookalikes(form).casefold() for form in (text, text.casefold(), text.upper()))
+    return frozenset(_replace_lookalikes(form).casefold() for form in forms)
 
 
 def _replace_lookalikes(text: str) -> str:
@@ -152,9 +153,10 @@ def _without_marks(text: str) -> str:
 @lru_cache(1 << 16)
 def _is_mark(sign: str) -> bool:
     """Return whether a sign is a mark on a letter, or has no width."""
-    code = ord(sign)
-    if unicodedata.category(sign) == "Cf":
+    is_format_character = unicodedata.category(sign) == "Cf"  # such as a zero-width joiner
+    if is_format_character:
         return True
+    code = ord(sign)
     return any(first <= code <= last for first, last in (*_MARKS, _VARIANTS))
 
 

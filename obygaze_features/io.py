@@ -64,6 +64,7 @@ def whole_file(path: Path, *, once: bool = False, links: bool = True) -> Iterato
     target = path  # the file to replace
     if links and path.is_symlink() and path.is_file():
         target = Path(os.path.realpath(path))
+
     temporary: Path | None = None
     try:
         with _temporary(target) as temporary:
@@ -134,13 +135,26 @@ def write_whole(path: Path, data: bytes | str, *, links: bool = True) -> None:
 
 
 def _fill(path: Path, data: bytes, mode: str = "wb") -> None:
-    """Write bytes to a file, opened in a mode as for `open`; an OSError names the file."""
+    """Write bytes to a file; an OSError names the file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    data
+        The bytes.
+    mode
+        As for `open`: "wb" replaces a file that exists, and "xb" refuses it.
+    """
     with naming(path), path.open(mode, buffering=0) as file:
         write_all(file.fileno(), data)
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that must not exist yet; what is not finished stays, as in a folder that is made whole."""
+    """Write a file that must not exist yet; if this fails in the middle, the part that was written stays.
+
+    It is meant for files in a temporary folder, which is removed as a whole (`whole_folder`).
+    """
     _fill(path, data, "xb")
 
 
@@ -302,6 +316,13 @@ def _lock_if_there(node: Path, locks: ExitStack) -> bool:
 
     Before it is locked, another process or thread that sweeps the folder may take it for the remains of a
     killed process, and remove it.
+
+    Parameters
+    ----------
+    node
+        The file or folder.
+    locks
+        Closes what is opened here when it is closed itself, which ends the lock.
     """
     if sys.platform == "win32":  # nothing is locked, and nothing swept that is in use
         return True
@@ -345,9 +366,9 @@ def _locked_node(node: Path) -> Iterator[bool]:
 
     descriptor = open_binary(node, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        is_locked = True
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
         except OSError:  # another process has the lock, or the file system has no locks
             is_locked = False
         yield is_locked
@@ -356,7 +377,10 @@ def _locked_node(node: Path) -> Iterator[bool]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a file or folder has a name under which a process prepares another, or did."""
+    """Return whether a file or folder has the name of a temporary one, which is to replace another.
+
+    The process that made it may be running, or may have been killed.
+    """
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
@@ -498,7 +522,14 @@ def in_any_form(folder: Path, inside: str) -> Path:
 
 
 def refuse_existing(*paths: Path | None, force: bool = False) -> None:
-    """Check, before any work is done, that files can be written; None stands for no file.
+    """Check, before any work is done, that files can be written.
+
+    Parameters
+    ----------
+    paths
+        The files; None stands for a file that is not wanted, and is skipped.
+    force
+        Whether files that exist may be replaced.
 
     Raises
     ------
@@ -512,6 +543,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
             continue
         if path.exists() and not force:
             raise OutputError(f"{path} exists already: give --force to replace it, or choose another name")
+        # Folders that do not exist yet are made later, in this one.
         nearest_folder = next(folder for folder in path.absolute().parents if folder.exists())
         try:
             TemporaryFile(dir=nearest_folder).close()
@@ -521,7 +553,7 @@ def refuse_existing(*paths: Path | None, force: bool = False) -> None:
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """Map texts to valid file names that are distinct even on file systems that ignore case.
+    """Return text -> a valid file name made from it; names are distinct even if a file system ignores case.
 
     Raises
     ------
@@ -588,14 +620,13 @@ def force_to_disk(descriptor: int) -> None:
     if sys.platform == "darwin":
         import fcntl  # noqa: PLC0415 - not on Windows
 
-        is_supported = True
         try:
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         except OSError as error:
-            is_supported = error.errno not in {errno.ENOTSUP, errno.EINVAL}
-            if is_supported:  # the flush itself failed
+            is_unsupported = error.errno in {errno.ENOTSUP, errno.EINVAL}
+            if not is_unsupported:  # the flush itself failed
                 raise
-        if is_supported:
+        else:
             return
     os.fsync(descriptor)
 

@@ -104,6 +104,8 @@ def _own_memory() -> int:
 # --- no network
 # ---------------------------------------------------------------------------
 class _Instruction(ctypes.Structure):
+    """An instruction of a filter of system calls, as the kernel reads it (`sock_filter`)."""
+
     _fields_ = (
         ("code", ctypes.c_ushort),
         ("if_true", ctypes.c_ubyte),
@@ -132,6 +134,8 @@ class _Step(NamedTuple):
 
 
 class _Program(ctypes.Structure):
+    """A filter of system calls, as the kernel reads it (`sock_fprog`): its instructions and their number."""
+
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
 
 
@@ -173,9 +177,12 @@ def _filter_calls() -> bool:
     for call in refused_calls:
         steps += [_Step(_EQUAL, skip_if_false=1, value=call), refuse]
     steps.append(_Step(_RETURN, value=_ALLOW))
-    instructions = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
+
+    array_of_instructions = _Instruction * len(steps)  # a type of C
+    instructions = array_of_instructions(*(_Instruction(*step) for step in steps))
     program = _Program(len(steps), instructions)
     libc = ctypes.CDLL(None, use_errno=True)
+    # Without this promise, only root may install a filter.
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
         return False
     return bool(libc.prctl(_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) == 0)
@@ -243,7 +250,9 @@ def excess(pid: int, limits: Limits, before: Used) -> str:
     now = used_by(pid)
     if now.cpu_s - before.cpu_s > limits.cpu_s:
         return "time"
-    return "memory" if now.memory - before.memory > limits.memory else ""
+    if now.memory - before.memory > limits.memory:
+        return "memory"
+    return ""
 
 
 _QUERY_INFORMATION, _READ_MEMORY = 0x0400, 0x0010
@@ -264,13 +273,19 @@ def _used_on_windows(pid: int) -> Used:
     handle = kernel.OpenProcess(_QUERY_INFORMATION | _READ_MEMORY, 0, pid)
     if not handle:
         return Used(0.0, 0)
+
+    # What Windows fills: its counters of memory, and four times (each in `_TICKS_PER_SECOND`).
     counters = (ctypes.c_size_t * _COUNTERS)()
-    created, ended, in_kernel, in_user_code = [ctypes.c_ulonglong() for _ in range(4)]
-    times = (created, ended, in_kernel, in_user_code)  # each in `_TICKS_PER_SECOND`
+    created = ctypes.c_ulonglong()
+    ended = ctypes.c_ulonglong()
+    in_kernel = ctypes.c_ulonglong()
+    in_user_code = ctypes.c_ulonglong()
+    times = (created, ended, in_kernel, in_user_code)
     try:
         kernel.K32GetProcessMemoryInfo(ctypes.c_void_p(handle), counters, ctypes.sizeof(counters))
         kernel.GetProcessTimes(ctypes.c_void_p(handle), *map(ctypes.byref, times))
     finally:
         kernel.CloseHandle(ctypes.c_void_p(handle))
+
     cpu_s = (in_kernel.value + in_user_code.value) / _TICKS_PER_SECOND
     return Used(cpu_s, int(counters[_MOST_COMMITTED]))

@@ -144,7 +144,8 @@ class LineJournal:
         self._failed: OSError | None = None  # the error that made appending fail
         with naming(path):
             self.descriptor = open_binary(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-            if os.fstat(self.descriptor).st_size > 0:
+            is_empty = os.fstat(self.descriptor).st_size == 0
+            if not is_empty:
                 os.lseek(self.descriptor, -1, os.SEEK_END)
                 last_byte = os.read(self.descriptor, 1)
                 if last_byte != b"\n":

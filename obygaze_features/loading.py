@@ -90,6 +90,7 @@ class Pieces:
         shape = (n_rows, *self.group.shape(self.array)[1:])
         X = _new_tensor(shape, self.group.dtype(self.array))
         self.group.rows(self.array, rows, out=X.numpy())  # the array shares the tensor's memory
+
         y = torch.from_numpy(self.y[rows])
         is_used = y != LEFT_OUT
         if bool(is_used.all()):  # nothing need be copied

@@ -59,6 +59,7 @@ def hold(descriptor: int, path: Path, *, wait: bool = True, shared: bool = False
                 time.sleep(POLL_S)
             else:
                 return True
+
     import fcntl  # noqa: PLC0415 - not on Windows
 
     operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
@@ -102,8 +103,20 @@ def require_locks(path: Path) -> None:
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold an exclusive lock on a file or folder within a `with` block; yield whether it was obtained.
 
-    The lock ends with the process, so none is ever left behind. False is yielded if another process holds the
-    lock (only without `wait`), or if the file at `path` was replaced before the lock was obtained.
+    The lock ends with the process, so none is ever left behind.
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    wait
+        Whether to wait until no other process holds the lock.
+
+    Yields
+    ------
+    bool
+        False if another process holds the lock (only without `wait`), or if the file at `path` was replaced
+        before the lock was obtained.
     """
     locks_file_for_folder = sys.platform == "win32" and path.is_dir()  # Windows locks no folders
     if locks_file_for_folder:
@@ -124,9 +137,10 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def _file_for(folder: Path) -> Path:
-    """Return the file that is locked in place of a folder, on Windows."""
+    """Return the file that is locked in place of a folder, on Windows, where case does not count."""
     name = os.path.normcase(folder.resolve())
-    return Path(tempfile.gettempdir(), f"obygaze-{sha256_of(name.encode())[:16]}.lock")
+    digest = sha256_of(name.encode())
+    return Path(tempfile.gettempdir(), f"obygaze-{digest[:16]}.lock")
 
 
 @contextmanager

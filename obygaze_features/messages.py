@@ -104,7 +104,7 @@ class Packer:
         return pickle.dumps((pickled, location))
 
     def take_back(self, numbers: Iterable[int]) -> None:
-        """Use these blocks again."""
+        """Allow the blocks with these numbers to be used again, as the parent needs them no longer."""
         self._free += [self._blocks[number] for number in numbers]
 
     def end(self) -> None:
@@ -113,12 +113,21 @@ class Packer:
         remove_names(self._name)
 
     def _write(self, buffers: list[memoryview]) -> _Location:
-        """Write buffers into a free block that is large enough, or into a new one."""
+        """Write arrays one behind the other into a free block that is large enough, or into a new one.
+
+        The block is no longer free then; if writing fails, it stays free.
+
+        Raises
+        ------
+        OSError
+            There is no shared memory, or not enough.
+        """
         spans: list[Span] = []
         end = 0
         for buffer in buffers:
             spans.append((end, buffer.nbytes))
             end += math.ceil(buffer.nbytes / ALIGNMENT) * ALIGNMENT
+
         block = self._free_block(end)
         for (offset, _), buffer in zip(spans, buffers, strict=True):
             os.lseek(block.descriptor, offset, os.SEEK_SET)
@@ -126,6 +135,7 @@ class Packer:
             while unwritten:  # the system may write less than it is given
                 n_written = os.write(block.descriptor, unwritten)
                 unwritten = unwritten[n_written:]
+
         self._free.remove(block)
         location = _Location(block.number, block.is_new, spans)
         block.is_new = False
@@ -139,11 +149,14 @@ class Packer:
         return self._create(least)
 
     def _create(self, least: int) -> _Block:
-        """Create a block of at least `least` bytes; its size is a power of two."""
+        """Create a block of at least `least` bytes, add it to the free ones, and return it."""
         number = len(self._blocks)
         size = 1 << (least - 1).bit_length()  # the next power of two, so that blocks have few sizes
+        only_for_owner = 0o600
         with self._may_create:
-            descriptor = os.open(_path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(
+                _path(self._name, number), os.O_RDWR | os.O_CREAT | os.O_EXCL, only_for_owner
+            )
         os.ftruncate(descriptor, size)  # takes no memory before it is written
         block = _Block(number, descriptor, size)
         self._blocks.append(block)
@@ -192,7 +205,17 @@ class _Lease:
     """Owner of the memory of one object's arrays; frees the block when the last of them is collected."""
 
     def __init__(self, number: int, memory: NDArray[np.uint8], free: list[int]) -> None:
-        """Hold the bytes of a block by its number; `free` gets the number when no array uses them."""
+        """Hold the bytes of a block.
+
+        Parameters
+        ----------
+        number
+            Number of the block.
+        memory
+            Its bytes.
+        free
+            The list that gets the number when no array uses the block any more.
+        """
         self._number = number
         self._memory = memory
         self._free = free
@@ -214,7 +237,10 @@ def _path(name: str, number: int) -> Path:
 
 
 def _mapped(path: Path) -> NDArray[np.uint8]:
-    """Map a new block into memory and remove its name; the limit of open files is raised if need be."""
+    """Map the file of a new block into memory, and remove its name from the file system.
+
+    Each mapped block is an open file. If this process may not open so many files, it raises its limit.
+    """
     try:
         memory = _map(path)
     except OSError as error:
@@ -222,7 +248,8 @@ def _mapped(path: Path) -> NDArray[np.uint8]:
             raise
         import resource  # noqa: PLC0415 - not on Windows, where there is no /dev/shm
 
-        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # many cores: 16 blocks per worker
+        # A worker has about 16 blocks, and there may be many workers.
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
         memory = _map(path)
     path.unlink()
@@ -266,7 +293,13 @@ class _ImportablePickler(pickle.Pickler):
     """Refuses functions and classes that only this process can import."""
 
     def reducer_override(self, thing: Any) -> Any:
-        """Refuse what is defined in the user's script, which workers never run; leave all else to pickle."""
+        """Refuse what is defined in the user's script, which workers never run; leave all else to pickle.
+
+        Raises
+        ------
+        pickle.PicklingError
+            Naming the function or class.
+        """
         name = getattr(thing, "__qualname__", None)
         if name is not None and thing.__module__ == "__main__":
             raise pickle.PicklingError(f"'{name}' is defined in __main__, which they never run")

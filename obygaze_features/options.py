@@ -116,29 +116,33 @@ class GroupedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse the name of an option as the value of the option before it, whose value was forgotten."""
-        takes_a_value = {}
+        takes_value = {}  # name of an option, as --out -> whether a value follows it
         for option in self.params:
             if isinstance(option, click.Option):
                 for name in option.opts:
-                    takes_a_value[name] = not (option.is_flag or option.count)
+                    takes_value[name] = not option.is_flag and not option.count
         for name, value in pairwise(args):
-            if takes_a_value.get(name) and value in takes_a_value:
+            is_other_option = value in takes_value
+            if takes_value.get(name) and is_other_option:
                 raise click.BadOptionUsage(name, f"Option '{name}' requires an argument, not {value}.", ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in the help text, in a section for each group of `groups`."""
-        record_of_option = {}
+        # Name of an option without hyphens -> its line in the help. Lines that are put into a section are
+        # taken out, so that those of no group are left.
+        line_of_option = {}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if isinstance(parameter, click.Option) and record is not None:
-                record_of_option[parameter.opts[0].lstrip("-")] = record
+            line = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and line is not None:
+                line_of_option[parameter.opts[0].lstrip("-")] = line
+
         sections = {}
         for title, names in self.groups.items():
-            # What remains in `record_of_option` after the loop is in no group.
-            sections[title] = [record_of_option.pop(name) for name in names.split()]
+            sections[title] = [line_of_option.pop(name) for name in names.split()]
         title_of_others = "Other options" if self.groups else "Options"
-        sections[title_of_others] = list(record_of_option.values())
+        sections[title_of_others] = list(line_of_option.values())
+
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -179,10 +183,10 @@ def _refuse_unsafe_outputs(ctx: click.Context) -> None:
     This is checked before the command does any work.
     """
     names_of_outputs = {parameter.name for parameter in ctx.command.params if _is_written(parameter)}
+    outputs = [Path(ctx.params[name]) for name in names_of_outputs if name and ctx.params[name]]
     other_values = [value for name, value in ctx.params.items() if name not in names_of_outputs]
     possible_inputs = _possible_files(other_values)
-    outs = [Path(ctx.params[name]) for name in names_of_outputs if name and ctx.params[name]]
-    for out in outs:
+    for out in outputs:
         # Only files: an option such as --title may have the name of the output folder as its text.
         if out.is_file() and any(_is_same_file(out, name) for name in possible_inputs):
             raise OutputError(f"{out} is an input too: give another name for what is written")
@@ -191,7 +195,7 @@ def _refuse_unsafe_outputs(ctx: click.Context) -> None:
 
 
 def _is_written(parameter: click.Parameter) -> bool:
-    """Whether a parameter names what a command writes."""
+    """Return whether a parameter names what a command writes."""
     return isinstance(parameter.type, NewFile) or parameter.name in {"out", "html"}
 
 
@@ -221,7 +225,7 @@ def _is_same_file(out: Path, name: str) -> bool:
 
 
 def _is_in_sealed_store(path: Path) -> bool:
-    """Whether a path is a sealed store or in one."""
+    """Return whether a path is a sealed store or in one; such a folder has a `bagit.txt`."""
     return any((folder / "bagit.txt").is_file() for folder in (path, *path.parents))
 
 
@@ -260,9 +264,11 @@ def answers(command: Callable[..., Answer | None]) -> Callable[..., None]:
         as_json = bool(options.get("json"))
         if not takes_json:
             options.pop("json", None)
+
         answer = command(**options)
         if answer is None:
             return
+
         if answer.document is not None or answer.text:
             # If the results of the command go to stdout (`--out -`), its answer goes to stderr.
             results_are_on_stdout = context.params.get("out") == STANDARD

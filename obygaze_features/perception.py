@@ -73,11 +73,13 @@ def perceived(provenance: Mapping[str, Any]) -> tuple[str, ...]:
     stated_modalities = provenance.get("perceives")
     if isinstance(stated_modalities, Sequence) and not isinstance(stated_modalities, str):
         return tuple(name for name in MODALITIES if name in stated_modalities)
-    preset = provenance.get("preset")
+
+    preset = provenance.get("preset")  # how pictures or sound were prepared for the network
     # A store writes all fields of a preset, each empty where no picture or sound was prepared.
     if isinstance(preset, Mapping) and any(value is not None for value in preset.values()):
         is_of_sound = "track" in preset
         return PERCEIVED_BY["heard"] if is_of_sound else PERCEIVED_BY["visual"]
+
     is_of_texts = bool(provenance.get("tokenizer"))
     return PERCEIVED_BY["told"] if is_of_texts else ()
 

@@ -50,13 +50,16 @@ It becomes a subcommand of `obygaze audit`, and writes tables, files and pages a
 
 
 def points(group: str) -> tuple[EntryPoint, ...]:
-    """List the entry points of a group, as they were when this process first looked at its path."""
+    """List the entry points of a group, which other packages have registered.
+
+    They are looked up once for each search path of modules: a package that is installed later is not found.
+    """
     return _points(group, tuple(sys.path))
 
 
 @cache
 def _points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Look up the entry points of a group anew for each search path of modules (`sys.path`)."""
+    """Look up the entry points of a group; the search path (`sys.path`) is a key of the cache alone."""
     return tuple(entry_points(group=group))
 
 

@@ -286,12 +286,14 @@ def duplicates(
     clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
         likenesses = _compare_clips(clips, show)
+
     n_compared = Counter(clip.store for clip in clips.clips)  # store, 1 or 2 -> number of its clips
     store_numbers = range(1, len(stores) + 1)
     n_without = []
     for compared_store in stores:
         is_without_signature = ~compared_store[GROUP].usable
         n_without.append(int(np.count_nonzero(is_without_signature)))
+
     return Duplicates(
         clips=tuple(_list_groups(clips, likenesses.nearest, likenesses.group_of)),
         movies=tuple(_find_shared_movies(clips, likenesses.pairs())),
@@ -353,7 +355,10 @@ def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
-    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several."""
+    """Return the side of each signature, [S]: number of a film or store; -1 if its clips are of several.
+
+    A side is what clips are not compared within: a store if two are compared, else a film.
+    """
     if clips.is_one_store:
         side_of_clip = clips.film_of
     else:
@@ -440,23 +445,35 @@ class _Likenesses:
         return numbers
 
     def _raise_nearest(self, signatures: NDArray[np.int64], best: NDArray[np.float32]) -> None:
-        """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`."""
-        self.nearest[signatures] = np.maximum(self.nearest[signatures], np.where(best >= ALIKE, best, 0))
+        """Raise `nearest` of signatures to new likenesses that are larger, and at least `ALIKE`.
+
+        `best` is the largest new likeness of each signature.
+        """
+        best_if_alike = np.where(best >= ALIKE, best, 0)
+        self.nearest[signatures] = np.maximum(self.nearest[signatures], best_if_alike)
 
     def _join_groups(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_alike: NDArray[np.bool_]
     ) -> None:
-        """Merge the groups of signatures that are alike; `is_alike` says so for each pair, [A, B].
+        """Merge the groups of signatures that are alike, and store the group of each in `group_of`.
 
         In a graph whose nodes are the groups so far, and whose edges join groups with alike signatures, each
         connected component is a merged group.
+
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_alike
+            Shape [A, B]: whether each of `rows` is like each of `columns`.
         """
         groups = self.group_of[rows]
         other_groups = self.group_of[columns]
-        i, j = np.nonzero(is_alike & (groups[:, None] != other_groups))
+        is_edge = is_alike & (groups[:, None] != other_groups)  # [A, B]
+        i, j = np.nonzero(is_edge)
         if not len(i):
             return
-        n_nodes = len(self.nearest)
+        n_nodes = len(self.nearest)  # there are no more groups than signatures
         ends_of_edges = (groups[i], other_groups[j])
         graph = coo_array((np.ones(len(i), bool), ends_of_edges), shape=(n_nodes, n_nodes))
         _, component_of_group = connected_components(graph, directed=False)
@@ -477,29 +494,43 @@ class _Likenesses:
     ) -> None:
         """Store the pairs of clips that share pictures, of signatures that only one clip has.
 
-        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
         """
-        row_moments = self._first_moment[rows][:, None]
-        column_moments = self._first_moment[columns]
+        # A moment is a clip's number in the order of films and times.
+        row_moments = self._first_moment[rows][:, None]  # [A, 1]
+        column_moments = self._first_moment[columns]  # [B]
         numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
-        self._pair_numbers.append(numbers[is_same & self._are_of_one_clip_each(rows, columns)])
+        is_pair_of_clips = is_same & self._are_of_one_clip_each(rows, columns)
+        self._pair_numbers.append(numbers[is_pair_of_clips])
 
     def _add_groups_of_clips(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
     ) -> None:
         """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
 
-        `is_same` says for each pair of signatures, [A, B], whether their clips share pictures.
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
         """
         clips_of = self._clips.clips_of_signature
-        for i, j in np.argwhere(is_same & ~self._are_of_one_clip_each(rows, columns)).tolist():
+        is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
+        for i, j in np.argwhere(is_of_several_clips).tolist():
             self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
 
 
 def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
     """Find the pairs of signatures whose mean frames are similar, so that their frames are to be compared.
 
-    All pairs of signatures of different sides are gone through in blocks.
+    All pairs of signatures of different sides are gone through in blocks. (A side is a store if two are
+    compared, else a film: clips of one side are not compared.)
 
     Parameters
     ----------
@@ -512,14 +543,16 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     order = np.argsort(side_of_signature < 0, kind="stable")
     sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
+
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
         is_compared = _is_compared(sides, row_block, column_block)
-        ways = np.full(is_compared.shape, -1, np.int8)
+        ways = np.full(is_compared.shape, -1, np.int8)  # no pair is compared
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
         rows = order[row_block]
-        yield _NearPairs(rows, order[column_block], ways, n_done=row_block.start + len(rows))
+        n_done = row_block.start + len(rows)
+        yield _NearPairs(rows, order[column_block], ways, n_done)
 
 
 def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
@@ -551,7 +584,9 @@ def _best_ways(
 ) -> NDArray[np.int8]:
     """Return for pairs of signatures the way (of WAYS) in which their mean frames are most similar.
 
-    A later way replaces an earlier one only if its cosine is larger by more than `LEAST_GAIN`.
+    A way is a view of each of the two pictures, such as the whole frame or its middle, with the second one as
+    it is or mirrored. A later way replaces an earlier one only if its cosine is larger by more than
+    `LEAST_GAIN`.
 
     Parameters
     ----------
@@ -616,7 +651,16 @@ class _MeanFrames:
         return cls(symmetric, antisymmetric)
 
     def cosines(self, rows: slice, columns: slice) -> Iterator[NDArray[np.float32]]:
-        """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others."""
+        """Yield, for each of `WAYS` in their order, the cosines [R, C] of some mean frames with others.
+
+        A way to compare two frames is a view of each (a part of the picture), with the second frame as it is
+        or mirrored.
+
+        Parameters
+        ----------
+        rows, columns
+            The R and C signatures whose mean frames are compared.
+        """
         mirrored_cosines: list[NDArray[np.float32]] = []
         # `WAYS` lists all pairs of views as they are first, and then all of them mirrored.
         for view_a, view_b in VIEW_PAIRS:
@@ -648,7 +692,17 @@ def _means_of_views(signs: Signs) -> Floats:
 
 
 def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]:
-    """Compare the single frames of pairs of signatures whose mean frames are similar, way by way."""
+    """Compare the single frames of pairs of signatures whose mean frames are similar.
+
+    All pairs that are compared in one way (a view of each, with or without mirroring) are compared at once.
+
+    Parameters
+    ----------
+    clips
+        The clips.
+    near
+        The pairs of a block, and the way to compare each.
+    """
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
         is_compared = near.ways == way
@@ -657,11 +711,14 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
         in_columns = is_compared.any(axis=0)
         rows = near.rows[in_rows]
         columns = near.columns[in_columns]
+
         signs_a = clips.signs[rows, :, _SIGNS_OF_VIEW[view_a]]
         signs_b = clips.signs[columns, :, _SIGNS_OF_VIEW[view_b]]
         if is_mirrored:
             signs_b = mirrored(signs_b)
-        likenesses = likeness(signs_a, clips.weights[view_a, rows], signs_b, clips.weights[view_b, columns])
+        weights_a = clips.weights[view_a, rows]
+        weights_b = clips.weights[view_b, columns]
+        likenesses = likeness(signs_a, weights_a, signs_b, weights_b)
         is_pair_compared = is_compared[in_rows][:, in_columns]  # [A, B]
         likenesses[~is_pair_compared] = -1
         yield _ComparedPairs(rows, columns, likenesses)
@@ -691,17 +748,20 @@ def _list_groups(
 
     groups = sorted(signatures_of_group.values(), key=most_alike_first)
     for number, signatures in enumerate(groups, start=1):
-        likeness_of = {}  # place of a clip -> likeness
+        likeness_of_place = {}  # place of a clip -> likeness
         for signature in signatures:
             for place in clips.clips_of_signature[signature]:
-                likeness_of[place] = round(float(nearest[signature]), 4)
-        for place in sorted(likeness_of, key=lambda place: (-likeness_of[place], place)):
+                likeness_of_place[place] = round(float(nearest[signature]), 4)
+        # By falling likeness, then in the order of the clips, as sorting leaves equal ones in order.
+        in_order = sorted(likeness_of_place)
+        in_order.sort(key=likeness_of_place.__getitem__, reverse=True)
+        for place in in_order:
             clip = clips.clips[place]
-            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of[place])
+            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of_place[place])
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
-    """Return the numbers (see `_pair_numbers`) of the pairs of clips in groups that share a picture.
+    """Pair the clips of groups whose clips all share a picture; return the numbers of the pairs.
 
     In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
     with clips of more than `MOST_MOVIES` films are left out: their picture may be a company's title.
@@ -711,16 +771,23 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
     clips
         The clips.
     groups
-        Places of the clips of each group.
+        Places in `clips` of the clips of each group.
+
+    Returns
+    -------
+    ndarray
+        Shape [pairs]: the number of each pair, by which runs of successive pairs are found (`_pair_numbers`).
     """
     pairs: set[tuple[int, int]] = set()
     for places in groups:
         places_of_film: dict[int, list[int]] = defaultdict(list)
         for place in places:
             places_of_film[int(clips.film_of[place])].append(place)
-        if len(places_of_film) <= MOST_MOVIES:
-            for film, other_film in combinations(sorted(places_of_film), 2):
-                pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+        if len(places_of_film) > MOST_MOVIES:
+            continue
+        for film, other_film in combinations(sorted(places_of_film), 2):
+            pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+
     places_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     moments = clips.moments[places_of_pairs[:, 0]]
     other_moments = clips.moments[places_of_pairs[:, 1]]
@@ -781,13 +848,16 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     clips
         The clips.
     pairs
-        Numbers (see `_pair_numbers`) of the pairs of clips that share pictures, rising.
+        Numbers of the pairs of clips that share pictures, rising. If successive clips of a movie share
+        pictures with successive clips of another, their pairs have successive numbers (`_pair_numbers`).
     """
     runs = _long_runs(pairs)
-    # The movies of a run are those of its first pair of clips. Moments rise, so that they can be searched.
+    # The movies of a run are those of its first pair of clips. A pair's number gives the moments of its
+    # clips: their numbers in the order of films and times, which can be searched as they rise.
     moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
     other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
+
     shared = []
     for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
         film = clips.films[movies[run]]
@@ -839,14 +909,15 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
     n_frames = _common_n_frames(stores)
     distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}
-    n_plain = []  # for each store
+    n_plain = []  # for each store, clips that show too little
     for number, store in enumerate(stores, start=1):
-        usable = store[GROUP].usable.copy()
+        is_read = store[GROUP].usable.copy()
         if number == 1 and only is not None:
-            usable &= np.array([clip.clip_id in only for clip in store.clips], bool)
-        signatures = _signatures_of_store(store, number, usable, distinct)
+            is_read &= np.array([clip.clip_id in only for clip in store.clips], bool)
+        signatures = _signatures_of_store(store, number, is_read, distinct)
         signature_of_clip |= signatures
-        n_plain.append(int(np.count_nonzero(usable)) - len(signatures))
+        n_read = int(np.count_nonzero(is_read))
+        n_plain.append(n_read - len(signatures))
     return _in_order(signature_of_clip, distinct.signs(), n_plain)
 
 
@@ -900,7 +971,10 @@ def _common_n_frames(stores: list[Store]) -> int:
 
 
 def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[int]) -> _Clips:
-    """Put clips in order, and number their films and moments.
+    """Put clips in the order of films and times, and collect what comparing them needs.
+
+    Clips and films are numbered in this order. A clip's moment is a number of its own, which rises by 1 from
+    clip to clip within a film, and by 2 from film to film.
 
     Parameters
     ----------
@@ -915,12 +989,14 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
     film_of = np.array([number_of_film[clip.film] for clip in clips], int)
+    moments = _moments(film_of, len(films))
+
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for place, clip in enumerate(clips):
         clips_of_signature[signature_of_clip[clip]].append(place)
-    is_shown = signs[:, :, -1] != 0
-    weights_of_views = np.array([weights(signs[:, :, view], is_shown) for view in _SIGNS_OF_VIEW])
-    moments = _moments(film_of, len(films))
+
+    shows_something = signs[:, :, -1] != 0  # of each frame
+    weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
 
 
@@ -986,8 +1062,9 @@ class _DistinctSigns:
         """
         if digest in self._place_of_frames:
             return self._place_of_frames[digest]
+
         signs = signs_of(frames, where)
-        n_shown = np.count_nonzero(signs[:, -1])
+        n_shown = np.count_nonzero(signs[:, -1])  # frames that show something
         place = None
         if n_shown >= LEAST_FRAMES:
             digest_of_signs = hashlib.sha256(signs.tobytes()).digest()

@@ -126,11 +126,18 @@ def _why_misfit(message: str) -> str:
 
 
 def expected(kind: Any) -> str:
-    """Describe the values of a kind in words, such as "a whole number above 0 or null"."""
+    """Describe the values of a kind in words, such as "a whole number above 0 or null".
+
+    Parameters
+    ----------
+    kind
+        A type, often constrained, such as `Hex64`; a list or a union of such; or the schema of an object.
+    """
     kinds = choices(kind)
     if NoneType in kinds:
         first_other = next(choice for choice in kinds if choice is not NoneType)
         return f"{expected(first_other)} or null"
+
     if all(get_origin(choice) is Annotated for choice in kinds):
         return " or ".join(_description(choice) for choice in kinds)
     if get_origin(kind) is Literal:
@@ -139,6 +146,7 @@ def expected(kind: Any) -> str:
     if get_origin(kind) in (list, tuple):
         kind_of_items = get_args(kind)[0]
         return f"a list; each item {expected(kind_of_items)}"
+
     schema = nested(kind)
     if schema is not None:
         names = [field.name for field in _own_fields(schema)]
@@ -176,31 +184,34 @@ class Field(NamedTuple):
 def _own_fields(schema: Schema) -> tuple[Field, ...]:
     """List the fields of an object; a nested object is one field.
 
-    A field may be absent if it is optional in a TypedDict, or if its type in a Struct has UnsetType.
+    A field may be absent if it is optional in a TypedDict, or if its type in a Struct has UnsetType. The kind
+    that is listed says nothing of this: it is without NotRequired and UnsetType.
     """
     optional_names: frozenset[str] = getattr(schema, "__optional_keys__", frozenset())  # of a TypedDict
     fields: list[Field] = []
     for name, hint in get_type_hints(schema, include_extras=True).items():
         kind = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
-        all_kinds = choices(kind)
-        kinds = tuple(choice for choice in all_kinds if choice is not UnsetType)
-        may_be_unset = len(kinds) < len(all_kinds)
+        kinds = choices(kind)
+        kinds_of_values = tuple(choice for choice in kinds if choice is not UnsetType)
+        may_be_unset = len(kinds_of_values) < len(kinds)
         may_be_absent = may_be_unset or name in optional_names
-        union: Any = Union[kinds]  # noqa: UP007 - made at run time
+        union: Any = Union[kinds_of_values]  # noqa: UP007 - made at run time
         fields.append(Field(name, union, is_required=not may_be_absent))
     return tuple(fields)
 
 
 @cache
 def fields(schema: Schema) -> tuple[Field, ...]:
-    """List the fields of an object and of its nested objects."""
-    listed: list[Field] = []
+    """List the fields of an object and of its nested objects, which have dotted names."""
+    all_fields: list[Field] = []
     for field in _own_fields(schema):
-        listed.append(field)
+        all_fields.append(field)
         inner_schema = nested(field.kind)
         if inner_schema is not None:
-            listed += [inner._replace(name=f"{field.name}.{inner.name}") for inner in fields(inner_schema)]
-    return tuple(listed)
+            for inner_field in fields(inner_schema):
+                dotted_name = f"{field.name}.{inner_field.name}"
+                all_fields.append(inner_field._replace(name=dotted_name))
+    return tuple(all_fields)
 
 
 def choices(kind: Any) -> tuple[Any, ...]:
@@ -241,19 +252,20 @@ def check(
     page
         The page of the documentation that lists the fields.
     """
-    problems: dict[str, str] = {}
+    problem_of_field: dict[str, str] = {}
     for schema in schemas:
-        problems |= dict(_find_problems(document, schema, "", forbids_unknown=False))
-    if not problems:
+        problem_of_field |= dict(_find_problems(document, schema, "", forbids_unknown=False))
+    if not problem_of_field:
         return
-    first, *others = problems
+
+    first, *others = problem_of_field
     also = ""
     if others:
         named = [repr(name) for name in others[:MOST_NAMED]]
         if len(others) > MOST_NAMED:
             named.append("...")
         also = f"; also {', '.join(named)} (see {page})"
-    raise error(f"{what}: {first!r} {problems[first]}{also}")
+    raise error(f"{what}: {first!r} {problem_of_field[first]}{also}")
 
 
 def _find_problems(
@@ -274,23 +286,44 @@ def _find_problems(
     """
     schema = nested(kind)
     if schema is not None and isinstance(value, Mapping):
-        forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
-        prefix = f"{where}." if where else ""
-        if forbids_unknown:
-            known_names = {field.name for field in _own_fields(schema)}
-            for name in sorted(value.keys() - known_names):
-                yield f"{prefix}{name:.80}", "is an unknown field"
-        for name, inner, is_required in _own_fields(schema):
-            if name in value:
-                yield from _find_problems(value[name], inner, prefix + name, forbids_unknown=forbids_unknown)
-            elif is_required:
-                yield prefix + name, f"is missing; expected {expected(inner)}"
+        yield from _find_problems_of_object(value, schema, where, forbids_unknown=forbids_unknown)
     elif get_origin(kind) in (list, tuple) and isinstance(value, list):
+        kind_of_items = get_args(kind)[0]
         for position, item in enumerate(value):
             place = f"{where}[{position}]"
-            yield from _find_problems(item, get_args(kind)[0], place, forbids_unknown=forbids_unknown)
+            yield from _find_problems(item, kind_of_items, place, forbids_unknown=forbids_unknown)
     elif not fits(value, kind):
         yield where, f"should be {expected(kind)}; found {value!r:.80}"
+
+
+def _find_problems_of_object(
+    value: Mapping[str, Any], schema: Schema, where: str, *, forbids_unknown: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it.
+
+    Parameters
+    ----------
+    value
+        The object.
+    schema
+        The schema that it should fit.
+    where
+        Its dotted name; empty for the whole document.
+    forbids_unknown
+        Whether fields that the schema does not know are wrong, also if it does not say so itself.
+    """
+    forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
+    prefix = f"{where}." if where else ""
+    if forbids_unknown:
+        known_names = {field.name for field in _own_fields(schema)}
+        for name in sorted(value.keys() - known_names):
+            yield f"{prefix}{name:.80}", "is an unknown field"
+
+    for name, kind, is_required in _own_fields(schema):
+        if name in value:
+            yield from _find_problems(value[name], kind, prefix + name, forbids_unknown=forbids_unknown)
+        elif is_required:
+            yield prefix + name, f"is missing; expected {expected(kind)}"
 
 
 def _forbids_unknown_fields(schema: Schema) -> bool:

@@ -20,8 +20,12 @@ NARROWEST = 8
 
 
 def probability(p: float, under: str = "below ") -> str:
-    """Write a probability with two decimals; one that rounds to 0 is `under` 0.01, not 0.00."""
-    return f"{p:.2f}" if p >= 0.005 else f"{under}0.01"
+    """Write a probability with two decimals; one that would round to 0.00 is written as "below 0.01".
+
+    `under` is what stands before 0.01 then, such as "below " or "< ".
+    """
+    is_written_out = p >= 0.005
+    return f"{p:.2f}" if is_written_out else f"{under}0.01"
 
 
 def terminal_width() -> int:
@@ -61,11 +65,13 @@ def table(
         lines = [list(compress(line, is_filled)) for line in lines]
     if headers:
         lines.insert(0, list(headers))
+
     widths = [_longest_line(column) for column in zip(*lines, strict=True)]
     n_gaps = len(widths) - 1
     room = (width or terminal_width()) - n_gaps * len(GAP)  # for the columns, without the gaps between them
     _narrow(widths, range(1, len(widths)), room)
-    _narrow(widths, range(len(widths)), room)
+    _narrow(widths, range(len(widths)), room)  # also the first one, if this was not enough
+
     if headers:
         rules = ["-" * column_width for column_width in widths]
         lines.insert(1, rules)
@@ -83,14 +89,15 @@ def _longest_line(column: Iterable[str]) -> int:
 
 
 def _narrow(widths: list[int], columns: range, room: int) -> None:
-    """Narrow the widest of some columns, a character at a time, until the row fits.
+    """Narrow the widest of some columns, a character at a time, until a row of the table fits.
 
     Parameters
     ----------
     widths
-        Width of each column of the row, which is changed.
+        Width of each column of the table; this list is changed.
     columns
-        The columns that may be narrowed, to no less than `NARROWEST`.
+        The columns that may be narrowed, to no less than `NARROWEST`. If this is not enough, the row stays
+        too wide.
     room
         Characters that the row may have.
     """
@@ -102,7 +109,17 @@ def _narrow(widths: list[int], columns: range, room: int) -> None:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
-    """Lay out a row, in as many lines as its longest cell needs."""
+    """Lay out a row of a table, in as many lines of text as its longest cell needs.
+
+    Parameters
+    ----------
+    row
+        The cells.
+    widths
+        Width of each column.
+    right
+        Numbers of the columns that are aligned to the right.
+    """
     lines_of_cells = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines = []
     for texts in zip_longest(*lines_of_cells, fillvalue=""):  # of each cell its first line, then its second
@@ -230,7 +247,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
                 bar.reset(total)
             elif total != bar.total:
                 start = bar.start_t
-                bar.reset(total)  # sets the start to now
+                bar.reset(total)  # the only way to change the total, but it sets the start to now
                 bar.start_t = start
             bar.bar_format = None if _can_tell_time_left(done, total) else EARLY
             bar.set_postfix_str(visible(note, lines=False), refresh=False)
@@ -269,10 +286,13 @@ class _MinuteLines:
         if now_s - self._last_line_s < QUIET_S:
             return
         self._last_line_s = now_s
-        passed_s = now_s - self._step_start_s
+
         numbers = f"{done / self._size:.0f} of {total / self._size:.0f} {self._units}"
-        left_s = passed_s * (total - done) / done if done else 0.0
-        time_left = f", about {left_s / 60:.0f} min left" if _can_tell_time_left(done, total) else ""
+        passed_s = now_s - self._step_start_s
+        time_left = ""
+        if _can_tell_time_left(done, total):
+            left_s = passed_s * (total - done) / done
+            time_left = f", about {left_s / 60:.0f} min left"
         bracketed_note = f" ({note})" if note else ""
         sys.stderr.write(f"{self._what}: {numbers} in {passed_s / 60:.0f} min{time_left}{bracketed_note}\n")
         sys.stderr.flush()

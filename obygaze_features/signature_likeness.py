@@ -47,13 +47,17 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     # Numpy would copy weights to buffers of the usual size, which takes as long as the products. `errstate`
     # restores that size when the function returns.
     np.setbufsize(16)
+
+    # Frame by frame, for products of all clips at once.
     frames_a = a.transpose(1, 0, 2).astype(np.float32, order="C")  # [F, n, 264]
     frames_b = b.transpose(1, 2, 0).astype(np.float32, order="C")  # [F, 264, m]
     weights_a = np.ascontiguousarray(weight_a.T)  # [F, n]
     weights_b = np.ascontiguousarray(weight_b.T)  # [F, m]
+
     is_shown_a = ~np.isnan(weight_a)
     is_shown_b = ~np.isnan(weight_b)
     are_all_shown = bool(is_shown_a.all() and is_shown_b.all())
+
     n_frames = len(frames_a)
     best = np.full((len(a), len(b)), np.float32(-1))
     cosines_of_shift = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
@@ -83,7 +87,10 @@ class _ComparedFrames(NamedTuple):
 
 
 def _compared_frames(n_frames: int, shift: int) -> _ComparedFrames:
-    """Return which frames are compared if frame k of a clip is compared with frame k + shift of the other."""
+    """Return which frames are compared if frame k of a clip is compared with frame k + shift of the other.
+
+    Frames that have no partner are left out: of 8 frames with a shift of 1, 0 to 6 are compared with 1 to 7.
+    """
     n_compared = n_frames - abs(shift)
     first_a = max(0, -shift)
     first_b = first_a + shift
@@ -133,6 +140,7 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         possible_counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
     needed_ranks = frozenset(chain.from_iterable(map(_middle_ranks, possible_counts)))
+
     for start in range(0, len(best), CLIPS_AT_ONCE):
         clips = slice(start, start + CLIPS_AT_ONCE)
         best_of_clips = best[clips]  # a view: what is written to it is in `best`

@@ -67,6 +67,15 @@ def _environment(
     """Make the Jinja environment that loads and compiles the templates of a package.
 
     Nothing is escaped by Jinja itself, which knows HTML only: `written` escapes what the format needs.
+
+    Parameters
+    ----------
+    package
+        The package.
+    written
+        Called with each value that is inserted; returns how it is written.
+    named_filters
+        Name and function of each further filter.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - what reads files needs no templates
 
@@ -90,6 +99,15 @@ def sentences(
     """Render a template that has one sentence in each line; return the lines that are not empty.
 
     Line breaks in values are escaped, so that a value cannot divide a sentence.
+
+    Parameters
+    ----------
+    package, name
+        The package, and the file name of the template.
+    filters
+        Further filters of the template, by name.
+    values
+        The template's variables.
     """
     text = filled(package, name, values, _in_line, filters)
     return tuple(line for line in text.split("\n") if line)

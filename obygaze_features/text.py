@@ -92,7 +92,7 @@ def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     while start < len(text):
         end = start + NORMALISED_AT_ONCE
         latest_end = min(end + NORMALISED_AT_ONCE, len(text))
-        while end < latest_end and _may_combine(text[end]):
+        while end < latest_end and _may_combine(text[end]):  # with the last sign of the piece
             end += 1
         pieces.append(unicodedata.normalize(form, text[start:end]))
         start = end
@@ -100,8 +100,10 @@ def normalised(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def _may_combine(sign: str) -> bool:
-    """Whether a sign may become one with the sign before it: a mark, or a vowel or final of Hangul."""
-    return unicodedata.category(sign).startswith("M") or "\u1160" <= sign <= "\u11ff"
+    """Return whether a sign may become one with the sign before it: a mark, or a vowel or final of Hangul."""
+    is_mark = unicodedata.category(sign).startswith("M")
+    is_later_part_of_hangul = "\u1160" <= sign <= "\u11ff"
+    return is_mark or is_later_part_of_hangul
 
 
 def composed(text: str) -> str:
@@ -178,7 +180,11 @@ def _without_query(match: re.Match[str]) -> str:
 
 
 def unescaped(stream: Any) -> Any:
-    """Return the stream below the one that shows control characters, for progress bars and colours."""
+    """Return the stream that control characters can be written to, for progress bars and colours.
+
+    The standard streams of a command may be wrapped, so that control characters in texts are escaped; then it
+    is the stream inside. Any other stream is returned as it is.
+    """
     return getattr(stream, "unescaped", stream)
 
 
@@ -199,8 +205,9 @@ def not_a_formula(cell: str) -> str:
 
 
 def as_written(cell: str) -> str:
-    """Undo `not_a_formula`."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+    """Return a cell as it was before `not_a_formula` put an apostrophe in front of it; others unchanged."""
+    has_apostrophe = cell.startswith("'") and _FORMULA.match(cell) is not None
+    return cell.removeprefix("'") if has_apostrophe else cell
 
 
 def number_of(text: str) -> float:

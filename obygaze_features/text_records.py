@@ -191,6 +191,7 @@ def split_records(
         text = text[stated.end() :]
         first_line = 2
     delimiter = delimiter or _find_delimiter(text[:SAMPLE], is_header)
+
     try:
         return _parse_records(text, delimiter, '"', first_line), delimiter
     except _DamagedTable as error:
@@ -201,6 +202,7 @@ def split_records(
             return _parse_records(text, delimiter, None, first_line), delimiter
         except _DamagedTable as error:
             problem = error
+
     raise refusal(f"{path}: line {problem.line}: {problem}")
 
 
@@ -234,14 +236,14 @@ def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int
         Number of the text's first line in its file.
     """
     records: Records = []
-    known: dict[str, str] = {}
+    known_cells: dict[str, str] = {}  # text -> the object that stands for all cells with this text
     line = first_line  # where the next record begins: a cell may have several lines
     reader = csv.reader(_split_lines(text), delimiter=delimiter, strict=True, quotechar=quote)
     try:
         for cells in reader:
             is_empty = len(cells) < 2 and not "".join(cells).strip()
             if not is_empty:
-                records.append((line, shared_cells(cells, known)))
+                records.append((line, shared_cells(cells, known_cells)))
             line = first_line + reader.line_num
     except csv.Error as error:
         raise _DamagedTable(line, _explain_csv_error(error)) from error
@@ -259,7 +261,15 @@ def _explain_csv_error(error: csv.Error) -> str:
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
     """Return cells in which equal texts are the same object, to save memory in large tables.
 
-    Names of films, people and labels are on most lines of a table. New texts are added to `known`.
+    Names of films, people and labels are on most lines of a table.
+
+    Parameters
+    ----------
+    cells
+        The cells of a row.
+    known
+        Each text that was seen in the rows before -> the object that stands for it. New texts are added here;
+        all are forgotten when they become too many.
     """
     if len(known) > MOST_SHARED:
         known.clear()
@@ -283,8 +293,13 @@ def header_row(records: Records, is_header: Callable[[Sequence[str]], bool]) -> 
 def first_rows(head: str) -> dict[str, Records]:
     """Split the first rows of a table by each possible delimiter: delimiter -> rows.
 
-    If a first line such as `sep=;` names the delimiter, only that one is tried. The line of each row is 0,
-    as nobody needs the right one here.
+    If a first line such as `sep=;` names the delimiter, only that one is tried. A row is its line and its
+    cells, as in other records. All lines are 0 here, as nobody needs the right ones.
+
+    Parameters
+    ----------
+    head
+        The beginning of the table.
     """
     delimiters = list(DELIMITERS)
     stated = _STATED_DELIMITER.match(head)
@@ -357,8 +372,8 @@ def _find_delimiter(head: str, is_header: Callable[[Sequence[str]], bool]) -> st
     for sign, rows in first_rows(head).items():
         if not rows:
             continue
-        _line, cells = rows[header_row(rows, is_header)]
+        _line, cells = rows[header_row(rows, is_header)]  # the header, or the first row
         score_of_sign[sign] = len(cells)
         if is_header(cells):
             score_of_sign[sign] += SCORE_OF_HEADER  # more than any number of cells
-    return max(score_of_sign, key=score_of_sign.__getitem__, default=",")
+    return max(score_of_sign, key=score_of_sign.__getitem__, default=",")  # the first of equally good ones

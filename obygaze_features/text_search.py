@@ -1,6 +1,6 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -205,7 +205,29 @@ def _search_vectors(
     device: str,
     top: int,
 ) -> Ranking:
-    """Rank clips by the cosines of their pooled vectors with the vector of a text; see `search`."""
+    """Rank clips by the cosines of their pooled vectors with the vector of a text.
+
+    Parameters
+    ----------
+    store
+        The store of clips.
+    text
+        The text to look for; with `text_store`, a text of that store or its id.
+    backbone
+        Group of the store; None if only one can be searched.
+    text_store
+        Store that holds the vector of the text; None to compute it.
+    weights, device
+        Weights of the text encoder that computes it, and where this runs.
+    top
+        Largest number of clips.
+
+    Raises
+    ------
+    SearchError
+        The store has no group to search, texts and clips come from different weights, or the text's vector
+        has no direction.
+    """
     group = choose_group(store, backbone, by_text=True)
     where = f"{store.where}, group {group.name}"
     space_of_clips = embedding_space(group.provenance)
@@ -222,6 +244,7 @@ def _search_vectors(
             f"texts and clips of different weights do not compare: {query.where} is of {query.space!r}, "
             f"{where} of {space_of_clips!r}"
         )
+
     length = float(np.linalg.norm(query.vector))
     if length == 0.0 or not np.isfinite(length):
         raise SearchError(f"{query.where}: the vector of the text is zero or not finite")
@@ -258,11 +281,23 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
 
 
 def _find_near_classes(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
-    """Compare a text with the names of the classes of a group, by a sentence encoder."""
+    """Compare a text with the names of the classes of a group, by a sentence encoder.
+
+    Parameters
+    ----------
+    group
+        A group of class probabilities.
+    text
+        What is searched for.
+    weights
+        Folder of the encoder's weights; None for those that a package brings.
+    device
+        Where the encoder runs, such as "cpu".
+    """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
-    source = nullcontext(weights) if weights else packaged_sentence_encoder()
-    with source as folder:
+    folder_of_weights = nullcontext(weights) if weights else packaged_sentence_encoder()
+    with folder_of_weights as folder:
         encoder = load_text_backbone("sentence", weights=str(folder), compute=Compute(device))
     return near_classes(classes_of(group), text, encoder)
 
@@ -272,6 +307,17 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
 
     If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
     classes are nearest.
+
+    Parameters
+    ----------
+    store, group
+        The store, and its group of class probabilities.
+    text
+        What is searched for.
+    near
+        How near the text is to each class.
+    top
+        Largest number of clips.
     """
     scores = class_scores(group, near)  # [N clips]; NaN for clips without features
     is_likely = scores >= LIKELY
@@ -336,25 +382,27 @@ def search_like(
     clip_id = composed(clip_id)
     opened = _opened(store)
     group = choose_group(opened, backbone)
-    source = opened if other is None else _opened(other)
-    if group.name not in source.names:
+    store_of_clip = opened if other is None else _opened(other)
+    if group.name not in store_of_clip.names:
         raise SearchError(
-            f"{source.where}: has no features of {group.name}, of which {opened.where} is searched"
+            f"{store_of_clip.where}: has no features of {group.name}, of which {opened.where} is searched"
         )
-    source_group = source[group.name]
-    differing_fields = same_numerics(group.provenance, source_group.provenance)
+    group_of_clip = store_of_clip[group.name]
+    differing_fields = same_numerics(group.provenance, group_of_clip.provenance)
     if differing_fields:
         raise SearchError(
-            f"{source.where}: its features of {group.name} were made otherwise than those of {opened.where}: "
-            f"{', '.join(differing_fields[:4])}"
+            f"{store_of_clip.where}: its features of {group.name} were made otherwise than those of "
+            f"{opened.where}: {', '.join(differing_fields[:4])}"
         )
-    vector = source_group.read(clip_id, "pooled").astype(np.float64)
+
+    vector = group_of_clip.read(clip_id, "pooled").astype(np.float64)
     scores = cosines(group, vector, standard=True)
     if other is None:  # the clip itself is not ranked
         scores[group.clip_ids.index(clip_id)] = np.nan
+
     # A group whose vectors compare with no texts has no named space: its vectors compare with each other.
     space = embedding_space(group.provenance) or group.name
-    query = Query(f"like {clip_id}", vector, space, source.where)
+    query = Query(f"like {clip_id}", vector, space, store_of_clip.where)
     return _make_ranking(opened, group, scores, query, top)
 
 
@@ -374,8 +422,7 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
     """
     if top < 1:
         raise SearchError(f"top {top}: expected 1 or more")
-    untrained = group.provenance.get("untrained")
-    notes = ("the network is untrained: the order says nothing",) if untrained else ()
+
     rows = best(scores, top).tolist()
     clip_of_row = store.clips_at(rows)
     hits = []
@@ -383,6 +430,9 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
         clip = clip_of_row[row]
         start_s, end_s = _span_of_clip(clip)
         hits.append(Hit(rank, clip.clip_id, clip.movie, start_s, end_s, float(scores[row])))
+
+    is_untrained = bool(group.provenance.get("untrained"))
+    notes = ("the network is untrained: the order says nothing",) if is_untrained else ()
     return Ranking(
         query=query.text,
         hits=tuple(hits),
@@ -424,12 +474,14 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
             f"{store.where}: search compares pooled vectors, one a clip, and the store has "
             f"{', '.join(sorted(arrays))} alone"
         )
+
     searchable = []
     for name in pooled:
         is_of_clips = name in store.backbones and not store[name].text
         is_comparable = not by_text or embedding_space(store[name].provenance) is not None
         if is_of_clips and is_comparable:
             searchable.append(name)
+
     if backbone is None and by_text and not searchable:
         raise SearchError(
             f"{store.where}: no group can read texts ({', '.join(store.names)}); {', '.join(TEXT_HALF)} may"
@@ -447,10 +499,23 @@ def choose_group(store: Store, backbone: str | None, *, by_text: bool = False) -
 def encode_query(group: Group, text: str, weights: str | None, device: str) -> Query:
     """Encode a text with the text encoder of the network that made a group's features.
 
+    Parameters
+    ----------
+    group
+        The group of clips, whose provenance names the network.
+    text
+        The text.
+    weights
+        Weights of the text encoder; None for those on the hub that the provenance names.
+    device
+        Where the encoder runs, such as "cpu".
+
     Raises
     ------
     SearchError
         The network has no text encoder, or the provenance does not say where its weights are.
+    BackboneError
+        The encoder has no token for the text.
     """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
@@ -460,23 +525,25 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
             f"group {group.name}: no backbone maps texts to the space of {backbone!r}; "
             "name a store of texts with --text-store (text_store=)"
         )
-    source = backbone_call(group.provenance, weights).weights
-    if source is None:
+    place_of_weights = backbone_call(group.provenance, weights).weights
+    if place_of_weights is None:
         raise SearchError(
             f"group {group.name} was made with weights that are not on the hub: name them with --weights "
             "(weights=), or a text store with --text-store (text_store=)"
         )
-    text_encoder = load_text_backbone(TEXT_HALF[backbone], weights=source, compute=Compute(device))
+
+    text_encoder = load_text_backbone(TEXT_HALF[backbone], weights=place_of_weights, compute=Compute(device))
     (tokens,) = text_encoder.tokenize([text])  # a batch of one text
     if not tokens.ids:
         raise BackboneError(f"{text_encoder.name} has no token for the query {text!r}")
     notes: tuple[str, ...] = ()
     if tokens.is_cut:
         notes = (f"the query was cut at {tokens.limit} of {tokens.n_tokens} tokens",)
+
     token_ids = np.array([tokens.ids], np.int64)  # [1, tokens]
     vectors = text_encoder.encode(token_ids)  # [1, D]
     vector = vectors[0].astype(np.float64)
-    where = f"the query ({text_encoder.name}, weights {source})"
+    where = f"the query ({text_encoder.name}, weights {place_of_weights})"
     return Query(text, vector, str(text_encoder.provenance["space"]), where, notes)
 
 
@@ -506,9 +573,32 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         if embedding_space(opened[name].provenance) == wanted:
             group = opened[name]
             break
+
     where = f"{opened.where}, group {group.name}"
     text_ids = group.clip_ids
     texts = group.text or text_ids  # imported features have ids alone
+    row = _row_of_query(query, texts, text_ids, where)
+    vector = group.read(text_ids[row], "pooled").astype(np.float64)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
+
+
+def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], where: str) -> int:
+    """Return the row whose text is the query, or if no text is, the row whose id is.
+
+    Parameters
+    ----------
+    query
+        A text or an id.
+    texts, text_ids
+        The text and the id of each row.
+    where
+        What messages call the texts.
+
+    Raises
+    ------
+    SearchError
+        There is no such row, or there are two.
+    """
     rows = [row for row, text in enumerate(texts) if text == query]
     if not rows:
         rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
@@ -516,9 +606,7 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         raise SearchError(f"{where}: has no text or id {clipped(query)!r}")
     if len(rows) > 1:
         raise SearchError(f"{where}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
-    (row,) = rows
-    vector = group.read(text_ids[row], "pooled").astype(np.float64)
-    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
+    return rows[0]
 
 
 def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:

@@ -144,7 +144,16 @@ def _sheet_to_read(book: Workbook, is_header: Callable[[Sequence[str]], bool]) -
 
 
 def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Workbook:
-    """Read all sheets of a workbook that hold something; see `read_sheet`.
+    """Read all sheets of a workbook that hold something; the visible ones come first.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise, whose message names the file.
 
     Raises
     ------
@@ -159,6 +168,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             f"{install_command('obygaze[xlsx]')}"
         ) from None
     parts = _check_parts(path, content, refusal)
+
     try:
         book = calamine.CalamineWorkbook.from_filelike(io.BytesIO(content))
         is_hidden = {}
@@ -171,6 +181,7 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             cells_of_sheet[name] = book.get_sheet_by_name(name).to_python(skip_empty_area=False)
     except (calamine.CalamineError, OSError, ValueError):
         raise refusal(f"{path}: a workbook that is {DAMAGED}") from None
+
     sheets = {}
     for name, cells in cells_of_sheet.items():
         facts = parts.sheets.get(name, NO_FACTS)
@@ -179,12 +190,16 @@ def read_workbook(path: Path, content: bytes, refusal: type[ObygazeError]) -> Wo
             sheets[name] = records
     if not sheets:
         raise refusal(f"{path}: its sheets are empty")
+
     hidden_sheets = frozenset(name for name in sheets if is_hidden.get(name))
     return Workbook(sheets, tuple(parts.notes), hidden_sheets)
 
 
 def clock_notes(records: Records) -> list[str]:
-    """Return a note if all times of a sheet are whole minutes: 1:30 may stand for a minute and a half."""
+    """Return a note, in a list, if all times of a sheet are whole minutes; else an empty list.
+
+    A spreadsheet takes 1:30 for an hour and a half, and the person may have meant a minute and a half.
+    """
     times: list[str] = []
     for _, cells in records:
         times += filter(CLOCK_CELL.fullmatch, cells)
@@ -220,6 +235,7 @@ def _visible_rows(
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MOST_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
+
     for cell in facts.unreadable:
         _set_cell(rows, cell)
     _fill_merged(rows, facts.merged)  # after errors, which are copied too
@@ -228,6 +244,7 @@ def _visible_rows(
         for row in rows:
             n_missing = width - len(row)
             row.extend([""] * n_missing)
+
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
 
 
@@ -240,6 +257,13 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
     """Return the header that a sheet has in common with any other sheet; None if there is none.
 
     It is the first row that holds several texts and no number, and that another sheet has too.
+
+    Parameters
+    ----------
+    records
+        Line and cells of each row of the sheet.
+    others
+        The same of each other sheet.
     """
     for _, cells in records[:HEADER_ROWS]:
         n_filled_cells = len([cell for cell in cells if cell])
@@ -253,7 +277,17 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
 
 
 def _find_header(header: Sequence[str], records: Records) -> int | None:
-    """Return the index of the row that equals a header, apart from case and blanks; None if no row does."""
+    """Return the index of the row that equals a header, apart from case and blanks; None if no row does.
+
+    Only the first rows are looked at (`HEADER_ROWS`).
+
+    Parameters
+    ----------
+    header
+        The headings that are searched for.
+    records
+        Line and cells of each row of a sheet.
+    """
     wanted = _trimmed_headings(header)
     for index, (_, cells) in enumerate(records[:HEADER_ROWS]):
         if _trimmed_headings(cells) == wanted:
@@ -279,6 +313,13 @@ def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Record
 
     The header, and what stands above it, is taken from the first sheet. A row is not filled up beyond the
     headings: if one row has a thousand cells, the others stay short.
+
+    Parameters
+    ----------
+    sheets
+        Name of each sheet -> line and cells of its rows.
+    header
+        The header that all of them have.
     """
     n_headings = len(_trimmed_headings(header))
     joined: Records = []
@@ -312,6 +353,13 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     """Join a sheet with all visible sheets that have the same header.
 
     If there are none, its rows are returned unchanged.
+
+    Parameters
+    ----------
+    book
+        The workbook.
+    main_sheet
+        Name of the sheet.
     """
     records = book.sheets[main_sheet]
     not_joined = {main_sheet, *book.hidden}
@@ -319,20 +367,32 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
     header = _shared_header(records, list(other_sheets.values()))
     if header is None:
         return Sheets(records, [main_sheet])
-    has_header = {name: _find_header(header, rows) is not None for name, rows in other_sheets.items()}
-    names = [main_sheet, *(name for name in other_sheets if has_header[name])]
-    sheets_to_join = {name: book.sheets[name] for name in names}
-    return Sheets(_join_sheets(sheets_to_join, header), names)
+
+    sheets_to_join = {main_sheet: records}
+    for name, rows in other_sheets.items():
+        has_same_header = _find_header(header, rows) is not None
+        if has_same_header:
+            sheets_to_join[name] = rows
+    return Sheets(_join_sheets(sheets_to_join, header), list(sheets_to_join))
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
-    """Return notes on which sheets were joined, which were left out, and which cells are doubtful."""
+    """Return notes on which sheets were joined, which were left out, and which cells are doubtful.
+
+    Parameters
+    ----------
+    book
+        The workbook, which has notes on its cells.
+    read
+        The sheets that are read together.
+    """
     main_sheet = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
     notes = [f"sheet {name!r} left out: {main_sheet!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
     if len(left_out) > MOST_SHEETS_SHOWN:
         notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
+
     notes += book.notes
     if len(read.names) > 1:
         quoted_names = [repr(name) for name in read.names]
@@ -364,7 +424,8 @@ def _fill_merged(rows: list[list[str]], merged: Sequence[Merged]) -> None:
     """
     next_line_of_column: dict[int, int] = {}  # column -> line after its merged ranges so far
     for first_line, last_line, column in sorted(merged):
-        if first_line > len(rows) or column >= len(rows[first_line - 1]):
+        has_first_cell = first_line <= len(rows) and column < len(rows[first_line - 1])
+        if not has_first_cell:
             continue
         text = rows[first_line - 1][column]
         next_line = next_line_of_column.get(column, 1)
@@ -387,7 +448,17 @@ def _set_cell(rows: list[list[str]], cell: Cell) -> None:
 
 
 def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
-    """Check the parts of a workbook; refuse one that is damaged, or would take much memory to read."""
+    """Check the parts of a workbook before its values are read; return what the values will not say.
+
+    Parameters
+    ----------
+    path
+        The workbook, for messages.
+    content
+        Its bytes.
+    refusal
+        Class of the error to raise if it is damaged, or would take much memory to read.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):
@@ -429,8 +500,8 @@ def _clock_of_duration(text: str) -> str:
 def _time_beyond_a_day(moment: datetime) -> timedelta | None:
     """Return the time that a date in the first ten days of a workbook's calendar stands for; else None.
 
-    A workbook stores a time as days since the first day of its calendar, so that 30:00:00 is the second day
-    at 6 o'clock.
+    A workbook stores a time as days since the first day of its calendar (in 1899 or 1904), so that 30:00:00
+    is the second day at 6 o'clock. No film lasts ten days, and nobody means a date of these years.
     """
     for first_day in FIRST_DAYS:
         time_since = moment - first_day

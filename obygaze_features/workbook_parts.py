@@ -103,8 +103,9 @@ class Places:
 
     def line(self) -> str:
         """Return the first places as text, followed by the number of the others."""
-        more = self.n - len(self.first)
-        return ", ".join(self.first) + (f" and {more:,} more" if more else "")
+        shown = ", ".join(self.first)
+        n_hidden = self.n - len(self.first)
+        return f"{shown} and {n_hidden:,} more" if n_hidden else shown
 
 
 class Merged(NamedTuple):
@@ -165,7 +166,9 @@ def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     members = archive.infolist()
     _refuse_packing(members, packed_bytes)
     names = [member.filename for member in members]
-    if len(set(names)) < len(names) or not OTHER_KINDS.isdisjoint(names):
+    has_repeated_names = len(set(names)) < len(names)
+    is_of_another_kind = not OTHER_KINDS.isdisjoint(names)
+    if has_repeated_names or is_of_another_kind:
         raise DamagedPartError
     places_of_note = _no_places()
     sheet_of_part = _read_sheets(archive, members, places_of_note)
@@ -214,6 +217,7 @@ def _read_sheets(
             _parse(archive.open(member), formats.start, formats.end)
     # This is done once, not for each part: a workbook may have thousands of styles and thousands of parts.
     styles_showing_more = formats.styles_showing_more()
+
     sheets: dict[str, _Sheet] = {}
     for member in members:
         sheet = _Sheet(styles_showing_more, places_of_note)
@@ -252,8 +256,9 @@ def read_document_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     members = archive.infolist()
     _refuse_packing(members, packed_bytes)
     names = [member.filename for member in members]
+    has_repeated_names = len(set(names)) < len(names)
     is_of_another_kind = any(name.startswith("xl/") for name in names) or CONTENT_TYPES in names
-    if len(set(names)) < len(names) or is_of_another_kind or DOCUMENT not in names:
+    if has_repeated_names or is_of_another_kind or DOCUMENT not in names:
         raise DamagedPartError
     document = _Document()
     _parse(archive.open(DOCUMENT), document.start, document.end, document.text)
@@ -467,21 +472,24 @@ def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
     DamagedPartError
         Two sheets have one name, or one part.
     """
-    targets = {}
+    target_of_relation = {}  # id of a relation -> path of the part that it leads to
     for relation in _elements(archive, RELATIONS, "Relationship"):
-        targets[relation.get("Id", "")] = relation.get("Target", "")
-    parts: dict[str, str] = {}
-    taken = set[str]()
+        target_of_relation[relation.get("Id", "")] = relation.get("Target", "")
+
+    part_of_sheet: dict[str, str] = {}
+    parts_before = set[str]()  # in small letters
     for sheet in _elements(archive, WORKBOOK, "sheet"):
-        target = targets.get(_relation_id(sheet), "")
-        part = target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
+        target = target_of_relation.get(_relation_id(sheet), "")
+        is_absolute = target.startswith("/")  # else the path begins in the folder of the workbook
+        part = target.removeprefix("/") if is_absolute else f"xl/{target}"
         name = sheet.get("name", "")
         # The library finds parts without regard to case, and would read one again for each sheet that has it.
-        if name in parts or (target and part.casefold() in taken):
+        has_part_of_another = target != "" and part.casefold() in parts_before
+        if name in part_of_sheet or has_part_of_another:
             raise DamagedPartError
-        parts[name] = part
-        taken.add(part.casefold())
-    return parts
+        part_of_sheet[name] = part
+        parts_before.add(part.casefold())
+    return part_of_sheet
 
 
 def _relation_id(sheet: Mapping[str, str]) -> str:
@@ -493,7 +501,17 @@ def _relation_id(sheet: Mapping[str, str]) -> str:
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of all elements with some tag in a part of the zip; prefixes are ignored."""
+    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored.
+
+    Parameters
+    ----------
+    archive
+        The workbook as a zip.
+    part
+        Name of the part; one that the zip does not have has no elements.
+    tag
+        The tag, without a prefix.
+    """
     elements: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -645,11 +663,15 @@ class _Sheet:
             The first and the last cell, such as "A2:A5".
         """
         first, _, last = places.partition(":")
-        begin, end = _PLACE.fullmatch(first), _PLACE.fullmatch(last)
-        if begin is None or end is None:
+        first_cell = _PLACE.fullmatch(first)
+        last_cell = _PLACE.fullmatch(last)
+        if first_cell is None or last_cell is None:
             return  # not a pair of cells: the library ignores it too
-        if begin[1].upper() == end[1].upper():
-            self.merged.append(Merged(int(begin[2]), int(end[2]), _number_of(begin[1]) - 1))
+        first_column, first_line = first_cell.groups()
+        last_column, last_line = last_cell.groups()
+        if first_column.upper() == last_column.upper():
+            column = _number_of(first_column) - 1  # counted from 0
+            self.merged.append(Merged(int(first_line), int(last_line), column))
         else:
             self._places_of_note[MERGED].add(places)
 
@@ -667,6 +689,8 @@ class _Sheet:
 
         Raises
         ------
+        DamagedPartError
+            If its place is none, such as "7B".
         TooLargeError
             If the sheet has too many rows, columns or cells with this one.
         """
@@ -675,13 +699,14 @@ class _Sheet:
         self._style = attributes.get("s", "")
         self._has_formula = False
         self._value = ""
-        self._column += 1
+        self._column += 1  # without a place, it follows the cell before
         if self._place:
             match = _PLACE.fullmatch(self._place)
             if match is None:
                 raise DamagedPartError
             self._column = _number_of(match[1])
             self._line = int(match[2])
+
         self._n_cells += 1
         self._height = max(self._height, self._line)
         self._width = max(self._width, self._column)
@@ -706,7 +731,11 @@ class _Sheet:
             self.unreadable.append(Cell(self._line, index, NEVER_COMPUTED))
 
     def refuse_distant_cells(self) -> None:
-        """Raise a TooLargeError if a large sheet has few cells: the library allocates memory for all."""
+        """Raise a TooLargeError if a sheet has few cells that lie far from each other.
+
+        The library allocates memory for every cell up to the last row and column, also for those that are
+        not written in the file.
+        """
         area = self._height * self._width
         if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
             what = (
@@ -725,7 +754,8 @@ def _number_of(letters: str) -> int:
     """Return the number of a column, from 1, given its letters: "A" is 1, "AA" is 27."""
     number = 0
     for letter in letters.upper():
-        number = 26 * number + ord(letter) - 64
+        place_in_alphabet = ord(letter) - ord("A") + 1
+        number = 26 * number + place_in_alphabet
     return number
 
 
@@ -771,6 +801,7 @@ def _parse(
     parser.EndElementHandler = end
     parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = _refuse_doctype
+
     size = PIECE_BYTES
     with part:
         while piece := part.read(size):
@@ -793,14 +824,14 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def _refuse_cells(part: IO[bytes]) -> None:
-    """Raise a ValueError if a part of a workbook that is no sheet has cells.
+    """Raise a ValueError if a part of a workbook that is no sheet has the name of the element with cells.
 
     The library might read it as a sheet, which was not checked. Reading the part to its end also checks its
     checksum.
     """
     with part:
-        last = b""
+        end_of_last_piece = b""  # as the name may lie across two pieces
         while piece := part.read(PIECE_BYTES):
-            if CELLS in last + piece:
+            if CELLS in end_of_last_piece + piece:
                 raise ValueError
-            last = piece[-len(CELLS) :]
+            end_of_last_piece = piece[-len(CELLS) :]

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self, cast
+from typing import Any, BinaryIO, Literal, Never, Self, cast
 
 from obygaze_features.errors import WorkerError
 from obygaze_features.messages import Packer, Unpacker, pickled_for_workers, remove_names
@@ -148,12 +148,16 @@ class WorkerPool:
             self._waiting.append(queued)
             has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
             if not has_idle_threads_for_all and len(self._threads) < self.workers:
-                number = len(self._threads)
-                thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
-                self._threads.append(thread)
-                self._n_idle_threads += 1  # until it takes its first task
-                thread.start()
+                self._start_thread()
             self._changed.notify()
+
+    def _start_thread(self) -> None:
+        """Start the thread of one more worker process; the caller holds the lock of the pool (`_changed`)."""
+        number = len(self._threads)
+        thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
+        self._threads.append(thread)
+        self._n_idle_threads += 1  # until it takes its first task
+        thread.start()
 
     def tell(self, key: Hashable, message: Any) -> None:
         """Send a message to the worker that does a task; its function gets it from `Parent.receive`."""
@@ -220,7 +224,7 @@ class WorkerPool:
             self._end(worker)
 
     def _take(self) -> _Task | None:
-        """Wait for the next task; None if the pool was closed."""
+        """Wait for the next task and take it out of the queue; return None if the pool was closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             self._n_idle_threads -= 1
@@ -236,7 +240,7 @@ class WorkerPool:
             return None
         with self._changed:
             self._living.append(worker)
-            if self._closing:
+            if self._closing:  # `close` has killed the others already, and does not know of this one
                 worker.process.kill()
         return worker
 
@@ -257,7 +261,8 @@ class WorkerPool:
         with suppress(EOFError):  # it died, possibly in the middle of a message
             while True:
                 kind, value = worker.receive()
-                has_begun = True  # "busy" says nothing else
+                has_begun = True  # all that the message "busy" says
+
                 if kind == b"item":
                     self._n_crashes = 0
                     self._events.put(Event(task.key, "item", value))
@@ -270,6 +275,8 @@ class WorkerPool:
                     self._end(worker)
                     self._finish(value)
                     return True
+
+        # The worker died, or ended itself at the time limit.
         how = self._end(worker)
         has_used_its_time = time.monotonic() - sent_s >= task.limit_s
         is_late = has_used_its_time and how == ENDED_AT_LIMIT
@@ -280,19 +287,22 @@ class WorkerPool:
         return has_begun
 
     def _finish(self, event: Event | Exception) -> None:
-        """Pass on the last event of a task; the thread is then idle."""
+        """Pass on the last event of a task, or its error, to `get`; count the thread as idle."""
         with self._changed:
             self._n_idle_threads += 1
         self._events.put(event)
 
     def _end(self, worker: "_Worker") -> str:
-        """End a worker; return how it ended, in words."""
+        """End a worker, and take it off the list of living ones; return in words how it ended."""
         with self._changed:
             self._living.remove(worker)
         return worker.end()
 
     def _count_crash(self, how: str) -> None:
-        """Count a worker that died without a result; raise an error after too many in a row."""
+        """Count a worker that died without a result; raise a WorkerError after too many in a row.
+
+        `how` says in words how it ended.
+        """
         self._n_crashes += 1
         if self._n_crashes >= MOST_CRASHES:
             raise WorkerError(
@@ -416,7 +426,8 @@ class Parent:
     def send(self, item: Any) -> None:
         """Send a part of the task's result to the parent process; thread-safe."""
         with self._sending:
-            self.answer(b"item", item if self._packer is None else self._packer.pack(item))
+            message = item if self._packer is None else self._packer.pack(item)
+            self.answer(b"item", message)
 
     def receive(self) -> Any:
         """Wait for the next message that the parent sends to the current task (`WorkerPool.tell`).
@@ -433,11 +444,16 @@ class Parent:
         _send(self._answers, kind, message)
 
     def fail(self, error: Exception) -> None:
-        """Send an error to the parent process, with its traceback as text, because pickling drops it."""
+        """Send an error to the parent process, with its traceback as text, because pickling drops it.
+
+        A worker that reads untrusted files, which has no packer, sends the text alone. An error that cannot
+        be pickled is replaced by a RuntimeError with the text.
+        """
         text = "".join(traceback.format_exception(error))
         if self._packer is None:
             self.answer(b"fail", text.encode())
             return
+
         try:
             pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled just above
             error.add_note(f"In a worker:\n{text}")
@@ -464,6 +480,7 @@ def run_worker() -> None:
         _kind, message = _receive(requests)
     except EOFError:  # the parent has ended already
         return
+
     # As `_Worker` sends it.
     number, name, arguments_of_parent, is_trusted, work = pickle.loads(message)  # noqa: S301 - from our own process
     sys.argv = arguments_of_parent  # Ray has its workers import from the folder of the script that it names
@@ -471,23 +488,45 @@ def run_worker() -> None:
     tasks = queue.SimpleQueue[bytes]()
     parent = Parent(number, answers, packer if is_trusted else None)
     threading.Thread(target=_listen, args=(requests, tasks, parent, packer), daemon=True).start()
+
     try:
-        function = pickle.loads(work)  # noqa: S301 - from our own process
-        while True:
-            free_blocks, limit_s, pickled_task = pickle.loads(tasks.get())  # noqa: S301 - the same
-            packer.take_back(free_blocks)
-            parent.answer(b"busy")
-            if limit_s is not None:
-                # Ends this process at the limit, whatever C code it runs; the traceback is not shown.
-                faulthandler.dump_traceback_later(limit_s, exit=True, file=null_device)
-            function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
-            faulthandler.cancel_dump_traceback_later()
-            parent.answer(b"done")
+        _do_tasks(work, tasks, parent, packer, null_device)
     except Exception as error:  # noqa: BLE001 - raised again in the parent
         with suppress(BrokenPipeError):  # the parent has ended
             parent.fail(error)
     # The parent has been told of the error and kills this process; if the parent has ended, `_listen` does.
     threading.Event().wait()
+
+
+def _do_tasks(
+    work: bytes, tasks: queue.SimpleQueue[bytes], parent: Parent, packer: Packer, null_device: BinaryIO
+) -> Never:
+    """Do the tasks of a worker as they arrive, until one of them raises an error.
+
+    Parameters
+    ----------
+    work
+        The pickled function that does a task.
+    tasks
+        Messages with a task each, as `_Worker.begin` sends them.
+    parent
+        What the function sends the parts of its result to.
+    packer
+        Gets back the blocks of shared memory that the parent has read.
+    null_device
+        Where the traceback goes that is written when a task reaches its time limit.
+    """
+    function = pickle.loads(work)  # noqa: S301 - from our own process
+    while True:
+        free_blocks, limit_s, pickled_task = pickle.loads(tasks.get())  # noqa: S301 - the same
+        packer.take_back(free_blocks)
+        parent.answer(b"busy")
+        if limit_s is not None:
+            # Ends this process at the limit, whatever C code it runs; the traceback is not shown.
+            faulthandler.dump_traceback_later(limit_s, exit=True, file=null_device)
+        function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
+        faulthandler.cancel_dump_traceback_later()
+        parent.answer(b"done")
 
 
 def _ignore_signals_of_terminal() -> None:
@@ -517,7 +556,22 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
 
 
 def _listen(requests: BinaryIO, tasks: queue.SimpleQueue[bytes], parent: Parent, packer: Packer) -> None:
-    """Pass on what the parent sends; end this process as soon as the parent has ended, even by a kill."""
+    """Pass on the tasks and messages that the parent sends; runs in a thread of its own.
+
+    When the pipe ends, the parent has ended, even if it was killed: this process is then ended at once,
+    whatever its task is doing.
+
+    Parameters
+    ----------
+    requests
+        The pipe from the parent.
+    tasks
+        Gets the tasks.
+    parent
+        Gets the messages to the current task.
+    packer
+        Holds the blocks of shared memory, whose names are removed at the end.
+    """
     with suppress(EOFError):
         while True:
             kind, message = _receive(requests)

@@ -174,7 +174,7 @@ def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Ga
             f"{len(first)} levels against {len(second)}: both annotators must label the same clips"
         )
     if not first:
-        return Gamma(0, None, None, None)
+        return Gamma(0, observed=None, expected=None, value=None)
     first_ranks = np.array([codebook.rank(level) for level in first])
     second_ranks = np.array([codebook.rank(level) for level in second])
     distance = distances(codebook)
@@ -188,6 +188,9 @@ def expected_disorder(
     first_ranks: NDArray[np.int64], second_ranks: NDArray[np.int64], distance: NDArray[np.float64]
 ) -> float:
     """Compute the mean distance between the levels of two annotators if their clips were paired at random.
+
+    It is the sum over all pairs of levels a and b of p_a * q_b * distance(a, b), where p and q are the shares
+    of the levels among the first and the second annotator's clips.
 
     Parameters
     ----------
@@ -219,14 +222,13 @@ def agreement(manifest: Manifest) -> tuple[PairAgreement[Gamma], ...]:
     agreements = []
     for pair in _pairs_of_annotators(manifest):
         both_in_tasks = [levels for levels in pair.levels if levels_in_tasks.issuperset(levels)]
-        agreements.append(
-            PairAgreement(
-                pair.movie,
-                pair.annotators,
-                all_levels=_gamma_of(pair.levels, codebook),
-                labels_only=_gamma_of(both_in_tasks, codebook),
-            )
+        pair_agreement = PairAgreement(
+            pair.movie,
+            pair.annotators,
+            all_levels=_gamma_of(pair.levels, codebook),
+            labels_only=_gamma_of(both_in_tasks, codebook),
         )
+        agreements.append(pair_agreement)
     return tuple(agreements)
 
 
@@ -266,6 +268,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
     blind = blind_labels(manifest)
     judged = judgements_of(blind.manifest).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
+
     pairs = []
     for movie in manifest.movies:
         by_annotator = judged.of_movie(movie).by_judge()
@@ -275,6 +278,7 @@ def _pairs_of_annotators(manifest: Manifest) -> list[_AnnotatorPair]:
             common_spans = [span for span in of_first if span in of_second]
             levels = [(of_first[span].level, of_second[span].level) for span in common_spans]
             pairs.append(_AnnotatorPair(movie, (first, second), levels))
+
     if not any(pair.levels for pair in pairs):
         raise ManifestError(
             "no movie has two annotators who labelled the same spans, so there is nothing to compare"
@@ -362,7 +366,11 @@ def _has_annotator_without_shared_span(spans_of_annotators: Sequence[set[Span]])
     n_annotators: Counter[Span] = Counter()  # of each span
     for spans in spans_of_annotators:
         n_annotators.update(spans)
-    return any(all(n_annotators[span] == 1 for span in spans) for spans in spans_of_annotators)
+    for spans in spans_of_annotators:
+        shares_a_span = any(n_annotators[span] > 1 for span in spans)
+        if not shares_a_span:
+            return True
+    return False
 
 
 def mean_defined(gammas: Iterable[float | None]) -> float | None:
@@ -383,7 +391,8 @@ def _span(clip: Clip) -> Span:
 
     A clip that has neither a video nor times is a whole file whose path is not known: its id stands for it.
     """
-    file = clip.video
-    if not file and clip.start_s is None:
-        file = clip.clip_id
-    return file, clip.start_s, clip.end_s
+    video = clip.video
+    is_of_unknown_file = not video and clip.start_s is None
+    if is_of_unknown_file:
+        video = clip.clip_id
+    return video, clip.start_s, clip.end_s

@@ -76,11 +76,13 @@ class Clip:
         """
         for column in ("clip_id", "movie", "annotator"):
             object.__setattr__(self, column, composed(getattr(self, column)))
+
         problems = chain(self._wrong_texts(), self._wrong_times())
         first_problem = next(problems, None)
         if first_problem is not None:
             column, problem = first_problem
             raise ManifestError(f"clip {self.clip_id!r}: {column} {problem}", column)
+
         if self.start_s is not None and self.end_s is not None:
             object.__setattr__(self, "start_s", float(self.start_s) + 0.0)  # + 0.0: minus zero is zero
             object.__setattr__(self, "end_s", float(self.end_s))
@@ -105,6 +107,7 @@ class Clip:
         all_texts = "".join((*text_columns.values(), *self.extras, *self.extras.values()))
         if unsuitable(all_texts):
             yield from self._unsuitable_texts(text_columns)
+
         for column, text in text_columns.items():
             if text != text.strip():
                 yield column, f"{text!r} begins or ends with a space"
@@ -234,7 +237,8 @@ class ClipsById:
         earlier_of_annotator = self._of_annotator.get(key)
         if earlier_of_annotator is not None:
             return earlier_of_annotator
-        if first_of_id is not clip and not is_of_another_annotator(clip, first_of_id):
+        is_first = first_of_id is clip
+        if not is_first and not is_of_another_annotator(clip, first_of_id):
             return first_of_id
         self._of_annotator[key] = clip
         return None
@@ -315,10 +319,22 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
     this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
     and all their problems are noted, before the row is refused.
+
+    Parameters
+    ----------
+    row
+        Needs the columns clip_id and movie.
+    problems
+        Collects what is wrong.
+    codebook
+        The codebook of the row's level and concepts.
+    spelled
+        Whether to accept also the codebook's titles and synonyms of levels and concepts.
     """
     n_problems_before = len(problems.messages)
     line = row.line
     cells = row.cells
+
     start = problems.attempt(line, "start_s", seconds, cells.get("start_s", ""))
     end = problems.attempt(line, "end_s", seconds, cells.get("end_s", ""))
     level = None
@@ -332,8 +348,10 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
         # Spreadsheets store a time as a share of a day, such as 0.0005 for 43 s.
         message = f"less than a frame after start_s {start}: are times shares of a day?"
         problems.add(line, message, "end_s")
-    if len(problems.messages) > n_problems_before:
+    has_problem = len(problems.messages) > n_problems_before
+    if has_problem:
         return None
+
     extras = {column: text for column, text in cells.items() if column not in _RESERVED_COLUMNS}
     if SEEN_SCORE in cells:
         extras[SEEN_SCORE] = seen_score or ""
@@ -356,7 +374,14 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
     """Read the cell `concepts` of a row as names of concepts.
 
-    With `spelled`, people wrote the cell: synonyms are accepted, and commas between concepts.
+    Parameters
+    ----------
+    cells
+        Column -> cell; a row without the column has no concepts.
+    codebook
+        The codebook of the concepts.
+    spelled
+        Whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
     """
     text = cells.get("concepts", "")
     if spelled:

@@ -127,9 +127,9 @@ class Codebook:
         return self.level_names.index(self.level_named(level))
 
     def in_order(self, concepts: Iterable[str]) -> tuple[str, ...]:
-        """Put concepts in canonical order, each once."""
-        named = {self.concept_named(name) for name in concepts}
-        return tuple(name for name in self.concept_names if name in named)
+        """Put names of concepts in the order of the codebook, each once; refuse unknown names."""
+        names = {self.concept_named(name) for name in concepts}
+        return tuple(name for name in self.concept_names if name in names)
 
     def visual(self, concepts: Iterable[str]) -> tuple[str, ...]:
         """Return the concepts among `concepts` that an image can show, in the order given."""
@@ -137,7 +137,7 @@ class Codebook:
         return tuple(name for name in concepts if self.concept_named(name) in visual_concepts)
 
     def level_named(self, name: str) -> str:
-        """Return a level's name if it is exactly one of this codebook's.
+        """Return a level's name, after checking that this codebook has a level of exactly this name.
 
         Raises
         ------
@@ -151,14 +151,14 @@ class Codebook:
 
         A whole number may have decimals of zero, as data frames write them beside an empty cell: 2.0 is 2.
         """
-        names = self._name_of_spelling["level"]
+        name_of_spelling = self._name_of_spelling["level"]
         for spelling in (plain(text), plain(without_zeros(text))):
-            if spelling in names:
-                return names[spelling]
-        return self.level_named(text)
+            if spelling in name_of_spelling:
+                return name_of_spelling[spelling]
+        return self.level_named(text)  # which refuses it
 
     def concept_named(self, name: str) -> str:
-        """Return a concept's name if it is exactly one of this codebook's.
+        """Return a concept's name, after checking that this codebook has a concept of exactly this name.
 
         Raises
         ------
@@ -169,7 +169,10 @@ class Codebook:
 
     def concept_spelled(self, text: str) -> str:
         """Find a concept's name from its name or synonym; case and blanks are ignored."""
-        return self._name_of_spelling["concept"].get(plain(text)) or self.concept_named(text)
+        name = self._name_of_spelling["concept"].get(plain(text))
+        if name is not None:
+            return name
+        return self.concept_named(text)  # which refuses it
 
     def concept(self, name: str) -> Concept:
         """Find a concept by its name.
@@ -179,7 +182,8 @@ class Codebook:
         ManifestError
             If there is no such concept; the message suggests the nearest one.
         """
-        return self.concepts[self.concept_names.index(self.concept_named(name))]
+        index = self.concept_names.index(self.concept_named(name))
+        return self.concepts[index]
 
     def split_concepts(self, text: str) -> tuple[str, ...]:
         """Split concepts as people write them: at semicolons, and at commas where no concept has one.
@@ -306,9 +310,16 @@ class Codebook:
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
     def _checked_name(self, kind: str, name: str, names: Sequence[str]) -> str:
-        """Return the name with composed accents; refuse it if it is not in `names`.
+        """Return a name of a level or concept with composed accents; refuse one that the codebook lacks.
 
-        `kind` is what it names, `level` or `concept`.
+        Parameters
+        ----------
+        kind
+            What it names: `level` or `concept`.
+        name
+            The name.
+        names
+            All names of this kind that the codebook has.
         """
         name = composed(name)
         if name in names:
@@ -342,7 +353,7 @@ class Codebook:
         column
             Column of a manifest that the name is in.
         """
-        parts = text.split(",")
+        parts = text.split(",")  # a list that is separated by commas, which are part of some names
         is_list_of_known_names = len(parts) > 1 and all(plain(part) in spellings for part in parts)
         if is_list_of_known_names:
             hint = " (separate several by ;)"
@@ -430,19 +441,25 @@ def _separate_translations(part: dict[str, Any]) -> None:
 
     It changes `part`. The English text stays: `{"means": {"en": "x", "fr": "y"}}` becomes `{"means": "x",
     "translations": {"fr": {"means": "y"}}}`.
+
+    Raises
+    ------
+    ManifestError
+        A translation is no text.
     """
-    translations: dict[str, dict[str, str]] = {}
+    translations: dict[str, dict[str, str]] = {}  # language -> name of a text -> text
     for name in TRANSLATED:
         texts = part.get(name)
-        if isinstance(texts, dict):
-            del part[name]
-            for language, text in texts.items():
-                if not isinstance(text, str):
-                    raise ManifestError(f"{part['name']}: {name}.{language}: {text!r} is no text")
-                if language == ENGLISH:
-                    part[name] = text
-                else:
-                    translations.setdefault(language, {})[name] = text
+        if not isinstance(texts, dict):  # absent, or an English text
+            continue
+        del part[name]
+        for language, text in texts.items():
+            if not isinstance(text, str):
+                raise ManifestError(f"{part['name']}: {name}.{language}: {text!r} is no text")
+            if language == ENGLISH:
+                part[name] = text
+            else:
+                translations.setdefault(language, {})[name] = text
     part["translations"] = translations
 
 
@@ -493,17 +510,26 @@ def _as_in_schema(value: Any, key: str = "") -> Any:
         if "name" in table and is_translated:
             _separate_translations(table)
         return table
+    if isinstance(value, list) and key in NAMED:
+        return [_named_item(item, key) for item in value]
     if isinstance(value, list):
-        items = []
-        for item in value:
-            if key in NAMED and isinstance(item, str):
-                items.append({"name": item})
-            elif key in NAMED and isinstance(item, int | float) and not isinstance(item, bool):
-                raise ManifestError(f'{key}: {item} is a number, and a name was expected: write "{item}"')
-            else:
-                items.append(_as_in_schema(item))
-        return items
+        return [_as_in_schema(item) for item in value]
     return value
+
+
+def _named_item(item: Any, key: str) -> Any:
+    """Return an item of a list of levels, concepts or instances (`key`) as a table: a text is its name.
+
+    Raises
+    ------
+    ManifestError
+        It is a number: a name that was written without quotes.
+    """
+    if isinstance(item, str):
+        return {"name": item}
+    if isinstance(item, int | float) and not isinstance(item, bool):
+        raise ManifestError(f'{key}: {item} is a number, and a name was expected: write "{item}"')
+    return _as_in_schema(item)
 
 
 @checked

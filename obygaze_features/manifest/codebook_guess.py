@@ -122,24 +122,32 @@ class GuessedCodebook:
             'construct = ""  # what the levels measure, in a few words',
             "",
         ]
-        if not self.levels:
-            lines += [
-                "# The table has no levels, and a codebook needs one: PUT YOURS IN, from low to high.",
-                "[[levels]]",
-                f"name = {_quoted(NO_LEVEL)}",
-                "",
-            ]
-        elif self.is_in_order:
-            lines.append("# Levels from low to high: those of the table are numbers.")
-        else:
-            lines.append("# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet.")
-        for level in self.levels:
-            lines += ["[[levels]]", *_toml_lines(level), ""]
+        lines += self._level_lines()
         lines += self._task_to_fill_in()
         for concept in self.concepts:
             lines += ["[[concepts]]", *_toml_lines(concept)]
             lines += ["visual = true  # false where no image shows it", ""]
         return "\n".join(lines)
+
+    def _level_lines(self) -> list[str]:
+        """Return the lines of the levels in a codebook file, with a comment on their order.
+
+        If the table has none, a level to be replaced stands there, as a codebook needs one.
+        """
+        if not self.levels:
+            return [
+                "# The table has no levels, and a codebook needs one: PUT YOURS IN, from low to high.",
+                "[[levels]]",
+                f"name = {_quoted(NO_LEVEL)}",
+                "",
+            ]
+        comment = "# PUT THE LEVELS IN ORDER, from low to high: here they stand as in the alphabet."
+        if self.is_in_order:
+            comment = "# Levels from low to high: those of the table are numbers."
+        lines = [comment]
+        for level in self.levels:
+            lines += ["[[levels]]", *_toml_lines(level), ""]
+        return lines
 
     def _task_to_fill_in(self) -> list[str]:
         """Return the lines of a task, commented out: a person has to choose its levels and uncomment it."""
@@ -171,14 +179,15 @@ class GuessedCodebook:
                 "say what 'obygaze evaluate' is to tell apart: by the task in it that you can fill in, or by "
                 "--negative LEVEL --positive LEVEL each time"
             )
-        twins = [word for word in (*self.levels, *self.concepts) if word.twin]
-        if twins:
-            pairs = first_few(
-                [f"{word.name!r} ({word.frequency}) and {word.twin!r}" for word in twins], SHOWN
-            )
-            notices.append(
-                f"{counted(len(twins), 'pair')} of words may be one ({pairs}): if so, make one a synonym"
-            )
+        pairs = [
+            f"{word.name!r} ({word.frequency}) and {word.twin!r}"
+            for word in (*self.levels, *self.concepts)
+            if word.twin
+        ]
+        if pairs:
+            n_pairs = counted(len(pairs), "pair")
+            shown_pairs = first_few(pairs, SHOWN)
+            notices.append(f"{n_pairs} of words may be one ({shown_pairs}): if so, make one a synonym")
         return notices
 
 
@@ -223,6 +232,15 @@ def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
 def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     """Make a codebook of the words in a table's columns of levels and concepts.
 
+    Parameters
+    ----------
+    file
+        The file of the table, for messages, and whose name the codebook gets.
+    table
+        The table.
+    headings
+        The columns that the person says are levels or concepts.
+
     Raises
     ------
     ManifestError
@@ -236,6 +254,7 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     if not level_columns and not concept_columns:
         advice = _advice_on_levels(table, may_be_levels)
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
+
     columns = (*level_columns, *concept_columns)
     levels = tuple(sorted(_count_levels(table, level_columns), key=_sort_key_of_level))
     with_levels_only = GuessedCodebook(_codebook_name(file.path), levels, (), columns, may_be_levels)
@@ -264,7 +283,17 @@ def _codebook_of(draft: GuessedCodebook) -> Codebook:
 
 
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
-    """Count the concepts in some columns; cells that list several are divided as an import divides them."""
+    """Count the concepts in some columns; cells that list several are divided as an import divides them.
+
+    Parameters
+    ----------
+    table
+        The table.
+    columns
+        Its columns of concepts.
+    words
+        The levels, which decide how a cell is divided: a cell may be a level and a list of concepts.
+    """
     concepts: list[str] = []
     for column in columns:
         for concepts_of_cell in listed_parts(_readable_labels(table, column), words):
@@ -297,6 +326,39 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     ManifestError
         The table has no column of a heading, or of an annotator, that the person names.
     """
+    named_columns = _columns_named_by_person(table, headings, name)
+    if named_columns:
+        return named_columns
+    if name in table.columns:
+        return [name]
+    for column in table.columns:
+        first_meaning = meanings_of_heading(column)[:1]  # the likeliest of several; empty if none is known
+        if first_meaning != (name,):
+            continue
+        if name != "level" or _are_few(cells_of(table, column)):
+            return [column]
+    return []
+
+
+def _columns_named_by_person(table: Table, headings: Headings, name: str) -> list[str]:
+    """Return the columns that the person says are levels, or concepts; none if the person does not say.
+
+    Levels may also be in columns headed by their annotators, one for each.
+
+    Parameters
+    ----------
+    table
+        The person's table.
+    headings
+        The headings and annotators that the person names.
+    name
+        `level` or `concepts`.
+
+    Raises
+    ------
+    ManifestError
+        The table has no column of a heading, or of an annotator, that the person names.
+    """
     columns: list[str] = []
     for heading in headings.columns.get(name, ()):
         column = find_column(table, heading)
@@ -309,15 +371,7 @@ def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
             if not annotator_columns:
                 raise _absent_column(table, annotator)
             columns.append(annotator_columns[0])
-    if columns:
-        return columns
-    if name in table.columns:
-        return [name]
-    for column in table.columns:
-        is_meant = meanings_of_heading(column)[:1] == (name,)
-        if is_meant and (name != "level" or _are_few(cells_of(table, column))):
-            return [column]
-    return []
+    return columns
 
 
 def _absent_column(table: Table, heading: str) -> ManifestError:
@@ -334,7 +388,13 @@ def _are_few(cells: Sequence[str]) -> bool:
 def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
     """Return the columns of few different words that may hold levels.
 
-    Columns in `taken`, and those headed as something else than levels, are left out.
+    Parameters
+    ----------
+    table
+        The person's table.
+    taken
+        Columns that hold something else, and are left out. So are columns without a heading, those of every
+        manifest, and those headed as something else than levels.
     """
     columns = []
     for column in table.columns:
@@ -347,15 +407,15 @@ def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
 
 
 def _has_other_meaning(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a heading means a column of a manifest other than levels.
+    """Return whether a column's heading means a column of a manifest other than levels.
 
-    A heading that means times counts only if every filled cell has a digit.
+    A heading that means times counts only if every filled cell has a digit: "ab" is German for "from", and so
+    a heading of starts, but may also be an annotator AB.
     """
     meanings = meanings_of_heading(column)
     if not meanings or meanings[0] == "level":
         return False
     if meanings[0] in TIMES:
-        # "ab" is German for "from", and so a heading of starts, but may also be an annotator AB.
         return all(DIGITS.search(cell) for cell in cells if cell)
     return True
 
@@ -368,12 +428,15 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
 
     Parameters
     ----------
+    table
+        The person's table.
     columns
         The columns that may hold levels; none if there is no candidate.
     """
     if not columns:
         return ": name it with --column level=HEADING"
-    advice = f": give {' or '.join(option('level', column) for column in columns)}"
+    options = [option("level", column) for column in columns]
+    advice = f": give {' or '.join(options)}"
     words_of_columns = [set(cells_of(table, column)) for column in columns]
     common_words = set.intersection(*words_of_columns)
     if len(columns) > 1 and common_words:
@@ -393,9 +456,10 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     misspelling of, if there is one.
     """
     counts = Counter(without_zeros(cell) for cell in cells)
-    spellings_of_word: dict[str, list[str]] = {}
+    spellings_of_word: dict[str, list[str]] = {}  # word in small letters -> spellings, frequent ones first
     for spelling, _ in counts.most_common():
         spellings_of_word.setdefault(plain(spelling), []).append(spelling)
+
     words: list[CountedWord] = []
     name_of_short_word: dict[str, str] = {}  # the words so far, which are more frequent than the next ones
     for word, spellings in spellings_of_word.items():
@@ -405,6 +469,7 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
         twin = ""
         if is_short and not is_number and len(words) < MOST_COMPARED:
             twin = _twin(word, name_of_short_word)
+
         frequency = sum(counts[spelling] for spelling in spellings)
         words.append(CountedWord(name, tuple(other_spellings), frequency, twin))
         if is_short:

@@ -198,7 +198,7 @@ class Scale(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True)
         name_of = spellings_of(self.levels)
         if plain(cell) in name_of:
             return name_of[plain(cell)]
-        number = number_of(cell) if self.cuts else math.nan
+        number = number_of(cell) if self.cuts else math.nan  # NaN for a text that is no number
         if math.isnan(number):
             or_number = " or a number" if self.cuts else ""
             names = ", ".join(self.level_names)
@@ -264,8 +264,8 @@ def check_names_and_spellings(parts: Sequence[Level | Concept], key: str) -> Non
 
     `key` is their key in the codebook file, for messages: `levels` or `concepts`.
     """
-    name_of_spelling: dict[str, str] = {}
     check_unique([part.name for part in parts], key)
+    name_of_spelling: dict[str, str] = {}
     for part in parts:
         check_word(part.name, f"{key}: name")
         for spelling in part.spellings:
@@ -300,7 +300,7 @@ def check_scale(scale: Scale) -> None:
 
 
 def check_rising(numbers: Sequence[float], key: str) -> None:
-    """Refuse numbers that are not finite or not strictly increasing."""
+    """Refuse numbers that are not finite or not rising; `key` is their key in the codebook file."""
     are_finite = all(math.isfinite(number) for number in numbers)
     are_rising = all(low < high for low, high in pairwise(numbers))
     if not are_finite or not are_rising:
@@ -356,30 +356,37 @@ def check_codebook(codebook: "Codebook") -> None:
     """
     check_word(codebook.name, "name")
     check_word(codebook.version, "version")
+
     if not codebook.levels:
         raise ManifestError("levels: there are none; a codebook needs at least one")
     check_names_and_spellings(codebook.levels, "levels")
     check_names_and_spellings(codebook.concepts, "concepts")
     check_positions(codebook.levels)
+
     for task in codebook.tasks:
         _check_task(task, codebook)
     check_unique([task.name for task in codebook.tasks], "tasks")
+
     for policy in codebook.policies:
         if policy not in POLICIES:
             near = suggestion(policy, POLICIES)
             raise ManifestError(f"policies: unknown label policy {policy!r}{near}")
     check_unique(codebook.policies, "policies")
+
     for scale in codebook.scales:
         check_scale(scale)
     check_unique([scale.name for scale in codebook.scales], "scales")
+
     _check_languages(codebook.constructs, "construct")
-    parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
-    for part in parts:
+    translated_parts: tuple[Level | Concept, ...] = (*codebook.levels, *codebook.concepts)
+    for part in translated_parts:
         _check_languages(part.translations, part.name)
+
     for concept in codebook.concepts:
         _check_modality(concept)
         for instance in concept.instances:
             check_text(instance.name, f"concepts: {concept.name}: instances: name", empty=False)
+
     for text in _texts_for_people(codebook):
         check_text(text, "text")
 
@@ -412,10 +419,13 @@ def _check_languages(languages: Iterable[str], key: str) -> None:
 
 
 def _check_modality(concept: Concept) -> None:
-    """Refuse a concept whose `modality` and `visual` contradict each other on whether pictures show it."""
-    in_pictures = concept.modality in SHOWN_BY_PICTURES
-    if concept.modality and concept.visual != in_pictures:
-        needed = "true" if in_pictures else "false"
+    """Refuse a concept whose `modality` and `visual` contradict each other on whether pictures show it.
+
+    A concept without a modality contradicts nothing.
+    """
+    is_shown_by_pictures = concept.modality in SHOWN_BY_PICTURES
+    if concept.modality and concept.visual != is_shown_by_pictures:
+        needed = "true" if is_shown_by_pictures else "false"
         raise ManifestError(
             f"concepts: {concept.name}: modality {concept.modality!r} needs visual = {needed}"
         )
@@ -429,8 +439,9 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
         raise ManifestError(
             f"{key}: no name for a task: {ORDINAL_TASK!r} and names with a colon have a meaning of their own"
         )
+
     level_names = set(codebook.level_names)
-    labels = set(codebook.labels)
+    labels = set(codebook.labels)  # the levels that may be in a task
     for side, names in (("negative", task.negatives), ("positive", task.positives)):
         if not names:
             raise ManifestError(f"{key}: {side}: names no level")
@@ -443,6 +454,7 @@ def _check_task(task: Task, codebook: "Codebook") -> None:
                 raise ManifestError(
                     f"{key}: {side}: the level {name!r} has label = false, so it can be in no task"
                 )
+
     positives = set(task.positives)
     shared = [name for name in task.negatives if name in positives]
     if shared:

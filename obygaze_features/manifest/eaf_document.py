@@ -119,6 +119,7 @@ def eaf_document(
     decisions = _decisions_property(written_tiers, numbers)
     if decisions:
         properties = {**properties, DECISIONS: decisions}
+
     attributes = {"AUTHOR": "obygaze", "DATE": DATE, "FORMAT": "3.0", "VERSION": "3.0"}
     root = Element("ANNOTATION_DOCUMENT", attributes)
     root.set(SCHEMA, "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
@@ -126,11 +127,13 @@ def eaf_document(
         _add(root, "LICENSE", licence, LICENSE_URL="")
     n_annotations = sum(len(numbers_of_tier) for numbers_of_tier in numbers)
     _add_header(root, properties, media, n_annotations=n_annotations)
+
     # A time slot is one time of the document, to which the annotations refer by its id.
-    order = _add(root, "TIME_ORDER")
+    time_order = _add(root, "TIME_ORDER")
     for place, slot in enumerate(slots, start=1):
-        _add(order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
+        _add(time_order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
     _add_annotations(root, written_tiers, numbers, slots)
+
     _add_types(root, vocabularies)
     for name, (description, values) in vocabularies.items():
         _add_vocabulary(root, name, description, values)
@@ -245,7 +248,19 @@ def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Elemen
 
 
 def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
-    """Add the header: the film's file, the properties, and the last number given to an annotation."""
+    """Add the header: the film's file, the properties, and the last number given to an annotation.
+
+    Parameters
+    ----------
+    root
+        The document's root element.
+    properties
+        Name -> text of each property.
+    media
+        Path of the film's file, relative to the document; empty if it is not known.
+    n_annotations
+        How many annotations the document has; they are numbered from 1.
+    """
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
         urls = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
@@ -290,7 +305,19 @@ def _add_type(root: Element, kind: str, *, has_times: bool = True, **further_att
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
-    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier."""
+    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier.
+
+    Parameters
+    ----------
+    root
+        The document's root element.
+    name
+        Name of the vocabulary, such as `levels`.
+    description
+        What it is, for people.
+    values
+        The values, in the order in which ELAN lists them.
+    """
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     singular = name.removesuffix("s")  # `levels` has the entries level1, level2
@@ -308,12 +335,13 @@ def write_documents(documents: Mapping[str, str], folder: Path, *, force: bool) 
     OutputError
         One exists, and `force` is not given; or two films would have one name.
     """
-    paths = {film: folder / f"{name}.eaf" for film, name in file_names(documents).items()}
-    refuse_existing(*paths.values(), force=force)
+    name_of_film = file_names(documents)
+    path_of_film = {film: folder / f"{name}.eaf" for film, name in name_of_film.items()}
+    refuse_existing(*path_of_film.values(), force=force)
     folder.mkdir(parents=True, exist_ok=True)
-    for film, path in paths.items():
+    for film, path in path_of_film.items():
         write_whole(path, documents[film])
-    return list(paths.values())
+    return list(path_of_film.values())
 
 
 # --- for people
@@ -324,6 +352,17 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
 
     Each annotator has a tier of levels and one of concepts, in which several concepts are joined by
     semicolons. Without annotators there is one unsigned pair of tiers, which the person signs in ELAN.
+
+    Parameters
+    ----------
+    codebook
+        Its levels and concepts are offered for annotations.
+    movie
+        The film.
+    annotators
+        Names of the annotators; none for tiers that are not signed yet.
+    media
+        Path of the film's file, relative to the document; empty if it is not known.
     """
     tiers = []
     for name in annotators or [""]:
@@ -340,10 +379,11 @@ def conflicts_document(manifest: Manifest, movie: str) -> str:
     with who signed them and when.
     """
     clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]
-    names = sorted({clip.annotator for clip in clips})
+    annotators = sorted({clip.annotator for clip in clips})
     tiers = []
-    for name in names:
-        tiers += _tiers_of_annotator(name, [clip for clip in clips if clip.annotator == name])
+    for annotator in annotators:
+        their_clips = [clip for clip in clips if clip.annotator == annotator]
+        tiers += _tiers_of_annotator(annotator, their_clips)
     tiers.append(EafTier("conflicts", "model", conflicts(clips)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
     codebook = manifest.codebook
@@ -359,15 +399,19 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
     """
     starts_s = {clip.start_s or 0.0 for clip in clips}
     ends_s = {clip.end_s or 0.0 for clip in clips}
+    edges_s = sorted(starts_s | ends_s)
     spans: list[tuple[float, float, str]] = []
     # Between two neighbouring edges nobody's level changes.
-    for start_s, end_s in pairwise(sorted(starts_s | ends_s)):
-        level_of: dict[str, str | None] = {}
+    for start_s, end_s in pairwise(edges_s):
+        level_of: dict[str, str | None] = {}  # annotator -> level
         for clip in clips:
-            if (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0):
+            covers_span = (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0)
+            if covers_span:
                 level_of[clip.annotator] = clip.level
-        if len(set(level_of.values())) < 2:
+        have_one_level = len(set(level_of.values())) < 2
+        if have_one_level:
             continue
+
         text = "; ".join(f"{name}: {level_of[name]}" for name in sorted(level_of))
         continues_last = bool(spans) and spans[-1][1:] == (start_s, text)
         if continues_last:
@@ -379,20 +423,28 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
 
 
 def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
-    """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips."""
-    level = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
-    concepts = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
-    levels_marked = []
-    concepts_marked = []
+    """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips.
+
+    Parameters
+    ----------
+    name
+        The annotator; "" for tiers that the person signs in ELAN.
+    clips
+        The clips that this annotator labelled; none for empty tiers.
+    """
+    level_tier = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
+    concept_tier = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
+    level_spans = []
+    concept_spans = []
     for clip in clips:
         start_s = clip.start_s or 0.0
         end_s = clip.end_s or 0.0
-        levels_marked.append((start_s, end_s, clip.level or ""))
+        level_spans.append((start_s, end_s, clip.level or ""))
         if clip.concepts:
-            concepts_marked.append((start_s, end_s, CONCEPT_SEPARATOR.join(clip.concepts)))
+            concept_spans.append((start_s, end_s, CONCEPT_SEPARATOR.join(clip.concepts)))
     return [
-        EafTier(level, "level", levels_marked, annotator=name),
-        EafTier(concepts, "concepts", concepts_marked, parent=level, annotator=name),
+        EafTier(level_tier, "level", level_spans, annotator=name),
+        EafTier(concept_tier, "concepts", concept_spans, parent=level_tier, annotator=name),
     ]
 
 

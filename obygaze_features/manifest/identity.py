@@ -77,7 +77,7 @@ def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: S
     file, place = names[name]
     _, place_of_twin = names[twin]
     where = f"{file}: {place}" if file else place
-    note = _note_on_foreign_letter(name, twin)
+    note = _note_on_foreign_letter(name, twin)  # why they look alike and are not
     raise ManifestError(
         f"{where}: {column} {name!r} and {twin!r} ({place_of_twin}) are one name{note}: spell both alike",
         column,
@@ -153,17 +153,20 @@ def _check_names(column: str, clips: Iterable[Clip]) -> list[str]:
 
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
-    """Find names that are spellings of one name, or may be.
-
-    In the column `movie` names are also equal if they are forms of one IMDb id, or differ in where the
-    article stands. In the column `annotator` they are if they are one number, as 1 and 01, which spreadsheets
-    write for each other; names with letters, as R1 and R01, may be one then.
-    """
+    """Find names in a column of a manifest that are spellings of one name, or may be."""
     if column == "annotator":
         return _same_annotators(names)
-    if column != "movie":
-        return same_names(names)
-    first_of_key: dict[str, str] = {}
+    if column == "movie":
+        return _same_movies(names)
+    return same_names(names)
+
+
+def _same_movies(names: Iterable[str]) -> SameNames:
+    """Find names of movies that are spellings of one, or may be.
+
+    Names are also one if they are forms of one IMDb id, or differ in where the article stands.
+    """
+    first_of_key: dict[str, str] = {}  # IMDb id, or title in one form -> the first name that has it
     respelled = []
     for name in dict.fromkeys(names):
         key = imdb_id(name) or plain(name)
@@ -175,8 +178,12 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:
-    """Find names of annotators that are spellings of one, or may be; zeros before numbers do not count."""
-    first_of_key: dict[str, str] = {}
+    """Find names of annotators that are spellings of one, or may be.
+
+    Zeros before numbers do not count. Names that are one number, as 1 and 01, which spreadsheets write for
+    each other, are one name. Names with letters, as R1 and R01, may be one.
+    """
+    first_of_key: dict[str, str] = {}  # name in one form, without such zeros -> the first name that has it
     same = []
     doubtful = []
     for name in dict.fromkeys(names):
@@ -190,6 +197,7 @@ def _same_annotators(names: Iterable[str]) -> SameNames:
             same.append((name, first))
         else:
             doubtful.append((name, first))
+
     known_pairs = {*same, *doubtful}
     others = same_names(names)
     same += [pair for pair in others.same if pair not in known_pairs]
@@ -209,16 +217,16 @@ def _note_on_foreign_letter(name: str, twin: str) -> str:
 
 def movies_of_one_id(movies: Iterable[str]) -> list[str]:
     """Return a note for each IMDb id with which the names of several movies begin: they may be one film."""
-    movies_of: dict[str, list[str]] = {}
+    movies_of_id: dict[str, list[str]] = {}
     for movie in dict.fromkeys(movies):
         match = _IMDB_ID.match(movie)
         if match is not None:
-            movies_of.setdefault(match[0], []).append(movie)
+            movies_of_id.setdefault(match[0], []).append(movie)
     notes = []
-    for imdb, same_id in movies_of.items():
-        if len(same_id) > 1:
-            shown = first_few(same_id, SHOWN)
-            notes.append(f"{len(same_id)} movies begin with {imdb} ({shown}): {NAME_FILM_ONCE}")
+    for film_id, names in movies_of_id.items():
+        if len(names) > 1:
+            shown = first_few(names, SHOWN)
+            notes.append(f"{len(names)} movies begin with {film_id} ({shown}): {NAME_FILM_ONCE}")
     return notes
 
 
@@ -248,6 +256,7 @@ def movies_of_one_video(clips: Iterable[Clip]) -> list[str]:
                     "one film would be trained on and tested; name it once, or give each its own video",
                     "movie",
                 )
+
         movies = first_few([*ranges], SHOWN)
         notes.append(f"one video of {len(ranges)} movies ({Path(video).name}: {movies}): {NAME_FILM_ONCE}")
     return notes
@@ -281,25 +290,32 @@ def videos_of_one_content(clips: Iterable[Clip], root: Path) -> list[str]:
     Files count as copies if they have the same size and the same first and last bytes (`N_COMPARED_BYTES`).
     """
     movie_of_video = {clip.video: clip.movie for clip in clips if clip.video}
-    by_size: dict[int, dict[Path, str]] = {}  # size -> path -> movie
+    movies_by_size: dict[int, dict[Path, str]] = {}  # size of a file -> path -> movie
     for video, movie in movie_of_video.items():
         path = root / video
         if path.is_file() and path.stat().st_size:
-            by_size.setdefault(path.stat().st_size, {})[path] = movie
+            movies_by_size.setdefault(path.stat().st_size, {})[path] = movie
+
     notes = []
-    for movie_of_path in by_size.values():
-        if len(set(movie_of_path.values())) == 1:
+    for movie_of_path in movies_by_size.values():
+        has_several_movies = len(set(movie_of_path.values())) > 1
+        if not has_several_movies:
             continue
-        copies: dict[str, list[Path]] = {}
-        for path in movie_of_path:
-            copies.setdefault(_digest_of_ends(path), []).append(path)
-        for paths in copies.values():
+        for paths in _groups_of_copies(movie_of_path):
             movies = list(dict.fromkeys(movie_of_path[path] for path in paths))
             if len(movies) > 1:
                 files = first_few([path.name for path in paths], SHOWN)
                 shown = first_few(movies, SHOWN)
                 notes.append(f"{len(movies)} movies of one video ({files}: {shown}): {NAME_FILM_ONCE}")
     return notes
+
+
+def _groups_of_copies(paths: Iterable[Path]) -> list[list[Path]]:
+    """Group files of one size by their first and last bytes: the files of a group seem to be copies."""
+    copies: dict[str, list[Path]] = {}
+    for path in paths:
+        copies.setdefault(_digest_of_ends(path), []).append(path)
+    return list(copies.values())
 
 
 def _digest_of_ends(path: Path) -> str:

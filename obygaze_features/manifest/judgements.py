@@ -160,28 +160,31 @@ class Judgements:
             A judge judged a window twice in the same way: both times blind, both times not, or both times
             without saying so. Names the row.
         """
-        judged: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
+        judgements: dict[str, dict[Window, Judgement]] = {judge: {} for judge in self.judges}
         for judgement in self.every:
-            by_window = judged[judgement.judge]
+            by_window = judgements[judgement.judge]
             earlier = by_window.get(judgement.window)
-            if earlier is None or (judgement.is_blind and not earlier.is_blind):
+            if earlier is None:
                 by_window[judgement.window] = judgement
-            elif earlier.is_blind == judgement.is_blind:
+                continue
+            if earlier.is_blind == judgement.is_blind:
                 raise ManifestError(
                     f"clip {judgement.clip.clip_id!r}: {judgement.judge} labelled the same span of the "
                     "video twice"
                 )
-        return judged
+            if judgement.is_blind:
+                by_window[judgement.window] = judgement
+        return judgements
 
     def common_windows(self, judges: Iterable[str]) -> list[Window]:
         """List the windows that all these judges judged; only on these can the judges be compared."""
-        judged_by = defaultdict[Window, set[str]](set)
-        for judgement in self.every:
-            judged_by[judgement.window].add(judgement.judge)
         names = set(judges)
         if not names:
             return []
-        return [window for window in self.windows if names <= judged_by[window]]
+        judges_of_window = defaultdict[Window, set[str]](set)
+        for judgement in self.every:
+            judges_of_window[judgement.window].add(judgement.judge)
+        return [window for window in self.windows if names <= judges_of_window[window]]
 
     def refuse_two_definitions(self) -> None:
         """Refuse judgements that were made under more than one definition of the labels.
@@ -224,16 +227,16 @@ def judgement_of(clip: Clip) -> Judgement | None:
     """Read a clip with a level as a judgement; return None for a clip without one."""
     if clip.level is None:
         return None
-    is_of_unknown_file = not clip.video and clip.start_s is None
+    video = clip.video
+    is_of_unknown_file = not video and clip.start_s is None
+    if is_of_unknown_file:
+        video = clip.clip_id  # stands for a whole file
     content_s = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
     has_content_s = content_s > 0  # False for NaN, the number of an empty cell
     seen_score = clip.extras.get(SEEN_SCORE, "")
     return Judgement(
         judge=clip.annotator,
-        # The id of a clip without video and times stands for a whole file.
-        window=Window(
-            clip.movie, clip.clip_id if is_of_unknown_file else clip.video, clip.start_s, clip.end_s
-        ),
+        window=Window(clip.movie, video, clip.start_s, clip.end_s),
         level=clip.level,
         place=place_in(clip),
         content_s=content_s if has_content_s else None,
@@ -291,10 +294,11 @@ def blind_labels(manifest: Manifest, *, whole_films: bool = False) -> BlindLabel
         Whether to leave out all labels that an annotator gave in a film if one of them was given in sight of
         a score. Needed for free segments: of what an annotator marked in a film no part can be missing.
     """
-    films_in_sight = set()
+    films_in_sight = set()  # (annotator, movie) with a label in sight of a score
     for clip in manifest:
         if _is_in_sight(clip):
             films_in_sight.add((clip.annotator, clip.movie))
+
     rows = []
     n_left_out = 0
     n_unknown = 0
@@ -302,7 +306,9 @@ def blind_labels(manifest: Manifest, *, whole_films: bool = False) -> BlindLabel
         is_in_film_in_sight = (clip.annotator, clip.movie) in films_in_sight
         is_left_out = is_in_film_in_sight if whole_films else _is_in_sight(clip)
         rows.append(replace(clip, level=None, concepts=()) if is_left_out else clip)
-        if not clip.annotator or clip.level is None:
+
+        is_label_of_named_annotator = clip.annotator != "" and clip.level is not None
+        if not is_label_of_named_annotator:
             continue
         is_of_person = not clip.extras.get(MODEL)
         if is_left_out:
@@ -337,7 +343,10 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
         cells = [row.extras[column] for row in rows if column in row.extras]
         if not cells and column not in extras:
             continue
-        result[column] = _seen_score_of(cells) if column == SEEN_SCORE else _distinct_values(cells)
+        if column == SEEN_SCORE:
+            result[column] = _seen_score_of(cells)
+        else:
+            result[column] = _distinct_values(cells)
     return result
 
 

@@ -70,12 +70,17 @@ def krippendorff_alpha(values: ArrayLike, metric: Metric = "nominal") -> float |
     if not len(counts):
         return None
     coincidences = _observed_coincidences(counts)
-    # By chance, each of the n labels of all clips is paired with every other one, but not with itself.
+
+    # By chance, each of the n labels of all clips is paired with every other one, but not with itself:
+    # n_a * n_b / (n - 1) coincidences of two values a and b, and n_a * (n_a - 1) / (n - 1) of a with itself.
     totals = coincidences.sum(axis=1)  # labels of each value, [n_values]
     n = totals.sum()
     by_chance = (np.outer(totals, totals) - np.diag(totals)) / (n - 1)
+
     differences = _differences(different_values, totals, metric)
-    return _alpha(float((coincidences * differences).sum()), float((by_chance * differences).sum()))
+    observed_disagreement = float((coincidences * differences).sum())
+    expected_disagreement = float((by_chance * differences).sum())
+    return _alpha(observed_disagreement, expected_disagreement)
 
 
 def _counts_of_values(table: Floats) -> tuple[Floats, Floats]:
@@ -146,7 +151,7 @@ def _differences(values: Floats, totals: Floats, metric: Metric) -> Floats:
 
 
 def _alpha(observed: float, expected: float) -> float | None:
-    """Return 1 - observed / expected disagreement; None if the expected one is 0."""
+    """Return 1 - observed / expected disagreement, of which only the ratio counts; None if expected is 0."""
     if expected <= 0:
         return None
     return 1 - observed / expected
@@ -219,7 +224,9 @@ def unitised_alpha(
     partitions = [_partition(segments, start, end) for segments in annotations]
     n_values = 1 + _highest_value(partitions)  # the values of segments, and GAP (0) for what is unmarked
     observed = _observed(partitions, n_values)
-    expected = _coincidences_by_chance(observed.lengths, _squared_lengths(partitions, n_values, grain))
+    squared_lengths = _squared_lengths(partitions, n_values, grain)
+    expected = _coincidences_by_chance(observed.lengths, squared_lengths)
+
     # The same without GAP: only where both annotators marked a segment.
     observed_values = observed.lengths[MARKED, MARKED]
     expected_values = _coincidences_by_chance(observed_values, observed.squares_of_marked[MARKED])
@@ -251,6 +258,10 @@ class _Observed(NamedTuple):
 def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observed:
     """Add up the coincidences of each pair of annotators, with the weight 1 / (number of annotators - 1).
 
+    The coincidences of two values are the length over which one annotator gave the first value and another
+    annotator the second. The weight makes up for each annotator being in a pair with every other one: all
+    coincidences of a value then sum to the length that all annotators gave it.
+
     Parameters
     ----------
     partitions
@@ -267,7 +278,7 @@ def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observ
             lengths[part.value] += weighted_lengths
             if part.value != GAP:
                 length_marked_by_other = weighted_lengths[MARKED].sum() * n_others  # without the weight
-                squares_of_marked[part.value] += length_marked_by_other**2 / n_others
+                squares_of_marked[part.value] += length_marked_by_other**2 / n_others  # with it
     return _Observed(lengths, squares_of_marked)
 
 
@@ -276,6 +287,15 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
 
     A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
     sum to length * grain.
+
+    Parameters
+    ----------
+    partitions
+        The segments and gaps of each annotator.
+    n_values
+        Number of values, including that of gaps.
+    grain
+        Length of the shortest segment that could be marked.
     """
     squares = np.zeros(n_values)
     for parts in partitions:
@@ -296,6 +316,8 @@ def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
 
 def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Segment]:
     """Return the segments of an annotator in the order of time, with segments of value `GAP` between them.
+
+    Together they fill the time from `start` to `end` without a hole.
 
     Raises
     ------
@@ -318,10 +340,12 @@ def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Se
 
 def _shared_by_value(part: Segment, segments: Sequence[Segment], n_values: int) -> Floats:
     """Return the length that a part shares with another annotator's segments of each value, [n_values]."""
-    shared = np.zeros(n_values)
+    shared_lengths = np.zeros(n_values)
     for segment in segments:
-        shared[segment.value] += max(0.0, min(part.end, segment.end) - max(part.start, segment.start))
-    return shared
+        start = max(part.start, segment.start)
+        end = min(part.end, segment.end)
+        shared_lengths[segment.value] += max(0.0, end - start)  # 0 if they do not overlap
+    return shared_lengths
 
 
 def _coincidences_by_chance(coincidences: Floats, squares: Floats) -> Floats:
@@ -416,6 +440,7 @@ def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
                 rank = codebook.rank(by_window[window].level)
                 ranks[row, column] = rank
                 level_positions[row, column] = position_of_rank[rank]
+
     n_labels = (~np.isnan(ranks)).sum(axis=0)  # of each window
     machines = {judgement.judge for judgement in judged.every if judgement.clip.extras.get(MODEL)}
     return LevelAlphas(
@@ -469,16 +494,18 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
     compared = in_common_stretches(blind.manifest)
     judged = judgements_of(compared).where(lambda judgement: bool(judgement.judge))
     judged.refuse_two_definitions()
-    films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
+
+    judgements_of_films: dict[str, dict[str, list[Judgement]]] = {}  # movie -> judge -> judgements
     for judgement in judgements_of(blind.manifest).every:
-        if judgement.judge:  # also who marked nothing of the time that is compared
-            films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, [])
+        if judgement.judge:  # also one who marked nothing of the time that is compared
+            judgements_of_films.setdefault(judgement.clip.movie, {}).setdefault(judgement.judge, [])
     for judgement in judged.every:
         if judgement.window.start_s is None or judgement.window.end_s is None:
             raise ManifestError(f"clip {judgement.clip.clip_id!r} has no start_s and end_s", "start_s")
-        films[judgement.clip.movie][judgement.judge].append(judgement)
+        judgements_of_films[judgement.clip.movie][judgement.judge].append(judgement)
+
     alphas = []
-    for movie, by_judge in films.items():
+    for movie, by_judge in judgements_of_films.items():
         has_compared_time = any(by_judge.values())
         if len(by_judge) > 1 and has_compared_time:
             alphas.append(_film_alpha(movie, by_judge, manifest.codebook))
@@ -493,7 +520,17 @@ def unitised_alphas(manifest: Manifest) -> tuple[FilmUnitisedAlpha, ...]:
 def _film_alpha(
     movie: str, by_judge: Mapping[str, Sequence[Judgement]], codebook: Codebook
 ) -> FilmUnitisedAlpha:
-    """Measure the agreement of a film's judges on segments, from the first judged second to the last one."""
+    """Measure the agreement of a film's judges on segments, from the first judged second to the last one.
+
+    Parameters
+    ----------
+    movie
+        The film.
+    by_judge
+        Judge -> their judgements in the film; none if they marked nothing of the time that is compared.
+    codebook
+        Gives the order of levels: the lowest one counts as unmarked.
+    """
     names = tuple(sorted(by_judge))
     annotations = []
     all_segments: list[Segment] = []
@@ -504,6 +541,7 @@ def _film_alpha(
         marked = without_overlaps([segment for segment in segments if segment.value != GAP])
         annotations.append(marked.segments)
         n_cut += marked.n_cut
+
     first_s = min(segment.start for segment in all_segments)
     last_s = max(segment.end for segment in all_segments)
     n_segments = tuple(len(segments) for segments in annotations)
@@ -543,12 +581,13 @@ def without_overlaps(segments: Sequence[Segment]) -> FlatSegments:
     """
     placed: list[Segment] = []  # of the highest values first, which cut those that come later
     n_cut = 0
-    for segment in sorted(segments, key=lambda part: (-part.value, part.start, part.end)):
-        pieces = [segment]
-        for placed_segment in placed:
+    highest_first = sorted(segments, key=lambda part: (-part.value, part.start, part.end))
+    for segment in highest_first:
+        pieces = [segment]  # what is left of it
+        for higher_segment in placed:
             uncovered: list[Segment] = []
             for piece in pieces:
-                uncovered += _without(piece, placed_segment)
+                uncovered += _without(piece, higher_segment)
             pieces = uncovered
         if pieces != [segment]:
             n_cut += 1

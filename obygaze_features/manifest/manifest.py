@@ -85,16 +85,19 @@ class Manifest:
             contradict each other (`check_identity`).
         """
         clips = tuple(_with_labels_of_codebook(clip, self.codebook) for clip in self.clips)
-        object.__setattr__(self, "clips", clips)
+        object.__setattr__(self, "clips", clips)  # the dataclass is frozen
+
         by_id = ClipsById()
         for clip in self.clips:
             earlier = by_id.add(clip)
             if earlier is not None:
                 raise _repeated_id(earlier, clip)
-            if tuple(clip.extras) != tuple(self.clips[0].extras):
+            extra_columns = list(clip.extras)
+            expected_columns = list(self.clips[0].extras)
+            if extra_columns != expected_columns:
                 raise ManifestError(
-                    f"clip {clip.clip_id!r} has extra columns {list(clip.extras)} "
-                    f"where the first clip has {list(self.clips[0].extras)}"
+                    f"clip {clip.clip_id!r} has extra columns {extra_columns} "
+                    f"where the first clip has {expected_columns}"
                 )
         check_identity(self.clips)
 
@@ -107,9 +110,11 @@ class Manifest:
     def __repr__(self) -> str:
         clips = counted(len(self.clips_once), "clip")
         movies = counted(len(self.movies), "movie")
-        n_rows = counted(len(self), "row of annotators", "rows of annotators")
-        rows = f", {n_rows}" if self.is_per_annotator else ""
-        return f"Manifest({clips} of {movies}{rows}, codebook {self.codebook.name!r})"
+        content = f"{clips} of {movies}"
+        if self.is_per_annotator:
+            rows = counted(len(self), "row of annotators", "rows of annotators")
+            content += f", {rows}"
+        return f"Manifest({content}, codebook {self.codebook.name!r})"
 
     def _repr_html_(self) -> str:
         """Show the first clips as a table in a notebook."""
@@ -139,7 +144,8 @@ class Manifest:
             columns[name.removesuffix("_id")] = [getattr(clip, name) for clip in self.clips]
         frame = pd.DataFrame(columns)
         frame = frame.astype({"start_s": "float64", "end_s": "float64", "level": "str"})
-        for name in self.clips[0].extras if self.clips else ():
+        extra_columns = tuple(self.clips[0].extras) if self.clips else ()
+        for name in extra_columns:
             frame[name] = [clip.extras[name] for clip in self.clips]
         return frame
 
@@ -234,7 +240,7 @@ ADVICE = (
 
 
 def _repeated_id(first: Clip, second: Clip) -> ManifestError:
-    """Return the error for two clips of one id, which only two annotators' rows of one span may share."""
+    """Return the error for two clips of one id that are not the rows of two annotators for one span."""
     annotator = first.annotator or "nobody"
     other_annotator = second.annotator or "nobody"
     whose = annotator
@@ -285,7 +291,9 @@ def read_manifest(path: str | Path, *, spreadsheet_safe: bool = False) -> Manife
     path = local_path(path)
     table = read_table(path, FIELDS, advice=ADVICE)
     codebook = _codebook_of(table)
+
     collected = Collected(table.problems)
+    # Only a spreadsheet writes apostrophes before cells, and semicolons or tabs between them.
     is_verbatim = table.delimiter == "," and not spreadsheet_safe
     for row in table.timed(verbatim=is_verbatim):
         read_row = _stripped(row) if spreadsheet_safe else row
@@ -451,26 +459,31 @@ def _codebook_of(table: Table) -> Codebook:
     if not named:
         return default_codebook()
     where = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {codebook_path.name} beside it"
-    with error_context(
-        where, f"; a table that was renamed needs its codebook's file of that name, {codebook_path.name}"
-    ):
+    remedy = f"; a table that was renamed needs its codebook's file of that name, {codebook_path.name}"
+    with error_context(where, remedy):
         return builtin_codebook(named)
 
 
 def _named_codebook(table: Table) -> str:
     """Return the codebook that the rows of a manifest name; "" if it has no such column, or no row.
 
-    Rows that name no codebook, or another than the first row, are noted as problems and refused.
+    Rows that name no codebook, or another than the first row, are added to the table's problems, which are
+    raised together after the last row.
+
+    Raises
+    ------
+    ManifestError
+        There are such rows.
     """
     if CODEBOOK_COLUMN not in table.columns or not table.rows:
         return ""
-    first = table.rows[0]
-    name = first.cells[CODEBOOK_COLUMN]
+    first_row = table.rows[0]
+    name = first_row.cells[CODEBOOK_COLUMN]
     for row in table.checked():
         cell = row.cells[CODEBOOK_COLUMN]
         if not cell:
             table.problems.add(row.line, "is empty", CODEBOOK_COLUMN)
         elif name and cell != name:
-            difference = f"{cell!r}, and line {first.line} has {name!r}: a manifest has one codebook"
+            difference = f"{cell!r}, and line {first_row.line} has {name!r}: a manifest has one codebook"
             table.problems.add(row.line, difference, CODEBOOK_COLUMN)
     return name

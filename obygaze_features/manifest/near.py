@@ -46,16 +46,18 @@ def overlapping(first: Floats, second: Floats) -> Pairs:
     >>> pairs.first.tolist(), pairs.second.tolist()
     ([0, 1], [0, 1])
     """
+    # Sort the second list by beginnings.
     order = np.argsort(second[:, 0], kind="stable")
     beginnings = second[order, 0]  # [M]
     ends = second[order, 1]  # [M]
-    # The second list is now sorted by beginnings. An interval of the first list can only overlap those from
-    # place `start` up to place `stop` - 1: all before have ended when it begins, and all from `stop` on begin
-    # after its end.
+
+    # An interval of the first list can only overlap those from place `start` up to place `stop` - 1: all
+    # before have ended when it begins, and all from `stop` on begin after its end.
     latest_ends = np.maximum.accumulate(ends)  # of the interval at a place and all before it; rises
     start = np.searchsorted(latest_ends, first[:, 0], side="left")  # [N]
     stop = np.searchsorted(beginnings, first[:, 1], side="right")  # [N]
     n_candidates = np.maximum(stop - start, 0)
+
     # One item for each candidate: the two intervals that may overlap.
     first_index = np.repeat(np.arange(len(first)), n_candidates)
     sorted_place = _joined_ranges(start, n_candidates)

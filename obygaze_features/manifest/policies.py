@@ -76,5 +76,5 @@ def _is_released(clip: Clip, codebook: Codebook) -> bool:
     """Return whether the released split files keep a clip; one without a level is kept."""
     if clip.level is None:
         return True
-    only_heard = bool(clip.concepts) and not codebook.visual(clip.concepts)
-    return not only_heard and clip.clip_id not in UNRELEASED
+    has_only_concepts_not_visual = bool(clip.concepts) and not codebook.visual(clip.concepts)
+    return not has_only_concepts_not_visual and clip.clip_id not in UNRELEASED

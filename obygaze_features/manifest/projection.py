@@ -86,19 +86,21 @@ def merge(
         if annotation.level is not None:
             annotations.append(annotation)
             levels.append(annotation.level)
-    lowest_of_all = codebook.level_names[0]
+
+    lowest_level = codebook.level_names[0]  # of a clip without annotations
     if how == "both":
         # Both annotators see at least the lower level, and only the concepts that both gave.
-        level = min(levels, key=codebook.rank, default=lowest_of_all)
+        level = min(levels, key=codebook.rank, default=lowest_level)
         concepts = _concepts_of_every(annotations)
     else:
-        level = max(levels, key=codebook.rank, default=lowest_of_all)
+        level = max(levels, key=codebook.rank, default=lowest_level)
         if how == "highest":  # only the concepts that were given at that level
             annotations = [annotation for annotation in annotations if annotation.level == level]
         concepts = _concepts_of_any(annotations)
-    in_order = codebook.in_order(concepts)
+
+    concepts_in_order = codebook.in_order(concepts)
     extras = how_judged(annotations, clip.extras)
-    return replace(clip, level=level, concepts=in_order, annotator=annotator, extras=extras)
+    return replace(clip, level=level, concepts=concepts_in_order, annotator=annotator, extras=extras)
 
 
 def _concepts_of_every(marks: Sequence[Clip]) -> set[str]:
@@ -165,23 +167,29 @@ def project(
         if annotation.level is None:
             raise ManifestError(f"clip {annotation.clip_id!r} has no level, so it is no annotation", "level")
     judgements_of(annotations).refuse_two_definitions()
+
+    # Both name a movie alike, and both have the columns that say how labels were given.
     annotations = annotations.spelled_as(clips.movies)
     columns = tuple(annotations.clips[0].extras) if len(annotations) else ()
     clips = _with_columns_of_judgements(clips, [name for name in HOW_JUDGED if name in columns])
+
     annotations_of_movie = grouped(annotations, "movie")
     rows_of_clip: dict[str, list[Clip]] = {}
     unanswered: list[str] = []
-    n_without_row = Counter[str]()
+    n_without_row = Counter[str]()  # annotator -> clips on which others have a row, and they have none
     for movie, clips_of_movie in grouped(clips, "movie").items():
         marks = annotations_of_movie.get(movie, [])
-        rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
-        for clip, rows_of_one in zip(clips_of_movie, rows, strict=True):
-            rows_of_clip[clip.clip_id] = rows_of_one
-            if marks and all(row.level is None for row in rows_of_one):
+        annotators = {mark.annotator for mark in marks}
+        labelled_rows = _label_movie(clips_of_movie, marks, threshold, per_annotator, annotations.codebook)
+        for clip, rows in zip(clips_of_movie, labelled_rows, strict=True):
+            rows_of_clip[clip.clip_id] = rows
+            has_answer = any(row.level is not None for row in rows)
+            if marks and not has_answer:
                 unanswered.append(clip.clip_id)
             elif per_annotator:
-                annotators = {mark.annotator for mark in marks}
-                n_without_row.update(annotators - {row.annotator for row in rows_of_one})
+                annotators_with_row = {row.annotator for row in rows}
+                n_without_row.update(annotators - annotators_with_row)
+
     all_rows: list[Clip] = []  # in the order of the clips
     for clip in clips:
         all_rows += rows_of_clip[clip.clip_id]
@@ -197,14 +205,22 @@ def project(
 
 
 def _with_columns_of_judgements(clips: Manifest, columns: Sequence[str]) -> Manifest:
-    """Give clips empty columns of how labels were given, in place of those of their own labels."""
-    prepared = []
+    """Give clips empty columns for how their new labels are given, in place of those of their old labels.
+
+    Parameters
+    ----------
+    clips
+        The clips. Their columns that say how a label was given (`HOW_JUDGED`) are removed.
+    columns
+        The columns that they get.
+    """
+    prepared_clips = []
     for clip in clips:
         extras = {name: cell for name, cell in clip.extras.items() if name not in HOW_JUDGED}
         for column in columns:
             extras[column] = ""
-        prepared.append(replace(clip, extras=extras))
-    return clips.with_clips(prepared)
+        prepared_clips.append(replace(clip, extras=extras))
+    return clips.with_clips(prepared_clips)
 
 
 @checked
@@ -236,18 +252,29 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
         return manifest.with_clips(rows_of_expert)
     if not manifest.is_per_annotator:
         return manifest
+
     merged = []
     for rows in grouped(manifest, "clip_id").values():
+        first_row = rows[0]
         if any(row.level for row in rows):
-            merged.append(merge(rows[0], rows, manifest.codebook, how))
-        else:
-            merged.append(replace(rows[0], annotator=""))
+            merged.append(merge(first_row, rows, manifest.codebook, how))
+        else:  # nobody labelled it; `merge` would give it the lowest level
+            merged.append(replace(first_row, annotator=""))
     return manifest.with_clips(merged)
 
 
 @checked
 def sweep(annotations: Manifest, clips: Manifest, thresholds: Sequence[float]) -> dict[float, Projection]:
     """Project annotations onto clips at several thresholds, as Tores et al. (CVPR 2024, App. 7.2) do.
+
+    Parameters
+    ----------
+    annotations
+        Annotated spans of movies.
+    clips
+        The spans to label.
+    thresholds
+        Shares of a clip's duration that an annotation must cover to count, 0 to 1.
 
     Returns
     -------
@@ -284,7 +311,8 @@ def windows(annotations: Manifest, seconds: float) -> Manifest:
         raise ManifestError(f"window {seconds}: expected a positive number of seconds")
     clips = []
     for movie, marks in grouped(annotations, "movie").items():
-        end_s = float(_times_of_clips(marks)[:, 1].max())
+        ends_s = _times_of_clips(marks)[:, 1]
+        end_s = float(ends_s.max())
         videos = {mark.video for mark in marks}
         video = videos.pop() if len(videos) == 1 else ""
         # A last window of less than a nanosecond would come from rounding alone.
@@ -319,30 +347,30 @@ def _label_movie(
     """
     marks_of_clips = _marks_of_clips(clips, marks, threshold)
     marks_by_annotator = grouped(marks, "annotator")
-    is_answered_by = {
-        annotator: _is_answered(clips, their_marks, threshold, codebook)
-        for annotator, their_marks in marks_by_annotator.items()
-    }
-    # Where nothing that annotators marked counts, they judged the clip as they judged the rest of the movie.
-    how_each_judged = {name: how_judged(their_marks, {}) for name, their_marks in marks_by_annotator.items()}
+    has_answer_of: dict[str, NDArray[np.bool_]] = {}  # annotator -> for each clip, whether they have one
+    how_each_judged: dict[str, dict[str, str]] = {}  # annotator -> how they judged the movie
+    for annotator, their_marks in marks_by_annotator.items():
+        has_answer_of[annotator] = _is_answered(clips, their_marks, threshold, codebook)
+        how_each_judged[annotator] = how_judged(their_marks, {})
+
     rows_of_clips: list[list[Clip]] = []
     for place, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
-        answering = [annotator for annotator, is_answered in is_answered_by.items() if is_answered[place]]
+        annotators = [name for name, has_answer in has_answer_of.items() if has_answer[place]]
         rows = []
-        if not answering:
+        if not annotators:
             rows.append(replace(clip, level=None, concepts=(), annotator=""))
         elif per_annotator:
-            for annotator in answering:
+            for annotator in annotators:
                 their_marks = [mark for mark in clip_marks if mark.annotator == annotator]
                 row = merge(clip, their_marks, codebook, annotator=annotator)
-                if not their_marks:
+                if not their_marks:  # they judged the clip as they judged the rest of the movie
                     row = replace(row, extras={**row.extras, **how_each_judged[annotator]})
                 rows.append(row)
         else:
             row = merge(clip, clip_marks, codebook)
             if not clip_marks:
-                marks_of_answering = [mark for mark in marks if mark.annotator in answering]
-                row = replace(row, extras={**row.extras, **how_judged(marks_of_answering, {})})
+                marks_in_movie = [mark for mark in marks if mark.annotator in annotators]
+                row = replace(row, extras={**row.extras, **how_judged(marks_in_movie, {})})
             rows.append(row)
         rows_of_clips.append(rows)
     return rows_of_clips
@@ -351,27 +379,53 @@ def _label_movie(
 def _is_answered(
     clips: Sequence[Clip], marks: Sequence[Clip], threshold: float, codebook: Codebook
 ) -> NDArray[np.bool_]:
-    """Return for which clips an annotator of their movie has an answer, by this annotator's marks [N].
+    """Return for which clips of a movie one annotator has an answer, bool [N].
 
-    Who marks only what they find has one for all clips, and who marks every answer for those of which their
-    marks together cover at least the share `threshold`.
+    An annotator who marks only what they find has an answer for all clips: where they marked nothing, nothing
+    is there. One who marks every answer has one only for clips of which their marks together cover at least
+    the share `threshold`.
+
+    Parameters
+    ----------
+    clips
+        The N clips of the movie.
+    marks
+        The annotator's marks in the movie.
+    threshold
+        Share of a clip's duration, 0 to 1.
+    codebook
+        Its first level is the lowest.
     """
     if not marks_every_answer(marks, codebook):
         return np.ones(len(clips), np.bool_)
     clip_spans = _times_of_clips(clips)
-    pairs = _overlaps(clip_spans, _without_overlaps(_times_of_clips(marks)))
+    marked_spans = _without_overlaps(_times_of_clips(marks))
+    pairs = _overlaps(clip_spans, marked_spans)
     covered_s = np.bincount(pairs.clips, weights=pairs.shared_s, minlength=len(clips))
     needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])
     return (covered_s > 0) & (covered_s + SLACK_S >= needed_s)
 
 
 def _without_overlaps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cut spans [N, 2] so that each second is in one of them alone; some may become empty."""
+    """Cut spans so that each second is in one of them alone.
+
+    Parameters
+    ----------
+    spans
+        Starts and ends in seconds, [N, 2].
+
+    Returns
+    -------
+    ndarray
+        [N, 2], sorted by start: each span begins where those before it have ended. A span that lies within
+        them becomes empty.
+    """
     by_start = spans[np.argsort(spans[:, 0], kind="stable")]
-    latest_ends = np.maximum.accumulate(by_start[:, 1])
+    latest_end_so_far = np.maximum.accumulate(by_start[:, 1])
     starts = by_start[:, 0].copy()
-    starts[1:] = np.maximum(starts[1:], latest_ends[:-1])
-    return np.column_stack([starts, np.maximum(by_start[:, 1], starts)])
+    starts[1:] = np.maximum(starts[1:], latest_end_so_far[:-1])
+    ends = np.maximum(by_start[:, 1], starts)
+    return np.column_stack([starts, ends])
 
 
 class _Overlaps(NamedTuple):
@@ -383,7 +437,13 @@ class _Overlaps(NamedTuple):
 
 
 def _overlaps(clip_spans: NDArray[np.float64], mark_spans: NDArray[np.float64]) -> _Overlaps:
-    """Find which clips and annotations overlap, by their starts and ends, [N, 2] and [M, 2]."""
+    """Find all pairs of a clip and an annotation that overlap, and how many seconds they share.
+
+    Parameters
+    ----------
+    clip_spans, mark_spans
+        Starts and ends in seconds of the clips, [N, 2], and of the annotations, [M, 2].
+    """
     pairs = overlapping(clip_spans, mark_spans)
     clip_starts_s, clip_ends_s = clip_spans[pairs.first].T
     mark_starts_s, mark_ends_s = mark_spans[pairs.second].T
@@ -392,17 +452,18 @@ def _overlaps(clip_spans: NDArray[np.float64], mark_spans: NDArray[np.float64]) 
 
 
 def _marks_of_clips(clips: Sequence[Clip], marks: Sequence[Clip], threshold: float) -> list[list[Clip]]:
-    """Return for each clip the annotations that cover at least the share `threshold` of it."""
+    """Return for each clip, in order, the annotations that cover at least the share `threshold` of it."""
     clip_spans = _times_of_clips(clips)
     pairs = _overlaps(clip_spans, _times_of_clips(marks))
-    needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])
-    is_enough = (pairs.shared_s + SLACK_S >= needed_s[pairs.clips]) & (pairs.shared_s > 0)
-    clip_places = pairs.clips[is_enough].tolist()
-    mark_places = pairs.marks[is_enough].tolist()
-    places_of_clips: list[list[int]] = [[] for _ in clips]
-    for clip_place, mark_place in zip(clip_places, mark_places, strict=True):
-        places_of_clips[clip_place].append(mark_place)
-    return [[marks[place] for place in sorted(places)] for places in places_of_clips]
+    needed_s = threshold * (clip_spans[:, 1] - clip_spans[:, 0])  # of each clip
+    covers_enough = (pairs.shared_s + SLACK_S >= needed_s[pairs.clips]) & (pairs.shared_s > 0)
+
+    clip_places = pairs.clips[covers_enough].tolist()
+    mark_places = pairs.marks[covers_enough].tolist()
+    marks_of_clips: list[list[Clip]] = [[] for _ in clips]
+    for clip_place, mark_place in sorted(zip(clip_places, mark_places, strict=True)):
+        marks_of_clips[clip_place].append(marks[mark_place])
+    return marks_of_clips
 
 
 def _times_of_clips(clips: Sequence[Clip]) -> NDArray[np.float64]:

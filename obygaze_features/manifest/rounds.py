@@ -55,6 +55,7 @@ def assign(
     _check_round(clips, names, each, calibration)
     clip_of_id = {clip.clip_id: clip for clip in clips}  # one row of each clip, whoever annotated it before
     clips_of = grouped(clip_of_id.values(), "movie")
+
     rng = np.random.default_rng(seed)
     shuffled_films = _shuffled(films, rng)
     common_films = shuffled_films[:calibration]
@@ -62,6 +63,7 @@ def assign(
     lengths = _film_lengths(clips, clips_of)
     longest_first = sorted(films_to_share_out, key=lambda film: -lengths[film])
     annotators_of = _choose_annotators(longest_first, lengths, each, len(names))
+
     rows: list[Clip] = []
     for number, name in enumerate(names):
         films_of_annotator = [film for film in films_to_share_out if number in annotators_of[film]]
@@ -117,6 +119,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
+
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
     are_repeated = len({plain(name) for name in names}) < len(names)
@@ -126,6 +129,7 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
             "and at least as many as a film gets"
         )
+
     # All clips of a manifest have the same further columns.
     taken_columns = sorted({CALIBRATION, ORDER}.intersection(clips.clips[0].extras))
     if taken_columns:
@@ -191,17 +195,20 @@ def _choose_annotators(
     n_annotators
         How many there are.
     """
+    # What each annotator has so far.
     seconds = np.zeros(n_annotators)
     n_films = np.zeros(n_annotators)
     n_together = np.zeros((n_annotators, n_annotators))  # films that two annotators share
     annotators_of: dict[str, list[int]] = {}
     for film in films:
-        group = list[int]()
+        group = list[int]()  # the film's annotators
         for _ in range(each):
             n_with_group = n_together[:, group].sum(axis=1)
             # By films, then by films with the group, then by seconds: the last key of lexsort counts first.
             order = np.lexsort((seconds, n_with_group, n_films)).tolist()
-            group.append(next(annotator for annotator in order if annotator not in group))
+            first_not_in_group = next(annotator for annotator in order if annotator not in group)
+            group.append(first_not_in_group)
+
         n_films[group] += 1
         seconds[group] += lengths[film]
         for annotator, other in permutations(group, 2):

@@ -105,8 +105,9 @@ class Row:
             The cell is no number, or one beyond 1e30.
         """
         text = self.cells[column].strip()
-        number = number_of(text)
-        if text and not abs(number) <= LARGEST:
+        number = number_of(text)  # NaN for a text that is no number, and for an empty one
+        is_in_range = abs(number) <= LARGEST  # False for NaN
+        if text and not is_in_range:
             raise ManifestError(
                 f"{path}: line {self.line}, column {column}: {text!r} is no number up to {LARGEST:g}; leave "
                 "the column out"
@@ -115,7 +116,8 @@ class Row:
 
     def as_written(self) -> "Row":
         """Return the row without the apostrophes that keep a spreadsheet from running cells as formulas."""
-        if "'" not in "".join((*self.cells, *self.cells.values())):
+        has_apostrophe = "'" in "".join((*self.cells, *self.cells.values()))
+        if not has_apostrophe:  # as most rows of a large table
             return self
         return Row(self.line, {as_written(name): as_written(cell) for name, cell in self.cells.items()})
 
@@ -158,26 +160,29 @@ class Table:
         self.problems.refuse()
 
     def _readable_rows(self, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows that are not empty, without those with a spreadsheet's error in a needed cell.
+        """Return the rows that are not empty and have no error of a spreadsheet in a column that is read.
 
-        Such a cell is added to the problems.
+        An error, such as #N/A, in a column that is read is added to the table's problems, which the caller
+        raises after the last row. In other columns it does not matter.
         """
-        needed = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
-        readable = []
+        columns_read = [name for name in self.columns if name in self.read or name in OUR_COLUMNS]
+        readable_rows = []
         for row in rows:
             if row.is_empty:
                 continue
+
             text = "".join(row.cells.values())
             may_have_error = "#" in text or "Err:" in text  # such as #N/A or Err:502
             if not may_have_error:  # as most rows of a large table
-                readable.append(row)
+                readable_rows.append(row)
                 continue
-            unreadable = [name for name in needed if is_unreadable(row.cells[name])]
-            for name in unreadable:
+
+            columns_with_error = [name for name in columns_read if is_unreadable(row.cells[name])]
+            for name in columns_with_error:
                 self.problems.add(row.line, f"{row.cells[name].strip()!r} {CANNOT_BE_READ}", name)
-            if not unreadable:
-                readable.append(row)
-        return readable
+            if not columns_with_error:
+                readable_rows.append(row)
+        return readable_rows
 
     def timed(self, *, rate: Fraction | None = None, verbatim: bool = False) -> Iterator[Row]:
         """Yield the rows that are not empty, with times in seconds; then raise the table's problems, if any.
@@ -198,12 +203,14 @@ class Table:
         start_column, end_column = TIMES
         starts = [row.cells[start_column] for row in rows]
         ends = [row.cells[end_column] for row in rows]
+
         decimal_sign = "" if self._may_have_commas else "."
         with error_context(f"{self.path}: column {' or '.join(TIMES)}"):
             # In one call, as starts and ends together tell the decimal sign.
-            times = instants([*starts, *ends], decimal_sign, rate, len(TIMES))
+            times = instants([*starts, *ends], decimal_sign, rate, n_columns=2)
         start_times = times[: len(rows)]
         end_times = times[len(rows) :]
+
         for row, start, end in zip(rows, start_times, end_times, strict=True):
             timed_row = self._with_times(row, start, end)
             if timed_row is not None:
@@ -257,23 +264,34 @@ class Table:
         ManifestError
             A clip has two rows, a cell is no number, or a row has another movie or other times than its clip.
         """
-        values_of: dict[str, list[float]] = {}
-        clip_of = {clip.clip_id: clip for clip in clips}
-        table = self.pointed(names)
-        has_times = {*TIMES} <= {*self.columns}
+        table = self.pointed(names)  # decimal commas become points
+        has_times = set(TIMES) <= set(self.columns)
         rows = table.timed() if has_times else table.checked()
         compared_columns = ("movie", *TIMES) if has_times else ("movie",)
+
+        clip_of_id = {clip.clip_id: clip for clip in clips}
+        values_of_clip: dict[str, list[float]] = {}
         for row in rows:
             clip_id = composed(row.cells["clip_id"].strip())
-            if clip_id in values_of:
+            if clip_id in values_of_clip:
                 raise ManifestError(f"{self.path}: line {row.line}: clip {clip_id} has a row already")
-            if clip_id in clip_of:
-                self._refuse_row_of_other_span(row, clip_of[clip_id], compared_columns)
-            values_of[clip_id] = [row.number(name, self.path) for name in names]
-        return values_of
+            if clip_id in clip_of_id:
+                self._refuse_row_of_other_span(row, clip_of_id[clip_id], compared_columns)
+            values_of_clip[clip_id] = [row.number(name, self.path) for name in names]
+        return values_of_clip
 
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
-        """Refuse a row whose movie or times differ from its clip's; empty cells are not compared."""
+        """Refuse a row whose movie or times differ from its clip's.
+
+        Parameters
+        ----------
+        row
+            The row.
+        clip
+            The clip with the row's id.
+        columns
+            The columns to compare. An empty cell, or a value that the clip does not have, is not compared.
+        """
         for name in columns:
             cell = row.cells.get(name, "").strip()
             value = getattr(clip, name)
@@ -288,15 +306,28 @@ class Table:
 
         There can be decimal commas only if semicolons or tabs separate the cells. The cells of each column
         together show which sign is its decimal sign.
+
+        Parameters
+        ----------
+        names
+            The columns of numbers.
+
+        Raises
+        ------
+        ManifestError
+            A column uses both points and commas as decimal signs, or its numbers may be read with either.
         """
         if not self._may_have_commas:
             return self
+
         cells_of_rows = [dict(row.cells) for row in self.rows]
         for name in names:
+            column = [cells[name] for cells in cells_of_rows]
             with error_context(f"{self.path}: column {name}"):
-                numbers = pointed([cells[name] for cells in cells_of_rows])
+                numbers = pointed(column)
             for cells, number in zip(cells_of_rows, numbers, strict=True):
                 cells[name] = number
+
         rows = []
         for row, cells in zip(self.rows, cells_of_rows, strict=True):
             rows.append(Row(row.line, cells))
@@ -342,7 +373,17 @@ class Problems:
         self.messages: list[str] = []
 
     def add(self, line: int, message: str, column: str = "") -> None:
-        """Add a problem of a line, and of a column if one is named."""
+        """Add a problem, which `refuse` raises with the others.
+
+        Parameters
+        ----------
+        line
+            The line of the file.
+        message
+            What is wrong.
+        column
+            The column; "" for a problem of the whole line.
+        """
         where = f"line {line}, column {column}" if column else f"line {line}"
         self.messages.append(f"{where}: {shortened(message)}")
 
@@ -446,10 +487,13 @@ def table_of(
     header_line, header = records[n_above_header]
     body = records[n_above_header + 1 :]
     where = f"{path}: line {header_line}"
+
+    # Headings that differ from a known name only in case or blanks are replaced by it.
     written_headings = [_in_one_line(cell) for cell in header]
-    is_of_clips = set(TIMES) <= set(needed)
-    names_of_clips = FIELDS if is_of_clips else ()
-    headings = _known_headings(written_headings, (*known, *names_of_clips, *needed, *any_of))
+    is_table_of_clips = set(TIMES) <= set(needed)
+    names_of_manifest = FIELDS if is_table_of_clips else ()
+    headings = _known_headings(written_headings, (*known, *names_of_manifest, *needed, *any_of))
+
     left_out = _empty_columns(headings, body) | _index_columns(headings, body)
     columns = _cells_left(headings, left_out)
     missing = _missing_columns(columns, needed, any_of)
@@ -458,6 +502,7 @@ def table_of(
         problem = f"no column {', '.join(missing)}; found {first_few(filled_headings, MOST_SHOWN)}"
         raise ManifestError(f"{where}: {problem}; {advice}" if advice else f"{where}: {problem}")
     _refuse_bad_names(columns, where, named=named)
+
     rows = _rows_of_records(path, body, columns, left_out)
     notes = []
     if n_above_header:
@@ -564,16 +609,19 @@ def header_test(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[
 
 
 def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> None:
-    """Refuse a header with a repeated name; if `named` is true, also one in which a name is missing."""
-    before = set[str]()
+    """Refuse a header with a repeated name; if `named` is true, also one in which a name is missing.
+
+    `where` is the file and the line of the header, for the message.
+    """
+    names_before = set[str]()
     for number, column in enumerate(columns, start=1):
         if named and not column:
             raise ManifestError(
                 f"{where}: column {number} has no name (a data frame's index? write it without)"
             )
-        if column in before:
+        if column in names_before:
             raise ManifestError(f"{where}: column {repr(column) if column else number} is there twice")
-        before.add(column)
+        names_before.add(column)
 
 
 def _empty_columns(headings: Sequence[str], body: Records) -> set[int]:
@@ -599,18 +647,20 @@ def _index_columns(headings: Sequence[str], body: Records) -> set[int]:
         candidates.add(0)
     if not candidates:
         return set()
-    rows = [cells for _, cells in body if any(cells)]
-    n_columns_in_all_rows = min(map(len, rows), default=len(headings))
-    columns = set[int]()
+    rows = [cells for _, cells in body if any(cells)]  # rows without any text do not count
+    length_of_shortest_row = min(map(len, rows), default=len(headings))
+    index_columns = set[int]()
     for column in candidates:
-        if column < n_columns_in_all_rows and _is_index([cells[column] for cells in rows]):
-            columns.add(column)
-    return columns
+        is_in_every_row = column < length_of_shortest_row
+        if is_in_every_row and _is_index([cells[column] for cells in rows]):
+            index_columns.add(column)
+    return index_columns
 
 
 def _is_index(cells: Sequence[str]) -> bool:
     """Return whether the cells of a column are whole numbers that all differ."""
-    return len(set(cells)) == len(cells) and all(map(str.isdecimal, cells))
+    all_differ = len(set(cells)) == len(cells)
+    return all_differ and all(map(str.isdecimal, cells))
 
 
 def heading_name(cell: str) -> str:
@@ -678,13 +728,14 @@ def read_texts(path: str | Path) -> TextList:
     """
     path = local_path(path)
     texts = _text_lines(path) if path.suffix.lower() == ".txt" else _text_cells(path)
+
     problems = Problems(path)
     first_line_of: dict[str, int] = {}
     for line, text_id, text in texts:
         if not text.strip():
             problems.add(line, "the text is empty")
         else:
-            problem = unsuitable(text, lines=True)
+            problem = unsuitable(text, lines=True)  # such as a control character; "" if there is none
             if problem:
                 problems.add(line, f"the text {problem}")
         id_problem = _problem_of_id(text_id, first_line_of)
@@ -692,6 +743,7 @@ def read_texts(path: str | Path) -> TextList:
             problems.add(line, id_problem)
         first_line_of.setdefault(text_id, line)
     problems.refuse()
+
     if not texts:
         raise ManifestError(f"{path}: there is no text in it")
     return TextList(tuple((text_id, text) for _, text_id, text in texts))

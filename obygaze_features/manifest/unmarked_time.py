@@ -35,8 +35,12 @@ def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
     >>> marks_every_answer([found], codebook), marks_every_answer([found, nothing_there], codebook)
     (False, True)
     """
-    lowest = codebook.level_names[0]
-    return any(mark.level == lowest or place_in(mark) > 0 for mark in marks)
+    lowest_level = codebook.level_names[0]
+    for mark in marks:
+        is_drawn_window = place_in(mark) > 0  # it has a place in the film's draw
+        if mark.level == lowest_level or is_drawn_window:
+            return True
+    return False
 
 
 class Stretch(NamedTuple):

@@ -158,7 +158,7 @@ def header_reader(codec: str, extradata: bytes | None) -> Callable[[Packet], Pic
     if read_data is None:
         return lambda _: NO_HEADER
     length_size = nal_length_size(extradata, codec)
-    reads_only_keys = codec in ONLY_KEYS_READ  # other packets would say nothing
+    reads_only_keys = codec in ONLY_KEYS_READ  # the headers of other packets would say nothing
     field_reader = None
     if codec == "h264":
         field_reader = FieldReader(extradata or b"", length_size)
@@ -194,12 +194,15 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
     if codec == "h264":
         byte_of_size = 4
         shortest_record = 7
-    else:
+    else:  # HEVC
         byte_of_size = 21
         shortest_record = 23
-    if extradata and len(extradata) >= shortest_record and extradata[0] == 1:
-        return (extradata[byte_of_size] & 0b11) + 1
-    return 0
+    if extradata is None or len(extradata) < shortest_record:
+        return 0
+    version = extradata[0]
+    if version != 1:  # no record: start codes begin with 0
+        return 0
+    return (extradata[byte_of_size] & 0b11) + 1
 
 
 def nal_units(data: Data, length_size: int) -> Iterator[Data]:
@@ -724,10 +727,10 @@ def mpeg12(data: Data, _: int = 0) -> PictureHeader:
             return NO_HEADER
     coding_type = picture["type"][0] >> 3 & 0b111  # behind 10 bits that number the picture
     kind = PICTURE_TYPES.get(coding_type, "")
-    sequence = MPEG_SEQUENCE.search(data, 0, picture.start())
-    if kind != "I" or sequence is None:
+    sequence_header = MPEG_SEQUENCE.search(data, 0, picture.start())  # in front of the picture
+    if kind != "I" or sequence_header is None:
         return picture_header(kind=kind)
-    return picture_header(start=True, kind=kind, sets=sequence["settings"])
+    return picture_header(start=True, kind=kind, sets=sequence_header["settings"])
 
 
 def _is_field_of_mpeg2(picture: re.Match[bytes]) -> bool:
@@ -743,10 +746,12 @@ def _is_field_of_mpeg2(picture: re.Match[bytes]) -> bool:
 
 
 def vp8(data: Data, _: int = 0) -> PictureHeader:
-    """Read from the frame tag of VP8 whether a frame is a key frame, and whether it is shown."""
-    frame_tag = data[0]
-    is_inter_frame = bool(frame_tag & 1)
-    is_shown = bool(frame_tag & 16)
+    """Read from a VP8 packet whether its frame is a key frame, and whether it is shown (RFC 6386, 9.1)."""
+    # The first byte of the frame tag: from the lowest bit on, 1 bit of the frame type, 3 of the version, 1 of
+    # whether the frame is shown, and 3 of a size.
+    first_byte = data[0]
+    is_inter_frame = bool(first_byte & 0b00001)
+    is_shown = bool(first_byte & 0b10000)
     return picture_header(start=not is_inter_frame, hidden=not is_shown)
 
 
@@ -823,11 +828,13 @@ def leb128(data: Data, position: int) -> tuple[int, int]:
     """
     size = 0
     shift = 0
-    for byte in data[position : position + 8]:
-        size |= (byte & 127) << shift
+    for byte in data[position : position + 8]:  # a size has at most 8 bytes
+        lowest_7_bits = byte & 0b0111_1111
+        size |= lowest_7_bits << shift
         shift += 7
         position += 1
-        if byte < 128:
+        is_last_byte = byte & 0b1000_0000 == 0
+        if is_last_byte:
             break
     return size, position
 
@@ -872,6 +879,7 @@ def display_ranks(types: str) -> NDArray[np.int64]:
         held_back = picture
     if held_back is not None:
         display_order.append(held_back)
+
     ranks = np.empty(len(types), np.int64)
     ranks[display_order] = np.arange(len(types))
     return ranks

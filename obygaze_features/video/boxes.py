@@ -104,6 +104,7 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         if "mov" in formats:
             return _find_second_file_behind_boxes(data, formats)
+
         is_read_as_one_file = bool(MISREAD & {*formats})
         if is_read_as_one_file:
             # FFmpeg reads the packets of the second file with those of the first, so it is not known where
@@ -112,6 +113,7 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             second_start = data.find(first_bytes, 1)
             if second_start > 0:
                 return second_start
+
         search_start = _search_start(sorted(ends), formats, len(data))
         return _find_any_head(data, search_start, formats)
 
@@ -120,6 +122,13 @@ def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
     """Return the byte at which a second file begins that was appended to an MP4 file; 0 if there is none.
 
     The boxes of which an MP4 file consists tell where it ends.
+
+    Parameters
+    ----------
+    data
+        The file.
+    formats
+        FFmpeg's names of its format.
     """
     box = _first_foreign_box(data)
     if box is None:
@@ -341,9 +350,10 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
             size = int.from_bytes(data[box_start + 8 : box_start + 16], "big")
             head_bytes = 16
         box_end = box_start + size if size else end  # a size of 0: up to the end
-        if box_end < box_start + head_bytes:  # damaged
+        content_start = box_start + head_bytes
+        if box_end < content_start:  # damaged
             return
-        yield box_start + head_bytes, min(box_end, end), kind
+        yield content_start, min(box_end, end), kind
         box_start = box_end
 
 
@@ -435,11 +445,12 @@ def _is_unsupported(edits: bytes) -> bool:
     """
     has_long_times = edits[:1] == b"\x01"  # version 1
     time_bytes = 8 if has_long_times else 4
-    # An edit is two big-endian numbers of time, and its rate.
+    # An edit is two big-endian numbers of time (its length, and where it begins in the track), and its rate.
     row = np.dtype([("length", f">i{time_bytes}"), ("media", f">i{time_bytes}"), ("rate", ">i4")])
     content = edits[8:]  # behind version, flags, and the number of edits
     n_rows = len(content) // row.itemsize
     rows = np.frombuffer(content, row, n_rows)
+
     rate_of_1 = 1 << 16  # 16 of the 32 bits of a rate are behind the point
     has_other_rate = (rows["rate"] != rate_of_1).any()
     has_hole = (rows["media"][1:] == -1).any()

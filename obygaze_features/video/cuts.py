@@ -177,12 +177,13 @@ class DifferenceDetector:
         # Half the size: each pixel is the mean of four.
         sums_of_four = pixels[::2, ::2] + pixels[::2, 1::2] + pixels[1::2, ::2] + pixels[1::2, 1::2]
         half_size = np.asarray(sums_of_four / 4, np.float32)
-        self._measure(standardised(half_size))
+        self._append_picture(standardised(half_size))
 
-    def _measure(self, picture: NDArray[np.float32]) -> None:
-        """Compare the next picture with the one before, and with the one `FLASH + 1` frames before.
+    def _append_picture(self, picture: NDArray[np.float32]) -> None:
+        """Store the next picture, and its differences to the one before and to the one before a flash.
 
-        The second difference is small if the change between them was only a flash of light.
+        The latter is the picture `FLASH + 1` frames before. If the difference to it is small, the change
+        between them was only a flash of light.
 
         Parameters
         ----------
@@ -207,7 +208,7 @@ class DifferenceDetector:
         """
         newest_change = self._changes[-1]
         position = len(self._changes) - 1
-        earlier_change = self._changes[max(position - FLASH, 0)]
+        earlier_change = self._changes[max(position - FLASH, 0)]  # that may have begun a flash
         if newest_change < LEAST_CHANGE and earlier_change < LEAST_CHANGE:
             return 0.0
         picture_before_flash = self._tail[0]
@@ -215,9 +216,9 @@ class DifferenceDetector:
 
     def differences(self) -> Differences:
         """Return what was measured on the frames so far, for another detector to `join`."""
+        # Pictures have half the size of those that were added. Arrays of no pictures have this shape too.
         height = SMALL[1] // 2
         width = SMALL[0] // 2
-        # Without frames, the arrays have the same dimensions.
         head = np.array(self._head, np.float32).reshape(len(self._head), height, width)
         tail = np.array(self._tail, np.float32).reshape(len(self._tail), height, width)
         return Differences(np.array(self._changes), np.array(self._across_flash), head, tail)
@@ -230,7 +231,7 @@ class DifferenceDetector:
         results are appended.
         """
         for picture in later.head:
-            self._measure(picture)
+            self._append_picture(picture)
         n_measured_again = len(later.head)
         self._changes += later.changes[n_measured_again:].tolist()
         self._across_flash += later.across_flash[n_measured_again:].tolist()
@@ -247,11 +248,13 @@ class DifferenceDetector:
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
-        around = _changes_around(changes)
+        around = _changes_around(changes)  # [T, 2 * AROUND + 1]
+
         is_large = (changes >= LEAST_CHANGE) & (changes >= TIMES_USUAL * _usual_changes(around))
         nearest_changes = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1]  # the middle columns
         is_peak = changes == nearest_changes.max(axis=1)
         is_no_flash = self._lasting_changes() >= changes / 2
+
         is_cut = is_large & is_peak & is_no_flash
         is_cut[0] = False  # the first frame begins no shot after another
         return [int(number) for number in np.flatnonzero(is_cut)]
@@ -296,12 +299,14 @@ def _changes_around(changes: NDArray[np.float64]) -> NDArray[np.float64]:
 def _usual_changes(around: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how large changes usually are around each frame, [T]: a percentile of the changes around it.
 
+    It is computed for some frames at once, so that a long film takes little memory.
+
     Parameters
     ----------
     around
         Changes around each frame, [T, N].
     """
-    n_blocks = len(around) // AT_ONCE + 1  # computed block by block, so that little memory is needed
+    n_blocks = len(around) // AT_ONCE + 1
     blocks = np.array_split(around, n_blocks)
     percentiles = [np.percentile(block, USUAL_PERCENTILE, axis=1) for block in blocks]
     return np.concatenate(percentiles)
@@ -433,11 +438,16 @@ class TransNetDetector:
             self._run_with(last_picture)
 
     def _run_with(self, picture: Grey) -> None:
-        """Add a picture to the network's window; if it is full, run the network and move the window on."""
+        """Add a picture to the network's window; if it is full, run the network and move the window on.
+
+        Only the probabilities in the middle of a window are kept, as those at its edges lack neighbours.
+        """
         self._waiting.append(picture)
         if len(self._waiting) >= TRANSNET_WINDOW:
-            probabilities = self._network(np.stack(self._waiting[:TRANSNET_WINDOW]))
-            self._probabilities += probabilities[TRANSNET_MARGIN : TRANSNET_MARGIN + TRANSNET_STEP].tolist()
+            window = np.stack(self._waiting[:TRANSNET_WINDOW])
+            probabilities = self._network(window)  # [TRANSNET_WINDOW]
+            in_middle = probabilities[TRANSNET_MARGIN : TRANSNET_MARGIN + TRANSNET_STEP]
+            self._probabilities += in_middle.tolist()
             del self._waiting[:TRANSNET_STEP]
 
 

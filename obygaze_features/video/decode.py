@@ -168,8 +168,8 @@ class Decoder:
             Whether to seek to a run that is far ahead, instead of reading all packets before it.
         """
         frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
+        is_needed = needed_packets(self.table, targets)  # of each packet
         position = Position(source.packets(), 0)
-        is_needed = needed_packets(self.table, targets)
         for first, last in runs(is_needed):
             try:
                 is_far_ahead = first - position.number > SEEK_AHEAD
@@ -205,6 +205,8 @@ class Decoder:
         starts = np.flatnonzero(self.table.random_access[: first + 1])  # packets where decoding can start
         far_starts = starts[starts - position > SEEK_AHEAD]  # nearer ones are reached faster by reading on
         latest_starts = far_starts[-SEEK_TRIALS:].tolist()
+
+        # A seek may land after its target, so the latest start is tried first, and then earlier ones.
         for target in reversed(latest_starts):
             try:
                 source.container.seek(int(self.table.pts[target]), stream=source.stream)
@@ -286,6 +288,7 @@ class Decoder:
                 # The decoder leaves out the picture of a packet that is not wanted if none refers to it.
                 is_end = packet is None
                 context.skip_frame = "DEFAULT" if is_wanted or is_end else "NONREF"
+
             for frame in context.decode(packet):
                 self.decoded += 1
                 packet_number = self._packet_number(frame)
@@ -297,6 +300,7 @@ class Decoder:
                     raise NotSafe("the decoder flags a frame as damaged")
                 awaited_packets.discard(packet_number)
                 yield frame_of_packet[packet_number], frame
+
         context.flush_buffers()
         if awaited_packets:
             raise NotSafe("a frame did not come out of the decoder")
@@ -370,6 +374,7 @@ class Decoder:
         VideoError
             Not one frame can be decoded.
         """
+        # Of each frame that comes out of the decoder.
         numbers = []
         is_key = []
         pts = []
@@ -382,6 +387,7 @@ class Decoder:
                 dts.append(stamp(frame.dts))
             if not numbers:
                 raise VideoError("the file is damaged: not one picture can be decoded", self.path)
+
             # In a damaged file, frames may be out of order or duplicated: each is taken once, in order.
             index, first_positions = np.unique(np.array(numbers, np.int64), return_index=True)
             time_s = self._times_of_frames(index, pts, dts, source)
@@ -423,11 +429,11 @@ class Decoder:
             frames = damage_as_video_error(self.frames(source.context, packets), self.path)
             yield from enumerate(frames)
             return
+
         frames = damage_as_video_error(self.frames(source.context, number_packets(packets)), self.path)
         frame_of_packet = {int(packet): number for number, packet in enumerate(self.table.shown)}
-        for number, frame, is_counted in number_frames(
-            frames, frame_of_packet, rising=rises(self.table.rank)
-        ):
+        numbered = number_frames(frames, frame_of_packet, rising=rises(self.table.rank))
+        for number, frame, is_counted in numbered:
             if is_counted:  # from here on, as time stamps have turned out to be times of decoding
                 self.known_by_packet = False
             if number is not None:
@@ -493,12 +499,12 @@ def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.b
     NDArray[np.bool_]
         Shape [P], in decoding order.
     """
-    needed = np.zeros(len(table.pts), np.bool_)
-    starts = np.flatnonzero(table.random_access).tolist()
+    is_needed = np.zeros(len(table.pts), np.bool_)
+    random_access_points = np.flatnonzero(table.random_access).tolist()
     for packet in table.shown[list(targets)].tolist():
-        first = _start_of_decoding(table, starts, packet)
-        needed[first : packet + 1] = True
-    return needed
+        first = _start_of_decoding(table, random_access_points, packet)
+        is_needed[first : packet + 1] = True
+    return is_needed
 
 
 def _start_of_decoding(table: PacketTable, starts: list[int], packet: int) -> int:
@@ -529,8 +535,14 @@ def _start_of_decoding(table: PacketTable, starts: list[int], packet: int) -> in
 
 
 def runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the first and last index of every run of consecutive marked entries of an array [N]."""
-    # A run begins and ends where an entry differs from the one before.
+    """Return the first and last index of every run of consecutive marked entries of an array [N].
+
+    Examples
+    --------
+    >>> runs(np.array([True, True, False, True]))
+    [(0, 1), (3, 3)]
+    """
+    # Each run begins where an entry differs from the one before, and ends before the next such entry.
     padded = np.concatenate(([False], marked, [False]))
-    edges = np.flatnonzero(np.diff(padded)).reshape(-1, 2)
-    return [(int(first), int(end) - 1) for first, end in edges]
+    starts_and_ends = np.flatnonzero(np.diff(padded)).reshape(-1, 2)
+    return [(int(start), int(end) - 1) for start, end in starts_and_ends]

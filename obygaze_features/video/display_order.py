@@ -69,8 +69,9 @@ def find_suspect_group(
     first_of_file = 0
     if rises(rank):
         return first_of_file
+
     is_same_time = pts == dts
-    edges = [*np.flatnonzero(random_access).tolist(), len(rank)]
+    edges = [*np.flatnonzero(random_access).tolist(), len(rank)]  # a group reaches from one to the next
     for first, end in pairwise(edges):
         is_long_enough = end - first >= SHORTEST_GROUP
         if is_long_enough and is_same_time[first:end].all() and rises(rank[first:end]):
@@ -92,11 +93,13 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
     first
         The packet with which the first of the two groups begins.
     """
+    # The packets of the two groups: up to the second group behind them, or the end of the file.
     later_group_starts = first + 1 + np.flatnonzero(random_access[first + 1 :])
     end = len(random_access)
     if len(later_group_starts) >= PROBED_GROUPS:
         end = int(later_group_starts[PROBED_GROUPS - 1])
     end = min(end, first + PROBED_PACKETS)
+
     previous_number = -1
     with opened(path) as source:
         packets = islice(source.packets(), first, end)
@@ -173,18 +176,16 @@ def number_frames(
     rising
         Whether stamps rise in decoding order.
     """
-    counts_frames = False
+    are_counted = False  # from here on
     last_number = -1
     end: tuple[Any, ...] = (None,)  # the last frame has no next one
     for frame, next_frame in pairwise(chain(frames, end)):
         if rising and next_frame is not None and _steps_back(frame, next_frame):
-            counts_frames = True
-        number = numbers.get(frame.pts)
-        if counts_frames:
-            number = last_number + 1
+            are_counted = True
+        number = last_number + 1 if are_counted else numbers.get(frame.pts)
         if number is not None:
             last_number = number
-        yield NumberedFrame(number, frame, counts_frames)
+        yield NumberedFrame(number, frame, are_counted)
 
 
 def _steps_back(before: Any, frame: Any) -> bool:

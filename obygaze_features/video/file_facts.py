@@ -132,6 +132,8 @@ def cached_fact(path: Path, name: str, compute: Callable[[], T], kind: type[T]) 
     size, changed_ns = file_state(path)
     if _folder is None or not is_large(size):
         return compute()
+
+    # All that the value depends on is in the name of its cache file, so that a changed file has another one.
     state = f"{path.absolute()}\0{size}\0{changed_ns}\0{name}"
     cache_file = _folder / hashlib.sha256(os.fsencode(state)).hexdigest()
     with _locked_if_possible(cache_file.with_suffix(".lock")):

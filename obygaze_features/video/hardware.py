@@ -138,6 +138,7 @@ class NvidiaCard:
             return reason
         if "cuda" not in hwdevices_available():
             return f"the FFmpeg of PyAV {av.__version__} was built without CUDA"
+
         for library in DRIVER:
             try:
                 ctypes.CDLL(library)
@@ -146,6 +147,8 @@ class NvidiaCard:
                     f"{library} of NVIDIA's driver is not found; a container needs "
                     "NVIDIA_DRIVER_CAPABILITIES=compute,utility,video"
                 )
+
+        # All that is needed is there; the GPU itself may still refuse.
         try:
             self._accelerator().create(av.Codec("h264", "r"))
         except FFmpegError as error:
@@ -278,6 +281,7 @@ class CardReader(WindowReader[T]):
             raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
+
         frame_numbers = set(missing_frames(pending))
         if self._sample is not None:
             frame_numbers.add(self._sample.number)
@@ -286,6 +290,7 @@ class CardReader(WindowReader[T]):
             yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
             raise NotOnCard(f"{reason}") from reason
+
         has_incomplete_windows = len(pending) > 0  # `distribute` has removed those that it yielded
         if has_incomplete_windows:
             raise NotOnCard("frames did not come out of the card")
@@ -397,8 +402,7 @@ def sample_of(path: Path, number: int) -> Sample:
     NotOnCard
         A core does not decode it without errors.
     """
-    numbered_pictures = list(_decode_on_core(path, [number]))
-    _, picture = numbered_pictures[0]
+    ((_, picture),) = _decode_on_core(path, [number])
     return Sample(number, picture)
 
 
@@ -439,11 +443,12 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
     Raises
     ------
     NotOnCard
-        They are damaged.
+        They are damaged: then nothing can be compared, and the file is to be read on a core, which describes
+        the damage.
     """
     reader: WindowReader[Any] = WindowReader(path, (), strict=False)
     try:
         for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
-    except (NotSafe, VideoError) as reason:  # damage, which the reader of cores is to describe
+    except (NotSafe, VideoError) as reason:
         raise NotOnCard("damage is told by cores", for_whole_file=True) from reason

@@ -256,24 +256,13 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     read_header = header_reader(source.codec, source.context.extradata)
     try:
         for packet in source.stored():
-            n_bytes = packet.size
-            if not n_bytes:
+            if not packet.size:
                 n_empty += 1
                 continue
             header = read_header(packet)
-            row = _PacketRow(
-                pts=stamp(packet.pts),
-                dts=stamp(packet.dts),
-                pos=stamp(packet.pos),
-                size=n_bytes,
-                duration=packet.duration or 0,
-                key=packet.is_keyframe,
-                hidden=packet.is_discard or header.hidden,
-                corrupt=packet.is_corrupt,
-            )
-            rows.append(row)
             headers.append(header)
-            note_side_data(packet, side_data)
+            rows.append(_packet_row(packet, header))
+            note_side_data(packet, side_data)  # added to `side_data`
             if keep:
                 loaded.append(packet)
     except FFmpegError:
@@ -286,7 +275,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         size=np.array([row.size for row in rows], np.int64),
         duration=np.array([row.duration for row in rows], np.int64),
         key=np.array([row.key for row in rows], np.bool_),
-        hidden=np.array([row.hidden for row in rows], np.bool_),
+        hidden=np.array([row.hidden for row in rows], np.bool_),  # second fields are added below
         corrupt=np.array([row.corrupt for row in rows], np.bool_),
         headers=headers,
         side_data=side_data,
@@ -298,6 +287,20 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
     return ReadPackets(columns, loaded)
 
 
+def _packet_row(packet: Packet, header: PictureHeader) -> _PacketRow:
+    """Return the properties of one packet, some of which its header states."""
+    return _PacketRow(
+        pts=stamp(packet.pts),
+        dts=stamp(packet.dts),
+        pos=stamp(packet.pos),
+        size=packet.size,
+        duration=packet.duration or 0,
+        key=packet.is_keyframe,
+        hidden=packet.is_discard or header.hidden,
+        corrupt=packet.is_corrupt,
+    )
+
+
 def _merge_fields(
     headers: Sequence[PictureHeader],
     pts: NDArray[np.int64],
@@ -306,13 +309,18 @@ def _merge_fields(
 ) -> None:
     """Merge pictures whose two fields have a packet each: mark the packets of second fields as hidden.
 
-    A second field also gets the presentation time of the first, and a time of decoding not before it. The
-    arrays, each of shape [P], are changed in place.
+    A second field also gets the presentation time of the first, and a time of decoding not before it.
+
+    Parameters
+    ----------
+    headers
+        The headers of the P packets, which say which packets are fields.
+    pts, dts
+        Times of presentation and of decoding, [P], which are changed in place.
+    hidden
+        Whether no picture is shown for a packet, [P], which is changed in place.
     """
-    second_packets = second_fields([header.field for header in headers])
-    if not second_packets:
-        return
-    for second in second_packets:
+    for second in second_fields([header.field for header in headers]):
         first = second - 1
         pts[second] = pts[first]
         dts[second] = max(dts[first], dts[second])  # also if one is `MISSING`, which is below all times
@@ -397,9 +405,13 @@ class _StreamFacts:
         """The time line by the time stamps that the file states, with a note on them."""
         source = self.source
         stated = _stated_line(
-            source, self.packets, program=self.is_program, estimated=self.has_estimated_times
+            source,
+            self.packets,
+            is_program=self.is_program,
+            has_estimated_times=self.has_estimated_times,
         )
-        if not states_rate(files_of(source.path)[0], source.formats[0]):
+        first_file = files_of(source.path)[0]
+        if not states_rate(first_file, source.formats[0]):
             return stated._replace(note=_rate_note(source))
         return stated
 
@@ -515,9 +527,9 @@ class _StreamFacts:
         return _why_unsafe(
             self.source,
             self.packets,
-            unique=self.has_unique_times,
-            by_kind=self.is_ordered_by_kind,
-            access=self.random_access,
+            has_unique_times=self.has_unique_times,
+            is_ordered_by_kind=self.is_ordered_by_kind,
+            random_access=self.random_access,
         )
 
     @cached_property
@@ -587,13 +599,14 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
     """
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
+    line = facts.line
+    tick_s = float(source.stream.time_base or 0)
     # A container that declares its frames says how long each is shown, so that a long step is no hole.
     no_holes = np.zeros((0, 2))
     holes = no_holes if source.declared else times.holes()
-    line = facts.line
-    tick_s = float(source.stream.time_base or 0)
     notes = list(_notes(facts))
-    stream, notes_on_stream = describe(source, packets.side_data, len(line.first))
+    n_parts = len(line.first)
+    stream, notes_on_stream = describe(source, packets.side_data, n_parts)
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -618,10 +631,10 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
 
 
 def _skippable(headers: Sequence[PictureHeader]) -> NDArray[np.bool_]:
-    """Return for each packet, [P], whether no other picture needs its picture.
+    """Return for each packet whether no other picture needs its picture, bool [P].
 
-    Only pictures of the highest temporal layer count: one of a lower layer to which no picture of that layer
-    refers may be needed by one of a higher layer.
+    A header says only whether other pictures of the same temporal layer need a picture. Pictures of higher
+    layers may need it too. So only pictures of the highest layer are known to be needed by none.
     """
     unreferenced = np.array([header.unreferenced for header in headers])
     layers = np.array([header.layer for header in headers])
@@ -663,10 +676,12 @@ def _notes_on_packets(facts: _StreamFacts) -> Iterator[str]:
     n_cut = len(facts.seams.cut)
     if n_cut:  # their bytes end in the header of the next film
         yield f"where films were joined, {_counted(n_cut, 'picture')} cut through: left out"
+
     if facts.settings_change:
         yield RESET
     if any(header.turned for header in packets.headers):
         yield TURNED
+
     n_without_reference = _count_without_reference(facts.line, facts.rank, packets.key)
     if n_without_reference:
         pictures_refer = counted(n_without_reference, "picture refers", "pictures refer")
@@ -689,21 +704,27 @@ def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
     first
         The first packet of each part.
     """
-    flagged = {*np.flatnonzero(packets.corrupt).tolist()}
+    flagged_packets = {*np.flatnonzero(packets.corrupt).tolist()}
     is_joined = len(first) > 1
     if is_joined:
         for first_of_part in first:
-            flagged -= {first_of_part - 2, first_of_part - 1, first_of_part}
-    return len(flagged)
+            around_join = {first_of_part - 2, first_of_part - 1, first_of_part}
+            flagged_packets -= around_join
+    return len(flagged_packets)
 
 
 def _counted(n: int, noun: str) -> str:
-    """Write a number with its noun, in the plural if it is above 1."""
+    """Write a number with its noun: `1 packet`, `2 packets`."""
     return f"{n} {noun}s" if n > 1 else f"{n} {noun}"
 
 
 def _why_unsafe(
-    source: Source, packets: Packets, *, unique: bool, by_kind: bool, access: NDArray[np.bool_]
+    source: Source,
+    packets: Packets,
+    *,
+    has_unique_times: bool,
+    is_ordered_by_kind: bool,
+    random_access: NDArray[np.bool_],
 ) -> str:
     """Return the first reason why a stream must be decoded sequentially; empty if there is none.
 
@@ -711,11 +732,11 @@ def _why_unsafe(
     ----------
     source, packets
         The stream and its packets.
-    unique
+    has_unique_times
         Whether every picture has a time that no other picture has.
-    by_kind
+    is_ordered_by_kind
         Whether the types of the pictures give the display order.
-    access
+    random_access
         Shape [P]: whether decoding can start at a packet.
 
     Returns
@@ -724,22 +745,23 @@ def _why_unsafe(
         The reason; "" if wanted frames can be decoded without decoding all frames before them.
     """
     codec = source.codec
-    # Other codecs are put in display order by the types of pictures, and need no time stamps.
-    by_time = codec not in ORDERED_BY_KIND
     codec_name = SPELLED.get(codec, codec)
-    has_no_times = by_time and not TIMED_FORMATS & {*source.formats}
+    # Other codecs are put in display order by the types of pictures, and need no time stamps.
+    needs_times = codec not in ORDERED_BY_KIND
+    lacks_times = needs_times and not TIMED_FORMATS & {*source.formats}
+    lacks_kinds = not needs_times and not is_ordered_by_kind
     has_second_fields = bool(second_fields([header.field for header in packets.headers]))
     reasons = (  # whether a reason applies, and the reason
         (codec not in READERS, f"the codec is {codec}"),
         (packets.error != "", packets.error),
         (packets.corrupt.any(), "the container flags damaged packets"),
         ("new_extradata" in packets.side_data, "the codec's settings change within the stream"),
-        (not by_time and not by_kind, "packets without exactly one picture"),
+        (lacks_kinds, "packets without exactly one picture"),
         (has_second_fields, "fields have packets of their own"),
-        (has_no_times, f"{codec_name} in {source.formats[0]} has no reliable time stamps"),
-        (by_time and MISSING in packets.pts, "time stamps are missing"),
-        (by_time and not unique, "time stamps repeat"),
-        (not access[0], "decoding cannot start at the first packet"),
+        (lacks_times, f"{codec_name} in {source.formats[0]} has no reliable time stamps"),
+        (needs_times and MISSING in packets.pts, "time stamps are missing"),
+        (needs_times and not has_unique_times, "time stamps repeat"),
+        (not random_access[0], "decoding cannot start at the first packet"),
     )
     for applies, reason in reasons:
         if applies:
@@ -747,7 +769,9 @@ def _why_unsafe(
     return ""
 
 
-def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: bool) -> NotedLine:
+def _stated_line(
+    source: Source, packets: Packets, *, is_program: bool, has_estimated_times: bool
+) -> NotedLine:
     """Return the times of a stream's packets on one rising line, by the time stamps of the file.
 
     Presentation times are used if the file has all of them, else decoding times, else the presentation times
@@ -758,12 +782,12 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
     ----------
     source, packets
         The stream and its packets.
-    program
+    is_program
         Whether it is a program stream.
-    estimated
+    has_estimated_times
         Whether its times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    stamps = _usable_stamps(packets, estimated=estimated)
+    stamps = _usable_stamps(packets, has_estimated_times=has_estimated_times)
     if stamps is None or not source.stream.time_base:
         return NotedLine(unbroken(packets.pts, known=False), "")
     if "avi" in source.formats:
@@ -771,13 +795,14 @@ def _stated_line(source: Source, packets: Packets, *, program: bool, estimated: 
 
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
-    if program and has_all_decoding_times:
+    if is_program and has_all_decoding_times:
         ticks = correct_outliers(ticks, _ticks_per_picture(source))
+
     decoding = None  # times of decoding, if the container stores all of them
     if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
-        decoding = packets.dts
-        if estimated:  # then `ticks` are the same times of decoding, and corrected
-            decoding = ticks
+        # If the times of presentation are estimates, `ticks` are the same times of decoding, and corrected.
+        decoding = ticks if has_estimated_times else packets.dts
+
     line = time_line(
         ticks,
         step=_ticks_per_picture(source, trusts_headers=stamps.are_filled_in),
@@ -797,17 +822,17 @@ class _Stamps(NamedTuple):
     note: str
 
 
-def _usable_stamps(packets: Packets, *, estimated: bool) -> _Stamps | None:
+def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | None:
     """Return the best time stamps that a file has; None if it has none that can be times.
 
     Parameters
     ----------
     packets
         The packets.
-    estimated
+    has_estimated_times
         Whether the times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    usual_stamps = packets.dts if estimated else packets.pts
+    usual_stamps = packets.dts if has_estimated_times else packets.pts
     best_first = (
         _Stamps(usual_stamps, are_filled_in=False, note=""),
         _Stamps(
@@ -822,7 +847,7 @@ def _usable_stamps(packets: Packets, *, estimated: bool) -> _Stamps | None:
         has_enough_times = bool(is_timed.all())
         if stamps.are_filled_in:  # then some times of shown pictures are enough
             has_enough_times = bool(is_timed[~packets.hidden].any())
-        has_one_packet = len(stamps.ticks) == 1  # of which the time cannot differ from others
+        has_one_packet = len(stamps.ticks) == 1  # whose time has no other time to differ from
         if has_enough_times and (has_one_packet or _are_times(stamps.ticks)):
             return stamps
     return None
@@ -883,9 +908,16 @@ class NotedTimes(NamedTuple):
 
 
 def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times of `count` pictures of a file that does not state all of them.
+    """Return times of the shown pictures of a file that does not state all of them.
 
     If it states no times at all, they follow from an assumed rate. If it states some, all are NaN (unknown).
+
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    count
+        Number of shown pictures.
     """
     if _are_times(packets.pts) or _are_times(packets.dts):
         return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
@@ -941,6 +973,13 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
 def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     """Find damaged pictures where Matroska files were joined byte by byte.
 
+    Parameters
+    ----------
+    source, packets
+        The stream and its packets.
+    line
+        Its time line, with the first packet of each part of the joined file.
+
     Returns
     -------
     Seams
@@ -950,12 +989,13 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     starts = line.first[1:].tolist()  # the first packet of each further file
     if "matroska" not in source.formats or not starts:
         return Seams([], 0)
-    settings = source.context.extradata or b""  # of the codec, from the first file
+    settings_of_first_file = source.context.extradata or b""  # of the codec
     positions = packets.pos.tolist()
     sizes = packets.size.tolist()
     # The header of a further file is between the last packet before it and its own first one.
     places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
     file_heads = find_file_heads(source.path, places_of_heads)
+
     cut_packets: list[int] = []
     wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
     for first, (head_position, head) in zip(starts, file_heads, strict=True):
@@ -967,8 +1007,9 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
         is_cut_through = head_position < end_of_last
         if is_cut_through:
             cut_packets.append(last)
+
         brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
-        has_same_settings = settings in head
+        has_same_settings = settings_of_first_file in head
         if not brings_settings and not has_same_settings and wrongly_decoded == 0:
             wrongly_decoded = first
     return Seams(cut_packets, wrongly_decoded)
@@ -1057,14 +1098,15 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     """
     source = facts.source
     packets = facts.packets
-    last_file = files_of(source.path)[-1]
-    second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
     # FFmpeg reads the fragments of a second MP4 as if they were of the first. It drops those whose times step
     # back.
     is_fragmented = "mov" in source.formats and not source.declared
     dropped = np.zeros(0, np.int64)
     if is_fragmented:
         dropped = _packets_dropped_by_times(packets)
+
+    last_file = files_of(source.path)[-1]
+    second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
     if second_start > 0:
         # Shown pictures of the second file that FFmpeg has read.
         read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
@@ -1147,11 +1189,11 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
     steps = np.diff(decoding)
     if MISSING in decoding or not len(steps):
         return ticks
-    is_steady = steps.min() > 0 and np.ptp(steps) <= 1
+    is_steady = steps.min() > 0 and np.ptp(steps) <= 1  # steps may differ by a tick, from rounding
     if not is_steady:
         return ticks
-    shifted: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
-    return shifted
+    delayed_by_constant: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
+    return delayed_by_constant
 
 
 def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
@@ -1195,25 +1237,31 @@ def _stated_end_s(facts: _StreamFacts) -> float:
     source = facts.source
     if not facts.line.known or not truncation(source, facts.packets):
         return math.nan
+
     times = facts.frame_times
-    ends_s = []
+    stated_ends_s = []
     if source.stream.duration and source.stream.time_base:
         duration_s = float(source.stream.duration * source.stream.time_base)
-        ends_s.append(float(times.time_s[0]) + duration_s)
+        stated_ends_s.append(float(times.time_s[0]) + duration_s)
     if source.container.duration:  # of all streams, and of what an edit list shows
         end_of_streams_s = source.container.duration / av.time_base
-        ends_s.append(end_of_streams_s - float(source.origin))
-    stated_s = min(ends_s, default=math.nan)
-    is_possible = times.end_s < stated_s < times.end_s * MOST_TIMES_LONGER
-    return stated_s if is_possible else math.nan
+        stated_ends_s.append(end_of_streams_s - float(source.origin))
+
+    earliest_end_s = min(stated_ends_s, default=math.nan)
+    is_possible = times.end_s < earliest_end_s < times.end_s * MOST_TIMES_LONGER
+    return earliest_end_s if is_possible else math.nan
 
 
 def truncation(source: Source, packets: Packets) -> str:
-    """Return in words how a file is cut off, by what its container states; empty if it is whole."""
+    """Return in words how a file is cut off, by what its container states; empty if it is whole.
+
+    Containers count packets and bytes inexactly, so that 2 % of them may be missing (`TRUNCATED_BELOW`).
+    """
     n_bytes, _ = file_state(source.path)
     n_stated_bytes = stated_bytes(files_of(source.path)[0])
     if packets.error:
         return packets.error
+
     n_packets = packets.read
     if "avi" in source.formats and packets.dts[-1] != MISSING:
         # AVI declares frames: the decoding time of a packet is the number of its frame, from 0. A dropped
@@ -1222,8 +1270,10 @@ def truncation(source: Source, packets: Packets) -> str:
     declares_number = source.declared > 0
     if declares_number and n_packets < TRUNCATED_BELOW * source.declared:
         return f"the file is cut off: {n_packets} of {source.declared} packets are there"
+
     if n_bytes < TRUNCATED_BELOW * n_stated_bytes:
         return f"the file is cut off: {n_bytes:,} of {n_stated_bytes:,.0f} bytes are there"
+
     if "yuv4mpegpipe" in source.formats:
         bytes_of_last = n_bytes - packets.pos[-1] - packets.size[-1]
         if bytes_of_last:

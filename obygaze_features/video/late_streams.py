@@ -148,8 +148,18 @@ def late_notes(late: Sequence[LateStream]) -> list[str]:
 
 
 def _first_byte(files: Sequence[Path], formats: Collection[str], stream: ListedStream) -> int:
-    """Return at which byte of the files, one after the other, a stream begins; -1 if that is not known."""
-    bytes_before = 0
+    """Return at which byte of a film a stream begins; -1 if that is not known.
+
+    Parameters
+    ----------
+    files
+        The file, or those of a DVD's title in order, whose bytes are counted on from file to file.
+    formats
+        FFmpeg's names of the format.
+    stream
+        The stream.
+    """
+    bytes_before = 0  # of the files before
     for path in files:
         with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             if "mpegts" in formats:
@@ -207,6 +217,7 @@ def _first_program_packet(data: mmap, stream_id: int) -> int:
     has_own_packets = stream_id >= 0x100
     if has_own_packets:
         return data.find(START_CODE + bytes([lower_byte]))
+
     start = data.find(PRIVATE_STREAM)
     while start >= 0:
         header_start = start + PACKET_START_BYTES
@@ -252,7 +263,7 @@ def _mpeg1_header_bytes(packet: bytes) -> int:
         The packet from its header on.
     """
     n_stuffing = len(packet) - len(packet.lstrip(b"\xff"))
-    end = n_stuffing
+    end = n_stuffing  # of the header, as far as it was read
     has_buffer_size = end < len(packet) and packet[end] >> 6 == 0b01
     if has_buffer_size:
         end += 2

@@ -259,11 +259,13 @@ class WindowReader(Decoder, Generic[T]):
                 return unsafe_windows + windows  # windows are left if the decoder returned too few frames
             except NotSafe as reason:
                 affected_windows = [window for window in windows if self._is_affected(window, reason.packets)]
-                if len(windows) == 1 and affected_windows:
+                was_tried_alone = len(windows) == 1
+                if was_tried_alone and affected_windows:
                     (window,) = affected_windows
                     window.reset()
                     window.why_sequential = str(reason)
                     return [*unsafe_windows, window]
+
             windows = [window for window in windows if window not in affected_windows]
             for window in affected_windows:
                 window.reset()
@@ -348,6 +350,7 @@ class WindowReader(Decoder, Generic[T]):
                 has_all_frames = not window.missing
                 if has_all_frames and self._are_numbers_sure(by_packet=by_packet):
                     complete.append(_CompleteWindow(window, self._finished(window)))
+
             has_later_frames = len(windows_by_frame) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
@@ -378,6 +381,8 @@ class WindowReader(Decoder, Generic[T]):
         too_few = self._too_few(window.span)
         if too_few:
             return VideoError(too_few, self.path)
+
+        # A span that ends behind the video is partial, but no error.
         overhang = self.frame_times.overhang(*window.span)
         if len(overhang):
             losses.append(describe_overhang(overhang))
@@ -397,20 +402,36 @@ class WindowReader(Decoder, Generic[T]):
             "stream": self.table.stream.record(),
             **properties,
         }
-        frames = []
+        return self._frames_of_requests(window, (*losses, *remarks), shared_fields)
+
+    def _frames_of_requests(
+        self, window: Window[T], notes: tuple[str, ...], shared_fields: Mapping[str, Any]
+    ) -> tuple[Frames[T], ...]:
+        """Return the frames of each request from a window that has all its frames.
+
+        Parameters
+        ----------
+        window
+            The window.
+        notes
+            Sentences on what the window lacks, and remarks on its pictures.
+        shared_fields
+            Name -> value of the fields of `Frames` that are the same for all requests.
+        """
+        frames_of_requests = []
         for position, (sampling, _) in enumerate(self.requests):
             numbers = window.wanted[position]
             images = [window.collected.images[number][position] for number in numbers.tolist()]
-            rows = np.searchsorted(self.frame_times.index, numbers)
-            frames_of_request = Frames(
+            rows = np.searchsorted(self.frame_times.index, numbers)  # of these frames in `frame_times`
+            frames = Frames(
                 images=images,
                 index=numbers,
                 time_s=self.frame_times.time_s[rows],
-                notes=(*losses, *remarks, *_repeated(sampling, numbers)),
+                notes=(*notes, *_repeated(sampling, numbers)),
                 **shared_fields,
             )
-            frames.append(frames_of_request)
-        return tuple(frames)
+            frames_of_requests.append(frames)
+        return tuple(frames_of_requests)
 
     def _take_existing_frames(self) -> None:
         """Decode the whole stream to find the frames that exist; from then on frames are chosen among these.
@@ -419,7 +440,7 @@ class WindowReader(Decoder, Generic[T]):
         frame that exists has a time that the file lists.
         """
         self.frame_times = self.find_frames()
-        all_times = self.table.frame_times
+        all_times = self.table.frame_times  # those that the file lists
         are_times_listed = np.isin(self.frame_times.time_s, all_times.time_s)
         if not are_times_listed.all():
             return
@@ -552,7 +573,8 @@ def _joined(stretches: NDArray[np.float64]) -> tuple[tuple[float, float], ...]:
     for start_s, end_s in stretches.tolist():
         if joined:
             last_start_s, last_end_s = joined[-1]
-            if start_s <= last_end_s:
+            touches_last = start_s <= last_end_s
+            if touches_last:
                 joined[-1] = (last_start_s, max(last_end_s, end_s))
                 continue
         joined.append((start_s, end_s))
@@ -575,7 +597,9 @@ def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iter
 
 
 def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
-    """Return a note, in a list, if fewer key frames exist than were asked for, so that some are repeated.
+    """Return a note if fewer key frames exist than were asked for, so that some are repeated.
+
+    The list is empty if no frame is repeated, or other frames than key frames are asked for.
 
     Parameters
     ----------

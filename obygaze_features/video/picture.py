@@ -142,12 +142,8 @@ class Converter:
         tags = self.prepare(frame)
         stored, has_transparency = self._rgb(frame, tags)
         turn, side_data = orientation(frame)
-        upright = self._cropped(stored)
-        if turn.quarters:
-            upright = np.rot90(upright, -turn.quarters)
-        if turn.mirrored:
-            upright = upright[:, ::-1]
-        rgb = np.ascontiguousarray(upright, np.uint8)
+        rgb = _turned(self._cropped(stored), turn)
+
         is_hd = min(rgb.shape[:2]) >= HD_LINES
         is_untagged = tags.matrix.endswith("(untagged)")
         facts = {  # name of a fact in `PICTURES` -> whether it holds
@@ -163,11 +159,19 @@ class Converter:
             if remark:  # some facts are listed without a remark
                 remarks.append(remark)
         remarks += tags.remarks
-        shown = Shown(90 * turn.quarters, turn.mirrored, tags.matrix, tags.full_range)
+
+        degrees = 90 * turn.quarters
+        shown = Shown(degrees, turn.mirrored, tags.matrix, tags.full_range)
         return RgbPicture(rgb, shown, frame.is_corrupt, tuple(remarks))
 
     def _cropped(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Crop a stored picture [H, W, 3] by the rows and columns that the container says to leave out."""
+        """Crop a stored picture [H, W, 3] by the rows and columns that the container says to leave out.
+
+        Raises
+        ------
+        VideoError
+            Nothing would be left.
+        """
         if not self._stream.crop:
             return stored
         above, below, left, right = self._stream.crop
@@ -178,15 +182,18 @@ class Converter:
         return cropped
 
     def _contradicts(self, frame: VideoFrame, tags: "Tags") -> bool:
-        """Return whether a frame's colour matrix or range differs from the one that the stream states."""
+        """Return whether a frame's colour matrix or range differs from the one that the stream states.
+
+        RGB and grey, which need no matrix, contradict nothing.
+        """
         stream = self._stream
-        needs_no_matrix = tags.matrix not in MATRICES.values()  # RGB and grey
-        if needs_no_matrix:
+        needs_matrix = tags.matrix in MATRICES.values()
+        if not needs_matrix:
             return False
         has_other_matrix = stream.matrix != UNTAGGED and MATRICES.get(stream.matrix) != tags.matrix
         if has_other_matrix:
             return True
-        frame_range = RANGES.get(int(frame.color_range))
+        frame_range = RANGES.get(int(frame.color_range))  # None if the frame does not state it
         both_state_range = stream.full_range is not None and frame_range is not None
         return both_state_range and stream.full_range != frame_range
 
@@ -429,20 +436,33 @@ def black_bars(rgb: NDArray[np.uint8]) -> Bars | None:
     edges = (rgb[0, ::BARS_STEP], rgb[-1, ::BARS_STEP], rgb[::BARS_STEP, 0], rgb[::BARS_STEP, -1])
     if all(edge.max() > BLACK for edge in edges):  # most pictures have no bars
         return NO_BARS
+
     lit_rows = np.flatnonzero(rgb[:, ::BARS_STEP].max(axis=(1, 2)) > BLACK)
     if not len(lit_rows):
         return None
+
     between_bars = rgb[lit_rows[0] : lit_rows[-1] + 1 : BARS_STEP]
     # First over rows, which lie one after the other in memory: ten times as fast as both axes at once.
     lit_columns = np.flatnonzero(between_bars.max(axis=0).max(axis=1) > BLACK)
     if not len(lit_columns):
         return None
+
     height, width, _ = rgb.shape
     above = int(lit_rows[0])
     below = int(height - 1 - lit_rows[-1])
     left = int(lit_columns[0])
     right = int(width - 1 - lit_columns[-1])
     return above, below, left, right
+
+
+def _turned(stored: NDArray[np.uint8], turn: "Turn") -> NDArray[np.uint8]:
+    """Return a picture [H, W, 3] upright: turned clockwise, then mirrored, as its file asks."""
+    upright = stored
+    if turn.quarters:
+        upright = np.rot90(upright, -turn.quarters)  # which turns counterclockwise
+    if turn.mirrored:
+        upright = upright[:, ::-1]
+    return np.ascontiguousarray(upright, np.uint8)
 
 
 class Turn(NamedTuple):
@@ -497,11 +517,14 @@ def _turn_by_rotation(rotation: int) -> Turn:
 
 
 def _turn_by_matrix(display_matrix: bytes) -> Turn:
-    """Return the turn that a video's display matrix asks for; it is stored as nine integers, row by row."""
+    """Return the turn that a video's display matrix asks for; it is stored as nine integers, row by row.
+
+    Only its signs count, so that a turn by 89.9 degrees is a quarter turn, and the size of pictures is kept.
+    """
     matrix = np.frombuffer(display_matrix, np.int32)[:9].reshape(3, 3)
     turning_part = matrix[:2, :2].astype(np.float64).reshape(-1)  # the other numbers move the picture
     largest = max(1, *abs(turning_part))
-    rounded = np.round(turning_part / largest, 2)  # so that a turn by 89.9 degrees is a quarter turn
+    rounded = np.round(turning_part / largest, 2)  # numbers near 0 become 0, and have no sign
     a, b, c, d = np.sign(rounded).tolist()
     return turn_of_matrix(a, b, c, d)
 
@@ -569,12 +592,13 @@ class CollectedFrames(Generic[T]):
         if picture.corrupt:
             self.corrupt.append(number)
         self._note_bars(picture)
+
         remarks = [*self.remarks, *picture.remarks]
         if picture.rgb.shape[:2] != self.first.rgb.shape[:2]:
             remarks.append(PICTURES["resized"])
         if picture.shown != self.first.shown:
             remarks.append(PICTURES["changed"])
-        self.remarks = [*dict.fromkeys(remarks)]
+        self.remarks = [*dict.fromkeys(remarks)]  # each once
 
     def _note_bars(self, picture: RgbPicture) -> None:
         """Reduce the black bars of the pictures so far to what is black in a further picture, too."""
@@ -592,6 +616,11 @@ class CollectedFrames(Generic[T]):
         """Return two things on the collected pictures: fields such as their size, and all remarks on them.
 
         The fields are those of `Frames` by name. Size, turn and colours are those of the first picture.
+
+        Raises
+        ------
+        VideoError
+            There is no picture.
         """
         if self.first is None:
             raise VideoError("not one picture was decoded")
@@ -616,6 +645,13 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
 
     Black edges are the bars of another shape of picture, or what surrounds text on black: pixels alone don't
     tell which.
+
+    Parameters
+    ----------
+    bars
+        Black rows above and below, black columns left and right.
+    height, width
+        Size of the pictures in pixels.
     """
     above, below, left, right = bars
     has_high_bar = max(above, below) >= LEAST_BAR * height
@@ -649,5 +685,6 @@ def pictures(
         The decoder failed, or the colours cannot be converted.
     """
     convert = Converter(stream)
+    converted = ((number, convert(frame)) for number, frame in frames)
     with naming_file(path):
-        yield from damage_as_video_error(((number, convert(frame)) for number, frame in frames), path)
+        yield from damage_as_video_error(converted, path)

@@ -57,6 +57,7 @@ def _sound_frames(path: Path) -> Iterator[tuple[float, Any]]:
     # A file without sound, or with sound that cannot be read, is played silently.
     with suppress(VideoError), opened_to(path, bytes_to_probe_for_track(path)) as source:
         track = opened_track(source)
+        # With their times put on the time line of the pictures.
         packets = (placed.packet for placed in timed_packets(source, track, offsets_s))
         for frame in decoder.frames(track.codec_context, packets):
             if frame.pts is not None and frame.time_base is not None:

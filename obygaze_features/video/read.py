@@ -152,8 +152,8 @@ def read_windows(
     if not is_still(path):
         yield from WindowReader(path, requests, strict=strict).read(windows, known)
         return
-    for number, edges in enumerate(windows):
-        has_span = tuple(edges) != (None, None)
+    for number, (start_s, end_s) in enumerate(windows):
+        has_span = start_s is not None or end_s is not None
         try:
             yield number, read_still(path, requests, spanned=has_span, strict=strict)
         except VideoError as error:
@@ -182,6 +182,7 @@ def probe(path: str | Path) -> Probe:
         check_file(path)
         n_bytes, _ = file_state(path)
         return Probe(bytes=n_bytes, start_s=0.0, duration_s=math.nan, frames=1, damage="")
+
     table = index_packets(path)
     times = table.frame_times
     losses = [loss for _, loss in table.losses]

@@ -184,17 +184,19 @@ class FrameTimes:
         usual_step_s = self.step_s
         if not usual_step_s > 0:  # also where it is NaN, because a time is unknown
             return no_holes
+
         steps_s = np.diff(self.time_s)
-        long_steps = np.flatnonzero(steps_s > LONG_STEP * usual_step_s)  # the frames before these steps
+        frames_before_long_steps = np.flatnonzero(steps_s > LONG_STEP * usual_step_s)
         most_long_steps = MOST_LONG_STEPS * len(steps_s)
         if len(steps_s) >= ENOUGH_STEPS:
-            # A single long step is a hole, also in a video of which it is more than the share.
+            # A single long step is a hole, also in a short video of which it is more than the share.
             most_long_steps = max(most_long_steps, 1)
-        has_variable_rate = len(long_steps) > most_long_steps
+        has_variable_rate = len(frames_before_long_steps) > most_long_steps
         if has_variable_rate:
             return no_holes
-        starts_s = self.time_s[long_steps] + usual_step_s
-        ends_s = self.time_s[long_steps + 1]
+
+        starts_s = self.time_s[frames_before_long_steps] + usual_step_s
+        ends_s = self.time_s[frames_before_long_steps + 1]
         return np.stack([starts_s, ends_s], axis=1)
 
     def within(self, start_s: float | None, end_s: float | None) -> "FrameTimes":
@@ -217,6 +219,7 @@ class FrameTimes:
         if not start < end:
             raise VideoError(f"the span must start before it ends; found {start:g} to {end:g} s")
         self.need_times("so no span of it can be found")
+
         is_inside = self.time_s < end
         if start_s is not None:  # else frames before 0 s are inside, too
             is_inside &= self.time_s >= start
@@ -224,6 +227,7 @@ class FrameTimes:
             where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
             shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
             raise VideoError(f"there is no frame {where}: {shown}")
+
         key = None if self.key is None else self.key[is_inside]
         return FrameTimes(self.index[is_inside], self.time_s[is_inside], key)
 
@@ -275,9 +279,11 @@ class FrameTimes:
         if begins_long_before_pictures:
             before_pictures = np.array([(start, first_s)])  # [1, 2]
             holes = np.concatenate([before_pictures, holes])
+
         clipped = np.clip(holes, start, end)
         overlaps_span = clipped[:, 0] < clipped[:, 1]  # a hole outside of the span has no length now
         gaps = clipped[overlaps_span]  # [G, 2]
+
         missing_s = float(np.sum(gaps[:, 1] - gaps[:, 0]))
         no_gaps = np.zeros((0, 2))
         return gaps if is_large_hole(missing_s, end - start) else no_gaps
@@ -303,7 +309,10 @@ def describe_overhang(overhang: NDArray[np.float64]) -> str:
 
 
 def is_large_hole(hole_s: float, span_s: float) -> bool:
-    """Return whether a span of `span_s` seconds is damaged if `hole_s` seconds of it have no frames."""
+    """Return whether a span of `span_s` seconds is damaged if `hole_s` seconds of it have no frames.
+
+    It is if these are more than a second, or more than a tenth of a short span.
+    """
     return hole_s > min(LONGEST_HOLE_S, LARGEST_HOLE * span_s)
 
 
@@ -364,6 +373,7 @@ def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
     """
     first_s = frames.time_s[0]
     last_s = frames.time_s[-1]
+    # Floats may make a product slightly too small: it is raised a little before it is rounded down.
     n_steps = int((last_s - first_s) * rate + ROUNDING)
     times_s = first_s + np.arange(n_steps + 1) / rate
     return frames.index[nearest(frames.time_s, times_s)]
@@ -372,12 +382,25 @@ def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
 def _pairs(n: int, gap_s: float, frames: FrameTimes) -> NDArray[np.int64]:
     """Choose n / 2 pairs of frames about `gap_s` seconds apart, evenly spread over the video or span.
 
-    The time is divided into equal shares, and a pair begins in the middle of each. Returns the numbers of the
-    frames, [n]: those of the first pair, then those of the second, and so on.
+    The time is divided into equal shares, and a pair begins in the middle of each.
+
+    Parameters
+    ----------
+    n
+        Number of frames.
+    gap_s
+        Seconds between the frames of a pair.
+    frames
+        The frames to choose from, which have times.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape [n]: numbers of the frames: those of the first pair, then those of the second, and so on.
     """
     n_pairs = n // 2
-    # The last pair must end before the last frame.
-    span_s = max(float(frames.time_s[-1] - frames.time_s[0]) - gap_s, 0.0)
+    duration_s = float(frames.time_s[-1] - frames.time_s[0])
+    span_s = max(duration_s - gap_s, 0.0)  # in which pairs begin, so that the last one ends in time
     middles = (np.arange(n_pairs) + 0.5) / n_pairs  # of the shares, from 0 to 1
     first_positions = nearest(frames.time_s, frames.time_s[0] + middles * span_s)
     second_positions = nearest(frames.time_s, frames.time_s[first_positions] + gap_s)
@@ -401,7 +424,10 @@ def _near_keyframes(n: int, frames: FrameTimes) -> NDArray[np.int64]:
 
 
 def uniform_positions(length: int, n: int) -> NDArray[np.int64]:
-    """Return the positions int(i * length / n) for i = 0 .. n-1, in integer arithmetic."""
+    """Return n evenly spaced positions in a list of a length: int(i * length / n) for i = 0 .. n-1.
+
+    They are computed with integers, as floats would round some of them to another position.
+    """
     return np.array([i * length // n for i in range(n)], np.int64)
 
 

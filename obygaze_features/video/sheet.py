@@ -34,13 +34,14 @@ def contact_sheet(
     index, time_s
         Number and time in seconds of each frame; NaN for a time that is not known.
     """
-    font = ImageFont.load_default(LINE_HEIGHT - 4)
+    font = ImageFont.load_default(LINE_HEIGHT - 4)  # so that 4 pixels are left between a picture and the next
     cell_width = max(THUMBNAIL_WIDTH, *(picture.shape[1] for picture in thumbnails))
     cell_height = max(picture.shape[0] for picture in thumbnails) + LINE_HEIGHT
     n_columns = min(COLUMNS, len(thumbnails))
     n_rows = math.ceil(len(thumbnails) / n_columns)
     sheet = Image.new("RGB", (n_columns * cell_width, n_rows * cell_height))
     draw = ImageDraw.Draw(sheet)
+
     for position, (picture, number, frame_s) in enumerate(zip(thumbnails, index, time_s, strict=True)):
         row, column = divmod(position, n_columns)
         left = column * cell_width
@@ -49,6 +50,7 @@ def contact_sheet(
         caption = f"{number}" if math.isnan(frame_s) else f"{number}  {frame_s:.3f} s"
         # "ld": the caption's left descender, so its lower left corner, is at this point.
         draw.text((left, top + cell_height - 1), caption, font=font, anchor="ld")
+
     png = io.BytesIO()
     sheet.save(png, "PNG")
     return png.getvalue()

@@ -183,12 +183,15 @@ class Meter:
             measured_frame = VideoFrame.from_ndarray(self._convert(frame).rgb)
         small = scaled(self._reformatter, measured_frame, SMALL, "gray")
         self.cut_detector.add(measured_frame, small)
+
         is_black = small <= BLACK
         is_dark = small <= DARK_LEVEL
         may_hold_credits = bool(is_dark.mean() >= CREDITS_DARK)
         n_letter_edges = 0
         if may_hold_credits and not is_dark.all():
-            n_letter_edges = text_edges(scaled(self._reformatter, measured_frame, FINE, "gray"))
+            fine = scaled(self._reformatter, measured_frame, FINE, "gray")
+            n_letter_edges = text_edges(fine)
+
         time_s = self.frames.time_s[number]
         is_black_picture = is_black.mean() >= FULL
         bars = _count_bars(is_black)
@@ -259,6 +262,7 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
     is_edge = np.abs(np.diff(picture.astype(np.int16), axis=1)) >= EDGE  # [H, W - 1]
     edges_of_row = is_edge.sum(axis=1)  # [H]
     bright_of_row = (picture >= BRIGHT_LEVEL).sum(axis=1)  # [H]
+
     is_in_text = np.zeros(len(picture), np.bool_)  # which rows are in a line of text, or next to it
     n_edges = 0
     for first, last in runs(_may_be_text(edges_of_row)):
@@ -271,24 +275,31 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
         is_subtitle = end > SUBTITLES * len(picture)
         if not is_subtitle:
             n_edges += int(edges_of_row[first:end].sum())
+
     n_bright_outside = int(bright_of_row[~is_in_text].sum())
     has_only_text = n_bright_outside <= MOST_BESIDE * int(bright_of_row.sum())
     return n_edges if has_only_text else 0
 
 
 def _is_line_of_text(is_edge: NDArray[np.bool_]) -> bool:
-    """Return whether a band of rows [H, W] is a line of text, by its height and its edges of letters.
+    """Return whether a band of rows is a line of text, by its height and its edges of letters.
 
     Letters are narrower than high. So in each row of the line, every piece as long as the line is high has at
     least one edge: that makes length / height edges a row, and in all rows together as many edges as the line
     is long.
+
+    Parameters
+    ----------
+    is_edge
+        Shape [H, W]: where edges lie. There is at least one.
     """
     least_rows, most_rows = LINE_ROWS
     n_rows = len(is_edge)
+    has_height_of_line = least_rows <= n_rows <= most_rows
     columns = np.flatnonzero(is_edge.any(axis=0))
     length = columns[-1] - columns[0]
     has_enough_edges = int(is_edge.sum()) >= length
-    return bool(least_rows <= n_rows <= most_rows and has_enough_edges)
+    return bool(has_height_of_line and has_enough_edges)
 
 
 @checked
@@ -400,6 +411,8 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
         start_s = float(starts[first])
         if first == 0:
             start_s = min(start_s, 0.0)  # the film begins at 0, also if its first frame comes later
+        end_of_shot_s = float(ends[end - 1])
+
         flags = []
         if in_black[frames].all():
             flags.append("black")
@@ -409,7 +422,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
         bars_where_shown = bars[shows_framing[frames]]
         if not flags and _has_bars(bars_where_shown):
             flags.append("bars")
-        shots.append(Shot(start_s, float(ends[end - 1]), tuple(flags)))
+        shots.append(Shot(start_s, end_of_shot_s, tuple(flags)))
     return shots
 
 
@@ -446,7 +459,8 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
     may_be_credits = is_at_beginning | is_at_end
     in_credits = np.zeros(len(starts), np.bool_)
     for passage in _long_runs(_is_text_or_gap(film), starts, ends, LEAST_CREDITS_S):
-        in_credits[passage] = may_be_credits[passage].any() and _text_changes(film["letters"][passage])
+        is_near_an_end = bool(may_be_credits[passage].any())
+        in_credits[passage] = is_near_an_end and _text_changes(film["letters"][passage])
     return in_credits
 
 

@@ -114,7 +114,7 @@ class SoundTrack:
             next(packets, None)  # which refuses encrypted sound now, not when a span is read
             if is_joined:
                 self._refuse_other_parts(packets)
-        # Streams whose times can be sought in. Times of joined files are not unique.
+        # Streams by whose times the file can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
         self._from_start = _PacketsFromStart(path, track, self._reach, self._offset_s)
         # Caches of blocks, each of which is a tuple of arrays (`_get_or_compute`).
@@ -191,6 +191,8 @@ class SoundTrack:
         cuts = [round(max(time_s, 0.0) * values_a_second) for time_s in cut_times_s]  # numbers of values
         first_value = cuts[0]
         last_value = max(cuts[-1] - 1, first_value)
+
+        # Read the blocks that hold these values.
         values_a_block = values_a_second * BLOCK_S
         first_block = first_value // values_a_block
         last_block = last_value // values_a_block
@@ -206,6 +208,7 @@ class SoundTrack:
         least_sound_s = LEAST_SOUND / GAPS_A_SECOND
         if missing_s >= end_s - start_s - least_sound_s:
             raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
+
         signal = np.concatenate(values_of_blocks)  # from the start of the first block on
         cuts_in_signal = [cut - first_block * values_a_block for cut in cuts]
         return _cut_into_parts(signal, cuts_in_signal), missing_s
@@ -252,10 +255,28 @@ class SoundTrack:
     def _read_block(
         self, block: int, rate: int, measure: Measure | None, per_s: int
     ) -> tuple[Samples, Samples]:
-        """Decode a block with its margins, resample and measure it; parameters and result as for `_block`.
+        """Decode a block with its margins, resample and measure it.
 
         The margins before and after the block are cut off at the end: near an edge of its samples, a
         resampler or a measure returns other values.
+
+        Parameters
+        ----------
+        block
+            Number of the block.
+        rate
+            Samples a second to resample to.
+        measure
+            Function of these samples, whose values are returned in place of them; None for the samples.
+        per_s
+            Values a second that are returned.
+
+        Returns
+        -------
+        NDArray
+            Samples or measured values of the block, without its margins.
+        NDArray
+            Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
         """
         samples = self._decoded_block(block)
         missing = _share_missing(_without_margins(samples, self._rate), self._rate)
@@ -345,15 +366,19 @@ class SoundTrack:
             with opened_to(self.path, self._reach) as source:
                 packets = self._packets_after_seek(source, stream_kind, begin_s)
                 first = next(packets, None)
-                if first is not None and first.time_s <= begin_s:  # else the seek led too far
-                    for packet in chain([first], packets):
-                        if packet.time_s >= begin_s:
-                            yield packet
-                    return
+                has_reached = first is not None and first.time_s <= begin_s
+                if first is None or not has_reached:  # the seek failed, or led too far
+                    continue
+                for packet in chain([first], packets):
+                    if packet.time_s >= begin_s:
+                        yield packet
+                return
         yield from self._from_start.packets(begin_s)
 
     def _packets_after_seek(self, source: Source, stream_kind: str, begin_s: float) -> Iterator[PlacedPacket]:
-        """Yield the packets from where a seek leads; none if it fails, and then never seek so again.
+        """Yield the packets from where a seek leads; none if it fails.
+
+        After a failure, the file is never again sought in by the times of the same stream.
 
         Parameters
         ----------
@@ -409,9 +434,11 @@ class _PacketsFromStart:
         """Yield the packets from a time on, in seconds of the stream: those in memory, then further ones."""
         if begin_s < self._complete_from_s:  # earlier packets are not in memory any more
             self._open()
-        self._stream.codec_context.flush_buffers()
+        self._stream.codec_context.flush_buffers()  # as the decoder may have seen later packets
+
         packets_in_memory = [packet for packet in self._last_packets if packet.time_s >= begin_s]
         yield from packets_in_memory
+
         for packet in self._next_packets:
             self._last_packets.append(packet)
             while self._last_packets[0].time_s < packet.time_s - KEPT_S:
@@ -448,11 +475,11 @@ def _cut_into_parts(signal: NDArray[Any], cuts: Sequence[int]) -> Samples:
         float32 [parts, L] or [parts, L, D], where L is the length of the longest part.
     """
     n_parts = len(cuts) - 1
-    last = max(cuts[-1] - 1, cuts[0])
+    last_value = max(cuts[-1] - 1, cuts[0])
     longest = max(1, *np.diff(cuts))
     parts = np.full((n_parts, longest, *signal.shape[1:]), np.nan, np.float32)
     for row, (start, end) in enumerate(pairwise(cuts)):
-        start_inside = min(start, last)  # a cut at the very end of the span has no value behind it
+        start_inside = min(start, last_value)  # a cut at the very end of the span has no value behind it
         end_behind_start = max(end, start + 1)
         values = signal[start_inside:end_behind_start]
         parts[row, : len(values)] = values
@@ -494,6 +521,13 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
     In recordings of broadcasts and in discs, tracks may appear after the beginning of the file. If no track
     is named, one at the beginning is taken, if there is any.
 
+    Parameters
+    ----------
+    path
+        A video file.
+    track
+        Number or language of the track; empty for the one that players choose.
+
     Raises
     ------
     VideoError
@@ -517,7 +551,8 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
 def _announced_too_early(source: Source, track: str) -> list[LateStream]:
     """Return the chosen track of a file if nothing but its number and codec is known when the file is opened.
 
-    So it is if a recording announces sound that begins some seconds after its pictures.
+    This is so if a recording announces sound that begins some seconds after its pictures. In all other cases
+    the list is empty.
     """
     try:
         stream = _chosen_track(source, track)
@@ -553,11 +588,13 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
     entries = stream.index_entries  # of the container, in the order of time
     if len(entries) > 1 and entries[0].timestamp == entries[-1].timestamp:
         raise VideoError("all times of its sound are equal: when it is heard is not known", source.path)
+    rate = stream.codec_context.sample_rate
+    if not 0 < rate <= HIGHEST_RATE:
+        raise VideoError(f"its sound has {rate} samples a second", source.path)
+
     # FFmpeg reads the streams that are not discarded.
     stream.discard = Discard.default
     source.stream.discard = Discard.all
-    if not 0 < stream.codec_context.sample_rate <= HIGHEST_RATE:
-        raise VideoError(f"its sound has {stream.codec_context.sample_rate} samples a second", source.path)
     return stream
 
 
@@ -582,15 +619,18 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
         raise VideoError("no sound track", source.path)
     if not decodable:
         raise VideoError("no sound track of a codec that is known here", source.path)
+
     if not track:
         best: Any = source.container.streams.best("audio")
         return best if best in decodable else decodable[0]
+
     if track.isdecimal() and int(track) < len(streams):
         numbered_stream: AudioStream = streams[int(track)]
         return numbered_stream
     languages = [stream.metadata.get("language", "") for stream in streams]
     if track in languages:
         return _first_of_language(streams, track)
+
     tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
 
@@ -639,6 +679,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
             raise VideoError(ENCRYPTED_SOUND, source.path)
         if not packet.size:
             continue
+
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is not None:  # else the packet has the time and part of the one before
             stated_s = stamp * tick_s
@@ -762,7 +803,7 @@ class _Run:
         """
         if self._can_mix:
             try:
-                return [mono_frame.to_ndarray()[0] for mono_frame in self._mixer.resample(frame)]
+                return _samples_of(self._mixer.resample(frame))
             except ArgumentError:
                 self._can_mix = False
         is_end = frame is None
@@ -831,8 +872,8 @@ def _share_missing(samples: Samples, rate: int) -> Samples:
     interval_starts = np.arange(n_intervals) * rate // GAPS_A_SECOND  # sample with which each begins
     # `reduceat` adds up the samples from each start to the next.
     n_missing = np.add.reduceat(np.isnan(samples), interval_starts, dtype=np.float32)
-    shares_of_one_sample = np.float32(GAPS_A_SECOND / rate)
-    missing: Samples = n_missing * shares_of_one_sample
+    share_of_one_sample = np.float32(GAPS_A_SECOND / rate)
+    missing: Samples = n_missing * share_of_one_sample
     return missing
 
 
@@ -880,10 +921,11 @@ def _add_frame(runs: list[_Run], frame: Any, origin: float, rate: int, part: int
         return 0
     kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
     time_s = None if frame.time is None else frame.time - origin
-    continues_run = len(runs) > 0 and runs[-1].kind == kind and not runs[-1].is_far(time_s, longest_s)
-    if not continues_run:
-        runs.append(_Run(kind))
-    runs[-1].add(frame, time_s)
+    last_run = runs[-1] if runs else None
+    if last_run is None or last_run.kind != kind or last_run.is_far(time_s, longest_s):
+        last_run = _Run(kind)
+        runs.append(last_run)
+    last_run.add(frame, time_s)
     return int(frame.samples) * rate // kind.rate
 
 
@@ -901,7 +943,7 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         Samples a second of the sound, and of the result.
     """
     resampler = av.AudioResampler(format="flt", layout="mono", rate=wanted_rate)
-    resampled = []
+    resampled: list[Samples] = []
     for start in range(0, len(samples), rate):
         samples_of_second = samples[None, start : start + rate]  # [1 channel, L]
         silenced = np.nan_to_num(samples_of_second, posinf=0.0, neginf=0.0)
@@ -909,18 +951,24 @@ def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:
         frame.sample_rate = rate
         frame.time_base = Fraction(1, rate)
         frame.pts = start
-        resampled += [new_frame.to_ndarray()[0] for new_frame in resampler.resample(frame)]
-    last_frames = resampler.resample(None)  # what the resampler still holds
-    resampled += [new_frame.to_ndarray()[0] for new_frame in last_frames]
+        resampled += _samples_of(resampler.resample(frame))
+    resampled += _samples_of(resampler.resample(None))  # what the resampler still holds
+
     n_wanted = len(samples) * wanted_rate // rate
     silence = np.zeros(n_wanted, np.float32)
     return np.concatenate([*resampled, silence])[:n_wanted]
 
 
+def _samples_of(mono_frames: Iterable[Any]) -> list[Samples]:
+    """Return the samples of each frame of mono sound, [L]."""
+    return [frame.to_ndarray()[0] for frame in mono_frames]
+
+
 def _get_or_compute(cache: dict[K, Arrays], key: K, compute: Callable[[], Arrays]) -> Arrays:
     """Return the arrays of a key from a cache; compute and store them if they are not there.
 
-    The arrays that were used longest ago are dropped from the cache if it has more than `BYTES_KEPT` bytes.
+    The cache is a dict, changed in place, whose last key is the one that was used last. Arrays that were used
+    longest ago are dropped from it if it has more than `BYTES_KEPT` bytes.
     """
     arrays_of_key = cache.pop(key) if key in cache else compute()
     cache[key] = arrays_of_key  # at the end, so that the first ones are those used longest ago

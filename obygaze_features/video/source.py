@@ -85,11 +85,15 @@ class Source:
 
     @property
     def origin(self) -> Fraction:
-        """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream."""
+        """Time stamp in seconds at which the player's clock is zero: the start of the earliest stream.
+
+        FFmpeg rounds the start of the earliest stream to microseconds. If the pictures are this stream, their
+        own start is returned, which is exact.
+        """
         if self.usual_origin is not None:
             return self.usual_origin
         microsecond = Fraction(1, av.time_base)
-        earliest_start = (self.container.start_time or 0) * microsecond  # rounded to microseconds by FFmpeg
+        earliest_start = (self.container.start_time or 0) * microsecond
         if self.stream.start_time is None or self.stream.time_base is None:
             return earliest_start
         exact_start_of_pictures = self.stream.start_time * self.stream.time_base
@@ -140,16 +144,16 @@ class Source:
         MPEG-4 in AVI may have two pictures in a packet and an empty packet behind it. Each of the two
         pictures is then put into a packet of its own.
         """
-        unpack = None
+        filter_of_double_packets = None
         if self.codec == "mpeg4":
-            unpack = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
+            filter_of_double_packets = BitStreamFilterContext("mpeg4_unpack_bframes", self.stream)
         for packet in self.demux(self.stream):
             is_empty = packet.size == 0
             is_end_of_file = is_empty and packet.dts is None  # one that PyAV adds
             if is_end_of_file:
                 continue
-            if unpack is not None and not is_empty:
-                yield from unpack.filter(packet)
+            if filter_of_double_packets is not None and not is_empty:
+                yield from filter_of_double_packets.filter(packet)
             else:
                 yield packet
 
@@ -219,10 +223,10 @@ def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
         if not bytes_to_probe:
             yield usual
             return
-        index = usual.stream.index
+        index_of_pictures = usual.stream.index
         origin = usual.origin
     with _container(path, None, **_looking_through(bytes_to_probe)) as container:
-        stream = container.streams[index]
+        stream = container.streams[index_of_pictures]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)
         _read_only(container, stream)
@@ -265,7 +269,8 @@ def damage_as_video_error(items: Iterable[Item], path: Path) -> Iterator[Item]:
 def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputContainer]:
     """Open a file; if FFmpeg finds no pictures at its beginning, make it look through more of the file.
 
-    This is done only for formats in which streams may begin anywhere.
+    This is done only for formats in which streams may begin anywhere. A file that has no pictures there
+    either is opened all the same.
     """
     with ExitStack() as still_open:
         container = still_open.enter_context(_container(path, accelerator))
@@ -274,8 +279,8 @@ def _with_pictures(path: Path, accelerator: HWAccel | None) -> Iterator[InputCon
         has_pictures = stream is not None and getattr(stream.codec_context, "width", 0) > 0
         if container.format.name in BEGIN_ANYWHERE and not has_pictures:
             still_open.close()
-            farther = _looking_through(farthest_reach(path))
-            container = still_open.enter_context(_container(path, accelerator, **farther))
+            options_to_look_farther = _looking_through(farthest_reach(path))
+            container = still_open.enter_context(_container(path, accelerator, **options_to_look_farther))
         yield container
 
 
@@ -303,16 +308,16 @@ def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -
         It cannot be opened.
     """
     check_file(path)
-    files = files_of(path)
     options = OPTIONS | options
     # "file:" keeps FFmpeg from reading a prefix before a colon as a protocol.
-    names = [f"file:{file}" for file in files]
+    names = [f"file:{file}" for file in files_of(path)]
     name = names[0]
-    if len(names) > 1:
+    if len(names) > 1:  # the files of a DVD's title
         if "|" in str(path):
             raise VideoError("its folder's name has a '|', by which FFmpeg parts the files of a title", path)
         name = f"concat:{'|'.join(names)}"
         options["protocol_whitelist"] = "file,concat"
+
     try:
         container = av.open(name, options=options, metadata_errors="replace", hwaccel=accelerator)
     except FFmpegError as error:
@@ -323,7 +328,10 @@ def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -
 
 @checked
 def check_file(path: Path) -> None:
-    """Raise a VideoError unless a path is a file that can be read and is not empty, or a DVD's title is."""
+    """Raise a VideoError if a video file is missing, empty, no regular file, or may not be read.
+
+    All files of a DVD's title are checked.
+    """
     try:
         states = {file: file.stat() for file in files_of(path)}
     except FileNotFoundError:
@@ -340,7 +348,14 @@ def check_file(path: Path) -> None:
 
 
 def choose_stream(container: InputContainer, path: Path) -> VideoStream:
-    """Choose the video stream that players choose, and disable the others.
+    """Choose the video stream that players choose, and make FFmpeg skip the packets of the others.
+
+    Parameters
+    ----------
+    container
+        The file, as FFmpeg has it open.
+    path
+        The file, for messages.
 
     Raises
     ------
@@ -356,20 +371,23 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
         raise VideoError(
             "the codec of its pictures is not known here: a new one, encrypted, or damaged", path
         )
+
     width = stream.codec_context.width
     height = stream.codec_context.height
-    if not width * height:  # also where FFmpeg drops a huge size
+    n_pixels = width * height
+    if n_pixels == 0:  # also where FFmpeg drops a huge size
         raise VideoError(
             f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "
             "the recording begins after it, or holds no pictures",
             path,
         )
-    if width * height > MOST_PIXELS:
+    if n_pixels > MOST_PIXELS:
         raise VideoError(
             f"its pictures are {width} x {height} pixels, and up to {MOST_PIXELS:,} pixels are decoded "
             "(a decompression bomb?)",
             path,
         )
+
     _read_only(container, stream)
     return stream
 

@@ -100,6 +100,7 @@ def read_still(
     still = load_still(path)
     if strict and still.losses:
         raise VideoError("; ".join(still.losses), path)
+
     height, width, _ = still.rgb.shape
     frames = []
     for (_, apply), numbers in zip(requests, chosen_numbers, strict=True):
@@ -194,6 +195,7 @@ def load_still(path: Path) -> StillImage:
             if is_of_system:
                 raise
             raise VideoError(_damage(error), path) from error
+
     losses = _losses(pillow_warnings)
     rgb, remarks_on_conversion = _rgb(upright.image, path)
     remarks = (*remarks_on_conversion, *_unapplied(upright.image, path))
@@ -231,11 +233,13 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
 
     Examples are more than 8 bits a sample, HDR, and colour profiles.
     """
+    # What Pillow does not tell is read from the bytes of the file.
     with open_regular(path) as file:
         first_bytes = file.read(HEAD_BYTES)
     for pattern, remark in STATED.items():
         if re.search(pattern, first_bytes):
             yield remark
+
     bits = image.getexif().get(Base.BitsPerSample, ())  # of each channel of a TIFF
     is_deep_tiff = isinstance(bits, tuple) and max(bits, default=8) > 8
     if image.mode == "RGB" and is_deep_tiff:
@@ -244,9 +248,10 @@ def _unapplied(image: Image.Image, path: Path) -> Iterator[str]:
 
 
 def _unapplied_colours(image: Image.Image) -> Iterator[str]:
-    """Yield a note if the colours of an image are not those of an ordinary screen, which are not applied.
+    """Yield a note if an image states other colours than those of an ordinary screen (sRGB).
 
-    A profile, or the statement that the colours are sRGB, makes gamma and primaries void (PNG, 4.3).
+    Such a statement is not applied. It is a profile, or a gamma and primaries. These are void if there is a
+    profile, or the statement that the colours are sRGB (PNG, 4.3).
     """
     # The name of a profile may be of two bytes a letter; without the zeros it is found all the same.
     profile = (image.info.get("icc_profile") or b"").replace(b"\0", b"")
@@ -282,11 +287,13 @@ def _load_upright(path: Path) -> _UprightImage:
             raise VideoError(
                 f"it holds {counted(n_pictures, 'picture')}, and a still image has one: save that one", path
             )
+
         if image.format == "PNG":
             # Decoding ignores wrong checksums. An image that was verified cannot be decoded, so that the file
             # is opened once more for it.
             with Image.open(path, formats=FORMATS) as to_verify:
                 to_verify.verify()
+
         # Read before decoding: Pillow rotates a TIFF on decoding and then drops its orientation.
         orientation = image.getexif().get(Base.Orientation, 1)
         image.load()
@@ -312,15 +319,19 @@ def _rgb(image: Image.Image, path: Path) -> tuple[Pixels, tuple[str, ...]]:
         raise VideoError(
             f"it holds {unsupported}, which no rule here turns into 8-bit RGB: convert it first", path
         )
+
     if is_grey_16:
-        grey = (np.asarray(image) >> 8).astype(np.uint8)
-        return np.repeat(grey[..., None], 3, axis=2), ("16-bit grey: the upper 8 bits were kept",)
+        upper_8_bits = (np.asarray(image) >> 8).astype(np.uint8)
+        rgb = np.repeat(upper_8_bits[..., None], 3, axis=2)
+        return rgb, ("16-bit grey: the upper 8 bits were kept",)
+
     if image.has_transparency_data:
         rgba = image.convert("RGBA")
         alpha = np.asarray(rgba)[..., 3]
         is_transparent = int(alpha.min()) < 255
         if is_transparent:
             return over_white(rgba), ("its transparent parts were laid over white",)
+
     rgb = np.array(image.convert("RGB"))
     if image.mode == "CMYK":
         return rgb, ("CMYK was converted without a colour profile",)

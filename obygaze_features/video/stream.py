@@ -193,6 +193,7 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
     n_bits = 8
     if is_known:
         n_bits = context.format.components[0].bits  # type: ignore[union-attr]
+
     stream = Stream(
         codec=source.codec,
         pixels=pixels,
@@ -211,10 +212,11 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
         side_data=tuple(names),
         conversion=1 if uses_usual_conversion else 2,
     )
+
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]
     remarks += _remarks_on_dispositions(source)
-    distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)
+    distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)  # "" is no remark
     return stream, tuple(distinct_remarks)
 
 
@@ -256,10 +258,10 @@ def _remarks(source: Source, stream: Stream) -> Iterable[str]:
     if n_files > 1:
         yield f"{counted(n_files, 'file')} of a DVD's title, read as one film"
     if stream.sample_aspect:
-        shown = f"{round(width * source.stream.sample_aspect_ratio)}x{height}"  # type: ignore[operator]
+        shown_width = round(width * source.stream.sample_aspect_ratio)  # type: ignore[operator]
         yield (
             f"pixels are not square ({stream.sample_aspect}): the pictures are given as stored, "
-            f"{width}x{height}, and players show {shown}"
+            f"{width}x{height}, and players show {shown_width}x{height}"
         )
     if stream.primaries in GAMUTS:
         yield f"its colours are those of {GAMUTS[stream.primaries]}, not mapped to an ordinary screen's"

@@ -88,16 +88,18 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
     origin_s = float(source.origin)
     n_pictures = 0
     for packet in source.demux(track, source.stream):
-        if packet.stream.index == track.index:
-            last_picture = max(n_pictures - 1, 0)
-            n_parts_begun = int(np.searchsorted(table.part_first, last_picture, side="right"))
-            part = n_parts_begun - 1
-            offset_s = float(table.part_offset_s[part]) - origin_s
-            line = _line(packet, offset_s)
-            if line is not None:
-                yield line
-        elif packet.size > 0:  # a packet of a picture
-            n_pictures += 1
+        is_picture = packet.stream.index != track.index
+        if is_picture:
+            if packet.size > 0:  # as of those that `table` counts
+                n_pictures += 1
+            continue
+        last_picture = max(n_pictures - 1, 0)
+        n_parts_begun = int(np.searchsorted(table.part_first, last_picture, side="right"))
+        part = n_parts_begun - 1
+        offset_s = float(table.part_offset_s[part]) - origin_s
+        line = _line(packet, offset_s)
+        if line is not None:
+            yield line
 
 
 def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
@@ -180,7 +182,7 @@ def _words(codec: str, content: bytes) -> str:
     text = content.decode("utf-16" if has_utf16_mark else "utf-8", "replace")
     if codec in {"ass", "ssa"}:
         *_, text = text.split(",", N_ASS_FIELDS)
-    words_of = WORDS_OF.get(codec, srt_text)
-    words = " ".join(words_of(text).split())
+    without_tags = WORDS_OF.get(codec, srt_text)
+    words = " ".join(without_tags(text).split())
     printable = [sign for sign in words if unsuitable(sign) is None]  # no control signs and the like
     return "".join(printable)

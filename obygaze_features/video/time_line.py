@@ -101,7 +101,7 @@ def time_line(
     # A part goes on up to the first picture of the next; the first part begins with the first packet.
     starts_of_later_parts = starts[1:]
     first_packets = np.append(0, timed_packets[starts_of_later_parts])
-    edges = [*first_packets.tolist(), len(ticks)]
+    edges = [*first_packets.tolist(), len(ticks)]  # a part reaches from each edge to the next
     parts = [slice(start, end) for start, end in pairwise(edges)]
 
     ticks = ticks.copy()
@@ -132,10 +132,10 @@ def _offsets(times_of_parts: Sequence[NDArray[np.int64]], step: int) -> list[int
     """
     offsets = [0]
     for earlier, later in pairwise(times_of_parts):
-        times = np.unique(earlier)
+        times = np.unique(earlier)  # rising
         usual_step = int(np.median(np.diff(times))) if len(times) > 1 else step
-        end = offsets[-1] + int(times[-1]) + usual_step
-        offsets.append(end - int(later.min()))
+        end_of_earlier = offsets[-1] + int(times[-1]) + usual_step  # on the line
+        offsets.append(end_of_earlier - int(later.min()))
     return offsets
 
 
@@ -169,20 +169,28 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     if n_untimed == 0:
         return True
     stated_times = np.unique(part[timed])
+
     # Each time gets a place on a grid of steps, on which the first stated time has the place 0. In the
     # example, the stated times have the places 0, 3, 4; the places 1 and 2 are free.
     n_steps = np.rint(np.diff(stated_times) / max(step, 1)).clip(1).astype(np.int64)
     stated_places = np.append(0, np.cumsum(n_steps))
     last_stated = stated_places[-1]
     n_in_gaps = int(last_stated + 1 - len(stated_times))
+
     # The other untimed pictures are before the first, or behind the last stated time.
     n_outside = n_untimed - n_in_gaps
     first_is_timed = bool(timed[0])
     most_outside = _most_behind_last_time(timed) if first_is_timed else 1
-    if not 0 <= n_outside <= most_outside:
+    is_possible = 0 <= n_outside <= most_outside
+    if not is_possible:
         return False
-    first_place = 0 if first_is_timed else -n_outside
-    last_place = last_stated + n_outside if first_is_timed else last_stated
+    if first_is_timed:
+        first_place = 0
+        last_place = last_stated + n_outside
+    else:
+        first_place = -n_outside
+        last_place = last_stated
+
     grid = np.arange(first_place, last_place + 1)
     free_places = np.setdiff1d(grid, stated_places)
     part[~timed] = _times_at_places(free_places, stated_places, stated_times, step)
@@ -287,6 +295,7 @@ def _may_start_part(
     latest = np.maximum.accumulate(ticks)  # latest time of each picture and those before it
     latest_before = _delayed(latest, 1, first=ticks[0])
     latest_long_before = _delayed(latest, REORDERED, first=ticks.min())
+
     is_early_key = key & (ticks < latest_before)
     is_too_early = ticks < latest_long_before
     is_jump = ticks - latest_before > longest_pause
@@ -348,11 +357,13 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     """
     if len(ticks) > 1:
         step = min(step, int(np.median(np.diff(ticks))))
-    offsets = ticks - step * np.arange(len(ticks))
+    offsets = ticks - step * np.arange(len(ticks))  # from a line with this slope
+
     # A time that is too high is followed by an offset that falls. So only the times around such falls need to
     # be compared with their neighbours.
     is_fall = np.diff(offsets) < 0
     suspects = np.unique(_positions_around(np.flatnonzero(is_fall), len(ticks)))
+
     corrected = ticks.copy()
     n_blocks = 1 + len(suspects) // MOST_AT_ONCE
     for block in np.array_split(suspects, n_blocks):
