@@ -65,9 +65,11 @@ class Acts:
 
         Returns the decision that all of them are about, here line 1; None if the person has no act in `acts`.
         """
-        own_acts = [act for act in acts if _annotator_of(act) == name_of(annotator)]
+        name = name_of(annotator)  # without extra blanks, as the ledger writes it
+        own_acts = [act for act in acts if _annotator_of(act) == name]
         if not own_acts:
             return None
+
         latest = own_acts[-1]
         reversal = self.take_back(*latest)
         acts.remove(latest)
@@ -75,14 +77,19 @@ class Acts:
         return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:
-        """Return the decision that an act made, took back, or brought back."""
+        """Return the decision that an act made, took back, or brought back.
+
+        An act that took something back begins with an `undo` line, which names the line that it took back.
+        That may be an `undo` line too, so that they are followed until a line is a decision.
+        """
         line = act[0]  # further lines of an act only take back what the decision changed
         while line.kind == "undo":
             # The first id is that of the decision or undo itself; others are of its earlier versions.
-            line = self._ledger.lines[line.replaces[0]]
+            id_taken_back = line.replaces[0]
+            line = self._ledger.lines[id_taken_back]
         return line
 
 
 def _annotator_of(act: Act) -> str:
-    """Return whose act it is."""
+    """Return whose act it is; all lines of an act are by one person."""
     return act[0].annotator

@@ -252,13 +252,15 @@ def _similar_spans(
     movie = film.timeline.movie
     film_of_movie = {open_film.timeline.movie: open_film for open_film in films}
     film_of_movie[movie] = film
+
+    middle_s = (start_s + end_s) / 2
     spans_to_avoid = [_FilmSpan(movie, start_s, end_s)]
     similar: list[dict[str, Any]] = []
-    for hit in _ranked_windows(film, films, at_s=(start_s + end_s) / 2):
+    for hit in _ranked_windows(film, films, at_s=middle_s):
         if len(similar) == MOST_SIMILAR:
             break
         span = _FilmSpan(hit.movie, hit.start_s or 0.0, hit.end_s or 0.0)
-        is_of_open_film = span.movie in film_of_movie
+        is_of_open_film = span.movie in film_of_movie  # a store may also have films that are not open
         if not is_of_open_film or any(span.overlaps(other) for other in spans_to_avoid):
             continue
         spans_to_avoid.append(span)
@@ -270,7 +272,7 @@ def _similar_spans(
                 "start": span.start_s,
                 "end": span.end_s,
                 "clock": clock(span.start_s),
-                "stills": bool(hit_film.media),
+                "stills": bool(hit_film.media),  # whether the desk can show a picture of it
             }
         )
     return similar
@@ -299,12 +301,14 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     if store is None:
         return []
     clip_id = _nearest_window(store, film.timeline.movie, at_s)
-    backbone = film.timeline.model().backbone
+    backbone = film.timeline.model().backbone  # whose features are compared
+
     # Films that were scored from the same store share it: it is searched once.
     stores_to_search = {}
     for open_film in films:
         if open_film.store is not None:
             stores_to_search[open_film.store.fingerprint] = open_film.store
+
     hits: list[Any] = []
     for searched in stores_to_search.values():
         # If the window is in another store than the searched one, `search_like` has to be given that store.

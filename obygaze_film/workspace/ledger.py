@@ -217,9 +217,10 @@ class Ledger:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
-        """Read the lines that were appended to one file.
+        """Read the lines that were appended to one file, and add them to those of the ledger.
 
-        If it became shorter, or another file took its name, all of it is read.
+        If it became shorter, or another file took its name, all of it is read in place of what was read
+        before.
         """
         read_before = self._files.setdefault(path, _ReadFile())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
@@ -230,19 +231,21 @@ class Ledger:
             if is_same_file:
                 file.seek(read_before.offset)
             data = file.read()
+
         if not is_same_file:
             self._forget(path, read_before.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
         self._decode_lines(data, path)
 
     def _decode_lines(self, data: bytes, path: Path) -> None:
-        """Decode the lines in the last bytes of a file, and note how far the file was read."""
+        """Add the lines in the last bytes of a file, and record in `_files` how far the file was read."""
         read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
             read.n_lines += 1
             read.offset += len(line) + 1  # with its line end
             self._decode(line, LinePlace(path, read.n_lines))
+
         # After the last line end, there may be a line that lacks only its own line end: it counts. One that
         # was written only in part has a wrong checksum. In both cases `offset` stays before it, so that it is
         # read again next time.
@@ -250,7 +253,11 @@ class Ledger:
             self._decode(rest, LinePlace(path, read.n_lines + 1))
 
     def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
-        """Drop one file's versions of some lines; if other files have versions, one of these counts."""
+        """Drop the lines that were read from a file, which is not there any more, or is another one now.
+
+        Copies of a file may have a line of the same id, another version of the line: then one of these counts
+        in its place.
+        """
         for line_id in line_ids:
             versions = self._versions[line_id]
             places_in_file = [place for place in versions if place.path == path]
@@ -269,15 +276,18 @@ class Ledger:
         if not entry:  # its checksum is wrong
             self._say_damaged(place, "damaged")
             return
+
         try:
             line = _DECODER.decode(entry)
-        except UNREADABLE as error:
+        except UNREADABLE as error:  # errors of msgspec: it is no line of a ledger
             self._say_damaged(place, str(error))
             return
+
         if not line.has_reasonable_clock:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
             self._say_first_of_kind("clock", message("clock_ahead", **facts))
             return
+
         self._add(line, place)
 
     def _say_damaged(self, place: LinePlace, why: str) -> None:
@@ -285,9 +295,13 @@ class Ledger:
         self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
 
     def _add(self, line: Line, place: LinePlace) -> None:
-        """Add a line that was read or written at a place; report a different line that has the same id."""
+        """Add a line that was read or written at a place; report a different line that has the same id.
+
+        All versions of a line are kept, and one of them counts (`_choose_version`).
+        """
         if line.id in self._failed:  # the person was told that it was not written
             return
+
         other = self.lines.get(line.id)
         if other is not None and other != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
@@ -426,8 +440,10 @@ class Ledger:
         sync(self.folder)
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
-        # Noted as read, so that `read` goes on after the lines that are written here.
+
+        # So that `read` takes it for the same file, and does not drop the lines that are written here.
         self._files[path] = _ReadFile(inode=os.fstat(sitting.journal.descriptor).st_ino)
+
         if self._new_header is not None:
             header = self._new_header()
             first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={}, header=header)

@@ -109,9 +109,11 @@ class Job:
             raise
 
     def _set_share(self, share: float) -> None:
+        """Set the share of the work that is done, from 0 to 1; the work calls this from its thread."""
         self.share = share
 
     def _fail(self, error: str) -> None:
+        """Set the state of work that failed: it has no share, and an error that says why."""
         self.share = None
         self.error = error
 
@@ -214,7 +216,7 @@ class OpenFilm:
 
     @cached_property
     def fps(self) -> float:
-        """Frames per second of the user's copy; `DEFAULT_FPS` if that is not known."""
+        """Frames per second of the user's copy; a usual rate (`DEFAULT_FPS`) if that is not known."""
         from obygaze_features.video import probe  # noqa: PLC0415 - slow
         from obygaze_film.page.view_model import DEFAULT_FPS  # noqa: PLC0415 - slow
 
@@ -258,7 +260,7 @@ class OpenFilm:
         from obygaze_film.page.view import FilmView  # noqa: PLC0415 - slow
 
         if language not in self._views:
-            prefix_of_ids = f"f{self.number}"
+            prefix_of_ids = f"f{self.number}"  # ids of several films on one page have to differ
             self._views[language] = FilmView(self.timeline, prefix_of_ids, Words(language), top=LISTED)
         return self._views[language]
 
@@ -279,6 +281,8 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """
     decisions = film.decisions
     viewer = decisions.default_annotator
+
+    # At which places of the random draw of windows may others' judgements be seen?
     if viewer:
         places_shown = decisions.places_shown_to(viewer)
         key_of_notice = "films_hidden"
@@ -289,6 +293,7 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     if not hidden_ids:
         return ShownJudgements(decisions.judgements().clips, note="")
 
+    # Some are hidden: only blind judgements that are not among them are shown.
     shown_clips = []
     for clip_at_place in decisions.blind_judgements().values():
         shown_clips += [clip for clip in clip_at_place.values() if clip.clip_id not in hidden_ids]
