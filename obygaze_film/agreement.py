@@ -68,6 +68,9 @@ def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
 def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
     """Compute Cohen's kappa from shares of all seconds or windows; NaN if the expected agreement is 1.
 
+    Kappa is (agreement - expected) / (1 - expected). Expected is the agreement of two annotators who mark as
+    much as these two, but independently of each other (Cohen, Educ. Psychol. Meas. 20, 1960).
+
     Parameters
     ----------
     first, second : ndarray
@@ -216,12 +219,14 @@ def _has_match(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.
     The segments choose in the order of their ranks. Each takes the free reference of highest tIoU, if that
     tIoU reaches the threshold.
     """
+    # For each ranked segment, list the references that it may be matched with.
     pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
     candidates_by_rank: list[list[_Candidate]] = [[] for _ in ranked]
     for index, rank, tiou_of_pair in zip(
         pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
     ):
         candidates_by_rank[rank].append(_Candidate(tiou_of_pair, index))
+
     is_free = np.ones(len(reference), dtype=np.bool_)
     has_match = np.zeros(len(ranked), dtype=np.bool_)
     for rank, candidates in enumerate(candidates_by_rank):

@@ -128,17 +128,21 @@ def sample_of(
     n = len(judged)
     if not n:
         return FilmSample(expected=film_p)
-    # Cells are weighted by content / chance of being drawn (Hájek's estimator of a mean).
+
+    # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
     chances = inclusion_chances(cells.content_s, n, sampling)[judged]
     weights = cells.content_s[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p = float(weights @ p)
+
+    # How single windows vary. The variance of p is that of all windows of the film, as the model's
+    # probability of each is known; their covariance is only known from the judged ones.
     covariance_of_windows = _sample_covariance(y - mean_y, p - mean_p, weights)
-    # Of all windows of the film, as the model's probability of each is known.
     variance_of_windows = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    factor_of_mean = _variance_factor_of_mean(weights, chances)
+    factor_of_mean = _variance_factor_of_mean(weights, chances)  # from single windows to their mean
+
     judge_shares = {}
     for name, shares in (judges or {}).items():
         judge_shares[name] = float(weights @ shares)
@@ -264,7 +268,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     n_with_rarer_answer = _n_with_rarer_answer(shares)
     judges = _judge_covariates(films)
     has_different_judges = judges.shape[1] > 0
-    # x is scaled to at most 1, so that tolerances mean the same for years as for shares.
+
+    # Fit a mean and a slope on x, scaled to at most 1: tolerances then mean the same for years and shares.
     distances = x - x.mean()
     scale = float(np.abs(distances).max()) or 1.0
     design = np.column_stack([np.ones(len(x)), distances / scale])
@@ -272,6 +277,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     fit = _fit(design, films, use_model=True, judges=judges)
     value = float(fit.values[slope]) / scale
     largest = _largest_slope(x)
+
+    # Is there a reason to give no estimate?
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and has_different_judges:
         is_possible = abs(value) <= largest + MIN_SPREAD
@@ -279,6 +286,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
             reason = _why_confounded_with_judges(films)
     if reason:
         return Estimate(reason=reason, n_with_rarer_answer=n_with_rarer_answer)
+
     half_width = _half_width_of_contrast(fit, slope) / scale
     return Estimate(
         value=_cut_to_size(value, largest),
@@ -349,7 +357,8 @@ def _half_width(variance: float, freedom: float) -> float:
     """Return half the width of Student's interval of a coefficient with a variance and degrees of freedom."""
     from scipy.special import stdtrit  # noqa: PLC0415 - slow, and films are opened without it
 
-    return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
+    quantile = stdtrit(freedom, (1 + LEVEL) / 2)  # of Student's t: .975 for a level of .95
+    return float(quantile * np.sqrt(variance))
 
 
 def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
@@ -358,11 +367,11 @@ def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
     The first of J judges has no column, because the shares of a film add up to 1. Columns that are the same
     in all films are dropped, as they cannot explain how films differ. So j is at most J - 1.
     """
-    judged = [film.judges for film in films if film.n]
-    names = sorted({name for shares in judged for name in shares})
+    shares_of_films = [film.judges for film in films if film.n]  # of each judged film, judge -> share
+    names = sorted({name for shares in shares_of_films for name in shares})
     names_with_column = names[1:]
-    columns = np.zeros((len(judged), len(names_with_column)))
-    for row, shares in enumerate(judged):
+    columns = np.zeros((len(shares_of_films), len(names_with_column)))
+    for row, shares in enumerate(shares_of_films):
         for column, name in enumerate(names_with_column):
             columns[row, column] = shares.get(name, 0.0)
     if not columns.size:
@@ -488,14 +497,18 @@ def _fit(
 ) -> _Fit:
     """Fit the rates of N films, of which n are judged, by a linear model.
 
+    The coefficients are least squares of the judged films' rates. The scoring model's mean probabilities,
+    which all N films have, can first correct these rates (`_corrected_rates`).
+
     Parameters
     ----------
     design : ndarray, shape [N, k]
+        What the rate of each film depends on, such as 1 in the column of its group.
     films : sequence of FilmSample
     use_model : bool
         Whether the scoring model's means correct the rates for which windows, and which films, were judged.
     judges : ndarray, shape [n, j], optional
-        Covariates of the judged films.
+        Covariates of the judged films: who judged how much of each. Their coefficients are not returned.
     """
     sample = _SampleArrays.of(films)
     is_judged = ~np.isnan(sample.judged)
@@ -503,12 +516,14 @@ def _fit(
     of_all = _LeastSquares(design)
     of_judged = _LeastSquares(_with_judges(design[is_judged], judges))
     model_residuals = of_all.residuals(sample.expected)  # [N]
+
     corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)
     if use_model:
         have_same_judges = judges is None or judges.shape[1] == 0
         corrected = _corrected_rates(
             sample, is_judged, of_judged, model_residuals, have_same_judges=have_same_judges
         )
+
     errors = _Errors(
         of_all=of_all,
         of_judged=of_judged,

@@ -77,9 +77,13 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     >>> coverage.seconds.tolist(), coverage.weighted_sums(np.array([1.0, 10.0])).tolist()
     ([2.0, 1.0, 2.0], [12.0, 20.0])
     """
-    pairs = overlapping(spans, others)
-    span, other = spans[pairs.first], others[pairs.second]
-    seconds = np.minimum(span[:, 1], other[:, 1]) - np.maximum(span[:, 0], other[:, 0])
+    pairs = overlapping(spans, others)  # also pairs that only touch
+    span_of_pair = spans[pairs.first]  # [pairs, 2]
+    other_of_pair = others[pairs.second]  # [pairs, 2]
+    starts_s = np.maximum(span_of_pair[:, 0], other_of_pair[:, 0])
+    ends_s = np.minimum(span_of_pair[:, 1], other_of_pair[:, 1])
+    seconds = ends_s - starts_s
+
     order = np.lexsort((pairs.second, pairs.first))  # by span, then by the other span
     order = order[seconds[order] > LEAST_OVERLAP_S]
     return Coverage(len(spans), pairs.first[order], pairs.second[order], seconds[order])

@@ -309,14 +309,18 @@ def match_rows(
     """
     path = local_path(path)
     years = years or {}
+
+    # Read the table, with decimal points in place of decimal commas.
     table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
     film_column = _film_column(table.columns)
     _refuse_control_characters(table.checked(), table.problems)  # before any row is read
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
-    with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
+    with_decimal_points = table.pointed(number_columns)
+
+    # Find the film of each row.
     rows: dict[str, TableRow] = {}
-    unmatched: list[_Unmatched] = []
-    undated: list[str] = []
+    unmatched: list[_Unmatched] = []  # rows that are of none of the films
+    undated: list[str] = []  # labels of rows whose film was found by its title alone
     for row in with_decimal_points.checked():
         place = f"{path}: line {row.line}, column {film_column}"
         try:
@@ -331,12 +335,15 @@ def match_rows(
         rows[match.movie] = _with_year(row, path)
         if match.is_undated:
             undated.append(match.label)
-    absent = [movie for movie in titles if movie not in rows]
-    known_ids = absent if film_column == "movie" else []
-    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in absent]
+
+    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
+    # former: its name may only be spelled otherwise.
+    films_without_row = [movie for movie in titles if movie not in rows]
+    known_ids = films_without_row if film_column == "movie" else []
+    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
     not_scored = _labels_with_hints(unmatched, known_ids, known_titles)
     notes = _note(message("films_not_scored", path=path.name), not_scored)
-    notes += _note(message("films_not_there", path=path.name), absent)
+    notes += _note(message("films_not_there", path=path.name), films_without_row)
     notes += _note(message("films_by_title"), undated)
     return rows, notes
 
@@ -565,6 +572,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
+    # Check the inputs.
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
@@ -574,6 +582,7 @@ def compare_films(
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
 
+    # Summarise each film, or leave it out.
     gathered = _Gathered()
     for film in films_with_facts:
         facts_of_film = facts_of_films[film.movie]
@@ -589,12 +598,14 @@ def compare_films(
         is_hidden = film.movie in hidden
         gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
 
+    # Estimate groups, their differences and the trend.
     compared = sorted(gathered.films, key=_year_and_title)
     estimated = _estimate_groups(compared)
     changes = estimated.changes
     if trend:
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
+
     notes = [
         *gathered.notes,
         *gathered.left_out.notes(),
@@ -627,13 +638,13 @@ def _why_without_content(film: Timeline, key: str | None) -> str:
 
 
 class _LeftOut:
-    """Films that a comparison leaves out, by the reason that a note gives."""
+    """Collects the films that a comparison leaves out, by the reason that a note gives."""
 
     def __init__(self) -> None:
         self._movies_by_reason: dict[str, list[str]] = {}
 
     def add(self, reason: str, movie: str) -> None:
-        """Leave a film out for a reason."""
+        """Record that a film is left out for a reason, which is the text of its note."""
         self._movies_by_reason.setdefault(reason, []).append(movie)
 
     def notes(self) -> list[str]:
@@ -674,15 +685,22 @@ class _Gathered:
         x: float,
         is_hidden: bool,
     ) -> None:
-        """Add a film with its summary; the other parameters are attributes of `ComparedFilm`."""
+        """Add a film to `films`, and what its summary says to the other lists.
+
+        The other parameters are attributes of `ComparedFilm`.
+        """
         self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
+
+        # A part of the film that could not be read is left out of it, if it is long enough to be said.
         has_unread = summary.unread_s >= LEAST_SAID_S
         if has_unread:
             self.left_out.add(message("films_part_unread"), film.movie)
+
         has_unsure = False
         if summary.judged is not None:
             self.judged.append(summary.judged)
             has_unsure = summary.judged.has_unsure
+
         compared_film = ComparedFilm(
             timeline=film,
             facts=facts,
@@ -813,8 +831,10 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
-    """Return variable -> mean of a film's staging, the same as on its page."""
-    return staging_means(film.variables, film.rows() if len(film.shots) else None)
+    """Return variable -> mean of a film's staging (such as its loudness), the same as on its page."""
+    # Shots know the share of black pictures better than windows do.
+    rows_with_shots = film.rows() if len(film.shots) else None
+    return staging_means(film.variables, rows_with_shots)
 
 
 def _groups_by_staging(
@@ -837,6 +857,7 @@ def _groups_by_staging(
             mean_of[film.movie] = means[by]
     if not mean_of:
         return None
+
     median = float(np.median([*mean_of.values()]))
     above = message("group_above", column=by, middle=f"{median:.3g}")
     up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
@@ -958,19 +979,32 @@ class _FilmSummary(NamedTuple):
 def _summary_of(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> _FilmSummary:
-    """Summarise a film and its blind judgements; with too few it counts as not judged."""
+    """Summarise a film and its blind judgements; with too few it counts as not judged.
+
+    Parameters
+    ----------
+    film : Timeline
+    judgements : Manifest
+        Of all films.
+    key : str or None
+        The model; None for the first that decides.
+    labels : Manifest or None
+        Labels by one annotator that take the place of the model's probabilities.
+    """
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
     unjudged = _summary_without_judgements(film, cells, key, has_labels=labels is not None)
     judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     if not judgements_of_film.clips:
         return unjudged
-    judged = judged_film(film, judgements_of_film, key)
+
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
+    judged = judged_film(film, judgements_of_film, key)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:
         notices.append(_why_not_counted(windows_of_any.counts))
         return unjudged._replace(counts=windows_of_any.counts, notices=notices)
+
     # The film's own share is of windows that all judges judged, if they are several.
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
@@ -1045,15 +1079,17 @@ class _EstimatedGroups(NamedTuple):
 
 def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     """Estimate the mean rate of each group, and the difference between every two groups that have one."""
-    films_of: dict[str, list[ComparedFilm]] = {}
+    films_of: dict[str, list[ComparedFilm]] = {}  # group -> its films
     for film in films:
         films_of.setdefault(film.group, []).append(film)
     counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
-    # A group has a reason if too few of its films are judged.
+
+    # Estimate the groups of which enough films are judged: the others have a reason why not.
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
     samples = [[film.sample for film in films_of[name]] for name in with_enough]
     estimates = estimate_groups(samples) if with_enough else []
     estimate_of = dict(zip(with_enough, estimates, strict=True))
+
     rows = []
     for name, counts in counts_of.items():
         estimate = estimate_of.get(name, NO_ESTIMATE)
@@ -1131,12 +1167,15 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     else:
         step = _step(values)
         name = f"{column} + {_plain(step)}"
+
+    # There is no trend if too few films are judged, or if these have too few different values.
     counts = _counts(films, LEAST_OF_TREND, message("a_trend"))
     judged_values = {film.x for film in films if film.sample.n}
     if not counts["reason"] and len(judged_values) < LEAST_TREND_VALUES:
         counts["reason"] = counted_message(
             "reason_values", len(judged_values), column=column, least=LEAST_TREND_VALUES
         )
+
     return _with_slope({"change": name, **counts}, films, values / step)
 
 

@@ -70,10 +70,13 @@ def notes_of_shares(compared: FilmComparison) -> list[Message]:
         if _has_value(compared.changes):
             notes.append(message("note_changes"))
         notes.append(_note_on_worth(compared))
+
+    # A share that was counted over all windows of a film (a census) has no interval.
     any_film_has_interval = any(film.rate is not None and not film.rate.is_census for film in compared.films)
     if any_film_has_interval:
         notes.append(message("note_film_interval"))
     notes.append(_note_on_expected_shares(compared))
+
     windows_differ = any(film.windows_of_share != film.windows_of_group for film in compared.films)
     if windows_differ:
         notes.append(message(f"note_windows{suffix}"))
@@ -120,12 +123,15 @@ def comparison_report(compared: FilmComparison) -> Report:
     title = counted(len(compared.films), "film")
     if compared.by != ALL:
         title = f"{title} by {compared.by}"
+
+    # Each table is printed, unless it is empty; the data has all of them, one after the other.
     blocks: list[Block] = []
     data = []
     for name, table in tables.items():
         data.append(table.assign(table=name))
         if len(table):
             blocks.append(block(name, columns[name], _rows(name, table, compared)))
+
     claims = group_claims(compared)
     record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
     return Report(
@@ -140,7 +146,10 @@ def comparison_report(compared: FilmComparison) -> Report:
 
 
 def _columns_of_groups(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of groups; those of notes only if there are any."""
+    """List the columns of the table of groups: heading, cells that it shows, function that writes it.
+
+    The column of notes is only there if a group has a note.
+    """
     columns: list[Column] = [
         (compared.by, "group", str),
         *COUNTS,
@@ -156,13 +165,17 @@ def _columns_of_groups(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_changes(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of differences and the trend."""
+    """List the columns of the table of differences and the trend, as `_columns_of_groups` does.
+
+    The column of notes is only there if a row has a note, or a reason why it has no value.
+    """
     columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
-    has_note = len(compared.changes) > 0 and (
-        compared.changes["reason"].astype(bool).any() or compared.changes["note"].astype(bool).any()
-    )
-    if has_note:
-        columns.append(("note", ("reason", "note"), _note))
+    changes = compared.changes
+    if len(changes) > 0:  # an empty table has no columns
+        has_reason = changes["reason"].astype(bool).any()
+        has_note = changes["note"].astype(bool).any()
+        if has_reason or has_note:
+            columns.append(("note", ("reason", "note"), _note))
     return columns
 
 
@@ -239,9 +252,11 @@ def _film_expected(value: float) -> str:
 
 def _expected(value: float, n_expected: int, n_films: int) -> str:
     """Write the mean of the shares that a model expects, with the number of films if only some have one."""
-    only_some_have_one = 0 < n_expected < n_films
     text = NO_RATE if math.isnan(value) else number(value)
-    return f"{text} ({n_expected} of {n_films} films)" if only_some_have_one else text
+    only_some_have_one = 0 < n_expected < n_films
+    if only_some_have_one:
+        text = f"{text} ({n_expected} of {n_films} films)"
+    return text
 
 
 def _judges(judges: str, left_out: str) -> str:
@@ -281,7 +296,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
         if film.rate is not None:
             row["value"] = film.rate.value
             row["judges"] = ", ".join(map(judge_name, film.rate.annotators))
-            if not film.rate.is_census:
+            if not film.rate.is_census:  # a share that was counted has no interval
                 row |= {"low": film.rate.low, "high": film.rate.high}
         rows.append(row)
     return pd.DataFrame(rows)

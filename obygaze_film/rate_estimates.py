@@ -412,8 +412,9 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _lengths_with_counts(content_s):
-        # What all cells of this length can add to a sum of the lengths before.
-        added_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
+        # Together, the cells of this length add from 0 to all of their parts to each sum of those before.
+        part_s = cell_s / denominator
+        added_s = np.arange(n_cells * denominator + 1) * part_s
         all_sums = np.add.outer(sums, added_s).ravel()
         # `unique` sorts the sums, and finds the first of those that are equal to a millisecond.
         _, indices = np.unique(np.round(all_sums, 3), return_index=True)
@@ -587,11 +588,14 @@ def difference_estimate(
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
     parts = raw_weights / raw_weights.sum(axis=1)[:, None]  # weights that add up to 1 in each draw
+
+    # How much higher p is in positive cells than in negative ones. If the model contradicts the judges, or
+    # says the same of every cell, the difference is set to 0, and so the model is not used.
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
     means_p = _means_by_label(parts, labels, judged_p)
-    # If the model contradicts the judges, or says the same of every cell, the difference is 0: it isn't used.
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
+
     with_model = _ScoreTest(
         mean_y=(parts * labels).sum(axis=1),
         mean_p=(parts * judged_p).sum(axis=1),
@@ -603,6 +607,7 @@ def difference_estimate(
         is_chance_by_label=is_chance_by_label,
     )
     without_model = replace(with_model, uses_model=False)
+
     value, low, high = with_model.interval()
     value_without_model, low_without_model, high_without_model = without_model.interval()
     return Estimates(
@@ -754,7 +759,8 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
     positive_weight = (weights * labels).sum(axis=1)
     sum_of_positives = (weights * labels * values).sum(axis=1)
     sum_of_negatives = mean - sum_of_positives
-    # Of positives: (sum + mean / n) / (weight + 1 / n), with both parts multiplied by n.
+    # The mean of the positives with the added cell is (sum + mean / n) / (weight + 1 / n). Below, numerator
+    # and denominator are multiplied by n.
     return _MeansByLabel(
         all_cells=mean,
         positives=(n * sum_of_positives + mean) / (n * positive_weight + 1),

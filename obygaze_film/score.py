@@ -334,7 +334,21 @@ def _unique_key(name: str, taken: Sequence[str]) -> str:
 def _score(
     store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
-    """Make the timeline of one film from the models' predictions of its windows."""
+    """Make the timeline of one film from the models' predictions of its windows.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the windows.
+    scorers : sequence of _Scorer
+        The models, with their predictions of all films of the store.
+    grid : RowGrid
+        The film's windows, and the spans of the rows that their predictions are averaged to.
+    shots : DataFrame
+        Of the film.
+    facts : FilmFacts
+        Of the film.
+    """
     tables = []  # rows of the film, by each model
     records = []
     for scorer in scorers:
@@ -342,6 +356,7 @@ def _score(
         rows = rows_of_model(scorer.model, scorer.key, scorer.predictions, grid, is_trained_on=is_trained_on)
         tables.append(rows)
         records.append(_model_record(scorer, rows, grid))
+
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
     n_missing = _n_without_prediction(grid, scorers)
     return Timeline(
@@ -371,7 +386,11 @@ def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
 
 
 def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """List the columns of a timeline: `COLUMNS`, then those of all models' concepts, then the last ones."""
+    """List the columns of a timeline, whose rows are those of several models' tables.
+
+    Columns that all tables have come first (`COLUMNS`) and last (`LAST_COLUMNS`). Between them are those of
+    concepts, which models have or lack: each once, in the order in which they occur.
+    """
     concept_columns: list[str] = []
     for table in tables:
         for column in table.columns:
@@ -391,9 +410,8 @@ def _film_record(
 ) -> FilmRecord:
     """Make the record of a film; `n_missing` of its windows have no prediction by any model."""
     windows = grid.windows
-    detectors = dict.fromkeys(
-        shots["detector"].tolist()
-    )  # each once; the table of a person's flags is one too
+    # Each detector once. If a person flagged parts of the film by hand, their table is one too.
+    detectors = dict.fromkeys(shots["detector"].tolist())
     return FilmRecord(
         format=FORMAT,
         number=NUMBER,
@@ -419,6 +437,7 @@ def _film_record(
 def _without_black_or_credits(trace: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of a trace of which more than half is black pictures or credits."""
     spans = trace[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    # How much of each row is flagged in the shots: `NO_CONTENT` are the flags of black and of credits.
     no_content_s = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
     rows_with_content: pd.DataFrame = trace[no_content_s <= durations(trace) / 2]
     return rows_with_content
@@ -439,7 +458,7 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
     facts_of_card = {name: getattr(card, name) for name in CARD_FIELDS}
     is_trained_on = grid.movie in scorer.trained_on
 
-    # What the model tells apart
+    # What the model tells apart: levels, or whether a concept is there
     target = _target_levels(card.target)
     concept = card.target["concept"]
     names_of_positive = [concept] if concept else target.positive

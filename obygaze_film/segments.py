@@ -276,13 +276,22 @@ def _lower_threshold(threshold: float) -> float:
 
 
 def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> list[Run]:
-    """Join runs of rows [N] that are at most `GAP_S` apart."""
+    """Join runs that are at most `GAP_S` seconds apart.
+
+    Parameters
+    ----------
+    separate : sequence of Run
+        In time order; each is its first row, and the first row after it.
+    start_s, end_s : ndarray, shape [N]
+        Of the rows.
+    """
     joined: list[Run] = []
     for first, after in separate:
         if joined:
             former_first, former_after = joined[-1]
-            if start_s[first] - end_s[former_after - 1] <= GAP_S:
-                joined[-1] = (former_first, after)
+            gap_s = start_s[first] - end_s[former_after - 1]
+            if gap_s <= GAP_S:
+                joined[-1] = (former_first, after)  # goes on to the end of this run
                 continue
         joined.append((first, after))
     return joined
@@ -310,9 +319,11 @@ def _runs_around_peaks(
     is_left = may_be_in_run.copy()
     found: list[Run] = []
     while len(found) < n and is_left.any():
-        peak = int(np.argmax(np.where(is_left, p, -1.0)))
+        peak = int(np.argmax(np.where(is_left, p, -1.0)))  # the row left of highest probability
         if p[peak] <= 0:
             break  # all rows left have probability 0: there is no peak among them
+
+        # The run around it is not searched again, even if it is too short to be found.
         is_high_enough = p >= _lower_threshold(float(p[peak]))
         first, after = _run_around(peak, is_left & is_high_enough)
         is_left[first:after] = False
@@ -514,13 +525,16 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not names or not model.by_concepts or model.calibration is None:
         return {}
-    logits = rows["logit"]
-    contributions = np.stack([rows[f"{name}_contribution"] for name in names])
-    # [1 + concepts, N]: the logits as they are, then those without each concept's contribution.
-    all_logits = np.concatenate([logits[None], logits - contributions])
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 
+    logits = rows["logit"]
+    contributions = np.stack([rows[f"{name}_contribution"] for name in names])  # [concepts, N]
+    logits_at_usual = logits - contributions
+
+    # All logits are converted to probabilities in one call.
+    all_logits = np.concatenate([logits[None], logits_at_usual])  # [1 + concepts, N]
     draws = np.array(model.calibration.draws)
     all_p = mean_probability(draws, all_logits.ravel()).reshape(all_logits.shape)
-    p, p_at_usual = all_p[0], all_p[1:]
+    p = all_p[0]
+    p_at_usual = all_p[1:]
     return dict(zip(names, p - p_at_usual, strict=True))

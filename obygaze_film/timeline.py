@@ -108,7 +108,10 @@ class Timeline:
         return find_segments(self.rows(key), self.model(key), top)
 
     def time(self, key: str | None = None) -> FilmTime:
-        """Part the film's time: judged by a model, not judged, and black pictures or credits."""
+        """Return how many seconds of the film a model judged (gave a probability), and how many it did not.
+
+        Black pictures and credits are counted apart.
+        """
         return self._time_by_model[self.model(key).key]
 
     @cached_property
@@ -195,7 +198,7 @@ def found_films(
     tell : callable, optional
         Called with the folder of each film before it is read.
     """
-    folder_of: dict[str, Path] = {}
+    folder_of: dict[str, Path] = {}  # movie -> folder
     films = {}
     for folder in folders:
         records = _records_in(folder)

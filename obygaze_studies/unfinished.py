@@ -122,7 +122,8 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
     was_made_by_study = (partial_folder / INPUTS_FILE).is_file()
     if not was_made_by_study:
         check_folder(partial_folder, force=False)
-    with alone_in(partial_folder, "making these tables"):
+
+    with alone_in(partial_folder, "making these tables"):  # no other process may write there
         _prepare_partial_folder(partial_folder, inputs)
         try:
             yield partial_folder
@@ -131,6 +132,8 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
             if nothing_is_trained:
                 remove_tree(partial_folder)
             raise
+
+        # All tables are made.
         with new_folder(folder, force=force) as final:
             _move_tables(partial_folder, final)
         remove_tree(partial_folder)
