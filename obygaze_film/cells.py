@@ -200,7 +200,10 @@ def _mean_p(rows: pd.DataFrame) -> float:
 
 
 def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
-    """Mark the rows [R] of which no model has features: nothing of them could be read."""
+    """Mark the rows [R] of which nothing could be read: all models lack features of them.
+
+    All models of a film have the same rows.
+    """
     is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
     return np.asarray(np.logical_and.reduce(is_missing))
 

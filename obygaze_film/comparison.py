@@ -312,7 +312,10 @@ def _cut_to_size(slope: float, largest: float) -> float:
 
 
 def _why_confounded_with_judges(films: Sequence[FilmSample]) -> str:
-    """Say that x and who judged vary together, so that at most a single film tells their effects apart."""
+    """Write the reason for no estimate that x and who judged vary together.
+
+    Then at most a single film tells the effect of x apart from that of the judges, whom the reason names.
+    """
     names = {name for film in films for name in film.judges}
     return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
@@ -543,7 +546,11 @@ def _fit(
 
 
 def _with_judges(design: Floats, judges: Floats | None) -> Floats:
-    """Add centred covariates of judges [n, j] to the design of the judged films [n, k], if there are any."""
+    """Add the columns of judges [n, j] to the design of the judged films [n, k], as further columns.
+
+    They are centred, so that the other coefficients are those for the mean share of each judge. None leaves
+    the design as it is.
+    """
     if judges is None:
         return design
     return np.column_stack([design, judges - judges.mean(axis=0)])
@@ -758,14 +765,23 @@ class _VarianceOfMean(NamedTuple):
     spread: float | None
 
     def factor(self, rate: float) -> float:
-        """Return factor(R), by which `variance` is multiplied."""
+        """Return by what `variance` is multiplied if the true rate is this one: factor(R) of the class."""
         if self.spread is None:
             return rate * (1 - rate)
         return float((rate * (1 - rate) / self.spread) ** POWER)
 
 
 def _variance_of_mean(variance: float, shares: Sequence[float]) -> _VarianceOfMean:
-    """Make the variance of a group's mean from its estimate and the judged films' shares [n]."""
+    """Say how the variance of a group's mean depends on the true rate (`_VarianceOfMean`).
+
+    Parameters
+    ----------
+    variance
+        The estimated variance of the mean. If it is about 0, as where all films have the same share, nothing
+        is known of how films differ: each of the n films then counts as one judgement.
+    shares
+        Positive share of each of the group's n judged films.
+    """
     share = float(np.mean(shares))
     spread = share * (1 - share)  # rounding of sums of weights may bring a share above 1, and this below 0
     are_films_alike = spread < MIN_SPREAD or variance < MIN_VARIANCE

@@ -627,7 +627,10 @@ def compare_films(
 
 
 def _why_without_content(film: Timeline, key: str | None) -> str:
-    """Say why a film has no content that could be judged; "" if it has any."""
+    """Say why a film has no content that could be judged; "" if it has any.
+
+    All of it is black pictures or credits, or could not be read.
+    """
     time = film.time(key)
     if time.why_unjudged == BLACK_OR_CREDITS:
         return message("films_nothing")
@@ -800,7 +803,10 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Make a table of rows that have the same columns."""
+    """Make a table of rows (column -> cell) that have the same columns; an empty one without rows.
+
+    Columns of texts keep their texts as `Message`, so that pages can translate them.
+    """
     if not rows:
         return pd.DataFrame()
     columns = {}
@@ -897,7 +903,20 @@ def _decade(year: str) -> str:
 
 
 def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
-    """Raise FilmError if no film has one of the columns; those that are None are skipped."""
+    """Raise an error if a column that the user named is in no film's facts.
+
+    Parameters
+    ----------
+    columns : sequence of str or None
+        The columns; None for one that the user did not name.
+    facts : mapping
+        Movie -> column -> cell.
+
+    Raises
+    ------
+    FilmError
+        There is no such column; the message lists those that there are.
+    """
     if not facts:  # without any film, nothing is known of columns
         return
     known = dict.fromkeys(column for cells in facts.values() for column in cells)
@@ -1022,7 +1041,18 @@ def _summary_of(
 def _summary_without_judgements(
     film: Timeline, cells: Cells, key: str | None, *, has_labels: bool
 ) -> _FilmSummary:
-    """Summarise a film by what the model, or labels in its place, say of its cells."""
+    """Summarise a film by what the model, or labels in its place, say of its cells.
+
+    Parameters
+    ----------
+    film : Timeline
+    cells : Cells
+        The film's windows with the probabilities, or the labels' shares.
+    key : str or None
+        The model; None for the first that decides.
+    has_labels : bool
+        Whether labels take the place of the model's probabilities: they always give a share.
+    """
     sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     has_expected = has_labels or film.model(key).rate.value is not None
     return _FilmSummary(
@@ -1269,7 +1299,10 @@ def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
 
 
 def _note_of_slope(slope: Estimate) -> str:
-    """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so."""
+    """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so.
+
+    It rests on few films if few have any positive window, or few have any negative one.
+    """
     if slope.reason:
         return ""
     few_films = ""

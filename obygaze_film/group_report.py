@@ -199,7 +199,17 @@ def _expected_heading(compared: FilmComparison) -> str:
 
 
 def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
-    """Return the rows of a table as it is printed: in the table of films, with the cell `why_none`."""
+    """Return the rows of a table as it is printed.
+
+    Rows of the table of films get a further cell, `why_none`: why the film has no share by judges.
+
+    Parameters
+    ----------
+    name : str
+        Which table: "Groups", "Changes" or "Films".
+    table : DataFrame
+    compared : FilmComparison
+    """
     rows = table.to_dict("records")
     if name == "Films":
         for row, film in zip(rows, compared.films, strict=True):
@@ -208,7 +218,7 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 
 
 def _why_no_share(film: ComparedFilm) -> str:
-    """Say why a film has no share by judges, if it has none."""
+    """Say in the place of a film's share by judges why it has none."""
     if film.counts is None:
         return "not judged"
     return "too few judged" if film.counts.judged else "no judgement counts"

@@ -112,19 +112,25 @@ def correct_rates(
     notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in windows_of.values()):
         raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
+
     pairs = agreement_of_judges([film])
     notices += _notes_of_pairs(pairs)
+
+    # Single judges: those with enough windows have a rate, the others are recorded without one.
     estimator = _Estimator(timeline, key, labels)
     rates = _rates_of_judges(estimator, windows_of)
     too_few = [
         _too_few_judged([judge], windows) for judge, windows in windows_of.items() if not windows.is_enough
     ]
+
+    # All judges together, the panel
     if len(film.judges) > 1:
         panel_windows = film.panel()
         if panel_windows.is_enough:
             rates.append(_rate_of_panel(estimator, panel_windows, windows_of, rates))
         else:
             too_few.append(_too_few_judged(film.judges, panel_windows))
+
     return FilmRates(
         rates=tuple(_with_agreement(rate, pairs) for rate in rates),
         agreement=tuple(pairs.agreement),
@@ -215,6 +221,8 @@ def rates_by_definition(
         film_rates = correct_rates(timeline, judgements, key, labels=labels)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
+
+    # Correct the rate under each definition by itself.
     found: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
@@ -228,11 +236,13 @@ def rates_by_definition(
             continue
         found.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
+
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in of_film)
     if n_unknown:
         notices.append(left_out_message(n_unknown, message("why_definition")))
     if not found:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+
     return FilmRates(
         rates=tuple(rate for film_rates in found for rate in film_rates.rates),
         agreement=tuple(pair for film_rates in found for pair in film_rates.agreement),
@@ -305,6 +315,8 @@ def correct_rate(
     """
     film = judged_film(timeline, judgements, key)
     notices = [*film.notices, *film.notices_of_gaps()]
+
+    # Whose windows count, and are they enough?
     if judge is not None and judge not in film.judges:
         raise _too_few(film, [], notices)
     if judge is None:
@@ -317,6 +329,7 @@ def correct_rate(
         has_rate = windows.counts.sure > 0  # a judge who is named has a rate, however few they judged
     if not has_rate:
         raise _too_few(film, [windows.counts], notices)
+
     estimator = _Estimator(timeline, key, labels)
     if len(judges) > 1:
         windows_of = {name: film.of(name) for name in judges}
@@ -324,6 +337,7 @@ def correct_rate(
         rate = _rate_of_panel(estimator, windows, windows_of, rates)
     else:
         rate = estimator.rate(windows, judges)
+
     pairs = agreement_of_judges([film])
     notices += _notes_of_pairs(pairs)
     return _with_agreement(rate, pairs), notices
@@ -350,6 +364,7 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     n_windows = int((film.cells.content_s > 0).sum())
     none_judged = WindowCounts(judged=0, sure=0, left=n_windows, least=least_sure(film.cells))
     best = max(counts, key=lambda of_judge: (of_judge.sure, of_judge.judged), default=none_judged)
+
     left_out = "; ".join(notices) or message("rate_none_out")
     known = {"movie": film.movie, "counted": counted_windows(best), "notices": left_out}
     if not best.left:
@@ -447,13 +462,17 @@ class _Estimator:
         if self.labelled is not None:
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
+
         estimates = estimate_windows(windows)
-        positive_shares = votes(windows.by_cell).positive_shares
+        positive_shares = votes(windows.by_cell).positive_shares  # of each cell, over its judges
+
+        # How many windows the rate rests on, and how many it refers to
         n_judged = len(windows.by_cell)
         n_windows_of_film = int((windows.cells.content_s > 0).sum())
         covered_s = windows.sure_cells.content_s  # of each cell that the rate refers to
         n_windows_of_rate = int((covered_s > 0).sum())
         n_positive_by = [sum(answers[judge] for answers in windows.by_cell.values()) for judge in judges]
+
         return CorrectedRate(
             model=self.name,
             value=float(estimates.value[0]),
@@ -558,6 +577,7 @@ def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
     for film in films:
         places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
         windows += [(film, place) for place in places]
+
     answers = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(answers.shape, dtype=np.bool_)
     for row, name in enumerate(names):
@@ -592,6 +612,7 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     value = krippendorff_alpha(by_judge.answers)
     if value is None:
         return None
+
     # Windows that two of these judges or more judged, and that are not shared as they were not sure.
     n_judges = by_judge.judged[is_covered].sum(axis=0)  # [W]
     n_unsure = int(((n_judges >= 2) & ~is_shared).sum())
@@ -624,12 +645,12 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: number of windows of which both were sure
     each_pair_once = np.triu(n_common, 1)  # without a judge and themselves, and without the reverse of a pair
     pairs = np.argwhere(each_pair_once)  # [pairs, 2]: judges with a common window
+
+    compared_pairs = pairs
     if len(pairs) > MOST_PAIRS:
         # The seed is fixed, so that the same pairs are drawn each time.
         drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
         compared_pairs = pairs[np.sort(drawn)]
-    else:
-        compared_pairs = pairs
     agreements = [_agreement_of_pair(by_judge, first, second) for first, second in compared_pairs.tolist()]
     return JudgePairs(agreements, len(pairs))
 
@@ -643,10 +664,15 @@ def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> Ju
     answers_of_first = by_judge.answers[first]
     answers_of_second = by_judge.answers[second]
     are_both_sure = ~np.isnan(answers_of_first) & ~np.isnan(answers_of_second)
+
+    # Their answers for the windows of which both were sure [n]
     is_positive_by_first = answers_of_first[are_both_sure] == 1
     is_positive_by_second = answers_of_second[are_both_sure] == 1
     n = int(are_both_sure.sum())
-    kappa = kappa_interval(is_positive_by_first, is_positive_by_second) if n >= LEAST_SURE else NO_KAPPA
+    kappa = NO_KAPPA
+    if n >= LEAST_SURE:
+        kappa = kappa_interval(is_positive_by_first, is_positive_by_second)
+
     return JudgesAgreement(
         annotators=[by_judge.names[first], by_judge.names[second]],
         n=n,

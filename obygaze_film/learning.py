@@ -434,9 +434,9 @@ def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Da
 
 
 def _test_targets(scored: ModelRecord) -> list[str]:
-    """List the targets that a model was tested on.
+    """List the targets that a model was tested on, such as `en_s`, each once.
 
-    The `task` of a metric of its card is `TRAINED>TESTED`.
+    They are read from its metrics, whose `task` is `TRAINED>TESTED`, such as `hn_s>en_s`.
     """
     targets: list[str] = []
     for row in scored.metrics:
@@ -616,7 +616,7 @@ def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Co
 
 
 def _with_definition(judged: Manifest, definition: str) -> Manifest:
-    """Write a definition into all judgements that name one."""
+    """Write one definition (its digest) into all judgements that name any; others stay without."""
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
@@ -696,7 +696,21 @@ def _usable_windows(store: Store, group: Group, movie: str) -> _UsableWindows:
 
 
 def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
-    """Refuse a group of features of films' windows that was made otherwise than the corpus's features."""
+    """Refuse features of films' windows that were made otherwise than the corpus's features.
+
+    Parameters
+    ----------
+    store, group
+        The windows' store, and the group of their features in it.
+    data : Dataset
+        The corpus.
+
+    Raises
+    ------
+    FilmError
+        The features differ in how they were computed (such as in weights or sampling), or the group lacks
+        the array that the corpus uses. The message names up to three differences.
+    """
     provenance_of_corpus = data.group.provenance if data.group else {}
     differing_fields = same_numerics(provenance_of_corpus, group.provenance)  # none if they are the same
     if differing_fields or data.features not in group.arrays:
@@ -800,14 +814,20 @@ def _scored_by_corpus(
 
 
 def _judged_clips(data: Dataset, joined_data: Dataset) -> pd.DataFrame:
-    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`)."""
+    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`).
+
+    They are the clips of `joined_data` (the corpus with the judged clips) after those of `data` (the corpus).
+    """
     judged_rows = np.arange(len(data), len(joined_data))  # they come after the clips of the corpus
     labels = joined_data.labels.take(judged_rows)
     return pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score})
 
 
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
-    """Return the clips that a run tested, each with its score by a model that did not see its film."""
+    """Return a table of the clips that a run tested; each has a score by a model not trained on its film.
+
+    `model` is the model's name in the run.
+    """
     task = run.predictions.table["task"].iloc[0]  # a run of one task has it in all rows
     results = om.side(om.saved(run), model, task)  # of one model, as one side of a comparison
     return results.predictions.table

@@ -181,7 +181,15 @@ class _Intervals(NamedTuple):
 def _moved_to_possible(
     possible_shares: Sequence["PossibleShares"], values: Floats, lows: Floats, highs: Floats
 ) -> _Intervals:
-    """Move the estimate and both ends of each of B draws to possible shares."""
+    """Move the estimate and both ends of its interval, for each of B draws, to shares that the film can have.
+
+    Parameters
+    ----------
+    possible_shares
+        For each draw, the shares that the film can have given what was judged in it.
+    values, lows, highs : ndarray, shape [B]
+        Estimated shares, and the ends of their intervals.
+    """
     moved = []  # [B, 3]
     for possible, value, low, high in zip(possible_shares, values, lows, highs, strict=True):
         moved.append(possible.move(value, low, high))
@@ -288,7 +296,10 @@ class PossibleShares:
     def __init__(
         self, content_s: Floats, judged: NDArray[np.int64], labels: Floats, denominator: int | None = 1
     ) -> None:
-        """Compute the seconds that are judged positive, and list those that the cells left can add."""
+        """Compute the seconds that are judged positive, and list those that the cells left can add.
+
+        The cells left are those that nobody judged. The parameters are described at the class.
+        """
         self._content_s = content_s
         self._judged = judged
         self._labels = labels
@@ -308,9 +319,10 @@ class PossibleShares:
             self._possible_left_s = possible_sums_s(cells_left_s, denominator)
 
     def move(self, value: float, low: float, high: float) -> tuple[float, float, float]:
-        """Move an estimate and the ends of its interval to possible shares; return all three.
+        """Move an estimate and the ends of its interval to shares that the film can have; return all three.
 
-        The estimate only has to lie between the least and the largest possible share.
+        The ends become shares that the film can have exactly. The estimate only has to lie between the least
+        of these (no cell left is positive) and the largest (all are).
         """
         least_share = self._share_of(left_s=0.0)
         largest_share = self._share_of(self._most_left_s)
@@ -355,7 +367,10 @@ class PossibleShares:
         return share * self._film_s - self._judged_positive_s
 
     def _nearest_possible(self, left_s: float) -> float:
-        """Return the possible positive seconds of the cells left that are nearest to a number of seconds."""
+        """Return how many seconds of the cells left can be positive, of these the nearest to `left_s`.
+
+        If each cell is positive as a whole or not at all, only certain numbers of seconds are possible.
+        """
         if self._possible_left_s is None:
             return min(max(left_s, 0.0), self._most_left_s)
         distances_s = np.abs(self._possible_left_s - left_s)
@@ -380,9 +395,10 @@ class PossibleShares:
         return None
 
     def _bound_of_other_label_s(self) -> float:
-        """Return an upper bound of the seconds left whose label (positive or negative) no judged cell has.
+        """Return how many seconds left can at most have the label that no judged cell has.
 
-        The bound of `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
+        If all judged cells are negative, these are positive seconds, and the other way round. The bound of
+        `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
         """
         bound_s = bound_of_unseen_s(self._content_s, self._judged)
         if self._possible_left_s is None:
@@ -518,7 +534,10 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
 
 
 def _without_error(rate: Floats) -> Estimates:
-    """Return the estimates of rates [B] that are counted: both ends of each interval are the rate."""
+    """Return the estimates of B films' rates [B] of which all content was judged, and nothing is uncertain.
+
+    Such rates are counted: both ends of each interval are the rate, and no model is used.
+    """
     return Estimates(
         value=rate,
         low=rate,
@@ -531,7 +550,7 @@ def _without_error(rate: Floats) -> Estimates:
 
 
 def _rescaled(estimates: Estimates, offset: Floats, factor: Floats) -> Estimates:
-    """Return the estimates of offset + factor * rate [B] from those of the rate."""
+    """Return the estimates of offset + factor * rate [B], with their intervals, from those of the rate."""
     return replace(
         estimates,
         value=offset + factor * estimates.value,

@@ -147,7 +147,10 @@ def windows_of(store: Store) -> dict[str, Windows]:
 
 
 def _windows_of_rows(store: Store, rows: Sequence[int]) -> Windows:
-    """Make the windows of one film, in time order, from its rows in a store's table."""
+    """Make the windows of one film, in time order.
+
+    `rows` are the film's rows in the store's table of clips, in any order.
+    """
     table = store.table
 
     def time_order(row: int) -> tuple[float, float, str]:

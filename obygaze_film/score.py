@@ -273,7 +273,23 @@ def score_films(
 def _refuse_other_films(
     what: str, by_movie: Mapping[str, object], store: Store, windows: Mapping[str, Windows]
 ) -> None:
-    """Refuse shots or facts, given by movie, unless at least one of the movies is in the store."""
+    """Refuse shots or facts of films of which none is in the store: they are probably of another store.
+
+    Parameters
+    ----------
+    what : str
+        What is given, for the message, such as "shots".
+    by_movie : mapping
+        Movie -> what is given of it.
+    store : Store
+    windows : mapping
+        Movie -> its windows in the store.
+
+    Raises
+    ------
+    FilmError
+        None of the movies is in the store.
+    """
     if by_movie and not windows.keys() & by_movie.keys():
         raise FilmError(f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}")
 
@@ -281,7 +297,16 @@ def _refuse_other_films(
 def _predict_windows(
     store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None
 ) -> list[_Scorer]:
-    """Load the models, and predict the windows of some films, or of all, by each."""
+    """Load the models, and predict the windows of films of a store by each.
+
+    Parameters
+    ----------
+    store : Store
+    models : sequence of Model, Path or str
+        Models, or their files. Two of the same name get different keys.
+    movies : set of str or None
+        The films; None for all of the store.
+    """
     if not models:
         raise FilmError("no model given: name at least one model file")
     scorers: list[_Scorer] = []
@@ -380,7 +405,7 @@ def _traces(store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.D
 
 
 def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
-    """Count the windows of a film of which no model has a prediction."""
+    """Count the windows of a film of which no model has a prediction, as they could not be read."""
     predicted_ids = {clip_id for scorer in scorers for clip_id in scorer.predictions.index}
     return sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
 
@@ -449,9 +474,11 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
     Parameters
     ----------
     scorer : _Scorer
+        The model, with its predictions.
     rows : DataFrame
         The model's rows of the film.
     grid : RowGrid
+        The film's windows and rows, before any model.
     """
     model = scorer.model
     card = model.card
@@ -559,7 +586,7 @@ def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[s
 
 
 def _concepts(model: Model) -> list[ConceptRecord]:
-    """Make the records of the concepts that have a probability."""
+    """Make a record of each concept of a model that it gives a probability, in the model's order."""
     names = model.concepts_with_probability
     thresholds = model.concept_thresholds[: len(names)]  # concepts without a probability come last
     records = []
@@ -639,7 +666,10 @@ def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
 
 
 def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
-    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of any other."""
+    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of other models.
+
+    Such a model is a concept bottleneck with a linear head; a bottleneck with a tree, for example, is not.
+    """
     estimator = model.estimator
     # Only a linear head has coefficients.
     if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):
@@ -879,7 +909,15 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
 
 
 def _usable_rows(store: Store, backbone: str, clip_ids: Sequence[str]) -> NDArray[np.intp]:
-    """Return the rows of some clips in a backbone's group of a store, of those that have features."""
+    """Return the rows of some clips in a store's group of features; clips without features are left out.
+
+    Parameters
+    ----------
+    store : Store
+    backbone : str
+        Name of the group.
+    clip_ids : sequence of str
+    """
     group = store[backbone]
     wanted_ids = set(clip_ids)
     rows = []

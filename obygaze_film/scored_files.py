@@ -178,7 +178,7 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
 
 
 def _segments_of_models(film: "Timeline") -> pd.DataFrame:
-    """Return the segments of all models of a film as one table."""
+    """Return the segments of all models of a film as one table, as `segments.csv` has them."""
     tables = [with_rounded_lists(film.segments(model.key)) for model in film.record.models]
     with_rows = [table for table in tables if len(table)]
     # An empty table among others would change the types of their columns.
@@ -237,7 +237,7 @@ def read_scored(folder: Path) -> tuple[FilmRecord, ScoredTables]:
 
 
 def _read_optional(path: Path, record: FilmRecord) -> pd.DataFrame:
-    """Read a table that a film may have; an empty one if the record does not list it."""
+    """Read a table that a film may lack, such as its subtitles; an empty one if the record lacks it."""
     empty_table = OPTIONAL[path.name]
     if path.name not in record.tables:
         return empty_table

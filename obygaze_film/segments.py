@@ -333,7 +333,7 @@ def _runs_around_peaks(
 
 
 def _run_around(row: int, is_marked: NDArray[np.bool_]) -> Run:
-    """Return the run of marked rows [N] to which a row belongs."""
+    """Return the run of neighbouring marked rows [N] that a row is in: its first, and the row after it."""
     first = row
     while first > 0 and is_marked[first - 1]:
         first -= 1
@@ -344,7 +344,7 @@ def _run_around(row: int, is_marked: NDArray[np.bool_]) -> Run:
 
 
 def columns_of(rows: pd.DataFrame) -> Columns:
-    """Return the columns of a table by name; numbers are floats."""
+    """Return the columns of a table as arrays [N], by name: floats for numbers, objects for anything else."""
     columns: dict[str, NDArray[Any]] = {}
     for name in rows:
         dtype = np.float64 if pd.api.types.is_numeric_dtype(rows[name]) else object
@@ -419,7 +419,15 @@ def _mean(rows: Columns, column: str, weights: NDArray[np.float64]) -> float:
 
 
 def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> list[Reason]:
-    """Average each concept over rows by weights [N]; those that contribute most, up or down, come first."""
+    """Average each concept of a model over rows; those that contribute most to the logit come first.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, each of shape [N]
+        Columns of the model's rows.
+    weights : ndarray, shape [N]
+    model : ModelRecord
+    """
     changes = _mean_changes(rows, weights, model)
     reasons_of_rows = []
     for concept in model.concepts:
@@ -510,7 +518,10 @@ def _rounded_list(cell: str) -> str:
 
 
 def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Return by name how much of the mean probability of rows [N], by weights [N], is due to a concept."""
+    """Return concept -> how much of the mean probability of rows is due to it (`changes_of_rows`).
+
+    The mean is over rows [N], by weights [N].
+    """
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 

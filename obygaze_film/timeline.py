@@ -222,7 +222,11 @@ def found_films(
 
 
 def _records_in(folder: Path) -> list[Path]:
-    """List the record of a film in its folder; else those one folder deeper; else those of a run."""
+    """List the records of films (`film.json`) in a folder.
+
+    It may be the folder of one film, a folder with a folder for each film, or that of a run, where the films
+    are in the folder `scored`. The first of these that has any record decides.
+    """
     for pattern in (RECORD, f"*/{RECORD}", f"scored/*/{RECORD}"):
         records = sorted(folder.glob(pattern))
         if records:

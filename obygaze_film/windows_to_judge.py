@@ -146,7 +146,11 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
 
 
 def unread_notices(films: Sequence[Timeline]) -> list[str]:
-    """Note for each film how many windows are never drawn, since more than half of each could not be read."""
+    """Note for each film how many of its windows are never drawn to be judged.
+
+    These are windows of which more than half could not be read from the film's file. Films without any have
+    no notice.
+    """
     notices: list[str] = []
     for film in films:
         n_unread = cells_of(film).n_unread
@@ -208,7 +212,15 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
 
 
 def _has_changed_content(clip: Clip, content_s: float) -> bool:
-    """Whether a judged window recorded another number of seconds to judge than it has now (`content_s`)."""
+    """Whether a judged window can be judged for more, or fewer, seconds now than when it was drawn.
+
+    Parameters
+    ----------
+    clip : Clip
+        The judgement, which may have recorded the seconds when its window was drawn.
+    content_s : float
+        How many seconds of the window can be judged now.
+    """
     seconds_when_drawn = content_at_draw(clip)
     if seconds_when_drawn is None:  # not recorded
         return False
@@ -259,7 +271,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
 
 
 def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
-    """List the first n places of a draw, from 1 on, that no judged window has."""
+    """List the first n places of a draw, 1, 2, ..., that no judged window has taken."""
     taken = {place_in(clip) for clip in judged}
     free_places = (place for place in count(1) if place not in taken)
     return list(islice(free_places, n))
@@ -383,11 +395,11 @@ def _round_robin(orders: Sequence[Sequence[int]]) -> list[Window]:
 
 
 def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | None) -> list[int]:
-    """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
+    """Order cells by how uncertain the model is of them: those nearest to its threshold come first.
 
-    Left out are neighbours of a nearer one, cells that were judged before, those of which the model says too
-    little (`Cells.is_known`), and those that are infinitely far (p is 0 or 1). Without a threshold there are
-    none.
+    Distances are measured on the logit's scale. Left out are neighbours of a nearer one, cells that were
+    judged before, those of which the model says too little (`Cells.is_known`), and those that are infinitely
+    far (p is 0 or 1). Without a threshold there are none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it
 
@@ -407,7 +419,10 @@ def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | Non
 
 
 def _clip(movie: str, cells: Cells, cell: int, extras: dict[str, str]) -> Clip:
-    """Make the clip of a cell, without a level; its id is the film and the start in milliseconds."""
+    """Make the clip of a cell that is to be judged: without a level, with further columns (`extras`).
+
+    Its id is the film's name and the start in milliseconds, such as `tt0000001-00046000`.
+    """
     start_s, end_s = cells.spans[cell].tolist()
     # An id may name a file: it has no slashes and doesn't begin with a dot, which would hide the file.
     name = movie.replace("/", "_").replace("\\", "_").lstrip(".")

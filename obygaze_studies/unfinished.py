@@ -91,7 +91,10 @@ def _table_from_json(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFra
 
 
 def _result_from_json(document: dict[str, Any]) -> Any:
-    """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it."""
+    """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it.
+
+    A `Predictions` has one table, a `Run` has several and a `Predictions`.
+    """
     is_of_predictions = "table" in document  # a Run has several tables, by other names
     if is_of_predictions:
         return Predictions(_table_from_json(document["table"]), document["n_classes"])

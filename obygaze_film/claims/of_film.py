@@ -353,7 +353,9 @@ def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str,
         return ()
     is_black_or_credits = has_flag(shots, *NO_CONTENT)
     is_by_program = shots["detector"].isin(DETECTORS).to_numpy()
-    return (FOUND_BY_DETECTOR,) if (is_black_or_credits & is_by_program).any() else ()
+    if (is_black_or_credits & is_by_program).any():
+        return (FOUND_BY_DETECTOR,)
+    return ()
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
@@ -423,8 +425,9 @@ def _seconds_reaching(rows: pd.DataFrame, threshold_p: float) -> float:
 
 def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.bool_]:
     """Mark the rows [N] that lie in one of the segments."""
+    row_starts = rows["start_s"].to_numpy()
+    row_ends = rows["end_s"].to_numpy()
     is_inside = np.zeros(len(rows), dtype=np.bool_)
-    row_starts, row_ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     for start_s, end_s in segments[["start_s", "end_s"]].to_numpy(dtype=np.float64):
         is_inside |= (row_starts >= start_s) & (row_ends <= end_s)
     return is_inside
@@ -459,17 +462,22 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
     changes = changes_of_rows(columns_of(passage_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
+
     ranked: list[_RankedConcept] = []
     for concept in model.concepts:
         effect = _effect_on_rows(concept, passage_rows, changes)
-        is_seen = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        p = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
+        is_seen = p >= concept.threshold_p
         is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
         share = _share_of_time(seconds, is_seen_and_raises)
         if share < HALF or not _raises_on_average(effect, seconds):
             continue
-        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
+
+        is_near_chance = concept.name in near_chance
+        frequent = FrequentConcept(names.concept(concept.name), is_near_chance, share)
         total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
         ranked.append(_RankedConcept(frequent, total_effect))
+
     # Rounded, as sums of decimals differ in their last digits: equal effects keep the codebook's order.
     ranked.sort(key=lambda item: -round(item.total_effect, 6))
     return tuple(item.concept for item in ranked)
@@ -495,9 +503,17 @@ def _effect_on_rows(
 ) -> _Effect:
     """Return the effect of a concept on each row [N].
 
-    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept, from
-      `changes` (`changes_of_rows`).
+    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept.
     - Other models, such as trees, have no such change: it is the contribution to the logit.
+
+    Parameters
+    ----------
+    concept : ConceptRecord
+    rows : DataFrame
+        Rows of the model.
+    changes : mapping of str to ndarray, shape [N]
+        Concept -> the change of each row's probability due to it (`changes_of_rows`); without concepts that
+        have no such change.
     """
     if concept.name in changes:
         return _Effect(changes[concept.name], LEAST_CHANGE)
@@ -674,7 +690,8 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     rows : DataFrame
         The model's rows in the film.
     """
-    rate, calibration = model.rate, model.calibration
+    rate = model.rate
+    calibration = model.calibration
     time = film_time(rows)
     positive = positive_of(model)
     return ExpectedShare(
@@ -769,10 +786,10 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
     known_lengths_s = [length_s for length_s in (trained_s, calibrated_s) if length_s]
-    differs = any(
+    is_length_other = [
         abs(windows.window_s - length_s) > LENGTH_TOLERANCE * length_s for length_s in known_lengths_s
-    )
-    if not differs:
+    ]
+    if not any(is_length_other):
         return None
     return OtherWindows(
         who=(model.key,),

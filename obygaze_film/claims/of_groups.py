@@ -199,7 +199,7 @@ def _known(value: float) -> float | None:
 
 
 def _bounds(low: float, high: float) -> Bounds | None:
-    """Return the interval over films, of 95 %, from its ends in a table; None if an end is NaN."""
+    """Return a 95 % interval over films from its two ends; None if an end is NaN, as without an interval."""
     if np.isnan(low) or np.isnan(high):
         return None
     return Bounds(float(low), float(high), LEVEL)

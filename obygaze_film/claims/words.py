@@ -184,7 +184,15 @@ class Words:
         return self._percentage(rounded(100 * value), value)
 
     def _percentage(self, text: str, share: float) -> str:
-        """Write the rounded percentage (`text`) of a share; "<1%" and ">99%" if 0 or 100 is not exact."""
+        """Write a percentage with its sign in this language: "17%".
+
+        Parameters
+        ----------
+        text : str
+            The rounded percentage. "0" and "100" become "<1" and ">99" if the share is not exactly 0 or 1.
+        share : float
+            The share that was rounded, from 0 to 1.
+        """
         if text == "0" and share > ROUNDING_OF_SHARES:
             text = "<1"
         elif text == "100" and share < 1 - ROUNDING_OF_SHARES:
@@ -224,7 +232,7 @@ class Words:
         return written
 
     def distance(self, value: float) -> str:
-        """Write how far two shares are apart, in whole percentage points."""
+        """Write how far two shares are apart, in whole percentage points: "4 percentage points"."""
         points = rounded(100 * value)
         # 0 and 1 have texts of their own, as French writes both in the singular.
         key = f"points_apart_{points}"

@@ -25,7 +25,7 @@ class Acts:
 
     @property
     def last_annotator(self) -> str:
-        """Who acted last; empty if nobody did."""
+        """Name of the person who acted last since the workspace was opened; empty if nobody did."""
         if not self._done:
             return ""
         return _annotator_of(self._done[-1])
@@ -39,7 +39,10 @@ class Acts:
         self._undoing = [act for act in self._undoing if _annotator_of(act) != _annotator_of(lines)]
 
     def take_back(self, *lines: Line) -> Line:
-        """Write a line to the ledger that takes back these lines, which are all of one person."""
+        """Append an `undo` line to the ledger, which takes back these lines of one person; return it.
+
+        Lines that were taken back stay in the ledger, and no longer count.
+        """
         row = {"annotator": _annotator_of(lines), "judged_at": now()}
         return self._ledger.add("undo", row, [line.id for line in lines])
 

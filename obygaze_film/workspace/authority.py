@@ -142,7 +142,10 @@ class _Ruling:
 
 
 def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> tuple[list[Line], list[Line]]:
-    """Return the valid and the invalid decisions; without `is_valid` all are valid."""
+    """Return the valid decisions, and the invalid ones, each in their order.
+
+    `is_valid` tells whether a decision is valid; None if all are.
+    """
     valid = []
     invalid = []
     for line in decisions:

@@ -188,7 +188,11 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the method of sampling that was used so far."""
+        """The random order of the film's windows that are judged blindly, and how it was drawn.
+
+        It is by the method of sampling by which windows were drawn so far, which may be that of an earlier
+        version.
+        """
         judgements = self.kept.get("judgement", ())
         # Only a blind judgement of a drawn window has a place in the draw.
         blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
@@ -412,7 +416,7 @@ class Decisions:
         return decisions
 
     def _described(self, clip: Clip) -> Decided:
-        """Describe a standing decision for exports."""
+        """Describe a standing decision for exports to other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.
         settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
@@ -479,7 +483,7 @@ class Decisions:
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
     def _is_imported(self, line: Line) -> bool:
-        """Whether a line came into the ledger with a table or file that was read, not from the desk."""
+        """Whether a line came into the ledger with an imported table or file, and not from the desk."""
         first = self._first_of_file(line)
         return first is not None and first.kind == "table"
 
@@ -778,7 +782,7 @@ class Decisions:
     # --- reading and writing
     # ---------------------------------------------------------------------------
     def refresh(self, *, is_opening: bool = False) -> None:
-        """Read what others appended to the ledger, or edited in the tables.
+        """Bring the decisions up to date: read what others appended to the ledger, or edited in the tables.
 
         An edited table that can't be read raises an error while the decisions are opened (`is_opening`).
         Later there is only a notice, and the table's file is not written until somebody mends it.
@@ -849,7 +853,18 @@ class Decisions:
         self._report_missing_rows(table, edited, standing_ids)
 
     def _report_edits(self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str) -> None:
-        """Report how many decisions an edited table added, and which of its rows may be mistakes."""
+        """Report how many decisions an edited table added, and which of its rows may be mistakes.
+
+        Parameters
+        ----------
+        table : ExportedTable
+        edited : EditedTable
+            The table as it was read, compared with the ledger.
+        n_added : int
+            Number of decisions that were added to the ledger.
+        digest : str
+            Digest of the table's content.
+        """
         name_in_ledger = digest[:16]  # the name of the ledger's file with these decisions
         decisions = counted_message("n_decisions", n_added)
         self._notify(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
@@ -865,7 +880,10 @@ class Decisions:
     def _report_missing_rows(
         self, table: ExportedTable, edited: EditedTable, standing_ids: Sequence[str]
     ) -> None:
-        """Report how many standing decisions an edited table lacks: to delete a row deletes no decision."""
+        """Report how many standing decisions an edited table lacks: deleting a row deletes no decision.
+
+        `standing_ids` are the ids of the decisions of the table's kind that stand.
+        """
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         # If the ledger was written to after the table, the missing rows may be decisions made since.
@@ -899,7 +917,17 @@ class Decisions:
             return results
 
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
-        """Append the new decisions of one annotator of a file to the ledger, unless it has them already."""
+        """Append the new decisions of one annotator of a file to the ledger, unless it has them already.
+
+        Parameters
+        ----------
+        file : Annotated
+            The imported file.
+        result : AnnotatorResult
+            The annotator's annotations, compared with the ledger.
+        is_blind : bool or None
+            What the person who imports declared about how they were made (`import_annotations`).
+        """
         has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:
             return
@@ -992,11 +1020,14 @@ class Decisions:
         self._report_changed_windows()
 
     def _follow_recorded_draws(self) -> None:
-        """Make the rules use the draws that the ledger records, if they don't yet (`_recorded_draws`)."""
+        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
+
+        The place of a judged window, and so which decisions are valid, depends on the draw.
+        """
         recorded_draws = self._recorded_draws()
         if recorded_draws != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew: a window's place depends on the draw
+            self._readings = {}  # all lines are read anew
 
     def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
@@ -1011,7 +1042,11 @@ class Decisions:
             self._notify(unread)
 
     def _update(self) -> None:
-        """Find what stands after the ledger changed, report what is wrong, and write the tables anew."""
+        """Bring everything up to date after the ledger changed.
+
+        Finds the decisions that stand (`kept`, `lines`), adds notices of what is wrong in the ledger, and
+        writes the tables anew.
+        """
         self._find_standing()
         self._report_refused_claims()
         self._report_how_many_more()
@@ -1067,7 +1102,7 @@ class Decisions:
         self.notices.append(message)
 
     def _report_how_many_more(self) -> None:
-        """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
+        """Add a notice for each kind of which there are too many: how many more there are than were given."""
         for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
                 self._notify(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
@@ -1085,7 +1120,13 @@ def copy_decisions(folder: Path, out: Path) -> None:
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:
-    """Read the codebook of the judgements from a file; without a file, return the built-in one of a name."""
+    """Read the codebook of the judgements from a file; without a file, return the built-in one of a name.
+
+    Raises
+    ------
+    FilmError
+        There is no file, and no built-in codebook of this name.
+    """
     if path is None and name not in BUILTIN:
         raise FilmError(
             f"the model's codebook {name!r} is not built in: give its file (the labels' own) with --codebook"
@@ -1121,7 +1162,10 @@ class PeoplesDecisions(NamedTuple):
 
 
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
-    """Read what people decided in a film's folder, under the codebook that they used last."""
+    """Read what people decided in a scored film's folder, under the codebook that they used last.
+
+    If nobody decided anything, a notice says so.
+    """
     has_ledger = (folder / LEDGER).is_dir()
     has_table = any((folder / name).is_file() for name in COLUMNS)
     nobody_decided = message("nobody_decided", folder=folder)

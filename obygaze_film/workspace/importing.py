@@ -81,8 +81,8 @@ class Annotated(NamedTuple):
     def rounding_s(self) -> float:
         """Tolerance in seconds within which a time in the file and a decision's time are equal.
 
-        It is that of the format that is read as this kind of file; a kind that we do not write has
-        milliseconds.
+        Formats round times: to milliseconds, hundredths or frames. If obygaze exports a format that is read
+        as this kind of file, it is that format's rounding; for other kinds it is that of milliseconds.
         """
         from obygaze_film.exchange.registry import (  # noqa: PLC0415 - slow, and films are opened without it
             FORMATS,
@@ -452,10 +452,10 @@ class _Comparison:
         return origin_by_times
 
     def _can_be_exported_from(self, line: Line, clip: Clip, seen: str) -> bool:
-        """Whether an annotation can have been exported from a decision, possibly with another span and level.
+        """Whether an annotation can have been exported from a decision, and then changed.
 
-        The decision must be of a kind that is exported, of the same annotator, made with the same `seen`, and
-        the spans must overlap.
+        The decision must have a level and the same annotator, the spans must overlap, and both must be made
+        with the model's score shown (`seen` is "1"), or both without ("0").
         """
         has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
@@ -481,9 +481,10 @@ class _Comparison:
         return _Origin(target, versions=(successor, *versions_since_export))
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
-        """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
+        """Find a standing decision of the same annotator at an annotation's times; None if there is none.
 
-        Decisions that were matched with another annotation of the file do not count.
+        Both must be made with the model's score shown (`seen` is "1"), or both without ("0"). Decisions that
+        were matched with another annotation of the file do not count.
         """
         for kind in WITH_LEVEL:
             for decision in self._decisions.kept[kind]:
@@ -562,7 +563,7 @@ class _Comparison:
         return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
     def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
-        """Raise FilmError if a row on a span is no valid decision about the film."""
+        """Raise FilmError if a decision that is to be added (column -> cell) is not valid for the film."""
         rules = self._decisions.rules
         rules.refuse_invalid(span.kind, row, span.start_s, span.end_s)
         rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
@@ -609,7 +610,10 @@ class _Comparison:
         return 0
 
     def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
-        """Return an annotation's start and end in seconds, without the rounding of the file if possible."""
+        """Return an annotation's start and end in seconds, without the rounding of the file if possible.
+
+        `replaced` is the decision that the annotation replaces, which has exact times; None if it is new.
+        """
         # The replaced line has the same times, and has them exactly.
         if replaced is not None and self._is_at(clip, replaced):
             return float(replaced.row["start_s"]), float(replaced.row["end_s"])

@@ -211,7 +211,10 @@ class Ledger:
                 self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
-        """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""
+        """Report a notice, unless too many of its kind were reported before; count it in any case.
+
+        A damaged file may have thousands of wrong lines: only the first `MOST_OF_A_KIND` are reported.
+        """
         self._n_notices[kind] += 1
         if self._n_notices[kind] <= MOST_OF_A_KIND:
             self._say(message)
@@ -315,15 +318,15 @@ class Ledger:
             self._note_replaced(replaced_id)
 
     def _note_replaced(self, line_id: str) -> None:
-        """Note that some line asks to replace the line with this id (`_highest_replaced`)."""
+        """Record in `_highest_replaced` that some line asks to replace the line with this id."""
         sitting, number = split_id(line_id)
         highest = self._highest_replaced.get(sitting, 0)
         self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
-        """Choose one of the different lines with an id, in the same way on every machine.
+        """Set which of the different lines with an id counts (`lines`, `where`), the same on every machine.
 
-        It is the one whose encoded content is the lowest.
+        It is the one whose encoded content is the lowest: any rule would do that depends on nothing else.
         """
         versions = self._versions[line_id]
 

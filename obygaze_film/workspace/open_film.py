@@ -154,7 +154,10 @@ class OpenFilm:
 
     @property
     def lost(self) -> str:
-        """A note that the user's copy was replaced or removed since the workspace was opened; else empty."""
+        """A note that the user's copy of the film was replaced or removed since the workspace was opened.
+
+        Empty if it is as it was, or if there was none. A copy that is lost is neither played nor read.
+        """
         state = None if self.path is None else state_of(self.path)
         if state == self._state_when_opened:
             return ""
@@ -162,10 +165,10 @@ class OpenFilm:
 
     @cached_property
     def for_browser(self) -> Path | None:
-        """The file for the browser; it may still have to be made (`proxy.make_proxy`).
+        """The file that browsers can play; it may still have to be made (`proxy.make_proxy`).
 
-        It is the user's copy if browsers play that, else the path of a copy that they play. None without a
-        user's copy.
+        It is the user's own copy of the film if browsers play that, else the path of a converted copy. None
+        if the user has no copy of the film.
         """
         if self.path is None:
             return None
@@ -175,9 +178,10 @@ class OpenFilm:
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Name of each file of `media.MEDIA_TYPES` -> its path; the files may still have to be made.
+        """Paths of the pictures and the sound curve that the desk shows of the film, by file name.
 
-        Empty without a user's copy, or if that was replaced or removed (`lost`).
+        The files (`media.MEDIA_TYPES`) may still have to be made. Empty without a user's copy, or if that was
+        replaced or removed (`lost`).
         """
         if self.path is None or self.lost:
             return {}
@@ -204,9 +208,10 @@ class OpenFilm:
 
     @cached_property
     def stream_type(self) -> str:
-        """Media type of the stream by which the film is sent while it is encoded; empty if it can't be.
+        """Media type of the stream by which the film is sent while it is encoded, such as `video/mp4; ...`.
 
-        Empty, too, if the user's copy is `lost`, or if browsers play the film as it is.
+        Empty if it is not sent so: it can't be, browsers play the film as it is, there is no copy of the
+        film, or the copy was replaced or removed (`lost`).
         """
         if self.path is None or self.lost:
             return ""

@@ -406,7 +406,18 @@ class _Visibility(NamedTuple):
     hides_scores: bool
 
     def shows(self, clip: Clip, place: int) -> bool:
-        """Whether the person may see a decision; `place` is that of a blind judgement in the draw, else 0."""
+        """Whether the person may see a decision.
+
+        What was decided with the score shown is hidden where the desk hides scores: it would tell where the
+        model marks passages. Blind decisions of others are hidden until the person's own are finished.
+
+        Parameters
+        ----------
+        clip : Clip
+            The decision.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
+        """
         is_blind = clip.extras.get(SEEN_SCORE) == "0"
         if not is_blind:
             return not self.hides_scores
@@ -594,7 +605,7 @@ def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRa
 
 
 def _shares(film: OpenFilm, judge: str, words: Words) -> str:
-    """Write the share of the film by each judge and by all together, and how far the judges agree.
+    """Write sentences on the share of the film by each judge and by all together, and how far judges agree.
 
     Only the judge's own share is written as long as the others' judgements are hidden from them.
     """

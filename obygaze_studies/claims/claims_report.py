@@ -358,7 +358,14 @@ def _staging_values(table: Any) -> pd.DataFrame:
 
 
 def _read_predictions(path: Path, table: Any) -> pd.DataFrame:
-    """Read a table of predictions; refuse one that lacks a task which `measures.hard_negatives` compares."""
+    """Convert a table of models' predictions to a data frame.
+
+    Raises
+    ------
+    AuditError
+        It lacks one of the four tasks that are compared (`measures.hard_negatives`). The message names the
+        file by `path`.
+    """
     predictions = _data_frame(table)
     needed_tasks = {
         measures.HARD_ON_ALL,
@@ -430,7 +437,13 @@ class _Inputs(NamedTuple):
 
 
 def _read_inputs(files: Sequence[Path]) -> _Inputs:
-    """Read the files that claims are tested on; refuse two of the same kind."""
+    """Read the files that claims are tested on (`read_input`), and compute their digests.
+
+    Raises
+    ------
+    AuditError
+        A file is none of the inputs, or two are of the same kind, such as two manifests of ObyGaze12.
+    """
     inputs = _Inputs({}, {})
     for path in files:
         kind, content = read_input(path)
@@ -724,7 +737,7 @@ def _chance(median: float, low: float, high: float, planted: str, null: str) -> 
 
 
 def _claim_and_part(claim: str, part: int) -> str:
-    """Write the name of a claim, with the number of the part behind it from the second part on."""
+    """Write the first cell of a part's row: "name" for a claim's first part, "name (2)" for its second."""
     if part == 1:
         return claim
     return f"{claim} ({part})"
