@@ -97,7 +97,7 @@ class Overlaps(NamedTuple):
     tiou: Floats
 
     def reaching(self, threshold: float) -> "Overlaps":
-        """Keep the pairs whose tIoU reaches a threshold."""
+        """Keep the pairs whose temporal intersection over union reaches a threshold."""
         reaches = self.tiou >= threshold
         return Overlaps(Pairs(self.pairs.first[reaches], self.pairs.second[reaches]), self.tiou[reaches])
 
@@ -154,7 +154,10 @@ def _with_near_onsets(reference: Spans, estimated: Spans, collar_s: float) -> Pa
 
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
-    """Compute the largest number of pairs that can be kept so that each span is in one pair at most."""
+    """Compute the largest number of pairs that can be kept so that each span is in one pair at most.
+
+    It is a maximum matching of a bipartite graph, whose nodes are the reference spans and the estimated ones.
+    """
     from scipy.sparse import csr_array  # noqa: PLC0415 - slow, and films are opened without it
     from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415 - as above
 
@@ -181,7 +184,15 @@ def boundary_f1(reference: Spans, estimated: Spans, collar_s: float) -> float:
 
 
 def _f1_of_pairs(pairs: Pairs, *, n_reference: int, n_estimated: int) -> float:
-    """Compute the F1 of segments when as many as possible of these pairs are matched one to one."""
+    """Compute the F1 of segments, if as many of these pairs as possible are matched one to one.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Pairs of a reference segment and an estimated one that may be matched.
+    n_reference, n_estimated : int
+        Number of all reference segments, and of all estimated ones.
+    """
     n_found = n_matched(pairs, n_reference, n_estimated)
     return f1(n_found, n_estimated=n_estimated, n_reference=n_reference)
 

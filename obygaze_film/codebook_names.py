@@ -25,7 +25,7 @@ class InLanguages(str):
 
 
 def in_languages(text: str, translations: Mapping[str, str]) -> InLanguages:
-    """Make a text that knows its translations, by language."""
+    """Make a text that knows its translations (language -> text); the text itself is the English one."""
     in_all = InLanguages(text)
     in_all.translations = dict(translations)
     return in_all
@@ -110,7 +110,7 @@ class CodebookNames:
         return composed_text(beside, self.level(name), self.title(name))
 
     def concept(self, name: str) -> InLanguages:
-        """Return what a concept is called."""
+        """Return what a concept is called in each language: its translated title, or its name without one."""
         titles = {}
         for language, texts in self.texts.items():
             if name in texts.concepts and texts.concepts[name].title:
@@ -139,7 +139,7 @@ class CodebookNames:
         return in_languages(text, constructs)
 
     def _translated_titles(self, name: str) -> dict[str, str]:
-        """Return the titles of a level by language, in those that have one."""
+        """Return language -> title of a level, of the languages into which its title is translated."""
         titles = {}
         for language, texts in self.texts.items():
             if name in texts.levels and texts.levels[name].title:

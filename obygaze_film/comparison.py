@@ -208,12 +208,19 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     ----------
     groups : sequence of sequence of FilmSample
         In each, at least `LEAST_FILMS` films are judged.
+
+    Returns
+    -------
+    list of Estimate
+        Of each group, in their order.
     """
     films = [film for group in groups for film in group]
     sizes = [len(group) for group in groups]
     design = np.repeat(np.eye(len(groups)), sizes, axis=0)  # [films, groups]: 1 if a film is in a group
     with_model = _fit(design, films, use_model=True)
     without_model = _fit(design, films, use_model=False)
+
+    # A group's coefficient is its mean rate.
     estimates = []
     for index, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
@@ -423,7 +430,7 @@ class _SampleArrays:
 
     @classmethod
     def of(cls, films: Sequence[FilmSample]) -> "_SampleArrays":
-        """Make an array of each field."""
+        """Make for each field the array of its values in the films' samples."""
         return cls(
             expected=np.array([film.expected for film in films]),
             judged=np.array([film.judged for film in films]),
@@ -583,7 +590,9 @@ def _corrected_rates(
     Parameters
     ----------
     sample : _SampleArrays
+        Of all N films.
     is_judged : ndarray of bool, shape [N]
+        Films of which windows were judged.
     of_judged : _LeastSquares
         On the design of the judged films.
     model_residuals : ndarray, shape [N]
@@ -592,9 +601,11 @@ def _corrected_rates(
         Whether the same people judged all films.
     """
     rates = _rates_corrected_within_films(sample, is_judged)
+
     is_census_of_films = is_judged.all() and have_same_judges
     if is_census_of_films:  # no film is missing, and so there is nothing to correct between films
         return _CorrectedRates(rates, mean_slope=0.0)
+
     slopes = _slopes_between_films(of_judged, rates, model_residuals[is_judged])
     rates = rates - slopes * model_residuals[is_judged]
     return _CorrectedRates(rates, mean_slope=float(slopes.mean()))

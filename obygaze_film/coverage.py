@@ -39,12 +39,14 @@ class Coverage(NamedTuple):
         return self.weighted_sums(is_marked.astype(np.float64))
 
     def weighted_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up value times seconds of overlap, of the other spans that overlap each span.
+        """Add up for each span the values of the other spans that overlap it, times the seconds of overlap.
+
+        A span that overlaps one with the value 0.5 for 4 s, and one with the value 1 for 2 s, has the sum 4.
 
         Parameters
         ----------
         values : ndarray, shape [N]
-            Of the other spans.
+            A value of each of the other spans.
 
         Returns
         -------

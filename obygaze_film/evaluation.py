@@ -272,7 +272,10 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
-    """Count the clips of these films that each annotator labelled with a model's score in sight, if any."""
+    """Count the clips of these films that each annotator labelled while seeing a model's score.
+
+    Annotators without such clips are left out. People who see a score tend to agree with it.
+    """
     n_of: dict[str, int] = {}
     for clip in truth.spelled_as(list(movies)):
         if clip.movie in movies and positive.is_labelled(clip) and clip.extras.get(SEEN_SCORE) == "1":
@@ -369,7 +372,10 @@ def _spans(table: pd.DataFrame) -> Spans:
 
 
 def _by_clock(listed: pd.DataFrame, clock: JudgedClock) -> pd.DataFrame:
-    """Convert the times of listed segments to judged time, and drop segments without any judged second."""
+    """Convert the times of listed segments to judged time, which runs only in judged seconds.
+
+    Segments without any judged second are dropped.
+    """
     judged_times = clock.times(_spans(listed))
     converted = listed.assign(start_s=judged_times[:, 0], end_s=judged_times[:, 1])
     return converted[converted["end_s"] > converted["start_s"]]
@@ -1201,7 +1207,7 @@ def _notes_of_metrics(
 
 
 def _note_on_p(record: Mapping[str, Any]) -> str:
-    """Say what p is, and how small it can be."""
+    """Say how p was computed from random shifts of the model in time, and how small it can be."""
     n_shifts = record["n_shifts"]
     least = number(1 / (1 + n_shifts))
     return (

@@ -317,35 +317,75 @@ def match_rows(
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
     with_decimal_points = table.pointed(number_columns)
 
-    # Find the film of each row.
-    rows: dict[str, TableRow] = {}
-    unmatched: list[_Unmatched] = []  # rows that are of none of the films
-    undated: list[str] = []  # labels of rows whose film was found by its title alone
-    for row in with_decimal_points.checked():
+    matched = _match_with_films(with_decimal_points.checked(), titles, years, path)
+
+    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
+    # former: its name may only be spelled otherwise.
+    films_without_row = [movie for movie in titles if movie not in matched.rows]
+    known_ids = films_without_row if film_column == "movie" else []
+    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
+    not_scored = _labels_with_hints(matched.unmatched, known_ids, known_titles)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), films_without_row)
+    notes += _note(message("films_by_title"), matched.undated)
+    return matched.rows, notes
+
+
+class _MatchedRows(NamedTuple):
+    """The rows of a table of films, by whether their films are known.
+
+    Attributes
+    ----------
+    rows : dict
+        Movie -> its row.
+    unmatched : list of _Unmatched
+        Rows that are of none of the known films.
+    undated : list of str
+        Labels of rows whose film was found by its title alone, although its year is known.
+    """
+
+    rows: dict[str, TableRow]
+    unmatched: "list[_Unmatched]"
+    undated: list[str]
+
+
+def _match_with_films(
+    table_rows: Iterable[TableRow], titles: Mapping[str, str], years: Mapping[str, int | None], path: Path
+) -> _MatchedRows:
+    """Find the film of each row of a table.
+
+    Parameters
+    ----------
+    table_rows : iterable of Row
+    titles, years : mapping
+        Of the known films, by movie.
+    path : Path
+        The table, for messages.
+
+    Raises
+    ------
+    FilmError
+        Two rows are of one film, a title is that of two films, or the cell `year` of a film's row is no year.
+    """
+    matched = _MatchedRows(rows={}, unmatched=[], undated=[])
+    for row in table_rows:
+        film_column = _film_column(row.cells)
         place = f"{path}: line {row.line}, column {film_column}"
         try:
             match = _film_of(row, titles, years)
         except ManifestError as error:
             raise FilmError(f"{place}: {error}") from None
-        if not match.movie:
-            unmatched.append(_Unmatched(label=match.label, cell=row.cells[film_column].strip()))
-            continue
-        if match.movie in rows:
-            raise FilmError(f"{place}: film {match.movie} has a row already")
-        rows[match.movie] = _with_year(row, path)
-        if match.is_undated:
-            undated.append(match.label)
 
-    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
-    # former: its name may only be spelled otherwise.
-    films_without_row = [movie for movie in titles if movie not in rows]
-    known_ids = films_without_row if film_column == "movie" else []
-    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
-    not_scored = _labels_with_hints(unmatched, known_ids, known_titles)
-    notes = _note(message("films_not_scored", path=path.name), not_scored)
-    notes += _note(message("films_not_there", path=path.name), films_without_row)
-    notes += _note(message("films_by_title"), undated)
-    return rows, notes
+        if not match.movie:
+            cell = row.cells[film_column].strip()
+            matched.unmatched.append(_Unmatched(label=match.label, cell=cell))
+            continue
+        if match.movie in matched.rows:
+            raise FilmError(f"{place}: film {match.movie} has a row already")
+        matched.rows[match.movie] = _with_year(row, path)
+        if match.is_undated:
+            matched.undated.append(match.label)
+    return matched
 
 
 def _film_column(columns: Collection[str]) -> str:
@@ -420,7 +460,7 @@ def _with_year(row: TableRow, path: Path) -> TableRow:
 
 
 def _dated_title(title: str, year: float | None) -> str:
-    """Write a title with its year; the title alone if the year is not known (None, 0 or NaN)."""
+    """Write a title with its year, `Title (1999)`; the title alone if that is not known (None, 0 or NaN)."""
     if not year or math.isnan(year):
         return title
     return f"{title} ({year:g})"
@@ -951,7 +991,7 @@ def _note_of_films_not_scored(films: Sequence[Timeline], judgements: Manifest) -
 
 
 def _notes_of_spellings(compared: Sequence[ComparedFilm]) -> list[str]:
-    """Write a note for each set of groups whose names differ by capitals alone."""
+    """Write a note for each set of groups whose names differ by capitals alone: they may be meant as one."""
     spellings_of: dict[str, list[str]] = {}  # by the name without capitals
     for film in compared:
         spellings = spellings_of.setdefault(film.group.casefold(), [])
@@ -1262,7 +1302,7 @@ def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> st
 
 
 def _advice(films: Sequence[ComparedFilm], n_more: int) -> Message:
-    """Name `n_more` films to judge next; if fewer can be judged, advise to score further films."""
+    """Advise which `n_more` films to judge next; if fewer of these films can be judged, to score others."""
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0

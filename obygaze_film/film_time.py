@@ -106,7 +106,11 @@ class FilmTime:
 
 
 def parts_of(rows: pd.DataFrame) -> NDArray[np.str_]:
-    """Return the part of a film's time that each row [N] of a model is in, such as `JUDGED`."""
+    """Return which part of a film's time each row [N] of a model is in.
+
+    The row is judged (`JUDGED`), has content that could not be judged (`UNJUDGED`), or is black pictures or
+    credits (`BLACK_OR_CREDITS`), whatever its other flags are.
+    """
     parts = np.where(is_counted(rows), JUDGED, UNJUDGED)
     return np.where(has_flag(rows, *NO_CONTENT), BLACK_OR_CREDITS, parts)
 
@@ -226,7 +230,10 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
 
 
 def informative_flags_in(rows: pd.DataFrame) -> list[str]:
-    """List the `informative_flags` of some rows, each once, in the order of the first row that has it."""
+    """List the flags of some rows, each once, in the order of the first row that has it.
+
+    A row's redundant flags, which follow from its others, do not count (`informative_flags`).
+    """
     flags: list[str] = []
     for cell in rows["flags"]:
         for flag in informative_flags(cell).split(";"):

@@ -91,7 +91,7 @@ def _has_value(table: pd.DataFrame) -> bool:
 
 
 def _note_on_judged_shares(compared: FilmComparison) -> Message:
-    """Explain that shares are estimated from judgements together with a model, or an annotator's labels."""
+    """Explain how shares are estimated: from judgements, together with a model or an annotator's labels."""
     if compared.is_of_labels:
         return message("note_together_labels", who=judge_name(compared.model))
     return message("note_together")

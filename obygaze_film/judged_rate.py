@@ -266,7 +266,17 @@ def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[
 
 
 def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
-    """Write the definition of the judgements, and its name, into all rates, agreements and missing rates."""
+    """Write under which definition a film was judged into its rates, agreements and missing rates.
+
+    Parameters
+    ----------
+    found : FilmRates
+        Of the judgements under one definition.
+    definition : str
+        Digest of the definition; empty if the judgements do not say.
+    name : str
+        Its codebook and version; empty if that is not known.
+    """
     named = {"definition": definition, "definition_name": name}
     rates = tuple(structs.replace(rate, **named) for rate in found.rates)
     too_few = tuple(structs.replace(few, **named) for few in found.too_few)
@@ -375,16 +385,19 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 
 
 def _n_advised(counts: WindowCounts) -> int:
-    """Return how many windows a judge should judge in all, with those judged already.
+    """Return how many windows a judge is advised to judge in all, with those judged already.
 
-    It is the largest of `N_ADVISED` and judged + least, but at most the number of windows of the film.
+    It is the larger of `N_ADVISED` and judged + least, but at most the number of windows of the film.
     """
     n_in_film = counts.judged + counts.left
     return min(max(N_ADVISED, counts.judged + counts.least), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:
-    """Say how many windows were judged blindly and, if not all, of how many the judges were sure."""
+    """Say how many windows were judged blindly, such as "12 windows judged blindly, 9 of them surely".
+
+    The second part is only written if the judges were not sure of all.
+    """
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:  # 0 and 1 have texts of their own
         key += f"_{counts.judged}"
@@ -442,7 +455,16 @@ class _Estimator:
     """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
-        """Take probabilities and the film's rate from the labels if there are any, else from the model."""
+        """Take probabilities and the film's rate from the labels if there are any, else from the model.
+
+        Parameters
+        ----------
+        timeline : Timeline
+        key : str or None
+            The model; None for the first with logits.
+        labels : Manifest or None
+            Labels by one annotator that take the place of the model's probabilities.
+        """
         model = timeline.model(key)
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
@@ -458,7 +480,14 @@ class _Estimator:
         self.expected_s = float(cells.counted_s.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
-        """Estimate the mean share of some judges from windows that all of them judged."""
+        """Estimate the mean share of some judges from windows that all of them judged.
+
+        Parameters
+        ----------
+        windows : JudgedWindows
+        judges : sequence of str
+            Their names; one name for a judge's own share.
+        """
         if self.labelled is not None:
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
@@ -571,7 +600,10 @@ class _AnswersOfNamed(NamedTuple):
 
 
 def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
-    """Gather the answers of each judge who has a name for the windows of some films, film after film."""
+    """Gather the answers of each judge who has a name for the windows of some films, film after film.
+
+    Judgements without a name may be of several people, so that no agreement can be computed from them.
+    """
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
     windows = []  # (film, place in its draw), in the order of time
     for film in films:
@@ -656,9 +688,10 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
 
 
 def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> JudgesAgreement:
-    """Compare two judges, by their indices, on the windows of which both were sure.
+    """Compute how far two judges agree on the windows of which both were sure.
 
-    With fewer than `LEAST_SURE` such windows there is no kappa.
+    `first` and `second` are their indices among the judges of `by_judge`. With fewer than `LEAST_SURE` such
+    windows there is no kappa.
     """
     have_both_judged = by_judge.judged[first] & by_judge.judged[second]  # [W]
     answers_of_first = by_judge.answers[first]

@@ -152,7 +152,7 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     result = replace(scored, subtitles=film.subtitles, variables=film.variables)
     former = film.model()
     former_rows = film.rows(former.key)
-    former_key = f"{scored.model().key}{FORMER}"  # in the tables of the new film
+    former_key = f"{scored.model().key}{FORMER}"  # the new model's key with "-before" behind it
 
     # Can the two curves be compared?
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
@@ -331,6 +331,16 @@ def _in_terms_of_corpus(
     judgements: Manifest, movies: Sequence[str], book: Codebook, same_meaning: Collection[str]
 ) -> Manifest:
     """Spell the films of judgements as `movies`, and write the corpus's definition into the judgements.
+
+    Parameters
+    ----------
+    judgements : Manifest
+    movies : sequence of str
+        Names of the films as the corpus's stores have them.
+    book : Codebook
+        The corpus's codebook.
+    same_meaning : collection of str
+        Definitions that mean the same as the corpus's.
 
     Raises
     ------
@@ -580,7 +590,14 @@ def learn_films(
 def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, accepts_all: bool) -> list[str]:
     """List the definitions of the judgements that mean the same as the corpus's definition.
 
-    With `accepts_all`, a person has declared that all of them do.
+    Parameters
+    ----------
+    tables : JudgedTables
+        The judgements, and which definitions people declared to mean the same.
+    definition_of_corpus : str
+        Digest of the definition.
+    accepts_all : bool
+        Whether a person has declared that all definitions of the judgements mean the same as the corpus's.
     """
     used_definitions = [*judgements_of(tables.manifest).definitions]
     if accepts_all:

@@ -708,18 +708,21 @@ class _ScoreTest:
         return value, low, high
 
     def gain(self, rate: Floats) -> Floats:
-        """Return the weight of p in the estimate if the rate is this one (see the formula above)."""
+        """Return the weight of p in the estimates if the rates are these [B].
+
+        It is `gain` of the class's formulas, and 0 if the test does not use the model.
+        """
         if not self.uses_model:
             return np.zeros_like(rate)
         slope = rate * (1 - rate) * self.difference_p / self.variance_p
         return np.asarray(np.clip(slope, 0, 1))
 
     def distance(self, rate: Floats) -> Floats:
-        """Return how far a rate lies above its estimate, which depends on the rate through the gain."""
+        """Return how far rates [B] lie above their estimates; an estimate depends on the rate by the gain."""
         return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
 
     def margin(self, rate: Floats) -> Floats:
-        """Return z standard errors of the estimate if the rate is this one (see the formula above)."""
+        """Return z standard errors of the estimates, by the class's formulas, if the rates are these [B]."""
         variance_y = rate * (1 - rate)
         gain = self.gain(rate)
         variance = variance_y - 2 * gain * variance_y * self.difference_p + gain * gain * self.variance_p
@@ -790,7 +793,14 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
 def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
     """Find the roots [B] of a function that is at most 0 at `below` and at least 0 at `above`.
 
-    The interval between the two is halved `BISECTIONS` times. The roots are rounded to 12 decimals.
+    The interval between the two is halved `BISECTIONS` times, for all roots at once. The roots
+    are rounded to 12 decimals.
+
+    Parameters
+    ----------
+    function : callable
+        From numbers [B] to values [B]; each value depends on the number at its place.
+    below, above : ndarray, shape [B]
     """
     for _ in range(BISECTIONS):
         middle = (below + above) / 2

@@ -560,7 +560,10 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
 
 
 def _parts_of_shots(shots: Spans, window_s: float) -> Spans:
-    """Cut each shot [S, 2] that is longer than a window into the fewest equal parts as short as a window."""
+    """Cut each shot [S, 2] that is longer than a window into equal parts, as few as are short enough.
+
+    A part may be a little longer than a window (`SHOT_SLACK`), so that rounding does not cut a shot.
+    """
     parts = []
     for start, end in shots:
         length_in_windows = (end - start) / window_s
@@ -845,20 +848,22 @@ def _windows_by_film(
     Windows that begin after the film's end are left out; films of which more than half do are refused.
     """
     columns = ["start_s", "end_s", *variables]  # all are numbers
-    windows_by_film: dict[str, dict[_Times, list[float]]] = {}
-    n_after_end = Counter[str]()
+    windows_by_film: dict[str, dict[_Times, list[float]]] = {}  # film -> times -> the row's numbers
+    n_after_end = Counter[str]()  # film -> windows that begin after its end
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
         times = _Times(numbers[0], numbers[1])
         if not 0 <= times.start_s < times.end_s <= MOST_S:
             message = f"no window lasts from {times.start_s:g} to {times.end_s:g} s"
             raise FilmError(f"{path}: line {row.line}: {message}")
+
         movie = find_film(row.cells["movie"], films)
-        if movie is None:
+        if movie is None:  # a film that is not asked for
             continue
         if times.start_s >= films[movie].end_s:
             n_after_end[movie] += 1
             continue
+
         windows = windows_by_film.setdefault(movie, {})
         if times in windows:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {times.start_s:g} s")
@@ -919,7 +924,15 @@ def _with_flags_of_person(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFr
 
 
 def _shots_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each span the row of a table of shots that it lies in; NaN if it lies in none."""
+    """Return for each span the row of a table of shots that it lies in; NaN if it lies in none.
+
+    Parameters
+    ----------
+    spans : DataFrame
+        Columns start_s and end_s, in time order. No span reaches over the edge of a shot.
+    table : DataFrame
+        Shots, or spans that a person flagged, in time order.
+    """
     # Spans and shots both have a column `end_s`.
     shots = table.rename(columns={"end_s": "shot_end_s"})
     # For each span, `merge_asof` finds the last shot that begins at its start or before it.

@@ -555,7 +555,11 @@ class _TargetLevels(NamedTuple):
 
 
 def _target_levels(target: Mapping[str, Any]) -> _TargetLevels:
-    """Read the levels of a target, as a model's card has it: a list of levels for each of its classes."""
+    """Read the levels of a target, as a model's card has it: a list of levels for each of its classes.
+
+    The classes `[["EN"], ["HN", "S"]]`, for example, are the negative class and the positive one. If the
+    target is a concept, or the card has no classes, no levels are negative or positive.
+    """
     classes = [list(levels) for levels in target["classes"]]
     levels: list[str] = []
     for levels_of_class in classes:
@@ -596,10 +600,14 @@ def _concepts(model: Model) -> list[ConceptRecord]:
 
 
 def _calibration_record(model: Model) -> CalibrationRecord | None:
-    """Make the record of a model's calibration, with the films that it was fitted on; None without one."""
+    """Make the record of a model's calibration, with the films that it was fitted on.
+
+    None if the model has no calibration.
+    """
     fitted = model.calibration
     if fitted is None:
         return None
+    # A card need not describe what its model was calibrated on.
     population: Any = model.card.population or {"n_movies": len(model.card.movies), "clips": {}}
     return CalibrationRecord(
         draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
@@ -710,7 +718,9 @@ def _contribution_when_absent(model: Model, concept: str) -> float | None:
     column = model.concepts.index(concept)
     absent_value = np.quantile(bottleneck.train_values_[:, column], 0.05)
     # A contribution is the coefficient times the distance of the value from the mean.
-    return float(bottleneck.head_.coef_[0, column] * (absent_value - bottleneck.centre_[column]))
+    coefficient = bottleneck.head_.coef_[0, column]
+    mean_value = bottleneck.centre_[column]
+    return float(coefficient * (absent_value - mean_value))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:

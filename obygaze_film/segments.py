@@ -93,7 +93,10 @@ class Reason:
 
     @property
     def is_for(self) -> bool:
-        """Whether the concept raises the probability; its contribution tells if the change is not known."""
+        """Whether the concept raises the probability, and so is a reason for the passage.
+
+        If the change of the probability is not known, its contribution to the logit tells.
+        """
         effect = self.contribution if self.change is None else self.change
         return effect > 0
 
@@ -505,7 +508,10 @@ def _cell(value: float | None) -> str:
 
 
 def with_rounded_lists(segments: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of segments as it is written to files: with the numbers of concepts rounded."""
+    """Return a table of segments as it is written to files, with the numbers of concepts rounded.
+
+    A cell has a list of numbers, one for each concept, joined by semicolons.
+    """
     columns: dict[str, list[str]] = {}
     for name in LISTS_OF_NUMBERS:
         columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]

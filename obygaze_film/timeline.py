@@ -116,7 +116,7 @@ class Timeline:
 
     @cached_property
     def _time_by_model(self) -> dict[str, FilmTime]:
-        """Key of each model -> how much of the film's time it judged; kept, as it is needed often."""
+        """Key of each model -> how much of the film's time it judged; computed only once."""
         return {key: film_time(self.rows(key)) for key in self.keys}
 
     def rate(self, key: str | None = None) -> Rate:

@@ -288,7 +288,7 @@ def _tested_auc(model: ModelRecord) -> _TestedAuc:
 
 
 def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
-    """Return what must be known to read a model's AUC.
+    """Return what must be known to read a model's AUC: conditions, which are constants of `kinds`.
 
     A model that was not tested is `UNTESTED`. The AUC of one that was tested may be `UNDEFINED`.
     """
@@ -531,7 +531,10 @@ def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -
 
 
 def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
-    """Whether the mean effect over rows of these seconds [N], rounded as in tables, is at least the least."""
+    """Whether a concept's mean effect over rows is large enough to be named: at least `effect.least`.
+
+    It is weighted by the rows' seconds [N], and rounded as in tables.
+    """
     mean_effect = float(np.average(effect.of_rows, weights=seconds))
     return round(mean_effect, DECIMALS) >= effect.least
 
@@ -650,7 +653,16 @@ def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> Un
 def passage_reasons(
     model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each reason of a span: a concept that raises or lowers its probability."""
+    """Make a claim of each concept that raises or lowers the probability of a span.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    reasons_of_span : sequence of Reason
+        The concepts, with how they change the span's probability.
+    time : ClaimTime
+        The span.
+    """
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
@@ -713,7 +725,11 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
 
 
 def _conditions_of_expected(model: ModelRecord, time: FilmTime, positive: Positive) -> tuple[str, ...]:
-    """Return what must be known to read the share that a model expects, or why it gives none."""
+    """Return what must be known to read the share that a model expects, or why it gives none.
+
+    They are conditions of the claim, constants of `kinds`, such as that some levels were left out of the
+    calibration (`LEVELS_LEFT_OUT`).
+    """
     conditions = [*_why_no_share(model, time)]
     if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
         conditions.append(LEVELS_LEFT_OUT)

@@ -292,10 +292,16 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
-    """Claim by how much learning changed the AUC (`learning.change_of`).
+    """Claim by how much learning from judgements changed a model's AUC.
 
-    `is_of_judged` says whether the AUC is over the judged films, each left out in turn, or over the films of
-    the corpus.
+    Parameters
+    ----------
+    model : str
+        The model's name.
+    change : FilmInterval
+        Mean change over films, with its interval (`learning.change_of`).
+    is_of_judged : bool
+        Whether the films are the judged ones, each left out in turn; else they are those of the corpus.
     """
     return LearntChange(
         who=(model,),

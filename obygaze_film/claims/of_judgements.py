@@ -56,11 +56,13 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     Parameters
     ----------
     found : FilmRates
+        The rates, which were estimated from what people judged.
 
     Returns
     -------
     list of Claim
-        Each judge's share, that of all together if there is one, and how far they agree.
+        Each judge's share, that of all together if there is one, and how far they agree. Of judges without a
+        share, that they have none.
     """
     has_several = _has_several_definitions(found)
     claims: list[FilmClaim] = []
@@ -81,9 +83,10 @@ def _has_several_definitions(found: "FilmRates") -> bool:
 
 
 def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
-    """Claim how far every two judges agree, and three or more together.
+    """Claim how far every two judges of a film agree, and three or more together.
 
-    If the film was judged under several definitions, the claims on two judges state the definition.
+    `found` are the film's rates, which have the agreement of its judges too. If the film was judged under
+    several definitions, the claims on two judges state the definition.
     """
     positive = positive_in(found)
     claims: list[FilmClaim] = [

@@ -114,7 +114,10 @@ class Words:
         return self.say(key, n=n, **values)
 
     def translated(self, note: Any) -> Any:
-        """Translate a note, or a name of a codebook, to this language; return anything else as it is."""
+        """Translate a text that knows its translations to this language; return anything else as it is.
+
+        Such texts are notes (`Message`), and names of a codebook (`InLanguages`).
+        """
         if isinstance(note, InLanguages):
             return told_in(note, self.language)
         if not isinstance(note, Message):
@@ -126,7 +129,10 @@ class Words:
         return self.say(key, **note.values)
 
     def texts_with_prefix(self, prefix: str) -> dict[str, str]:
-        """Return the texts for a page's JavaScript, by their keys without the prefix, and ``decimal``."""
+        """Return the texts whose keys have a prefix, by their keys without it, for a page's JavaScript.
+
+        The language's decimal sign is added, as ``decimal``.
+        """
         result = {"decimal": self._texts["decimal"]}
         for key, text in self._texts.items():
             if key.startswith(prefix):
@@ -168,7 +174,10 @@ class Words:
         return f"{low_text}{sign}{self.number(high)}"
 
     def spoken(self, p: float, low: float, high: float) -> str:
-        """Write a probability and its band in words, for screen readers."""
+        """Write a probability and its band in words, for screen readers.
+
+        Such as "probability 0.62, 80% band 0.41 to 0.80".
+        """
         if high < LEAST_WRITTEN_P:
             return self["probability_low"]
         numbers = [self.probability(value) for value in (p, low, high)]

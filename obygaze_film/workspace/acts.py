@@ -47,11 +47,23 @@ class Acts:
         return self._ledger.add("undo", row, [line.id for line in lines])
 
     def undo(self, annotator: str) -> Line | None:
-        """Take back a person's latest act; return the decision that it was about, None without an act."""
+        """Take back a person's latest act, by a line in the ledger.
+
+        Returns
+        -------
+        Line or None
+            The decision that it was about. None if there is no act to take back.
+        """
         return self._take_back_latest(annotator, acts=self._done, reversals=self._undoing)
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last; return the decision that it was about, None if nothing was."""
+        """Do again what a person undid last, by a line in the ledger.
+
+        Returns
+        -------
+        Line or None
+            The decision that it was about. None if there is nothing to do again.
+        """
         return self._take_back_latest(annotator, acts=self._undoing, reversals=self._done)
 
     def _take_back_latest(self, annotator: str, acts: list[Act], reversals: list[Act]) -> Line | None:

@@ -671,9 +671,14 @@ class Decisions:
             return line
 
     def undo(self, annotator: str) -> Line | None:
-        """Undo what a person did last since the workspace was opened; return the decision concerned.
+        """Undo what a person did last since the workspace was opened.
 
-        None if there is nothing to undo.
+        What was undone is appended to the ledger, and the tables are written again.
+
+        Returns
+        -------
+        Line or None
+            The decision concerned. None if there is nothing to undo.
         """
         with self._lock:
             self.refresh()
@@ -682,9 +687,14 @@ class Decisions:
             return line
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last, unless they decided since; return the decision concerned.
+        """Do again what a person undid last, unless they decided since.
 
-        None if there is nothing to do again.
+        Ledger and tables are written as by `undo`.
+
+        Returns
+        -------
+        Line or None
+            The decision concerned. None if there is nothing to do again.
         """
         with self._lock:
             self.refresh()
@@ -1109,7 +1119,10 @@ class Decisions:
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
-    """Copy a scored film's ledger and tables of decisions into another folder of the same film."""
+    """Copy a scored film's ledger and tables of decisions into another folder of the same film.
+
+    Links and folders in the place of a file are left out.
+    """
     ledger_files = (folder / LEDGER).glob("*.jsonl")
     tables = [folder / name for name in COLUMNS if (folder / name).is_file()]  # the keys are file names
     for path in (*ledger_files, *tables):

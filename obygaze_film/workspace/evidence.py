@@ -162,9 +162,15 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Return the same keys as `_model_evidence` for a span without a probability, and why it has none.
+    """Describe a span without a probability by the keys of `_model_evidence`: only why it has none.
 
-    `rows` are those without a probability that lie in the span.
+    Parameters
+    ----------
+    view : FilmView
+    rows : DataFrame
+        The rows in the span, none of which has a probability.
+    time : ClaimTime
+        The span.
     """
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
@@ -181,7 +187,7 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
 
 
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
-    """Describe what the model sees in a span, by some of the keys of `span_evidence`.
+    """Describe what the model sees in a span: the keys `p` to `parts` of `span_evidence`, but for `classes`.
 
     Parameters as in `span_claim`.
     """

@@ -423,7 +423,10 @@ class Ledger:
         return 1 + max(clocks, default=0)
 
     def _open_sitting(self) -> _Sitting:
-        """Return this process's sitting; begin a new one if none is open or the open one can't be used."""
+        """Return the file (sitting) that this process appends to.
+
+        A new one is begun if none is open, or if the open one can't be used any more.
+        """
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
@@ -498,7 +501,7 @@ class Ledger:
         return len(lines_of_rows)
 
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
-        """Make the line of a table's row.
+        """Make the line of the ledger that a row of an imported table becomes.
 
         Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
         no other line, so that equal tables give equal lines on every machine.
@@ -507,9 +510,9 @@ class Ledger:
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_above_replaced = replaced.clock + 1
-            # Readers would leave the line out if its clock was higher than this. It then keeps a clock below
-            # that of the replaced line, and does not replace it (`authority.reason_against`): both stand, and
-            # people are told.
+            # Readers would leave the line out if its clock was higher than this. In such a case the line
+            # keeps the lower clock, and so does not replace the other one (`authority.reason_against`): both
+            # stand, and people are told.
             highest_accepted = number + MOST_AHEAD
             if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)
@@ -544,7 +547,10 @@ def _line(
     *,
     header: Header | None = None,
 ) -> Line:
-    """Make a line, and check it by the same rules as a line that is read from a file."""
+    """Make a line, and check it by the same rules as a line that is read from a file.
+
+    Parameters are the fields of `Line`. A line that is against the rules raises a `msgspec.ValidationError`.
+    """
     entry = {"id": line_id, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
     line = msgspec.convert(entry, Line)
     return line if header is None else msgspec.structs.replace(line, header=header)

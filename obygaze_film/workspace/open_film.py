@@ -98,7 +98,7 @@ class Job:
         Thread(target=self._run, args=(work,), daemon=True).start()
 
     def _run(self, work: Callable[[Tell], list[Note]]) -> None:
-        """Do the work, and keep its notes or its error for the page, which asks until there is either."""
+        """Do the work in this thread, then set `notes` or `error`: the page asks until there is either."""
         try:
             self.notes = work(self._set_share)
         except (ObygazeError, OSError) as error:

@@ -117,7 +117,7 @@ class _Encoding(NamedTuple):
 
 
 def _encoding_of(path: Path) -> _Encoding:
-    """Read how a film's file is encoded."""
+    """Read how a film's file is encoded: its container, and the codecs of its pictures and its sound."""
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
         picture_codec = source.codec
@@ -209,7 +209,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def first_sound(film: Any) -> Any:
-    """Return the sound track of an open container that players choose; None if it can't be decoded."""
+    """Return the sound track of an open film that players choose; None without one that can be decoded."""
     track = film.streams.best("audio")
     if track is None or track.codec_context is None:  # no decoder is known
         return None

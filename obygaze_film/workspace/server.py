@@ -526,7 +526,7 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
 
 
 def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
-    """Say what came of an undo or a redo: which decision is back, or gone.
+    """Write the sentence on what came of an undo or a redo: which decision is back, or gone.
 
     `line` is the decision that was concerned; None if there was nothing to undo or redo.
     """

@@ -219,7 +219,7 @@ class FilmStream:
         self._frames_per_s = source.stream.average_rate or DEFAULT_FPS
 
     def _close_with_error(self, problem: str, path: Path) -> VideoError:
-        """Close the film; return an error that says why it can't be sent."""
+        """Close the film, as it can't be sent, and return the error to raise, which says why."""
         self._open_film.close()
         return VideoError(message("no_copy", path=path, error=problem), path)
 
@@ -253,7 +253,10 @@ class FilmStream:
         yield from self._frames
 
     def _add_pictures(self, made: Any) -> Any:
-        """Add the stream of pictures to a container: with square pixels, quick to encode and to decode."""
+        """Add a stream of pictures to the container that is written: with square pixels, quick to encode.
+
+        Returns the stream.
+        """
         options = {
             "preset": "superfast",
             "crf": CONSTANT_QUALITY,
@@ -270,7 +273,7 @@ class FilmStream:
         coding = stream.codec_context
         coding.time_base = TICK_S
         coding.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
-        coding.max_b_frames = 0  # no picture refers to a later one
+        coding.max_b_frames = 0  # no picture refers to a later one, so that each can be sent at once
         return stream
 
     def _scaled(self, frame: Any, stream: Any, tick: int) -> Any:

@@ -706,7 +706,7 @@ def _notes_of_claim(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> list[st
 
 
 def _number(value: float, low: float, high: float, unit: str) -> str:
-    """Write a number with its 95 % interval; NaN as a dash.
+    """Write the cell of a measured number: the number with its 95 % interval; NaN as a dash.
 
     A counted number (`measures.COUNTED_UNITS`) is written alone: nothing was sampled, so it has no interval.
     """
@@ -725,9 +725,18 @@ def _p(value: float) -> str:
 
 
 def _chance(median: float, low: float, high: float, planted: str, null: str) -> str:
-    """Write what the null gives (the median and 95 % of its draws, or the means it plants), then its name.
+    """Write the cell on chance: what the null gives, and the null's name.
 
-    `planted` and `null` are texts (`Null.planted_text`, `Part.null`); `planted` is empty if none is planted.
+    The null gives the median and 95 % of its draws, or the means that it plants.
+
+    Parameters
+    ----------
+    median, low, high : float
+        Of the null's draws; NaN if there are none.
+    planted : str
+        The means that the null plants (`Null.planted_text`); empty if it plants none.
+    null : str
+        Its name (`Part.null`).
     """
     if not math.isnan(median):
         return f"{interval(median, low, high)}, {null}"

@@ -247,7 +247,10 @@ def _average_gaps(
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
-    """Return the table of clips, sorted by film, under the paper's label policy (`LabelPolicy.PAPER`)."""
+    """Return the table of clips, sorted by film, with the labels as the paper uses them.
+
+    Its label policy (`LabelPolicy.PAPER`) lowers clips without a visual concept to the lowest level.
+    """
     table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     return table.sort_values("movie", kind="stable")
 
@@ -867,7 +870,10 @@ class TwoExperts:
 
 
 def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
-    """Project free segments onto equal windows, and return the levels of every two experts of a film."""
+    """Project free segments onto equal windows, and pair the levels that two experts of a film gave them.
+
+    There is a pair for every two experts of each film.
+    """
     equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     projected = manifests.project(segments, equal_windows, per_annotator=True).manifest
     rank = {name: index for index, name in enumerate(segments.codebook.level_names)}
@@ -934,7 +940,8 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
     """Return, for each window that two experts label differently, whether one gave it the lowest level."""
     differ = pair.first != pair.second
-    return np.asarray(np.minimum(pair.first[differ], pair.second[differ]) == 0)
+    lower_ranks = np.minimum(pair.first[differ], pair.second[differ])
+    return np.asarray(lower_ranks == 0)
 
 
 def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measured:
