@@ -65,7 +65,7 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     spans : ndarray, shape [R, 2]
         Starts and ends in seconds.
     others : ndarray, shape [N, 2]
-        As `spans`.
+        Starts and ends of the other spans.
 
     Returns
     -------

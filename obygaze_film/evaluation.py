@@ -696,8 +696,10 @@ def compare_marks(
         Film -> annotator -> the annotator's marks.
     name : str
         Name of the model in the tables.
-    collars, n_shifts
-        As in `evaluate_films`.
+    collars : sequence of float
+        Tolerances of starts and ends of segments, in seconds.
+    n_shifts : int
+        Random circular shifts in time of the model's marks in each film.
     record : mapping, optional
         Facts about the comparison, for `FilmEvaluation.record`.
     """
@@ -957,8 +959,10 @@ def _summary(by_film: pd.DataFrame, values_of_shifts: _ValuesOfShifts, name: str
     Parameters
     ----------
     by_film : DataFrame
-        As in `FilmEvaluation.by_film`.
+        A row for each value: `truth` (the annotator who is the reference), `who` (the rater, such as the
+        model), `movie`, `metric` and `value`.
     values_of_shifts : dict
+        Reference and metric -> the metric's values under random shifts of the model's marks, film by film.
     name : str
         Name of the model.
     """

@@ -430,7 +430,7 @@ def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> 
     Parameters
     ----------
     rows : iterable of Row
-        By `Table.checked`: after the last row it raises the table's problems, as it does here.
+        From `Table.checked`, which raises the table's problems after the last row, and so those found here.
     problems : Problems
         Those of the table, to which each such cell is added.
     """
@@ -730,7 +730,18 @@ class _Gathered:
     ) -> None:
         """Add a film to `films`, and what its summary says to the other lists.
 
-        The other parameters are attributes of `ComparedFilm`.
+        Parameters
+        ----------
+        film : Timeline
+        summary : _FilmSummary
+            What was judged of the film, and what the model expects of it.
+        facts : mapping
+            Its cells by column.
+        group : str
+        x : float
+            Its number in the column of the trend; NaN if it has none.
+        is_hidden : bool
+            Whether it has judgements that are hidden until their judges are finished.
         """
         self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
 
@@ -1186,8 +1197,9 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     Parameters
     ----------
     name : str
+        Of the group.
     counts : dict
-        By `_counts`.
+        Cells with the numbers of films and judged films, the judges, and the reason if there is no estimate.
     films : sequence of ComparedFilm
         Of the group.
     estimate : Estimate

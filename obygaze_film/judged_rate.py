@@ -97,8 +97,14 @@ def correct_rates(
 
     Parameters
     ----------
-    timeline, judgements, key, labels
-        As in `correct_rate`.
+    timeline : Timeline
+    judgements : Manifest
+        Clips of other films, not drawn blindly, or made with the score in sight are left out.
+    key : str, optional
+        The model whose probabilities are corrected; by default the first with logits.
+    labels : Manifest, optional
+        Labels of the film's windows by one annotator, such as a machine, in place of the model's
+        probabilities.
 
     Raises
     ------
@@ -203,15 +209,22 @@ def rates_by_definition(
 
     Parameters
     ----------
-    timeline, judgements, key, labels
-        As in `correct_rate`.
+    timeline : Timeline
+    judgements : Manifest
+        Clips of other films, not drawn blindly, or made with the score in sight are left out.
+    key : str, optional
+        The model whose probabilities are corrected; by default the first with logits.
+    labels : Manifest, optional
+        Labels of the film's windows by one annotator, such as a machine, in place of the model's
+        probabilities.
     names : mapping of str to str, optional
         Digest of a definition -> its name (`Meanings.names`).
 
     Raises
     ------
     FilmError
-        As `correct_rates`, under every definition.
+        There is a rate under no definition: nobody was sure of 10 cells of the film or judged all of it, or
+        the judgements are of two draws.
     """
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(of_film).definitions]

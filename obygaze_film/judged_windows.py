@@ -290,8 +290,10 @@ def needed_windows(judged: int, left: int, least: int) -> Message:
 
     Parameters
     ----------
-    judged, left, least : int
-        As in `WindowCounts`; `left` is above 0.
+    judged, left : int
+        Number of windows that were judged, surely or not, and of those that are left, at least 1.
+    least : int
+        How many must be judged surely, unless none is left.
     """
     n_windows = judged + left
     if n_windows > least:

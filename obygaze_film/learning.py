@@ -241,7 +241,8 @@ def learn_from_judgements(
     same_meaning : collection of str
         Definitions of judgements that mean the same as those of the corpus's codebook.
     progress : callable or bool, optional
-        As in `om.evaluate`, once before and once after.
+        Called with the number of models trained and the number of all models, of one evaluation before the
+        judgements are learnt from and of one after; or whether to show a progress bar.
 
     Raises
     ------
@@ -319,7 +320,8 @@ def _evaluate(
     policy : str
         Label policy of the clips, for the record.
     progress : callable or bool, optional
-        As in `om.evaluate`.
+        Called with the number of models trained and the number of all models; or whether to show a progress
+        bar.
     """
     origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
     targets = _test_targets(scored)
@@ -531,8 +533,13 @@ def learn_films(
         For the report.
     licence : str
         Of the model.
-    key, policy, progress
-        As in `learn_from_judgements`.
+    key : str, optional
+        Model of the films; by default the first that decides.
+    policy : str
+        Label policy of the corpus, for the record.
+    progress : callable or bool, optional
+        Called with the number of models trained and the number of all models; or whether to show a progress
+        bar.
     same_meaning : bool
         The person declares that judgements under other definitions than the corpus's mean the same, which is
         kept in the report's record.

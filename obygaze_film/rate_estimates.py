@@ -146,7 +146,18 @@ def _within_the_possible(
 ) -> Estimates:
     """Move estimates and the ends of their intervals to shares that the film can have (`PossibleShares`).
 
-    Parameters as of `estimate_rate`; if `denominator` is None, any part of a cell may be positive.
+    Parameters
+    ----------
+    estimates : Estimates
+        Of B draws.
+    cells : Cells
+        The film's cells.
+    judged : ndarray of int, shape [B, n]
+        The judged cells of each draw.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
+    denominator : int or None
+        The judgements are multiples of 1 / `denominator`. None if any part of a cell may be positive.
     """
     possible_shares = [
         PossibleShares(cells.content_s, order, labels, denominator)
@@ -208,8 +219,10 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     ----------
     estimates : Estimates
         By `difference_estimate`.
-    y, weights, chances : ndarray, shape [B, n]
-        As in `difference_estimate`.
+    y : ndarray, shape [B, n]
+        Judgements, 0 to 1, of B draws of n cells.
+    weights, chances : ndarray, shape [B, n]
+        The cells' weights in a mean, and their chances to be drawn.
     """
     normalised_weights = weights / weights.sum(axis=1)[:, None]  # [B, n]: they add up to 1
     share = np.clip((normalised_weights * y).sum(axis=1), 0, 1)
@@ -492,7 +505,7 @@ def bound_of_unseen_s(content_s: Floats, order: NDArray[np.int64]) -> float:
 
 
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
-    """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
+    """Estimate rates from draws by sequential Poisson sampling.
 
     Long cells are certain to be drawn, and their positive share of the film is counted. The other cells are
     drawn by chance, and their rate is estimated:
@@ -500,6 +513,15 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         rate = positive share of certain cells + share of the other cells * rate of the other cells
 
     Shares are of the film's content.
+
+    Parameters
+    ----------
+    cells : Cells
+        The C cells of the film.
+    judged : ndarray of int, shape [B, n]
+        The judged cells of B draws.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_certain = chances >= 1  # [C]

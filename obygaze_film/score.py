@@ -338,7 +338,10 @@ class _LoadedModel(NamedTuple):
 
 
 def _loaded(model_or_path: Model | Path | str) -> _LoadedModel:
-    """Load a model from its file, unless it is loaded already."""
+    """Load a model from its file, unless it is loaded already.
+
+    `sha256` is the digest of the file; empty without a file on this machine.
+    """
     if isinstance(model_or_path, Model):
         return _LoadedModel(model_or_path, sha256="")
     model = load_model(model_or_path)

@@ -429,6 +429,7 @@ def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model:
     rows : mapping of str to ndarray, each of shape [N]
         Columns of the model's rows.
     weights : ndarray, shape [N]
+        Of the rows in the averages, such as their seconds.
     model : ModelRecord
     """
     changes = _mean_changes(rows, weights, model)

@@ -361,9 +361,9 @@ def _row_of_test(test: EatTest, sets: Mapping[str, Vectors], *, n_perm: int, see
     Parameters
     ----------
     sets
-        Vectors of the sets of the test, as `_vectors_of_sets` returns them.
+        x, y, a and b -> vectors of this set of the test, [n, D].
     n_perm, seed
-        As for `sampled`, for tests with many targets.
+        Of a test with too many targets to count all partitions: number of random partitions, and their seed.
     """
     with regarding(AuditError, f"test {test.name}"):
         x, y = associations(**sets)
@@ -447,6 +447,13 @@ def _permutation_p_columns(x: Vectors, y: Vectors, n_perm: int, seed: int) -> di
     """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
 
     The result has the columns of both ways; those of the way that was not taken are None.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape [n], [m]
+        Associations of the targets X and Y.
+    n_perm, seed
+        Number of random partitions, and the seed of their draw.
     """
     columns: dict[str, object] = dict.fromkeys(
         ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")

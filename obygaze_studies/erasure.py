@@ -266,8 +266,10 @@ def _test_rows(
         The tests, and the embeddings of their attributes.
     ids, items
         Ids of the N items that have vectors, and the columns of all items, by which targets are selected.
-    spaces, sides
-        As for `_probe_rows`.
+    spaces
+        "before" and "after" -> vectors, [N, D].
+    sides
+        "fitted" and "others" -> which items are of this side.
     """
     text_ids = texts.text_ids()
     rows: list[dict[str, Any]] = []

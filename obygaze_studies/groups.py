@@ -116,7 +116,7 @@ def _posterior_of_spreads(spreads: Floats, fits: "Sequence[_FitOfSpread]", varia
     spreads, fits
         The spreads, and the fit for each of them.
     variances : ndarray, shape [C]
-        As for `shrunken`.
+        Sampling variance of the observed mean of each cell.
     """
     # Nearly uniform in the logarithm of the spread, so that small spreads are as likely as large ones.
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
@@ -154,7 +154,7 @@ def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) 
     spread
         Standard deviation of the true means around the sums of effects.
     means, variances : ndarray, shape [C]
-        As for `shrunken`.
+        Observed mean of each cell, and its sampling variance.
     basis : ndarray, shape [C, R]
         Orthonormal basis of the design of the additive model.
     """

@@ -379,7 +379,15 @@ def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame
 def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
     """Claim how many passages reach a model's threshold, also if it was trained on the film.
 
-    None if the film has no probability. Parameters as in `marked_passages`.
+    None if the film has no probability.
+
+    Parameters
+    ----------
+    film : Timeline
+    model : ModelRecord
+        One of the film's.
+    segments : DataFrame
+        As `Timeline.segments` gives them.
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
@@ -564,7 +572,16 @@ def concepts_near_chance(model: ModelRecord) -> set[str]:
 
 
 def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame = NO_CLASSES) -> list[Passage]:
-    """Make a claim of each row of `Timeline.segments`, in their order; parameters as in `passage`."""
+    """Make a claim of each passage of a film, in the order of the table.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    segments : DataFrame
+        As `Timeline.segments` gives them.
+    classes : DataFrame
+        `Timeline.classes`; the claims name those that are likely in the passages.
+    """
     return [passage(model, row, classes) for row in segments.to_dict(orient="records")]
 
 

@@ -303,7 +303,10 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
 
 
 def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
-    """Claim how far three judges or more agree on which windows are positive."""
+    """Claim how far three judges or more agree on which windows are positive, by Krippendorff's alpha.
+
+    `positive` says what is positive. The condition `NO_INTERVAL` says that alpha has no interval.
+    """
     return PanelAgreement(
         who=tuple(alpha.annotators),
         what="alpha",

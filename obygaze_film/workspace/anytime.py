@@ -126,7 +126,14 @@ class _Before(NamedTuple):
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
     """Sum up before each judgement what was judged so far, and what is left.
 
-    Parameters as in `anytime_interval`.
+    Parameters
+    ----------
+    cells : Cells
+        Of the film.
+    judged : ndarray of int, shape [n]
+        The judged cells in the order of their draw.
+    y : ndarray, shape [n]
+        Their judgements, 0 to 1.
     """
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
@@ -229,7 +236,19 @@ def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, we
 
 
 def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than expected; parameters as in `_bet_that_share_is_higher`."""
+    """Bet that judgements are lower than they are expected to be if a tested share is right.
+
+    Parameters
+    ----------
+    before : _Before
+        What is known before each judgement.
+    y : ndarray, shape [n]
+        The judgements, 0 to 1.
+    expected_y : ndarray, shape [n, shares]
+        Their expected values.
+    weight_of_p : float
+        0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
+    """
     # The bet wins by how much the judgement is lower than expected.
     gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
     # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).

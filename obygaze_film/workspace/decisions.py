@@ -560,7 +560,7 @@ class Decisions:
         Parameters
         ----------
         kind : str
-            One of `KINDS`.
+            `judgement`, `passage`, `note` or `agreed`.
         start_s, end_s : float
             Ends of the span.
         annotator : str

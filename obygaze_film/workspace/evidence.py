@@ -189,7 +189,15 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
     """Describe what the model sees in a span: the keys `p` to `parts` of `span_evidence`, but for `classes`.
 
-    Parameters as in `span_claim`.
+    Parameters
+    ----------
+    view : FilmView
+    rows : DataFrame
+        The N rows of the model that lie in the span and count.
+    weights : ndarray, shape [N]
+        For how many seconds each row lies in the span.
+    time : ClaimTime
+        The span.
     """
     words = view.words
     model = view.model

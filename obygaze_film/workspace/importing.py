@@ -571,7 +571,21 @@ class _Comparison:
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
         """Return the exact span of an annotation's decision, and the kind of the decision.
 
-        Parameters as in `_row`. Raises FilmError if it is a blind judgement and no window has its ends.
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        replaced : Line or None
+            The line that the decision replaces, whose kind it takes.
+        kind : str
+            Kind of a decision that replaces none; if empty, its span decides.
+        is_blind : bool
+            Whether the model's score was hidden.
+
+        Raises
+        ------
+        FilmError
+            It is a blind judgement, and no window has its ends.
         """
         start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
@@ -632,7 +646,7 @@ class _Comparison:
 def _successors(decisions: "Decisions") -> dict[str, Line]:
     """Map the id of each decision that was replaced to the standing line that replaced it in the end."""
     successors = {}
-    for line in decisions.lines.values():
+    for line in decisions.lines.values():  # those that stand
         for replaced in decisions.replaced(line):
             successors[replaced.id] = line
     return successors

@@ -357,7 +357,7 @@ class Ledger:
         Parameters
         ----------
         kind : str
-            One of `DECISIONS`, or `undo`.
+            `judgement`, `passage`, `note`, `agreed`, or `undo`, which takes lines back.
         row : mapping
             The decision's cells, by column.
         replaces : sequence of str

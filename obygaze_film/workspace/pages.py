@@ -336,9 +336,18 @@ def shown_decisions(
 ) -> list[dict[str, Any]]:
     """Describe the decisions of a film that a person may see, in time order.
 
-    Parameters as in `visible_decisions`. Others' blind judgements are left out until the viewer's own are
-    finished (`Decisions.places_shown_to`). With `blind`, what was decided with the model's score shown is
-    left out: it would show where the model marks passages.
+    Others' blind judgements are left out until the viewer's own are finished (`Decisions.places_shown_to`).
+
+    Parameters
+    ----------
+    film : OpenFilm
+    viewer : str
+        Name of the person; may be empty.
+    blind : bool
+        Whether the desk hides all scores. Then what was decided with the model's score shown is left out too:
+        it would show where the model marks passages.
+    words : Words, optional
+        The language; English by default.
 
     Returns
     -------

@@ -202,9 +202,29 @@ class FilmRules:
     ) -> Cells:
         """Write a decision as a row of the ledger: column -> cell, without empty cells.
 
-        Parameters as in `Decisions.keep`. In addition, `draw` is the draw of the windows to judge blindly,
-        and `is_blind` says whether the model's score was hidden from who decided. A judgement with a place in
-        the draw is always blind.
+        Parameters
+        ----------
+        kind : str
+            `judgement`, `passage`, `note` or `agreed`.
+        start_s, end_s : float
+            Ends of the span.
+        annotator : str
+            Who decides.
+        draw : Draw
+            The draw of the windows to judge blindly.
+        level, concepts, note
+            What is decided: a note has no level and no concepts.
+        origin : str
+            Of a passage: `own` if the person marked it, else the model's passage that it was made from.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for all others.
+        n_planned : int
+            Of a blind judgement: how many windows the person plans to judge; 0 if that is not stated.
+        parents : sequence of str
+            Of an agreed decision: the ids of the decisions that it settles.
+        is_blind : bool
+            Whether the model's score was hidden from who decided. A judgement with a place in the draw is
+            always blind.
         """
         is_drawn = kind == "judgement" and place != 0
         row = {

@@ -207,8 +207,16 @@ def _mean_defined(values: Numbers) -> float:
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
     """Measure the gap between the means of two sides of clips, averaged over films.
 
-    The clips keep their values, and the null permutes their sides within each film. The parameters are those
-    of `film_gaps`.
+    The clips keep their values, and the null permutes their sides within each film.
+
+    Parameters
+    ----------
+    values : ndarray, shape [N]
+        Value of each clip.
+    sides : ndarray, shape [N]
+        Side of each clip: 1, 0, or -1 for a clip of neither side.
+    films : ndarray, shape [N]
+        Number of each clip's film, from 0 to M - 1.
     """
 
     def gaps_for_sides(drawn_sides: NDArray[np.int64]) -> Numbers:
