@@ -231,15 +231,28 @@ def score_films(
     facts: Mapping[str, FilmFacts] | None = None,
     variables: Mapping[str, pd.DataFrame] | None = None,
 ) -> list[Timeline]:
-    """Score every film of a store, or `movies`; parameters as in `score_film`, by movie.
+    """Score the films of a store, in the store's order.
 
-    `variables` are measurements of a film's windows, such as loudness (`read_variables`); they are kept with
-    the scores.
+    Parameters
+    ----------
+    store : Store
+        Its clips are windows of films.
+    models : sequence of Model, Path or str
+        Models, or their files.
+    movies : set of str, optional
+        The films to score; by default all of the store.
+    shots : mapping of str to DataFrame, optional
+        Film -> columns start_s, end_s, detector, flags, in time order.
+    subtitles : mapping of str to DataFrame, optional
+        Film -> columns start_s, end_s, text, in time order; kept with the scores.
+    facts : mapping of str to FilmFacts, optional
+    variables : mapping of str to DataFrame, optional
+        Film -> measurements of its windows, such as loudness (`read_variables`); kept with the scores.
 
     Raises
     ------
     FilmError
-        No model is given, or shots or facts are of none of the store's films.
+        No model is given, one of `movies` is not in the store, or shots or facts are of none of its films.
     ModelError
         A model cannot read these features.
 
@@ -252,11 +265,14 @@ def score_films(
     ['film10', 'film11']
     """
     windows = windows_of(store)
+    if movies is not None:
+        _refuse_unknown_films(movies, store, windows)
     _refuse_other_films("shots", shots or {}, store, windows)
     _refuse_other_films("title or year", facts or {}, store, windows)
     scorers = _predict_windows(store, models, movies)
+    chosen = [movie for movie in windows if movies is None or movie in movies]
     films = []
-    for movie in windows if movies is None else movies:
+    for movie in chosen:
         shots_of_film = (shots or {}).get(movie, NO_SHOTS)
         facts_of_film = (facts or {}).get(movie, FilmFacts())
         grid = make_grid(movie, windows[movie], shots_of_film)
@@ -268,6 +284,16 @@ def score_films(
         )
         films.append(film)
     return films
+
+
+def _refuse_unknown_films(movies: Set[str], store: Store, windows: Mapping[str, Windows]) -> None:
+    """Raise a FilmError if one of the films to score is not in the store.
+
+    `windows` are those of the store, by film.
+    """
+    unknown = sorted(movies - windows.keys())
+    if unknown:
+        raise FilmError(f"store {store.name} has the films {', '.join(windows)}, not {', '.join(unknown)}")
 
 
 def _refuse_other_films(
