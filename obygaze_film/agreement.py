@@ -68,6 +68,9 @@ def kappa(reference: NDArray[np.bool_], estimated: NDArray[np.bool_]) -> float:
 def kappa_of(first: Floats, second: Floats, alike: Floats) -> Floats:
     """Compute Cohen's kappa from shares of all seconds or windows; NaN if the expected agreement is 1.
 
+    Kappa is (agreement - expected) / (1 - expected). Expected is the agreement of two annotators who mark as
+    much as these two, but independently of each other (Cohen, Educ. Psychol. Meas. 20, 1960).
+
     Parameters
     ----------
     first, second : ndarray
@@ -94,7 +97,7 @@ class Overlaps(NamedTuple):
     tiou: Floats
 
     def reaching(self, threshold: float) -> "Overlaps":
-        """Keep the pairs whose tIoU reaches a threshold."""
+        """Keep the pairs whose temporal intersection over union reaches a threshold."""
         reaches = self.tiou >= threshold
         return Overlaps(Pairs(self.pairs.first[reaches], self.pairs.second[reaches]), self.tiou[reaches])
 
@@ -151,7 +154,10 @@ def _with_near_onsets(reference: Spans, estimated: Spans, collar_s: float) -> Pa
 
 
 def n_matched(pairs: Pairs, n_reference: int, n_estimated: int) -> int:
-    """Compute the largest number of pairs that can be kept so that each span is in one pair at most."""
+    """Compute the largest number of pairs that can be kept so that each span is in one pair at most.
+
+    It is a maximum matching of a bipartite graph, whose nodes are the reference spans and the estimated ones.
+    """
     from scipy.sparse import csr_array  # noqa: PLC0415 - slow, and films are opened without it
     from scipy.sparse.csgraph import maximum_bipartite_matching  # noqa: PLC0415 - as above
 
@@ -178,7 +184,15 @@ def boundary_f1(reference: Spans, estimated: Spans, collar_s: float) -> float:
 
 
 def _f1_of_pairs(pairs: Pairs, *, n_reference: int, n_estimated: int) -> float:
-    """Compute the F1 of segments when as many as possible of these pairs are matched one to one."""
+    """Compute the F1 of segments, if as many of these pairs as possible are matched one to one.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        Pairs of a reference segment and an estimated one that may be matched.
+    n_reference, n_estimated : int
+        Number of all reference segments, and of all estimated ones.
+    """
     n_found = n_matched(pairs, n_reference, n_estimated)
     return f1(n_found, n_estimated=n_estimated, n_reference=n_reference)
 
@@ -216,12 +230,14 @@ def _has_match(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.
     The segments choose in the order of their ranks. Each takes the free reference of highest tIoU, if that
     tIoU reaches the threshold.
     """
+    # For each ranked segment, list the references that it may be matched with.
     pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
     candidates_by_rank: list[list[_Candidate]] = [[] for _ in ranked]
     for index, rank, tiou_of_pair in zip(
         pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
     ):
         candidates_by_rank[rank].append(_Candidate(tiou_of_pair, index))
+
     is_free = np.ones(len(reference), dtype=np.bool_)
     has_match = np.zeros(len(ranked), dtype=np.bool_)
     for rank, candidates in enumerate(candidates_by_rank):

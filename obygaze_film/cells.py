@@ -114,9 +114,12 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
     rows = timeline.rows(key)
     spans = _spans_of_cells(timeline.record, last_end_s=float(rows["end_s"].max()))
     rows_in_cells = find_coverage(spans, rows[["start_s", "end_s"]].to_numpy(dtype=np.float64))
+
+    # Which rows [R] can be judged
     has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
     is_unread = _unread_by_all(timeline)
     has_content = has_pictures & ~is_unread
+
     content = _content_of_cells(
         spans,
         read_s=rows_in_cells.marked_seconds(has_content),
@@ -197,7 +200,10 @@ def _mean_p(rows: pd.DataFrame) -> float:
 
 
 def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
-    """Mark the rows [R] of which no model has features: nothing of them could be read."""
+    """Mark the rows [R] of which nothing could be read: all models lack features of them.
+
+    All models of a film have the same rows.
+    """
     is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
     return np.asarray(np.logical_and.reduce(is_missing))
 
@@ -254,15 +260,20 @@ def cells_by(labels: Manifest, timeline: Timeline, key: str | None = None) -> Ce
     from obygaze_film.rows import overlaps  # noqa: PLC0415 - slow, and films are opened without it
 
     cells = cells_of(timeline, key)
+
+    # The labels of the film, and which of them are positive
     positive = positive_of(timeline.model(key))
     clips = _labelled_clips(labels, timeline.movie, positive)
     spans = np.array([(clip.start_s, clip.end_s) for clip in clips], dtype=np.float64).reshape(-1, 2)
     is_positive = np.array([bool(positive.is_positive(clip, labels.codebook.labels)) for clip in clips])
+
+    # How much of each cell is labelled, and how much of it positive
     overlap_s = overlaps(cells.spans, spans)  # [C, labels]: seconds of each label in each cell
     labelled_s = overlap_s.sum(axis=1, dtype=np.float64)
     positive_s = overlap_s @ is_positive.astype(np.float64)
     if not labelled_s.any():
         raise FilmError(f"film {timeline.movie}: the labels in place of the model's have no span in it")
+
     film_share = float(positive_s.sum() / labelled_s.sum())
     return replace(
         cells,

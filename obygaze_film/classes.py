@@ -44,16 +44,19 @@ def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
     scored = _windows_in_group(group, windows)
     if not scored:
         return NO_CLASSES
-    p = group.pooled()[[window.row for window in scored]].astype(np.float64)  # [windows, classes]
+    rows_of_group = [window.row for window in scored]
+    p = group.pooled()[rows_of_group].astype(np.float64)  # [windows, classes]
     usual_p = p.mean(axis=0)  # of each class, over the film
     is_most_probable = p == p.max(axis=1, keepdims=True)
     is_kept = (p >= LEAST_KEPT) | is_most_probable
+
     names = classes_of(group)
     classifier = classifier_of(group)
     table = []
     for index, window in enumerate(scored):
         for class_index in np.flatnonzero(is_kept[index]):
-            probability, usual = p[index, class_index], usual_p[class_index]
+            probability = p[index, class_index]
+            usual = usual_p[class_index]
             name = names[class_index]
             table.append((window.start_s, window.end_s, classifier, name, probability, usual))
     return pd.DataFrame(table, columns=list(CLASS_COLUMNS))
@@ -116,9 +119,9 @@ def _weighted_means(rows: pd.DataFrame) -> pd.DataFrame:
     A class has a row for each window in which it is probable; in the other windows it counts as 0. Returns a
     table by class, with `p` and `usual_p`.
     """
-    windows = rows.drop_duplicates(["start_s", "end_s"])
+    windows = rows.drop_duplicates(["start_s", "end_s"])  # each once, whatever classes it has
     total_s = float(windows["seconds"].sum())
-    weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)
+    weighted = rows.assign(p=rows["p"] * rows["seconds"] / total_s)  # the sum of these is the mean
     return weighted.groupby("class", sort=False).agg(p=("p", "sum"), usual_p=("usual_p", "first"))
 
 
@@ -126,4 +129,5 @@ def _seconds_inside(classes: pd.DataFrame, start_s: float, end_s: float) -> NDAr
     """Compute how many seconds of each row's window [N] lie in a span."""
     starts = classes["start_s"].to_numpy(dtype=np.float64)
     ends = classes["end_s"].to_numpy(dtype=np.float64)
-    return np.asarray((np.minimum(ends, end_s) - np.maximum(starts, start_s)).clip(0))
+    common_s = np.minimum(ends, end_s) - np.maximum(starts, start_s)  # below 0 if they are apart
+    return np.asarray(common_s.clip(0))

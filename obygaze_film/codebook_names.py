@@ -25,7 +25,7 @@ class InLanguages(str):
 
 
 def in_languages(text: str, translations: Mapping[str, str]) -> InLanguages:
-    """Make a text that knows its translations, by language."""
+    """Make a text that knows its translations (language -> text); the text itself is the English one."""
     in_all = InLanguages(text)
     in_all.translations = dict(translations)
     return in_all
@@ -55,12 +55,15 @@ def composed_text(write: Callable[..., str], *texts: str) -> InLanguages:
     >>> both, told_in(both, "fr")
     ('S (Sure)', 'S (Sûr)')
     """
-    translations: dict[str, str] = {}
+    languages: dict[str, None] = {}  # each that any text has, once
     for text in texts:
         if isinstance(text, InLanguages):
-            for language in text.translations:
-                texts_in_language = [told_in(other, language) for other in texts]
-                translations[language] = write(*texts_in_language)
+            languages |= dict.fromkeys(text.translations)
+
+    translations = {}
+    for language in languages:
+        texts_in_language = [told_in(text, language) for text in texts]
+        translations[language] = write(*texts_in_language)
     return in_languages(write(*texts), translations)
 
 
@@ -107,7 +110,7 @@ class CodebookNames:
         return composed_text(beside, self.level(name), self.title(name))
 
     def concept(self, name: str) -> InLanguages:
-        """Return what a concept is called."""
+        """Return what a concept is called in each language: its translated title, or its name without one."""
         titles = {}
         for language, texts in self.texts.items():
             if name in texts.concepts and texts.concepts[name].title:
@@ -136,7 +139,7 @@ class CodebookNames:
         return in_languages(text, constructs)
 
     def _translated_titles(self, name: str) -> dict[str, str]:
-        """Return the titles of a level by language, in those that have one."""
+        """Return language -> title of a level, of the languages into which its title is translated."""
         titles = {}
         for language, texts in self.texts.items():
             if name in texts.levels and texts.levels[name].title:
@@ -145,8 +148,9 @@ class CodebookNames:
 
 
 def beside(name: str, title: str) -> str:
-    """Write a name with its title beside it if that differs."""
-    return f"{name} ({title})" if title and title != name else name
+    """Write a name with its title beside it, such as `S (Sure)`; the name alone if the title is no other."""
+    has_other_title = title not in ("", name)
+    return f"{name} ({title})" if has_other_title else name
 
 
 def names_of(model: ModelRecord) -> CodebookNames:
@@ -163,6 +167,6 @@ def names_of(model: ModelRecord) -> CodebookNames:
 
 
 def concept_names(codebook: Codebook, language: str) -> dict[str, str]:
-    """Return the titles of concepts in a language, by name, without those that are the name."""
+    """Return name -> title of the concepts of a codebook whose title in a language is not their name."""
     titles = {concept.name: concept.in_language(language).title for concept in codebook.concepts}
     return {name: title for name, title in titles.items() if title != name}

@@ -128,17 +128,21 @@ def sample_of(
     n = len(judged)
     if not n:
         return FilmSample(expected=film_p)
-    # Cells are weighted by content / chance of being drawn (Hájek's estimator of a mean).
+
+    # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
     chances = inclusion_chances(cells.content_s, n, sampling)[judged]
     weights = cells.content_s[judged] / chances
     weights = weights / weights.sum()
     p = cells.p[judged]
     mean_y = float(weights @ y)
     mean_p = float(weights @ p)
+
+    # How single windows vary. The variance of p is that of all windows of the film, as the model's
+    # probability of each is known; their covariance is only known from the judged ones.
     covariance_of_windows = _sample_covariance(y - mean_y, p - mean_p, weights)
-    # Of all windows of the film, as the model's probability of each is known.
     variance_of_windows = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    factor_of_mean = _variance_factor_of_mean(weights, chances)
+    factor_of_mean = _variance_factor_of_mean(weights, chances)  # from single windows to their mean
+
     judge_shares = {}
     for name, shares in (judges or {}).items():
         judge_shares[name] = float(weights @ shares)
@@ -204,12 +208,19 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     ----------
     groups : sequence of sequence of FilmSample
         In each, at least `LEAST_FILMS` films are judged.
+
+    Returns
+    -------
+    list of Estimate
+        Of each group, in their order.
     """
     films = [film for group in groups for film in group]
     sizes = [len(group) for group in groups]
     design = np.repeat(np.eye(len(groups)), sizes, axis=0)  # [films, groups]: 1 if a film is in a group
     with_model = _fit(design, films, use_model=True)
     without_model = _fit(design, films, use_model=False)
+
+    # A group's coefficient is its mean rate.
     estimates = []
     for index, group in enumerate(groups):
         shares = [film.judged for film in group if film.n]
@@ -264,7 +275,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     n_with_rarer_answer = _n_with_rarer_answer(shares)
     judges = _judge_covariates(films)
     has_different_judges = judges.shape[1] > 0
-    # x is scaled to at most 1, so that tolerances mean the same for years as for shares.
+
+    # Fit a mean and a slope on x, scaled to at most 1: tolerances then mean the same for years and shares.
     distances = x - x.mean()
     scale = float(np.abs(distances).max()) or 1.0
     design = np.column_stack([np.ones(len(x)), distances / scale])
@@ -272,6 +284,8 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     fit = _fit(design, films, use_model=True, judges=judges)
     value = float(fit.values[slope]) / scale
     largest = _largest_slope(x)
+
+    # Is there a reason to give no estimate?
     reason = _why_all_alike(shares, x[is_judged])
     if not reason and has_different_judges:
         is_possible = abs(value) <= largest + MIN_SPREAD
@@ -279,6 +293,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
             reason = _why_confounded_with_judges(films)
     if reason:
         return Estimate(reason=reason, n_with_rarer_answer=n_with_rarer_answer)
+
     half_width = _half_width_of_contrast(fit, slope) / scale
     return Estimate(
         value=_cut_to_size(value, largest),
@@ -304,7 +319,10 @@ def _cut_to_size(slope: float, largest: float) -> float:
 
 
 def _why_confounded_with_judges(films: Sequence[FilmSample]) -> str:
-    """Say that x and who judged vary together, so that at most a single film tells their effects apart."""
+    """Write the reason for no estimate that x and who judged vary together.
+
+    Then at most a single film tells the effect of x apart from that of the judges, whom the reason names.
+    """
     names = {name for film in films for name in film.judges}
     return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
@@ -349,7 +367,8 @@ def _half_width(variance: float, freedom: float) -> float:
     """Return half the width of Student's interval of a coefficient with a variance and degrees of freedom."""
     from scipy.special import stdtrit  # noqa: PLC0415 - slow, and films are opened without it
 
-    return float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
+    quantile = stdtrit(freedom, (1 + LEVEL) / 2)  # of Student's t: .975 for a level of .95
+    return float(quantile * np.sqrt(variance))
 
 
 def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
@@ -358,11 +377,11 @@ def _judge_covariates(films: Sequence[FilmSample]) -> Floats:
     The first of J judges has no column, because the shares of a film add up to 1. Columns that are the same
     in all films are dropped, as they cannot explain how films differ. So j is at most J - 1.
     """
-    judged = [film.judges for film in films if film.n]
-    names = sorted({name for shares in judged for name in shares})
+    shares_of_films = [film.judges for film in films if film.n]  # of each judged film, judge -> share
+    names = sorted({name for shares in shares_of_films for name in shares})
     names_with_column = names[1:]
-    columns = np.zeros((len(judged), len(names_with_column)))
-    for row, shares in enumerate(judged):
+    columns = np.zeros((len(shares_of_films), len(names_with_column)))
+    for row, shares in enumerate(shares_of_films):
         for column, name in enumerate(names_with_column):
             columns[row, column] = shares.get(name, 0.0)
     if not columns.size:
@@ -411,7 +430,7 @@ class _SampleArrays:
 
     @classmethod
     def of(cls, films: Sequence[FilmSample]) -> "_SampleArrays":
-        """Make an array of each field."""
+        """Make for each field the array of its values in the films' samples."""
         return cls(
             expected=np.array([film.expected for film in films]),
             judged=np.array([film.judged for film in films]),
@@ -488,14 +507,18 @@ def _fit(
 ) -> _Fit:
     """Fit the rates of N films, of which n are judged, by a linear model.
 
+    The coefficients are least squares of the judged films' rates. The scoring model's mean probabilities,
+    which all N films have, can first correct these rates (`_corrected_rates`).
+
     Parameters
     ----------
     design : ndarray, shape [N, k]
+        What the rate of each film depends on, such as 1 in the column of its group.
     films : sequence of FilmSample
     use_model : bool
         Whether the scoring model's means correct the rates for which windows, and which films, were judged.
     judges : ndarray, shape [n, j], optional
-        Covariates of the judged films.
+        Covariates of the judged films: who judged how much of each. Their coefficients are not returned.
     """
     sample = _SampleArrays.of(films)
     is_judged = ~np.isnan(sample.judged)
@@ -503,12 +526,14 @@ def _fit(
     of_all = _LeastSquares(design)
     of_judged = _LeastSquares(_with_judges(design[is_judged], judges))
     model_residuals = of_all.residuals(sample.expected)  # [N]
+
     corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)
     if use_model:
         have_same_judges = judges is None or judges.shape[1] == 0
         corrected = _corrected_rates(
             sample, is_judged, of_judged, model_residuals, have_same_judges=have_same_judges
         )
+
     errors = _Errors(
         of_all=of_all,
         of_judged=of_judged,
@@ -528,7 +553,11 @@ def _fit(
 
 
 def _with_judges(design: Floats, judges: Floats | None) -> Floats:
-    """Add centred covariates of judges [n, j] to the design of the judged films [n, k], if there are any."""
+    """Add the columns of judges [n, j] to the design of the judged films [n, k], as further columns.
+
+    They are centred, so that the other coefficients are those for the mean share of each judge. None leaves
+    the design as it is.
+    """
     if judges is None:
         return design
     return np.column_stack([design, judges - judges.mean(axis=0)])
@@ -561,7 +590,9 @@ def _corrected_rates(
     Parameters
     ----------
     sample : _SampleArrays
+        Of all N films.
     is_judged : ndarray of bool, shape [N]
+        Films of which windows were judged.
     of_judged : _LeastSquares
         On the design of the judged films.
     model_residuals : ndarray, shape [N]
@@ -570,9 +601,11 @@ def _corrected_rates(
         Whether the same people judged all films.
     """
     rates = _rates_corrected_within_films(sample, is_judged)
+
     is_census_of_films = is_judged.all() and have_same_judges
     if is_census_of_films:  # no film is missing, and so there is nothing to correct between films
         return _CorrectedRates(rates, mean_slope=0.0)
+
     slopes = _slopes_between_films(of_judged, rates, model_residuals[is_judged])
     rates = rates - slopes * model_residuals[is_judged]
     return _CorrectedRates(rates, mean_slope=float(slopes.mean()))
@@ -743,14 +776,23 @@ class _VarianceOfMean(NamedTuple):
     spread: float | None
 
     def factor(self, rate: float) -> float:
-        """Return factor(R), by which `variance` is multiplied."""
+        """Return by what `variance` is multiplied if the true rate is this one: factor(R) of the class."""
         if self.spread is None:
             return rate * (1 - rate)
         return float((rate * (1 - rate) / self.spread) ** POWER)
 
 
 def _variance_of_mean(variance: float, shares: Sequence[float]) -> _VarianceOfMean:
-    """Make the variance of a group's mean from its estimate and the judged films' shares [n]."""
+    """Say how the variance of a group's mean depends on the true rate (`_VarianceOfMean`).
+
+    Parameters
+    ----------
+    variance
+        The estimated variance of the mean. If it is about 0, as where all films have the same share, nothing
+        is known of how films differ: each of the n films then counts as one judgement.
+    shares
+        Positive share of each of the group's n judged films.
+    """
     share = float(np.mean(shares))
     spread = share * (1 - share)  # rounding of sums of weights may bring a share above 1, and this below 0
     are_films_alike = spread < MIN_SPREAD or variance < MIN_VARIANCE

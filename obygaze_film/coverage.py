@@ -39,12 +39,14 @@ class Coverage(NamedTuple):
         return self.weighted_sums(is_marked.astype(np.float64))
 
     def weighted_sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up value times seconds of overlap, of the other spans that overlap each span.
+        """Add up for each span the values of the other spans that overlap it, times the seconds of overlap.
+
+        A span that overlaps one with the value 0.5 for 4 s, and one with the value 1 for 2 s, has the sum 4.
 
         Parameters
         ----------
         values : ndarray, shape [N]
-            Of the other spans.
+            A value of each of the other spans.
 
         Returns
         -------
@@ -63,7 +65,7 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     spans : ndarray, shape [R, 2]
         Starts and ends in seconds.
     others : ndarray, shape [N, 2]
-        As `spans`.
+        Starts and ends of the other spans.
 
     Returns
     -------
@@ -77,9 +79,13 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     >>> coverage.seconds.tolist(), coverage.weighted_sums(np.array([1.0, 10.0])).tolist()
     ([2.0, 1.0, 2.0], [12.0, 20.0])
     """
-    pairs = overlapping(spans, others)
-    span, other = spans[pairs.first], others[pairs.second]
-    seconds = np.minimum(span[:, 1], other[:, 1]) - np.maximum(span[:, 0], other[:, 0])
+    pairs = overlapping(spans, others)  # also pairs that only touch
+    span_of_pair = spans[pairs.first]  # [pairs, 2]
+    other_of_pair = others[pairs.second]  # [pairs, 2]
+    starts_s = np.maximum(span_of_pair[:, 0], other_of_pair[:, 0])
+    ends_s = np.minimum(span_of_pair[:, 1], other_of_pair[:, 1])
+    seconds = ends_s - starts_s
+
     order = np.lexsort((pairs.second, pairs.first))  # by span, then by the other span
     order = order[seconds[order] > LEAST_OVERLAP_S]
     return Coverage(len(spans), pairs.first[order], pairs.second[order], seconds[order])

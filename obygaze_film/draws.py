@@ -88,7 +88,8 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
     list of int
         Indices of the windows.
     """
-    u = np.random.default_rng([seed, *name.encode("utf-8")]).random(len(content))
+    rng = np.random.default_rng([seed, *name.encode("utf-8")])
+    u = rng.random(len(content))
     u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
     random_keys = -np.log(u) if sampling == SUCCESSIVE else u
     sort_keys = random_keys / np.maximum(content, LEAST_S)  # windows with more content tend to come first
@@ -150,8 +151,11 @@ def _proportional(content: Floats, n: int) -> Floats:
     """
     is_certain = np.zeros(len(content), dtype=np.bool_)
     while True:
+        # The windows that are not certain share what is left of n, each in proportion to its seconds.
         uncertain_s = content[~is_certain].sum()
-        chance_per_s = (n - is_certain.sum()) / uncertain_s if uncertain_s > 0 else 0.0
+        chance_per_s = 0.0
+        if uncertain_s > 0:
+            chance_per_s = (n - is_certain.sum()) / uncertain_s
         is_newly_certain = ~is_certain & (chance_per_s * content >= 1)
         if not is_newly_certain.any():
             return np.where(is_certain, 1.0, chance_per_s * content)

@@ -210,6 +210,8 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
+
+    # Gather the labelled clips of each annotator.
     clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
     first_place_of: dict[str, tuple[object, str]] = {}  # annotator -> where the name occurs, for errors
     for clip in truth.spelled_as(ids):
@@ -221,6 +223,7 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
         first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
         clips_of.setdefault(clip.movie, {}).setdefault(annotator, []).append(clip)
     refuse_twins("annotator", first_place_of)  # names that differ in case alone
+
     answers: dict[str, dict[str, Answers]] = {}
     for movie, by_annotator in clips_of.items():
         answers[movie] = {
@@ -231,7 +234,17 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
 
 
 def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -> Answers:
-    """Collect what an annotator says of a film by the clips that they labelled, which have times."""
+    """Collect what one annotator says of a film: where they find what is positive, and where they are unsure.
+
+    Parameters
+    ----------
+    clips : sequence of Clip
+        The clips of the film that they labelled, with times.
+    positive : Positive
+        What the model calls positive.
+    codebook : Codebook
+        Of the labels.
+    """
     positive_spans = []
     unsure_spans = []
     spans = []
@@ -243,6 +256,7 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
             positive_spans.append(span)
         elif is_positive is None:
             unsure_spans.append(span)
+    # Who marks every answer, positive and negative, says nothing of unmarked time.
     marked = merged(spans) if marks_every_answer(clips, codebook) else None
     return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
 
@@ -258,7 +272,10 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
-    """Count the clips of these films that each annotator labelled with a model's score in sight, if any."""
+    """Count the clips of these films that each annotator labelled while seeing a model's score.
+
+    Annotators without such clips are left out. People who see a score tend to agree with it.
+    """
     n_of: dict[str, int] = {}
     for clip in truth.spelled_as(list(movies)):
         if clip.movie in movies and positive.is_labelled(clip) and clip.extras.get(SEEN_SCORE) == "1":
@@ -302,22 +319,28 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     is_compared : ndarray of bool, shape [n], optional
         Of each second of the film, whether it counts; by default all that are judged do.
     """
+    # Which seconds count
     rows = film.rows(key)
     n_seconds = max(1, math.floor(film.record.duration_s + 0.5))  # seconds whose middle lies in the film
     row_of_second = _row_of_each_second(_spans(rows), n_seconds)  # -1: in no row
     has_p = is_counted(rows)
     is_judged = (row_of_second >= 0) & has_p[row_of_second]  # -1 would be the last row
-    has_unanswered = is_compared is not None and bool((is_judged & ~is_compared).any())
+    has_unanswered = False  # whether a judged second is left out
     if is_compared is not None:
+        has_unanswered = bool((is_judged & ~is_compared).any())
         is_judged &= is_compared
     clock = JudgedClock(is_judged)
 
+    # The model's values in these seconds
     row_of_judged = row_of_second[is_judged]
     called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
+
+    # The expected share of the film, or of the seconds that are compared if these are fewer
     rate = film.rate(key).value
-    if rate is not None and has_unanswered:  # the expected share of the seconds that are compared
+    if rate is not None and has_unanswered:
         rate = float(p[row_of_judged].mean()) if len(row_of_judged) else None
+
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
@@ -338,7 +361,8 @@ def _row_of_each_second(rows: Spans, n_seconds: int) -> NDArray[np.intp]:
     middles = np.arange(n_seconds) + 0.5
     n_begun = np.searchsorted(rows[:, 0], middles, side="right")  # rows that begin by each middle
     latest = np.maximum(n_begun - 1, 0)  # index of the row that began last; 0 where none has begun
-    is_in_row = (n_begun > 0) & (middles < rows[latest, 1])
+    is_before_its_end = middles < rows[latest, 1]
+    is_in_row = (n_begun > 0) & is_before_its_end
     return np.where(is_in_row, latest, -1)
 
 
@@ -348,7 +372,10 @@ def _spans(table: pd.DataFrame) -> Spans:
 
 
 def _by_clock(listed: pd.DataFrame, clock: JudgedClock) -> pd.DataFrame:
-    """Convert the times of listed segments to judged time, and drop segments without any judged second."""
+    """Convert the times of listed segments to judged time, which runs only in judged seconds.
+
+    Segments without any judged second are dropped.
+    """
     judged_times = clock.times(_spans(listed))
     converted = listed.assign(start_s=judged_times[:, 0], end_s=judged_times[:, 1])
     return converted[converted["end_s"] > converted["start_s"]]
@@ -427,6 +454,7 @@ def evaluate_films(
     positive = positive_of(model)
     answers_by_film = answers_of(truth, positive, [film.movie for film in films])
     selected = _select_films(films, answers_by_film, key)
+
     collected = _CollectedMarks()
     for film in selected.films:
         collected.add(film, answers_by_film[film.movie], key)
@@ -435,6 +463,7 @@ def evaluate_films(
             f"{model.key} can judge no second of the annotated films ({', '.join(collected.seconds)}) that "
             "all of a film's annotators answered for: there is nothing to compare"
         )
+
     record = {
         "model": model.key,
         "positive": list(positive.names),
@@ -555,36 +584,70 @@ class _CollectedMarks:
         return {name: round(self._unjudged_s[name], 3) for name in sorted(self._unjudged_s)}
 
     def add(self, film: Timeline, answers: Mapping[str, Answers], key: str | None) -> None:
-        """Add the marks of the model and of the annotators (annotator -> answers) in a film.
+        """Add the marks of the model and of the annotators in a film, and count what does not count.
 
-        A film without any second to compare has no marks: only its seconds are noted.
+        A film without any second to compare has no marks: its name and its seconds are kept.
+
+        Parameters
+        ----------
+        film : Timeline
+        answers : mapping
+            Annotator -> what they say of the film.
+        key : str or None
+            The model.
         """
         spans_of = {annotator: given.positive for annotator, given in answers.items()}
         self.cut += _annotators_past_end(film, spans_of)
-        model_clock = marks_of(film, key).clock
-        film_s = len(model_clock.is_judged)
-        is_answered_by_all = np.ones(film_s, np.bool_)
-        for annotator, given in answers.items():
-            marked_s = _total_s(np.minimum(given.positive, film_s))
-            judged_s = _total_s(model_clock.times(given.positive))
-            self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
-            is_answered = given.is_answered(film_s)
-            is_answered_by_all &= is_answered
-            n_unanswered = int((model_clock.is_judged & ~is_answered).sum())
-            if n_unanswered:
-                self.unanswered_s[annotator] = self.unanswered_s.get(annotator, 0) + n_unanswered
+
+        # Which seconds are compared: those that the model can judge and all annotators answered for.
+        judged_by_model = marks_of(film, key).clock
+        self._count_unjudged_marks(spans_of, judged_by_model)
+        is_answered_by_all = self._answered_by_all(answers, judged_by_model)
         marks, clock = marks_of(film, key, is_answered_by_all)
-        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
+        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": len(judged_by_model.is_judged)}
         if not clock.n_seconds:
-            left_out = self.not_answered if model_clock.n_seconds else self.not_judged
+            left_out = self.not_answered if judged_by_model.n_seconds else self.not_judged
             left_out.append(film.movie)
             return
+
         self.of_model[film.movie] = marks
         self.of_people[film.movie] = {
             name: human_marks(clock.spans(spans), clock.n_seconds) for name, spans in spans_of.items()
         }
         if np.isnan(marks.rate):
             self.without_rate[film.movie] = film.rate(key).reason
+
+    def _count_unjudged_marks(self, spans_of: Mapping[str, Spans], clock: JudgedClock) -> None:
+        """Add to each annotator's `unjudged_marks_s` the seconds of their marks that the model can't judge.
+
+        Parameters
+        ----------
+        spans_of : mapping
+            Annotator -> the spans [S, 2] that they marked in a film.
+        clock : JudgedClock
+            Of the seconds that the model can judge.
+        """
+        film_s = len(clock.is_judged)
+        for annotator, spans in spans_of.items():
+            marked_s = _total_s(np.minimum(spans, film_s))  # cut at the film's end
+            judged_s = _total_s(clock.times(spans))
+            self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
+
+    def _answered_by_all(self, answers: Mapping[str, Answers], clock: JudgedClock) -> NDArray[np.bool_]:
+        """Return which seconds of a film [n] all annotators answered for.
+
+        Seconds that the model can judge (by `clock`) and an annotator did not answer for are added to this
+        annotator's `unanswered_s`.
+        """
+        film_s = len(clock.is_judged)
+        is_answered_by_all = np.ones(film_s, np.bool_)
+        for annotator, given in answers.items():
+            is_answered = given.is_answered(film_s)
+            is_answered_by_all &= is_answered
+            n_unanswered = int((clock.is_judged & ~is_answered).sum())
+            if n_unanswered:
+                self.unanswered_s[annotator] = self.unanswered_s.get(annotator, 0) + n_unanswered
+        return is_answered_by_all
 
 
 def _total_s(spans: Spans) -> float:
@@ -633,8 +696,10 @@ def compare_marks(
         Film -> annotator -> the annotator's marks.
     name : str
         Name of the model in the tables.
-    collars, n_shifts
-        As in `evaluate_films`.
+    collars : sequence of float
+        Tolerances of starts and ends of segments, in seconds.
+    n_shifts : int
+        Random circular shifts in time of the model's marks in each film.
     record : mapping, optional
         Facts about the comparison, for `FilmEvaluation.record`.
     """
@@ -645,7 +710,9 @@ def compare_marks(
         watched = [movie for movie in machine if truth in humans[movie]]
         # The reference's rates, without films of which the model has no rate.
         rates = {movie: humans[movie][truth].rate for movie in watched if not np.isnan(machine[movie].rate)}
+
         for movie in watched:
+            # The model, the other annotators and the baselines
             metrics_of_rater = _measure_film(
                 truth,
                 machine[movie],
@@ -657,6 +724,7 @@ def compare_marks(
             for rater, metrics in metrics_of_rater.items():
                 rows += [_FilmRow(truth, rater, movie, metric, value) for metric, value in metrics.items()]
 
+            # The model moved in time, by the same shifts whoever is the reference
             rng = np.random.default_rng([SEED, *movie.encode()])
             shifted_metrics = _shifted_metrics(humans[movie][truth], machine[movie], collars, n_shifts, rng)
             for metric, shifted_values in shifted_metrics.items():
@@ -665,6 +733,7 @@ def compare_marks(
                 is_defined = not np.isnan(metrics_of_rater[name][metric])
                 if is_defined:  # p compares means over the films in which the metric is defined
                     values_of_shifts.setdefault((truth, metric), []).append(shifted_values)
+
     by_film = pd.DataFrame(rows, columns=list(_FilmRow._fields))
     return FilmEvaluation(by_film, _summary(by_film, values_of_shifts, name), record or {})
 
@@ -680,7 +749,7 @@ class _FilmRow(NamedTuple):
 
 
 def _mean_of_others(rates: Mapping[str, float], movie: str) -> float:
-    """Average the rates of all films but one; NaN if there is no other."""
+    """Average the rates (movie -> rate) of all films but one; NaN if there is no other."""
     other_rates = [rate for other, rate in rates.items() if other != movie]
     return float(np.mean(other_rates)) if other_rates else np.nan
 
@@ -717,6 +786,7 @@ def _measure_film(
         Rater -> metric -> value. The baseline `PRIOR`, which knows no places, has the metrics of rates alone.
         The reference has its rate alone. If the model has no rate of the film, all `RATES` are NaN.
     """
+    # Whose marks are measured
     reference = human_marks_of[truth]
     n_seconds = len(reference.seconds)
     marks_of_rater = {name: model_marks}
@@ -732,6 +802,7 @@ def _measure_film(
         metrics_of_rater[rater] = film_metrics(reference, marks, spans_of_annotators, collars)
     metrics_of_rater[PRIOR] = _rate_metrics(reference, prior_rate)
     metrics_of_rater[HUMAN + truth] = {"rate": reference.rate}
+
     model_has_rate = not np.isnan(model_marks.rate)
     if not model_has_rate:
         for metrics in metrics_of_rater.values():
@@ -772,7 +843,7 @@ def film_metrics(
         Tolerances of boundaries, in seconds.
     """
     metrics = _placement_metrics(reference, estimated, collars)
-    if estimated.listed is not None:
+    if estimated.listed is not None:  # only a model ranks its segments
         probabilities = estimated.listed["p"]
         ranked = _spans(estimated.listed)
         precisions = [
@@ -786,7 +857,17 @@ def film_metrics(
 
 
 def _placement_metrics(reference: Marks, estimated: Marks, collars: Sequence[float]) -> dict[str, float]:
-    """Compute the metrics that depend on where in the film the seconds and segments lie."""
+    """Compute the metrics that depend on where in the film the seconds and segments lie.
+
+    Parameters
+    ----------
+    reference : Marks
+        Marks of the annotator who is the reference.
+    estimated : Marks
+        The marks that are measured, in the same seconds.
+    collars : sequence of float
+        Tolerances of boundaries, in seconds.
+    """
     scores = estimated.scores
     if scores is None:  # an annotator's marks are ranked as marked, then not marked
         scores = estimated.seconds.astype(np.float64)
@@ -836,6 +917,13 @@ def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
 
     The shift by 0 is in the list. If there are few others, many random shifts are the timeline itself, which
     does as well as the model, and its p-value cannot be small.
+
+    Parameters
+    ----------
+    segments : ndarray, shape [S, 2]
+        The segments of the timeline, within 0 and n seconds.
+    n : int
+        Length of the circle, in seconds.
     """
     shifts_s = np.arange(n)
     cut_at_s = n - shifts_s  # a circular shift moves this time to the end of the n seconds
@@ -846,9 +934,10 @@ def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
 
 
 def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
-    """Shift spans [S, 2] circularly in n seconds; none passes their end."""
+    """Shift spans [S, 2] circularly in n seconds, by a shift that cuts none in two at the end."""
     starts = (spans[:, 0] + shift_s) % n
-    return np.column_stack([starts, starts + spans[:, 1] - spans[:, 0]])
+    ends_of_spans = starts + spans[:, 1] - spans[:, 0]
+    return np.column_stack([starts, ends_of_spans])
 
 
 class _SummaryRow(NamedTuple):
@@ -870,8 +959,10 @@ def _summary(by_film: pd.DataFrame, values_of_shifts: _ValuesOfShifts, name: str
     Parameters
     ----------
     by_film : DataFrame
-        As in `FilmEvaluation.by_film`.
+        A row for each value: `truth` (the annotator who is the reference), `who` (the rater, such as the
+        model), `movie`, `metric` and `value`.
     values_of_shifts : dict
+        Reference and metric -> the metric's values under random shifts of the model's marks, film by film.
     name : str
         Name of the model.
     """
@@ -939,7 +1030,7 @@ def _rank_rows(by_film: pd.DataFrame) -> Iterator[_SummaryRow]:
     has_order = ~by_film["who"].isin(BASELINES)  # these baselines do not order films
     rates = by_film[(by_film["metric"] == "rate") & has_order]
     for truth, rates_by_truth in rates.groupby("truth", sort=False):
-        rates_of_rater = rates_by_truth.pivot_table(
+        rates_of_rater = rates_by_truth.pivot_table(  # a row per film, a column per rater
             values="value", index="movie", columns="who", sort=False, dropna=False
         )
         reference = f"{HUMAN}{truth}"
@@ -1004,6 +1095,7 @@ def _agreement_claim(measured: FilmEvaluation, model: str, truth: str) -> Timeli
     """
     columns = {"truth": truth, "who": model, "metric": "kappa"}
     (row,) = _rows_with(measured.summary, columns).to_dict("records")
+
     films = _rows_with(measured.by_film, columns)
     films_with_kappa = films[films["value"].notna()]
     if not films_with_kappa.empty:
@@ -1037,7 +1129,10 @@ class _Seconds(NamedTuple):
 
 
 def _seconds(record: Mapping[str, Any], movies: Sequence[str]) -> _Seconds:
-    """Add up the seconds that are compared, and all seconds, of some films of a record."""
+    """Add up the seconds that are compared, and all seconds, of some films.
+
+    `record` is that of an evaluation (`FilmEvaluation.record`).
+    """
     seconds_of = record["seconds"]
     judged = sum(seconds_of[movie]["judged"] for movie in movies)
     film = sum(seconds_of[movie]["film"] for movie in movies)
@@ -1057,6 +1152,7 @@ def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
         cells += [_mean_cell(summary_of.get((rater, metric)), n_films) for rater in raters]
         cells.append(_p_cell(summary_of.get((model, metric))))
         rows.append(tuple(cells))
+
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     human_raters = [rater for rater in raters if str(rater).startswith(HUMAN)]
     notes = _notes_of_metrics(summary, by_film, model, human_raters, measured.record)
@@ -1064,7 +1160,7 @@ def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
 
 
 def _mean_cell(row: Any, n_films: int) -> str:
-    """Write the mean of a row of the summary with its interval; "" without a row (None).
+    """Write a rater's mean of a metric with its interval, from a row of the summary; "" without a row (None).
 
     The number of films is added if it is smaller than the table's `n_films`.
     """
@@ -1115,7 +1211,7 @@ def _notes_of_metrics(
 
 
 def _note_on_p(record: Mapping[str, Any]) -> str:
-    """Say what p is, and how small it can be."""
+    """Say how p was computed from random shifts of the model in time, and how small it can be."""
     n_shifts = record["n_shifts"]
     least = number(1 / (1 + n_shifts))
     return (
@@ -1144,6 +1240,7 @@ def _notes_on_common_films(by_film: pd.DataFrame, model: str, human_raters: Sequ
             values = of_metric.pivot_table(values="value", index="movie", columns="who", dropna=False)
             if rater not in values:  # segments are ranked by the model alone
                 continue
+
             values_of_both = values.dropna()
             n_common = len(values_of_both)
             either_has_more_films = (values.count() > n_common).any()

@@ -310,36 +310,83 @@ def match_rows(
     """
     path = local_path(path)
     years = years or {}
+
+    # Read the table, with decimal points in place of decimal commas.
     table = read_table(path, (), any_of=FILM_COLUMNS, known=FACT_COLUMNS)
     film_column = _film_column(table.columns)
     _refuse_control_characters(table.checked(), table.problems)  # before any row is read
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
-    with_decimal_points = table.pointed(number_columns)  # in place of decimal commas
-    rows: dict[str, TableRow] = {}
-    unmatched: list[_Unmatched] = []
-    undated: list[str] = []
-    for row in with_decimal_points.checked():
+    with_decimal_points = table.pointed(number_columns)
+
+    matched = _match_with_films(with_decimal_points.checked(), titles, years, path)
+
+    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
+    # former: its name may only be spelled otherwise.
+    films_without_row = [movie for movie in titles if movie not in matched.rows]
+    known_ids = films_without_row if film_column == "movie" else []
+    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
+    not_scored = _labels_with_hints(matched.unmatched, known_ids, known_titles)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), films_without_row)
+    notes += _note(message("films_by_title"), matched.undated)
+    return matched.rows, notes
+
+
+class _MatchedRows(NamedTuple):
+    """The rows of a table of films, by whether their films are known.
+
+    Attributes
+    ----------
+    rows : dict
+        Movie -> its row.
+    unmatched : list of _Unmatched
+        Rows that are of none of the known films.
+    undated : list of str
+        Labels of rows whose film was found by its title alone, although its year is known.
+    """
+
+    rows: dict[str, TableRow]
+    unmatched: "list[_Unmatched]"
+    undated: list[str]
+
+
+def _match_with_films(
+    table_rows: Iterable[TableRow], titles: Mapping[str, str], years: Mapping[str, int | None], path: Path
+) -> _MatchedRows:
+    """Find the film of each row of a table.
+
+    Parameters
+    ----------
+    table_rows : iterable of Row
+    titles, years : mapping
+        Of the known films, by movie.
+    path : Path
+        The table, for messages.
+
+    Raises
+    ------
+    FilmError
+        Two rows are of one film, a title is that of two films, or the cell `year` of a film's row is no year.
+    """
+    matched = _MatchedRows(rows={}, unmatched=[], undated=[])
+    for row in table_rows:
+        film_column = _film_column(row.cells)
         place = f"{path}: line {row.line}, column {film_column}"
         try:
             match = _film_of(row, titles, years)
         except ManifestError as error:
             raise FilmError(f"{place}: {error}") from None
+
         if not match.movie:
-            unmatched.append(_Unmatched(label=match.label, cell=row.cells[film_column].strip()))
+            cell = row.cells[film_column].strip()
+            matched.unmatched.append(_Unmatched(label=match.label, cell=cell))
             continue
-        if match.movie in rows:
+        if match.movie in matched.rows:
             raise FilmError(f"{place}: film {match.movie} has a row already")
-        rows[match.movie] = _with_year(row, path)
+        matched.rows[match.movie] = _with_year(row, path)
         if match.is_undated:
-            undated.append(match.label)
-    absent = [movie for movie in titles if movie not in rows]
-    known_ids = absent if film_column == "movie" else []
-    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in absent]
-    not_scored = _labels_with_hints(unmatched, known_ids, known_titles)
-    notes = _note(message("films_not_scored", path=path.name), not_scored)
-    notes += _note(message("films_not_there", path=path.name), absent)
-    notes += _note(message("films_by_title"), undated)
-    return rows, notes
+            matched.undated.append(match.label)
+    return matched
 
 
 def _film_column(columns: Collection[str]) -> str:
@@ -384,7 +431,7 @@ def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> 
     Parameters
     ----------
     rows : iterable of Row
-        By `Table.checked`: after the last row it raises the table's problems, as it does here.
+        From `Table.checked`, which raises the table's problems after the last row, and so those found here.
     problems : Problems
         Those of the table, to which each such cell is added.
     """
@@ -414,7 +461,7 @@ def _with_year(row: TableRow, path: Path) -> TableRow:
 
 
 def _dated_title(title: str, year: float | None) -> str:
-    """Write a title with its year; the title alone if the year is not known (None, 0 or NaN)."""
+    """Write a title with its year, `Title (1999)`; the title alone if that is not known (None, 0 or NaN)."""
     if not year or math.isnan(year):
         return title
     return f"{title} ({year:g})"
@@ -566,6 +613,7 @@ def compare_films(
     >>> compared.groups[["group", "n_films", "n_judged", "n_windows"]].values.tolist()
     [['all films', 6, 6, 60]]
     """
+    # Check the inputs.
     judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
@@ -575,6 +623,7 @@ def compare_films(
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
 
+    # Summarise each film, or leave it out.
     gathered = _Gathered()
     for film in films_with_facts:
         facts_of_film = facts_of_films[film.movie]
@@ -590,12 +639,14 @@ def compare_films(
         is_hidden = film.movie in hidden
         gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
 
+    # Estimate groups, their differences and the trend.
     compared = sorted(gathered.films, key=_year_and_title)
     estimated = _estimate_groups(compared)
     changes = estimated.changes
     if trend:
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
+
     notes = [
         *gathered.notes,
         *gathered.left_out.notes(),
@@ -617,7 +668,10 @@ def compare_films(
 
 
 def _why_without_content(film: Timeline, key: str | None) -> str:
-    """Say why a film has no content that could be judged; "" if it has any."""
+    """Say why a film has no content that could be judged; "" if it has any.
+
+    All of it is black pictures or credits, or could not be read.
+    """
     time = film.time(key)
     if time.why_unjudged == BLACK_OR_CREDITS:
         return message("films_nothing")
@@ -628,13 +682,13 @@ def _why_without_content(film: Timeline, key: str | None) -> str:
 
 
 class _LeftOut:
-    """Films that a comparison leaves out, by the reason that a note gives."""
+    """Collects the films that a comparison leaves out, by the reason that a note gives."""
 
     def __init__(self) -> None:
         self._movies_by_reason: dict[str, list[str]] = {}
 
     def add(self, reason: str, movie: str) -> None:
-        """Leave a film out for a reason."""
+        """Record that a film is left out for a reason, which is the text of its note."""
         self._movies_by_reason.setdefault(reason, []).append(movie)
 
     def notes(self) -> list[str]:
@@ -675,15 +729,33 @@ class _Gathered:
         x: float,
         is_hidden: bool,
     ) -> None:
-        """Add a film with its summary; the other parameters are attributes of `ComparedFilm`."""
+        """Add a film to `films`, and what its summary says to the other lists.
+
+        Parameters
+        ----------
+        film : Timeline
+        summary : _FilmSummary
+            What was judged of the film, and what the model expects of it.
+        facts : mapping
+            Its cells by column.
+        group : str
+        x : float
+            Its number in the column of the trend; NaN if it has none.
+        is_hidden : bool
+            Whether it has judgements that are hidden until their judges are finished.
+        """
         self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
+
+        # A part of the film that could not be read is left out of it, if it is long enough to be said.
         has_unread = summary.unread_s >= LEAST_SAID_S
         if has_unread:
             self.left_out.add(message("films_part_unread"), film.movie)
+
         has_unsure = False
         if summary.judged is not None:
             self.judged.append(summary.judged)
             has_unsure = summary.judged.has_unsure
+
         compared_film = ComparedFilm(
             timeline=film,
             facts=facts,
@@ -783,7 +855,10 @@ def _refuse_copies(films: Sequence[Timeline]) -> None:
 
 
 def _table(rows: Sequence[Row]) -> pd.DataFrame:
-    """Make a table of rows that have the same columns."""
+    """Make a table of rows (column -> cell) that have the same columns; an empty one without rows.
+
+    Columns of texts keep their texts as `Message`, so that pages can translate them.
+    """
     if not rows:
         return pd.DataFrame()
     columns = {}
@@ -814,8 +889,10 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
 
 
 def _staging_of(film: Timeline) -> dict[str, float]:
-    """Return variable -> mean of a film's staging, the same as on its page."""
-    return staging_means(film.variables, film.rows() if len(film.shots) else None)
+    """Return variable -> mean of a film's staging (such as its loudness), the same as on its page."""
+    # Shots know the share of black pictures better than windows do.
+    rows_with_shots = film.rows() if len(film.shots) else None
+    return staging_means(film.variables, rows_with_shots)
 
 
 def _groups_by_staging(
@@ -838,6 +915,7 @@ def _groups_by_staging(
             mean_of[film.movie] = means[by]
     if not mean_of:
         return None
+
     median = float(np.median([*mean_of.values()]))
     above = message("group_above", column=by, middle=f"{median:.3g}")
     up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
@@ -877,7 +955,20 @@ def _decade(year: str) -> str:
 
 
 def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
-    """Raise FilmError if no film has one of the columns; those that are None are skipped."""
+    """Raise an error if a column that the user named is in no film's facts.
+
+    Parameters
+    ----------
+    columns : sequence of str or None
+        The columns; None for one that the user did not name.
+    facts : mapping
+        Movie -> column -> cell.
+
+    Raises
+    ------
+    FilmError
+        There is no such column; the message lists those that there are.
+    """
     if not facts:  # without any film, nothing is known of columns
         return
     known = dict.fromkeys(column for cells in facts.values() for column in cells)
@@ -956,19 +1047,32 @@ class _FilmSummary(NamedTuple):
 def _summary_of(
     film: Timeline, judgements: Manifest, key: str | None, labels: Manifest | None
 ) -> _FilmSummary:
-    """Summarise a film and its blind judgements; with too few it counts as not judged."""
+    """Summarise a film and its blind judgements; with too few it counts as not judged.
+
+    Parameters
+    ----------
+    film : Timeline
+    judgements : Manifest
+        Of all films.
+    key : str or None
+        The model; None for the first that decides.
+    labels : Manifest or None
+        Labels by one annotator that take the place of the model's probabilities.
+    """
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
     unjudged = _summary_without_judgements(film, cells, key, has_labels=labels is not None)
     judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     if not judgements_of_film.clips:
         return unjudged
-    judged = judged_film(film, judgements_of_film, key)
+
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
+    judged = judged_film(film, judgements_of_film, key)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:
         notices.append(_why_not_counted(windows_of_any.counts))
         return unjudged._replace(counts=windows_of_any.counts, notices=notices)
+
     # The film's own share is of windows that all judges judged, if they are several.
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
@@ -986,7 +1090,18 @@ def _summary_of(
 def _summary_without_judgements(
     film: Timeline, cells: Cells, key: str | None, *, has_labels: bool
 ) -> _FilmSummary:
-    """Summarise a film by what the model, or labels in its place, say of its cells."""
+    """Summarise a film by what the model, or labels in its place, say of its cells.
+
+    Parameters
+    ----------
+    film : Timeline
+    cells : Cells
+        The film's windows with the probabilities, or the labels' shares.
+    key : str or None
+        The model; None for the first that decides.
+    has_labels : bool
+        Whether labels take the place of the model's probabilities: they always give a share.
+    """
     sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
     has_expected = has_labels or film.model(key).rate.value is not None
     return _FilmSummary(
@@ -1043,15 +1158,17 @@ class _EstimatedGroups(NamedTuple):
 
 def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     """Estimate the mean rate of each group, and the difference between every two groups that have one."""
-    films_of: dict[str, list[ComparedFilm]] = {}
+    films_of: dict[str, list[ComparedFilm]] = {}  # group -> its films
     for film in films:
         films_of.setdefault(film.group, []).append(film)
     counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
-    # A group has a reason if too few of its films are judged.
+
+    # Estimate the groups of which enough films are judged: the others have a reason why not.
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
     samples = [[film.sample for film in films_of[name]] for name in with_enough]
     estimates = estimate_groups(samples) if with_enough else []
     estimate_of = dict(zip(with_enough, estimates, strict=True))
+
     rows = []
     for name, counts in counts_of.items():
         estimate = estimate_of.get(name, NO_ESTIMATE)
@@ -1078,8 +1195,9 @@ def _group_row(name: str, counts: Row, films: Sequence[ComparedFilm], estimate: 
     Parameters
     ----------
     name : str
+        Of the group.
     counts : dict
-        By `_counts`.
+        Cells with the numbers of films and judged films, the judges, and the reason if there is no estimate.
     films : sequence of ComparedFilm
         Of the group.
     estimate : Estimate
@@ -1129,12 +1247,15 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
     else:
         step = _step(values)
         name = f"{column} + {_plain(step)}"
+
+    # There is no trend if too few films are judged, or if these have too few different values.
     counts = _counts(films, LEAST_OF_TREND, message("a_trend"))
     judged_values = {film.x for film in films if film.sample.n}
     if not counts["reason"] and len(judged_values) < LEAST_TREND_VALUES:
         counts["reason"] = counted_message(
             "reason_values", len(judged_values), column=column, least=LEAST_TREND_VALUES
         )
+
     return _with_slope({"change": name, **counts}, films, values / step)
 
 
@@ -1191,7 +1312,7 @@ def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> st
 
 
 def _advice(films: Sequence[ComparedFilm], n_more: int) -> Message:
-    """Name `n_more` films to judge next; if fewer can be judged, advise to score further films."""
+    """Advise which `n_more` films to judge next; if fewer of these films can be judged, to score others."""
     to_judge = []
     for film in films:
         has_windows_left = film.counts is None or film.counts.left > 0
@@ -1228,7 +1349,10 @@ def _with_slope(row: Row, films: Sequence[ComparedFilm], x: Floats) -> Row:
 
 
 def _note_of_slope(slope: Estimate) -> str:
-    """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so."""
+    """Say on how few films a slope rests, and that it accounts for who judged; "" if neither is so.
+
+    It rests on few films if few have any positive window, or few have any negative one.
+    """
     if slope.reason:
         return ""
     few_films = ""

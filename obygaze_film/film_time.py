@@ -106,7 +106,11 @@ class FilmTime:
 
 
 def parts_of(rows: pd.DataFrame) -> NDArray[np.str_]:
-    """Return the part of a film's time that each row [N] of a model is in, such as `JUDGED`."""
+    """Return which part of a film's time each row [N] of a model is in.
+
+    The row is judged (`JUDGED`), has content that could not be judged (`UNJUDGED`), or is black pictures or
+    credits (`BLACK_OR_CREDITS`), whatever its other flags are.
+    """
     parts = np.where(is_counted(rows), JUDGED, UNJUDGED)
     return np.where(has_flag(rows, *NO_CONTENT), BLACK_OR_CREDITS, parts)
 
@@ -137,24 +141,27 @@ def film_time(rows: pd.DataFrame) -> FilmTime:
 
 
 def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | None:
-    """Return where the unread rest of a film begins, in seconds: after it, no row could be read.
+    """Return the second from which nothing of a film could be read up to its end; its file may be cut off.
 
-    None if the film's last row was read, if no row was, or if the rest is too short to be mentioned.
+    None if the film's last row was read, if no row was, or if the unread rest is too short to be mentioned.
 
     Parameters
     ----------
     rows : DataFrame
+        The rows of one model, in any order.
     is_unread : ndarray of bool, shape [N]
+        Rows that could not be read.
     """
-    order = np.argsort(rows["start_s"].to_numpy(dtype=np.float64), kind="stable")
-    starts_in_order = rows["start_s"].to_numpy(dtype=np.float64)[order]
-    read_in_order = np.flatnonzero(~is_unread[order])
-    if len(read_in_order) == 0:
+    starts = rows["start_s"].to_numpy(dtype=np.float64)
+    in_time_order = np.argsort(starts, kind="stable")
+    places_read = np.flatnonzero(~is_unread[in_time_order])  # places in the order of time
+    if len(places_read) == 0:
         return None
-    after_last_read = int(read_in_order[-1]) + 1
+    after_last_read = int(places_read[-1]) + 1
     if after_last_read == len(rows):
         return None
-    start_s = float(starts_in_order[after_last_read])
+
+    start_s = float(starts[in_time_order[after_last_read]])
     unread_s = float(rows["end_s"].max()) - start_s
     return start_s if unread_s >= LEAST_SAID_S else None
 
@@ -201,8 +208,10 @@ def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[
     """
     row_starts = rows["start_s"].to_numpy(dtype=np.float64)
     row_ends = rows["end_s"].to_numpy(dtype=np.float64)
+    # Below 0 for rows apart from the span
     overlap_s: NDArray[np.float64] = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
-    least_s = EDGE_S if end_s - start_s > 2 * EDGE_S else 0.0
+    is_long_span = end_s - start_s > 2 * EDGE_S
+    least_s = EDGE_S if is_long_span else 0.0
     return np.where(overlap_s > least_s, overlap_s, 0.0).astype(np.float64)
 
 
@@ -221,7 +230,10 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
 
 
 def informative_flags_in(rows: pd.DataFrame) -> list[str]:
-    """List the `informative_flags` of some rows, each once, in the order of the first row that has it."""
+    """List the flags of some rows, each once, in the order of the first row that has it.
+
+    A row's redundant flags, which follow from its others, do not count (`informative_flags`).
+    """
     flags: list[str] = []
     for cell in rows["flags"]:
         for flag in informative_flags(cell).split(";"):

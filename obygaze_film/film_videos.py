@@ -8,7 +8,9 @@ from obygaze_film.timeline import Timeline
 
 
 def make_media_of_films(films: Mapping[Path, Timeline], tell: Callable[[object], object]) -> None:
-    """Make the stills, colours and sound of films.
+    """Make the stills, the colours and the sound curve that the desk shows of films.
+
+    A file that fails does not stop the others.
 
     Parameters
     ----------
@@ -27,7 +29,13 @@ def make_media_of_films(films: Mapping[Path, Timeline], tell: Callable[[object],
 
 
 def videos_of_films(videos: Sequence[Path], films: Sequence[Timeline]) -> Mapping[str, Path]:
-    """Find the film that each file is a copy of; return movie -> file."""
+    """Find by their names which file of a video is a copy of which film; return movie -> file.
+
+    Raises
+    ------
+    ObygazeError
+        A file is no readable video (`check_file`), a name is no film's, or two files are of one film.
+    """
     if not videos:
         return {}
     from obygaze_features.video import check_file  # noqa: PLC0415 - slow, and many need no video

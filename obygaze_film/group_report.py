@@ -70,10 +70,13 @@ def notes_of_shares(compared: FilmComparison) -> list[Message]:
         if _has_value(compared.changes):
             notes.append(message("note_changes"))
         notes.append(_note_on_worth(compared))
+
+    # A share that was counted over all windows of a film (a census) has no interval.
     any_film_has_interval = any(film.rate is not None and not film.rate.is_census for film in compared.films)
     if any_film_has_interval:
         notes.append(message("note_film_interval"))
     notes.append(_note_on_expected_shares(compared))
+
     windows_differ = any(film.windows_of_share != film.windows_of_group for film in compared.films)
     if windows_differ:
         notes.append(message(f"note_windows{suffix}"))
@@ -88,7 +91,7 @@ def _has_value(table: pd.DataFrame) -> bool:
 
 
 def _note_on_judged_shares(compared: FilmComparison) -> Message:
-    """Explain that shares are estimated from judgements together with a model, or an annotator's labels."""
+    """Explain how shares are estimated: from judgements, together with a model or an annotator's labels."""
     if compared.is_of_labels:
         return message("note_together_labels", who=judge_name(compared.model))
     return message("note_together")
@@ -120,12 +123,15 @@ def comparison_report(compared: FilmComparison) -> Report:
     title = counted(len(compared.films), "film")
     if compared.by != ALL:
         title = f"{title} by {compared.by}"
+
+    # Each table is printed, unless it is empty; the data has all of them, one after the other.
     blocks: list[Block] = []
     data = []
     for name, table in tables.items():
         data.append(table.assign(table=name))
         if len(table):
             blocks.append(block(name, columns[name], _rows(name, table, compared)))
+
     claims = group_claims(compared)
     record = {"by": compared.by, "positive": str(compared.positive.text), "model": compared.model}
     return Report(
@@ -140,7 +146,10 @@ def comparison_report(compared: FilmComparison) -> Report:
 
 
 def _columns_of_groups(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of groups; those of notes only if there are any."""
+    """List the columns of the table of groups: heading, cells that it shows, function that writes it.
+
+    The column of notes is only there if a group has a note.
+    """
     columns: list[Column] = [
         (compared.by, "group", str),
         *COUNTS,
@@ -156,13 +165,17 @@ def _columns_of_groups(compared: FilmComparison) -> list[Column]:
 
 
 def _columns_of_changes(compared: FilmComparison) -> list[Column]:
-    """List the columns of the table of differences and the trend."""
+    """List the columns of the table of differences and the trend, as `_columns_of_groups` does.
+
+    The column of notes is only there if a row has a note, or a reason why it has no value.
+    """
     columns: list[Column] = [("change", "change", str), *COUNTS, CHANGE]
-    has_note = len(compared.changes) > 0 and (
-        compared.changes["reason"].astype(bool).any() or compared.changes["note"].astype(bool).any()
-    )
-    if has_note:
-        columns.append(("note", ("reason", "note"), _note))
+    changes = compared.changes
+    if len(changes) > 0:  # an empty table has no columns
+        has_reason = changes["reason"].astype(bool).any()
+        has_note = changes["note"].astype(bool).any()
+        if has_reason or has_note:
+            columns.append(("note", ("reason", "note"), _note))
     return columns
 
 
@@ -186,7 +199,17 @@ def _expected_heading(compared: FilmComparison) -> str:
 
 
 def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict[Hashable, Any]]:
-    """Return the rows of a table as it is printed: in the table of films, with the cell `why_none`."""
+    """Return the rows of a table as it is printed.
+
+    Rows of the table of films get a further cell, `why_none`: why the film has no share by judges.
+
+    Parameters
+    ----------
+    name : str
+        Which table: "Groups", "Changes" or "Films".
+    table : DataFrame
+    compared : FilmComparison
+    """
     rows = table.to_dict("records")
     if name == "Films":
         for row, film in zip(rows, compared.films, strict=True):
@@ -195,7 +218,7 @@ def _rows(name: str, table: pd.DataFrame, compared: FilmComparison) -> list[dict
 
 
 def _why_no_share(film: ComparedFilm) -> str:
-    """Say why a film has no share by judges, if it has none."""
+    """Say in the place of a film's share by judges why it has none."""
     if film.counts is None:
         return "not judged"
     return "too few judged" if film.counts.judged else "no judgement counts"
@@ -239,9 +262,11 @@ def _film_expected(value: float) -> str:
 
 def _expected(value: float, n_expected: int, n_films: int) -> str:
     """Write the mean of the shares that a model expects, with the number of films if only some have one."""
-    only_some_have_one = 0 < n_expected < n_films
     text = NO_RATE if math.isnan(value) else number(value)
-    return f"{text} ({n_expected} of {n_films} films)" if only_some_have_one else text
+    only_some_have_one = 0 < n_expected < n_films
+    if only_some_have_one:
+        text = f"{text} ({n_expected} of {n_films} films)"
+    return text
 
 
 def _judges(judges: str, left_out: str) -> str:
@@ -281,7 +306,7 @@ def _films(compared: FilmComparison) -> pd.DataFrame:
         if film.rate is not None:
             row["value"] = film.rate.value
             row["judges"] = ", ".join(map(judge_name, film.rate.annotators))
-            if not film.rate.is_census:
+            if not film.rate.is_census:  # a share that was counted has no interval
                 row |= {"low": film.rate.low, "high": film.rate.high}
         rows.append(row)
     return pd.DataFrame(rows)

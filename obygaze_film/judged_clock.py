@@ -36,7 +36,7 @@ class JudgedClock:
         return int(self.is_judged.sum())
 
     def times(self, times_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert times of the film, of any shape, to judged time: the judged seconds before each.
+        """Convert times of the film, of any shape, to judged time: how many judged seconds lie before each.
 
         Times after the film's end have all of them.
         """
@@ -45,6 +45,10 @@ class JudgedClock:
         return np.asarray(np.interp(times_s, edges_s, at_edges))
 
     def spans(self, spans: Spans) -> Spans:
-        """Convert spans [S, 2] to judged time; those without any judged time are left out."""
+        """Convert spans [S, 2] of the film to judged time, which counts only the seconds that are judged.
+
+        Spans without any judged second are left out.
+        """
         judged = self.times(spans)
-        return judged[judged[:, 1] > judged[:, 0]]
+        has_length = judged[:, 1] > judged[:, 0]
+        return judged[has_length]

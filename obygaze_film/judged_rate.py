@@ -97,8 +97,14 @@ def correct_rates(
 
     Parameters
     ----------
-    timeline, judgements, key, labels
-        As in `correct_rate`.
+    timeline : Timeline
+    judgements : Manifest
+        Clips of other films, not drawn blindly, or made with the score in sight are left out.
+    key : str, optional
+        The model whose probabilities are corrected; by default the first with logits.
+    labels : Manifest, optional
+        Labels of the film's windows by one annotator, such as a machine, in place of the model's
+        probabilities.
 
     Raises
     ------
@@ -112,19 +118,25 @@ def correct_rates(
     notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in windows_of.values()):
         raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
+
     pairs = agreement_of_judges([film])
     notices += _notes_of_pairs(pairs)
+
+    # Single judges: those with enough windows have a rate, the others are recorded without one.
     estimator = _Estimator(timeline, key, labels)
     rates = _rates_of_judges(estimator, windows_of)
     too_few = [
         _too_few_judged([judge], windows) for judge, windows in windows_of.items() if not windows.is_enough
     ]
+
+    # All judges together, the panel
     if len(film.judges) > 1:
         panel_windows = film.panel()
         if panel_windows.is_enough:
             rates.append(_rate_of_panel(estimator, panel_windows, windows_of, rates))
         else:
             too_few.append(_too_few_judged(film.judges, panel_windows))
+
     return FilmRates(
         rates=tuple(_with_agreement(rate, pairs) for rate in rates),
         agreement=tuple(pairs.agreement),
@@ -197,15 +209,22 @@ def rates_by_definition(
 
     Parameters
     ----------
-    timeline, judgements, key, labels
-        As in `correct_rate`.
+    timeline : Timeline
+    judgements : Manifest
+        Clips of other films, not drawn blindly, or made with the score in sight are left out.
+    key : str, optional
+        The model whose probabilities are corrected; by default the first with logits.
+    labels : Manifest, optional
+        Labels of the film's windows by one annotator, such as a machine, in place of the model's
+        probabilities.
     names : mapping of str to str, optional
         Digest of a definition -> its name (`Meanings.names`).
 
     Raises
     ------
     FilmError
-        As `correct_rates`, under every definition.
+        There is a rate under no definition: nobody was sure of 10 cells of the film or judged all of it, or
+        the judgements are of two draws.
     """
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(of_film).definitions]
@@ -215,6 +234,8 @@ def rates_by_definition(
         film_rates = correct_rates(timeline, judgements, key, labels=labels)
         definition = definitions[0] if definitions else ""
         return _with_definition(film_rates, definition, names.get(definition, ""))
+
+    # Correct the rate under each definition by itself.
     found: list[FilmRates] = []
     notices: list[str] = []
     for definition in definitions:
@@ -228,11 +249,13 @@ def rates_by_definition(
             continue
         found.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
+
     n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in of_film)
     if n_unknown:
         notices.append(left_out_message(n_unknown, message("why_definition")))
     if not found:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
+
     return FilmRates(
         rates=tuple(rate for film_rates in found for rate in film_rates.rates),
         agreement=tuple(pair for film_rates in found for pair in film_rates.agreement),
@@ -256,7 +279,17 @@ def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[
 
 
 def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
-    """Write the definition of the judgements, and its name, into all rates, agreements and missing rates."""
+    """Write under which definition a film was judged into its rates, agreements and missing rates.
+
+    Parameters
+    ----------
+    found : FilmRates
+        Of the judgements under one definition.
+    definition : str
+        Digest of the definition; empty if the judgements do not say.
+    name : str
+        Its codebook and version; empty if that is not known.
+    """
     named = {"definition": definition, "definition_name": name}
     rates = tuple(structs.replace(rate, **named) for rate in found.rates)
     too_few = tuple(structs.replace(few, **named) for few in found.too_few)
@@ -305,6 +338,8 @@ def correct_rate(
     """
     film = judged_film(timeline, judgements, key)
     notices = [*film.notices, *film.notices_of_gaps()]
+
+    # Whose windows count, and are they enough?
     if judge is not None and judge not in film.judges:
         raise _too_few(film, [], notices)
     if judge is None:
@@ -317,6 +352,7 @@ def correct_rate(
         has_rate = windows.counts.sure > 0  # a judge who is named has a rate, however few they judged
     if not has_rate:
         raise _too_few(film, [windows.counts], notices)
+
     estimator = _Estimator(timeline, key, labels)
     if len(judges) > 1:
         windows_of = {name: film.of(name) for name in judges}
@@ -324,6 +360,7 @@ def correct_rate(
         rate = _rate_of_panel(estimator, windows, windows_of, rates)
     else:
         rate = estimator.rate(windows, judges)
+
     pairs = agreement_of_judges([film])
     notices += _notes_of_pairs(pairs)
     return _with_agreement(rate, pairs), notices
@@ -350,6 +387,7 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     n_windows = int((film.cells.content_s > 0).sum())
     none_judged = WindowCounts(judged=0, sure=0, left=n_windows, least=least_sure(film.cells))
     best = max(counts, key=lambda of_judge: (of_judge.sure, of_judge.judged), default=none_judged)
+
     left_out = "; ".join(notices) or message("rate_none_out")
     known = {"movie": film.movie, "counted": counted_windows(best), "notices": left_out}
     if not best.left:
@@ -360,16 +398,19 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
 
 
 def _n_advised(counts: WindowCounts) -> int:
-    """Return how many windows a judge should judge in all, with those judged already.
+    """Return how many windows a judge is advised to judge in all, with those judged already.
 
-    It is the largest of `N_ADVISED` and judged + least, but at most the number of windows of the film.
+    It is the larger of `N_ADVISED` and judged + least, but at most the number of windows of the film.
     """
     n_in_film = counts.judged + counts.left
     return min(max(N_ADVISED, counts.judged + counts.least), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:
-    """Say how many windows were judged blindly and, if not all, of how many the judges were sure."""
+    """Say how many windows were judged blindly, such as "12 windows judged blindly, 9 of them surely".
+
+    The second part is only written if the judges were not sure of all.
+    """
     key = "counted" if counts.are_all_sure else "counted_sure"
     if counts.judged < 2:  # 0 and 1 have texts of their own
         key += f"_{counts.judged}"
@@ -427,7 +468,16 @@ class _Estimator:
     """
 
     def __init__(self, timeline: Timeline, key: str | None, labels: Manifest | None) -> None:
-        """Take probabilities and the film's rate from the labels if there are any, else from the model."""
+        """Take probabilities and the film's rate from the labels if there are any, else from the model.
+
+        Parameters
+        ----------
+        timeline : Timeline
+        key : str or None
+            The model; None for the first with logits.
+        labels : Manifest or None
+            Labels by one annotator that take the place of the model's probabilities.
+        """
         model = timeline.model(key)
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
@@ -443,17 +493,28 @@ class _Estimator:
         self.expected_s = float(cells.counted_s.sum())
 
     def rate(self, windows: JudgedWindows, judges: Sequence[str]) -> CorrectedRate:
-        """Estimate the mean share of some judges from windows that all of them judged."""
+        """Estimate the mean share of some judges from windows that all of them judged.
+
+        Parameters
+        ----------
+        windows : JudgedWindows
+        judges : sequence of str
+            Their names; one name for a judge's own share.
+        """
         if self.labelled is not None:
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
+
         estimates = estimate_windows(windows)
-        positive_shares = votes(windows.by_cell).positive_shares
+        positive_shares = votes(windows.by_cell).positive_shares  # of each cell, over its judges
+
+        # How many windows the rate rests on, and how many it refers to
         n_judged = len(windows.by_cell)
         n_windows_of_film = int((windows.cells.content_s > 0).sum())
         covered_s = windows.sure_cells.content_s  # of each cell that the rate refers to
         n_windows_of_rate = int((covered_s > 0).sum())
         n_positive_by = [sum(answers[judge] for answers in windows.by_cell.values()) for judge in judges]
+
         return CorrectedRate(
             model=self.name,
             value=float(estimates.value[0]),
@@ -552,12 +613,16 @@ class _AnswersOfNamed(NamedTuple):
 
 
 def _answers_of_named(films: Sequence[JudgedFilm]) -> _AnswersOfNamed:
-    """Gather the answers of each judge who has a name for the windows of some films, film after film."""
+    """Gather the answers of each judge who has a name for the windows of some films, film after film.
+
+    Judgements without a name may be of several people, so that no agreement can be computed from them.
+    """
     names = list(dict.fromkeys(name for film in films for name in film.judges if name))
     windows = []  # (film, place in its draw), in the order of time
     for film in films:
         places = sorted(film.cell_of_place, key=lambda place: film.cell_of_place[place])
         windows += [(film, place) for place in places]
+
     answers = np.full((len(names), len(windows)), np.nan)
     judged = np.zeros(answers.shape, dtype=np.bool_)
     for row, name in enumerate(names):
@@ -592,6 +657,7 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     value = krippendorff_alpha(by_judge.answers)
     if value is None:
         return None
+
     # Windows that two of these judges or more judged, and that are not shared as they were not sure.
     n_judges = by_judge.judged[is_covered].sum(axis=0)  # [W]
     n_unsure = int(((n_judges >= 2) & ~is_shared).sum())
@@ -624,29 +690,35 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     n_common = is_sure.astype(np.float64) @ is_sure.T  # [J, J]: number of windows of which both were sure
     each_pair_once = np.triu(n_common, 1)  # without a judge and themselves, and without the reverse of a pair
     pairs = np.argwhere(each_pair_once)  # [pairs, 2]: judges with a common window
+
+    compared_pairs = pairs
     if len(pairs) > MOST_PAIRS:
         # The seed is fixed, so that the same pairs are drawn each time.
         drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
         compared_pairs = pairs[np.sort(drawn)]
-    else:
-        compared_pairs = pairs
     agreements = [_agreement_of_pair(by_judge, first, second) for first, second in compared_pairs.tolist()]
     return JudgePairs(agreements, len(pairs))
 
 
 def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> JudgesAgreement:
-    """Compare two judges, by their indices, on the windows of which both were sure.
+    """Compute how far two judges agree on the windows of which both were sure.
 
-    With fewer than `LEAST_SURE` such windows there is no kappa.
+    `first` and `second` are their indices among the judges of `by_judge`. With fewer than `LEAST_SURE` such
+    windows there is no kappa.
     """
     have_both_judged = by_judge.judged[first] & by_judge.judged[second]  # [W]
     answers_of_first = by_judge.answers[first]
     answers_of_second = by_judge.answers[second]
     are_both_sure = ~np.isnan(answers_of_first) & ~np.isnan(answers_of_second)
+
+    # Their answers for the windows of which both were sure [n]
     is_positive_by_first = answers_of_first[are_both_sure] == 1
     is_positive_by_second = answers_of_second[are_both_sure] == 1
     n = int(are_both_sure.sum())
-    kappa = kappa_interval(is_positive_by_first, is_positive_by_second) if n >= LEAST_SURE else NO_KAPPA
+    kappa = NO_KAPPA
+    if n >= LEAST_SURE:
+        kappa = kappa_interval(is_positive_by_first, is_positive_by_second)
+
     return JudgesAgreement(
         annotators=[by_judge.names[first], by_judge.names[second]],
         n=n,

@@ -290,8 +290,10 @@ def needed_windows(judged: int, left: int, least: int) -> Message:
 
     Parameters
     ----------
-    judged, left, least : int
-        As in `WindowCounts`; `left` is above 0.
+    judged, left : int
+        Number of windows that were judged, surely or not, and of those that are left, at least 1.
+    least : int
+        How many must be judged surely, unless none is left.
     """
     n_windows = judged + left
     if n_windows > least:
@@ -319,13 +321,19 @@ class Votes(NamedTuple):
 
 
 def votes(by_cell: AnswersByCell) -> Votes:
-    """Turn the answers for judged cells into arrays: cells, positive shares, and each judge's part."""
+    """Turn the answers for judged cells into arrays: cells, positive shares, and each judge's part.
+
+    `by_cell` maps a cell to judge -> whether it is positive, of the judges who were sure.
+    """
     cells = np.array(list(by_cell), dtype=np.int64)
-    positive_shares = np.array([np.mean(list(answers.values())) for answers in by_cell.values()])
-    n_judges = np.array([len(answers) for answers in by_cell.values()])
+    answers_of_cells = list(by_cell.values())  # of each cell, judge -> answer
+    positive_shares = np.array([np.mean(list(answers.values())) for answers in answers_of_cells])
+
+    n_judges = np.array([len(answers) for answers in answers_of_cells])
+    judges = set().union(*answers_of_cells)
     judge_shares: dict[str, Floats] = {}
-    for name in sorted(set().union(*by_cell.values())):
-        has_answered = np.array([name in answers for answers in by_cell.values()])
+    for name in sorted(judges):
+        has_answered = np.array([name in answers for answers in answers_of_cells])
         judge_shares[name] = has_answered / n_judges
     return Votes(cells, positive_shares, judge_shares)
 
@@ -340,7 +348,9 @@ def judged_at(clip: Clip) -> float:
         moment = datetime.fromisoformat(clip.extras.get(JUDGED_AT, "").strip())
     except ValueError:
         return -math.inf
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not moment.tzinfo:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp()
 
 
 def is_blind(clip: Clip) -> bool:
@@ -358,7 +368,8 @@ def named_seed(clip: Clip) -> int | None:
 
     A spreadsheet may have written 7 as 7.0 or 7,0.
     """
-    number = number_of(clip.extras.get(SEED, "").strip().replace(",", "."))  # NaN if it is no number
+    cell = clip.extras.get(SEED, "").strip().replace(",", ".")
+    number = number_of(cell)  # NaN if it is no number
     return int(number) if number.is_integer() and number >= 0 else None
 
 
@@ -467,7 +478,10 @@ def _judges_under_one_definition(judgements: Manifest) -> tuple[str, ...]:
 
 
 def _places_by_judge(judges: Iterable[str], clips: Iterable[Clip]) -> dict[str, frozenset[int]]:
-    """Return the places of the draw at which each judge judged one of the clips."""
+    """Return the places of the draw at which each judge judged one of the clips; a judge may have none left.
+
+    `judges` are all who judged the film, also those of whom no clip is left.
+    """
     places: dict[str, set[int]] = {name: set() for name in judges}
     for clip in clips:
         places[clip.annotator].add(place_in(clip))
@@ -494,7 +508,14 @@ class Sieve:
     """
 
     def __init__(self, clips: Iterable[Clip], note_of: Callable[[int, str], str]) -> None:
-        """Begin with all clips; `note_of` writes the note that n judgements are left out, and why."""
+        """Begin with all clips.
+
+        Parameters
+        ----------
+        clips : iterable of Clip
+        note_of : callable
+            Writes the note that n judgements are left out, and why, from these two.
+        """
         self.clips = list(clips)
         self.notices: list[str] = []
         self._note_of = note_of
@@ -512,21 +533,24 @@ class Sieve:
 
 
 def left_out_message(n: int, why: str) -> Message:
-    """Say how many judgements are left out, and why."""
-    if isinstance(why, Message):  # it may have a text of its own for one judgement
+    """Say how many judgements are left out, and why, such as "3 judgements left out: of other films".
+
+    `why` is a text, or a `Message`, which may have a text of its own for one judgement.
+    """
+    if isinstance(why, Message):
         why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
 def _note_changed_content(sieve: Sieve, content_s: Floats, content_when_drawn: Floats) -> None:
-    """Note how many cells [C] had another content when they were drawn than now, if any."""
+    """Add a notice to the sieve if cells [C] had another content when they were drawn than now."""
     n_changed = int((content_when_drawn != content_s).sum())
     if n_changed:
         sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
 
 
 def _note_earlier_sampling(sieve: Sieve, content_s: Floats, sampling: Sampling) -> None:
-    """Note that an earlier version drew the windows, by sequential Poisson sampling.
+    """Add a notice to the sieve if an earlier version drew the windows, by sequential Poisson sampling.
 
     This matters only if cells differ in content [C]: otherwise both methods are the same.
     """
@@ -535,9 +559,10 @@ def _note_earlier_sampling(sieve: Sieve, content_s: Floats, sampling: Sampling) 
 
 
 def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
-    """Keep a film's judgements that were made blindly of drawn windows; return the method of sampling.
+    """Leave in a sieve only a film's judgements that were made blindly of drawn windows.
 
-    The note on other films' judgements names these films.
+    Returns the method of sampling by which these windows were drawn. The note on other films' judgements
+    names these films.
     """
     other_movies = _other_movies(sieve.clips, movie)
     sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
@@ -564,9 +589,11 @@ def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
     """
     if not positive.is_concept:
         return
-    clips_of: dict[str, list[Clip]] = {}
+
+    clips_of: dict[str, list[Clip]] = {}  # judge -> their clips
     for clip in sieve.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
+
     for judge, clips in clips_of.items():
         if positive.lacks_labels_in(clips):
             why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
@@ -590,11 +617,15 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
         seed = named_seed(clip)
         if seed is not None:
             seeds.add(seed)
+
+        # The first clip at a place says which window is there.
         place = place_in(clip)
         span = (clip.start_s, clip.end_s)
         has_another_span = span_at.setdefault(place, span) != span
         if has_another_span or len(seeds) > 1:
             raise FilmError(message("rate_seeds", movie=movie, clip=clip.clip_id, column=PLACE, place=place))
+
+        # The first clip of a window says at which place it is.
         other_place = place_of.setdefault(span, place)
         if other_place != place:
             places = {"column": PLACE, "place": other_place, "other": place}
@@ -602,7 +633,11 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
 
 
 def _keep_cells(sieve: Sieve, cells: Cells) -> None:
-    """Keep the judgements of cells of the film, whose content when they were drawn is a possible one."""
+    """Leave in a sieve only the judgements of cells of the film, with a possible content.
+
+    A judgement may state the content that its cell had when it was drawn; it is no content if it is longer
+    than the cell, for example.
+    """
     index_of = cache(cells.index_of)  # many judge the same windows
 
     def is_cell(clip: Clip) -> bool:
@@ -621,7 +656,10 @@ def _keep_cells(sieve: Sieve, cells: Cells) -> None:
 
 
 def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
-    """Keep the judgements of cells that have content, or had it when drawn, in the order of the draw."""
+    """Leave in a sieve only the judgements of cells that have content, or had it when drawn.
+
+    They are sorted in the order of the draw.
+    """
     index_with_content = cache(cells.index_with_content)  # many judge the same windows
 
     def has_content(clip: Clip) -> bool:

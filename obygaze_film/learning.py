@@ -152,14 +152,17 @@ def beside_former(scored: Timeline, film: Timeline) -> Timeline:
     result = replace(scored, subtitles=film.subtitles, variables=film.variables)
     former = film.model()
     former_rows = film.rows(former.key)
-    former_key = f"{scored.model().key}{FORMER}"  # in the tables of the new film
+    former_key = f"{scored.model().key}{FORMER}"  # the new model's key with "-before" behind it
+
+    # Can the two curves be compared?
     has_same_rows = np.array_equal(scored.rows()["start_s"].to_numpy(), former_rows["start_s"].to_numpy())
     has_all_columns = set(former_rows) <= set(scored.table)
     is_key_free = former_key not in scored.keys
     if not (has_same_rows and has_all_columns and is_key_free):
         return result
-    table = scored.table
+
     # Columns that the former model lacks are empty in its rows.
+    table = scored.table
     added_rows = former_rows.assign(model=former_key).reindex(columns=table.columns).astype(table.dtypes)
     models = [*scored.record.models, structs.replace(former, key=former_key)]
     return replace(
@@ -238,7 +241,8 @@ def learn_from_judgements(
     same_meaning : collection of str
         Definitions of judgements that mean the same as those of the corpus's codebook.
     progress : callable or bool, optional
-        As in `om.evaluate`, once before and once after.
+        Called with the number of models trained and the number of all models, of one evaluation before the
+        judgements are learnt from and of one after; or whether to show a progress bar.
 
     Raises
     ------
@@ -269,6 +273,7 @@ def learn_from_judgements(
     _refuse_unusable_films(films, key, manifest)
     data = om.load_dataset(store, manifest, backbone=scored.backbone)
 
+    # Keep the judgements that can be learnt from. The sieve notes how many are left out, and why.
     movies = [film.movie for film in films]
     sieve = Sieve(_in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out)
     _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
@@ -279,6 +284,7 @@ def learn_from_judgements(
     ids_with_features = {clip.clip_id for clip in judged.clips}
     sieve.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
 
+    # Evaluate the model on the corpus alone, and on the corpus with the judgements.
     joined = _joined(manifest, judged.clips)
     joined_data = _joined_data(data, joined, judged)
     before = _evaluate(scored, data, manifest, policy, progress)
@@ -301,7 +307,22 @@ def _evaluate(
     policy: str,
     progress: Progress | bool | None,
 ) -> Run:
-    """Evaluate a model on a dataset of these clips, with the task and the targets of its first evaluation."""
+    """Train and test a model anew, with the task and the targets of its first evaluation.
+
+    Parameters
+    ----------
+    scored : ModelRecord
+        The model, as the record of a scored film describes it.
+    dataset : Dataset
+        Features and labels.
+    clips : Manifest
+        The clips of the dataset; the run records its digest.
+    policy : str
+        Label policy of the clips, for the record.
+    progress : callable or bool, optional
+        Called with the number of models trained and the number of all models; or whether to show a progress
+        bar.
+    """
     origin = {"manifest_sha256": clips.digest(), "label_policy": policy}
     targets = _test_targets(scored)
     name = find_model(scored.model).name
@@ -312,6 +333,16 @@ def _in_terms_of_corpus(
     judgements: Manifest, movies: Sequence[str], book: Codebook, same_meaning: Collection[str]
 ) -> Manifest:
     """Spell the films of judgements as `movies`, and write the corpus's definition into the judgements.
+
+    Parameters
+    ----------
+    judgements : Manifest
+    movies : sequence of str
+        Names of the films as the corpus's stores have them.
+    book : Codebook
+        The corpus's codebook.
+    same_meaning : collection of str
+        Definitions that mean the same as the corpus's.
 
     Raises
     ------
@@ -391,7 +422,17 @@ def _judged_features(
 
 
 def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Dataset:
-    """Add judged clips after the clips of the corpus; `joined` is the manifest of both."""
+    """Make a dataset of the corpus with the judged clips after its clips.
+
+    Parameters
+    ----------
+    data : Dataset
+        The corpus: the clips of its manifest that have features.
+    joined : Manifest
+        All clips of the corpus and the judged ones, with their labels.
+    judged : _JudgedFeatures
+        The judged clips, with their features.
+    """
     clip_ids = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged.clips)]
     index_of = {clip.clip_id: index for index, clip in enumerate(joined)}
     indices = np.array([index_of[clip_id] for clip_id in clip_ids], dtype=np.intp)
@@ -405,9 +446,9 @@ def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Da
 
 
 def _test_targets(scored: ModelRecord) -> list[str]:
-    """List the targets that a model was tested on.
+    """List the targets that a model was tested on, such as `en_s`, each once.
 
-    The `task` of a metric of its card is `TRAINED>TESTED`.
+    They are read from its metrics, whose `task` is `TRAINED>TESTED`, such as `hn_s>en_s`.
     """
     targets: list[str] = []
     for row in scored.metrics:
@@ -427,10 +468,26 @@ class _ModelSettings(NamedTuple):
 
 
 def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: Manifest) -> None:
-    """Raise FilmError if films were scored by different models, by another codebook, or are in the corpus."""
+    """Raise an error if a film cannot be learnt from together with the others and with the corpus.
+
+    Parameters
+    ----------
+    films : sequence of Timeline
+    key : str or None
+        Model, as the films' tables name it; None for the first that decides.
+    corpus : Manifest
+        The clips that the model was trained on.
+
+    Raises
+    ------
+    FilmError
+        Films were scored by different models, or by one of another codebook than the corpus's; or a film is
+        in the corpus, where its clips would count twice.
+    """
     scored = films[0].model(key)
     expected = _ModelSettings(scored.model, scored.backbone, scored.task, corpus.codebook.name)
     labelled_movies = {clip.movie for clip in corpus if clip.level}
+
     for film in films:
         model = film.model(key)
         settings = _ModelSettings(model.model, model.backbone, model.task, model.codebook)
@@ -476,8 +533,13 @@ def learn_films(
         For the report.
     licence : str
         Of the model.
-    key, policy, progress
-        As in `learn_from_judgements`.
+    key : str, optional
+        Model of the films; by default the first that decides.
+    policy : str
+        Label policy of the corpus, for the record.
+    progress : callable or bool, optional
+        Called with the number of models trained and the number of all models; or whether to show a progress
+        bar.
     same_meaning : bool
         The person declares that judgements under other definitions than the corpus's mean the same, which is
         kept in the report's record.
@@ -492,14 +554,20 @@ def learn_films(
     """
     manifest, stores_of_corpus = corpus
     (store_of_corpus,) = stores_of_corpus
+    timelines = [*films.values()]
+
+    # Read the judgements, and decide which of them mean the same as the corpus's labels.
     table_names = (JUDGEMENTS, PASSAGES)
     tables = read_judged(films, manifest.codebook, table_names, judged, settled=True, root=manifest.root)
     definition_of_corpus = manifest.codebook.definition()
     accepted = _accepted_definitions(tables, definition_of_corpus, accepts_all=same_meaning)
+
+    # Find the stores of the films' windows, whose features are learnt from.
     stores_of_windows = [open_store(path) for path in windows]
     for folder, film in films.items():
         stores_of_windows += stores_near(folder, film)
-    timelines = [*films.values()]
+
+    # The folder gets its name when all is written: an error leaves no half of the results.
     with new_folder(out, force=force) as folder:
         learnt = learn_from_judgements(
             timelines,
@@ -513,10 +581,12 @@ def learn_films(
             progress=progress,
         )
         learnt = replace(learnt, notes=(*tables.notices, *notes, *learnt.notes))
+
         report = learning_report(learnt)
         other_definitions = [definition for definition in accepted if definition != definition_of_corpus]
         report = replace(report, record={**report.record, "same_meaning": other_definitions})
         write_report(report, folder)
+
         model = learnt.write(folder, timelines, stores_of_windows, licence)
         new_folder_of = folders_of([film.movie for film in timelines], folder / "scored")
         for former_folder, film in films.items():
@@ -527,7 +597,14 @@ def learn_films(
 def _accepted_definitions(tables: JudgedTables, definition_of_corpus: str, *, accepts_all: bool) -> list[str]:
     """List the definitions of the judgements that mean the same as the corpus's definition.
 
-    With `accepts_all`, a person has declared that all of them do.
+    Parameters
+    ----------
+    tables : JudgedTables
+        The judgements, and which definitions people declared to mean the same.
+    definition_of_corpus : str
+        Digest of the definition.
+    accepts_all : bool
+        Whether a person has declared that all definitions of the judgements mean the same as the corpus's.
     """
     used_definitions = [*judgements_of(tables.manifest).definitions]
     if accepts_all:
@@ -563,7 +640,7 @@ def _refuse_other_definitions(judged: Manifest, book: Codebook, same_meaning: Co
 
 
 def _with_definition(judged: Manifest, definition: str) -> Manifest:
-    """Write a definition into all judgements that name one."""
+    """Write one definition (its digest) into all judgements that name any; others stay without."""
     clips = []
     for clip in judged:
         extras = dict(clip.extras)
@@ -605,9 +682,13 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     usable = _usable_windows(store, group, movie=clips[0].movie)
     if not len(usable.rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
-    # `read_features` needs a pool, and ignores it for vectors that are stored pooled.
+
+    # Features of the windows. `read_features` needs a pool, and ignores it for vectors that are stored
+    # pooled.
     pool: Any = "mean" if data.features == "pooled" else data.pool
     features = read_features(group, data.features, pool, usable.rows).astype(np.float64)  # [windows, D]
+
+    # The mean of the windows of each clip, weighted by the seconds that they have in common with it.
     seconds = _seconds_of_windows(clips, usable.spans)  # [clips, windows]
     sums = csr_array(seconds) @ features  # sparse, as most of `seconds` is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
@@ -639,7 +720,21 @@ def _usable_windows(store: Store, group: Group, movie: str) -> _UsableWindows:
 
 
 def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
-    """Refuse a group of features of films' windows that was made otherwise than the corpus's features."""
+    """Refuse features of films' windows that were made otherwise than the corpus's features.
+
+    Parameters
+    ----------
+    store, group
+        The windows' store, and the group of their features in it.
+    data : Dataset
+        The corpus.
+
+    Raises
+    ------
+    FilmError
+        The features differ in how they were computed (such as in weights or sampling), or the group lacks
+        the array that the corpus uses. The message names up to three differences.
+    """
     provenance_of_corpus = data.group.provenance if data.group else {}
     differing_fields = same_numerics(provenance_of_corpus, group.provenance)  # none if they are the same
     if differing_fields or data.features not in group.arrays:
@@ -658,20 +753,23 @@ def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
     clips : sequence of Clip
     spans : ndarray, shape [windows, 2]
     """
-    seconds: Floats = overlaps(np.array([[clip.start_s, clip.end_s] for clip in clips]), spans).toarray()
-    is_mostly_inside = seconds > (spans[:, 1] - spans[:, 0]) / 2 + SLACK_S
-    has_such_windows = is_mostly_inside.any(axis=1, keepdims=True)
+    spans_of_clips = np.array([[clip.start_s, clip.end_s] for clip in clips])
+    seconds: Floats = overlaps(spans_of_clips, spans).toarray()
+    half_of_window_s = (spans[:, 1] - spans[:, 0]) / 2
+    is_mostly_inside = seconds > half_of_window_s + SLACK_S  # more than half, but for rounding
+    has_such_windows = is_mostly_inside.any(axis=1, keepdims=True)  # [clips, 1]
     return np.where(has_such_windows & ~is_mostly_inside, 0.0, seconds)
 
 
 def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
-    """Add judged clips to the corpus; every clip says whether its judge saw a model's score (`SEEN_SCORE`).
+    """Make a manifest of the corpus's clips with the judged clips after them.
 
-    All clips have the extra columns of both. Paths of videos are left out: other machines have other paths,
-    and the features are in the stores.
+    Every clip has the extra columns of both, which are empty if they are the other's. The column `seen_score`
+    says whether the clip's judge saw a model's score. Paths of videos are left out: other machines have other
+    paths, and the features are in the stores.
     """
     all_clips = [*manifest, *judged]
-    default_of_column = dict.fromkeys([*all_clips[0].extras, *judged[0].extras], "")
+    default_of_column = dict.fromkeys([*all_clips[0].extras, *judged[0].extras], "")  # the cell without one
     default_of_column[SEEN_SCORE] = "0"  # nobody saw a score of the corpus's clips
     clips = []
     for clip in all_clips:
@@ -692,6 +790,7 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
+    # Scores of all tested clips, after and before
     scores_after = _scores_of_films_left_out(after, model)
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     scores_before = _scores_of_films_left_out(before, model)
@@ -699,6 +798,8 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
         # The evaluation before has no scores of judged films.
         scored = _scored_by_corpus(model, before, data, joined_data, tested)
         scores_before = pd.concat([scores_before, scored])
+
+    # Each column is indexed by movie; pandas aligns them.
     judged = _judged_clips(data, joined_data).groupby("movie")
     films = pd.DataFrame(
         {
@@ -718,28 +819,49 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
 def _scored_by_corpus(
     model: str, before: Run, data: Dataset, joined_data: Dataset, clips: pd.DataFrame
 ) -> pd.DataFrame:
-    """Score clips of judged films by a model of the whole corpus, which has not seen these films."""
+    """Score clips of judged films by a model of the whole corpus, which has not seen these films.
+
+    Parameters
+    ----------
+    model : str
+        Name in the zoo.
+    before : Run
+        The model's evaluation on the corpus.
+    data, joined_data : Dataset
+        The corpus, and the corpus with the judged clips after it.
+    clips : DataFrame
+        A row for each clip; it is returned with these scores (logits) in the column `score`.
+    """
     rows = joined_data.rows(clips["clip_id"].tolist())
     logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows])
     return clips.assign(score=logits)
 
 
 def _judged_clips(data: Dataset, joined_data: Dataset) -> pd.DataFrame:
-    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`)."""
+    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`).
+
+    They are the clips of `joined_data` (the corpus with the judged clips) after those of `data` (the corpus).
+    """
     judged_rows = np.arange(len(data), len(joined_data))  # they come after the clips of the corpus
     labels = joined_data.labels.take(judged_rows)
     return pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score})
 
 
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:
-    """Return the clips that a run tested, each with its score by a model that did not see its film."""
+    """Return a table of the clips that a run tested; each has a score by a model not trained on its film.
+
+    `model` is the model's name in the run.
+    """
     task = run.predictions.table["task"].iloc[0]  # a run of one task has it in all rows
     results = om.side(om.saved(run), model, task)  # of one model, as one side of a comparison
     return results.predictions.table
 
 
 def _model_of_corpus(run: Run, data: Dataset, model: str) -> Model:
-    """Train a model on the whole corpus, as a run evaluated it. The function that trains it also saves it."""
+    """Train a model on the whole corpus, in the same way as a run that evaluated it.
+
+    The function that trains it also saves it: here to a folder that is removed once the model is loaded.
+    """
     with TemporaryDirectory() as folder:
         files = om.save_models(run, data, [model], folder)
         return om.load_model(files[model])

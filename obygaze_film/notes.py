@@ -24,7 +24,15 @@ class Message(str):
 
 
 def message(key: str, **values: object) -> Message:
-    """Write the English text of a key (`texts`), with values in its fields."""
+    """Write the English text of a key, with values in its fields, so that it can be translated later.
+
+    Parameters
+    ----------
+    key : str
+        Name of the text in `assets/notes.en.toml` (`texts`).
+    **values
+        Field of the text -> what is written for it.
+    """
     text = Message(texts("en")[key].format(**values))
     text.key = key
     text.values = values
@@ -32,7 +40,7 @@ def message(key: str, **values: object) -> Message:
 
 
 def counted_message(key: str, n: int, **values: object) -> Message:
-    """Write a message about n things; for 1, the text ``KEY_1`` is used if there is one."""
+    """Write a message about n things, as `message` does; 1 may have a text of its own, ``KEY_1``."""
     singular = f"{key}_1"
     if n == 1 and singular in texts("en"):
         return message(singular, n=n, **values)

@@ -94,7 +94,7 @@ class Positive:
         return None
 
     def first_unknown_name(self, codebook: Codebook) -> str:
-        """Return the first name that a codebook lacks; empty if it has all."""
+        """Return the first positive level, or the concept, that a codebook lacks; empty if it has all."""
         known = codebook.concept_names if self.is_concept else codebook.level_names
         for name in self.names:
             if name not in known:
@@ -102,9 +102,10 @@ class Positive:
         return ""
 
     def lacks_labels_in(self, clips: Collection[Clip]) -> bool:
-        """Whether it is a concept, and the clips cannot tell where it is: none of them has any concept.
+        """Whether clips cannot serve as labels of what is positive, as they name no concept.
 
-        Annotators who only gave levels did not say that the concept is absent.
+        That matters if a concept is positive: annotators who only gave levels did not say where the concept
+        is absent. Clips always are labels if levels are positive.
         """
         return self.is_concept and not any(clip.concepts for clip in clips)
 

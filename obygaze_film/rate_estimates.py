@@ -146,7 +146,18 @@ def _within_the_possible(
 ) -> Estimates:
     """Move estimates and the ends of their intervals to shares that the film can have (`PossibleShares`).
 
-    Parameters as of `estimate_rate`; if `denominator` is None, any part of a cell may be positive.
+    Parameters
+    ----------
+    estimates : Estimates
+        Of B draws.
+    cells : Cells
+        The film's cells.
+    judged : ndarray of int, shape [B, n]
+        The judged cells of each draw.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
+    denominator : int or None
+        The judgements are multiples of 1 / `denominator`. None if any part of a cell may be positive.
     """
     possible_shares = [
         PossibleShares(cells.content_s, order, labels, denominator)
@@ -181,7 +192,15 @@ class _Intervals(NamedTuple):
 def _moved_to_possible(
     possible_shares: Sequence["PossibleShares"], values: Floats, lows: Floats, highs: Floats
 ) -> _Intervals:
-    """Move the estimate and both ends of each of B draws to possible shares."""
+    """Move the estimate and both ends of its interval, for each of B draws, to shares that the film can have.
+
+    Parameters
+    ----------
+    possible_shares
+        For each draw, the shares that the film can have given what was judged in it.
+    values, lows, highs : ndarray, shape [B]
+        Estimated shares, and the ends of their intervals.
+    """
     moved = []  # [B, 3]
     for possible, value, low, high in zip(possible_shares, values, lows, highs, strict=True):
         moved.append(possible.move(value, low, high))
@@ -200,8 +219,10 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     ----------
     estimates : Estimates
         By `difference_estimate`.
-    y, weights, chances : ndarray, shape [B, n]
-        As in `difference_estimate`.
+    y : ndarray, shape [B, n]
+        Judgements, 0 to 1, of B draws of n cells.
+    weights, chances : ndarray, shape [B, n]
+        The cells' weights in a mean, and their chances to be drawn.
     """
     normalised_weights = weights / weights.sum(axis=1)[:, None]  # [B, n]: they add up to 1
     share = np.clip((normalised_weights * y).sum(axis=1), 0, 1)
@@ -288,7 +309,10 @@ class PossibleShares:
     def __init__(
         self, content_s: Floats, judged: NDArray[np.int64], labels: Floats, denominator: int | None = 1
     ) -> None:
-        """Compute the seconds that are judged positive, and list those that the cells left can add."""
+        """Compute the seconds that are judged positive, and list those that the cells left can add.
+
+        The cells left are those that nobody judged. The parameters are described at the class.
+        """
         self._content_s = content_s
         self._judged = judged
         self._labels = labels
@@ -308,9 +332,10 @@ class PossibleShares:
             self._possible_left_s = possible_sums_s(cells_left_s, denominator)
 
     def move(self, value: float, low: float, high: float) -> tuple[float, float, float]:
-        """Move an estimate and the ends of its interval to possible shares; return all three.
+        """Move an estimate and the ends of its interval to shares that the film can have; return all three.
 
-        The estimate only has to lie between the least and the largest possible share.
+        The ends become shares that the film can have exactly. The estimate only has to lie between the least
+        of these (no cell left is positive) and the largest (all are).
         """
         least_share = self._share_of(left_s=0.0)
         largest_share = self._share_of(self._most_left_s)
@@ -355,7 +380,10 @@ class PossibleShares:
         return share * self._film_s - self._judged_positive_s
 
     def _nearest_possible(self, left_s: float) -> float:
-        """Return the possible positive seconds of the cells left that are nearest to a number of seconds."""
+        """Return how many seconds of the cells left can be positive, of these the nearest to `left_s`.
+
+        If each cell is positive as a whole or not at all, only certain numbers of seconds are possible.
+        """
         if self._possible_left_s is None:
             return min(max(left_s, 0.0), self._most_left_s)
         distances_s = np.abs(self._possible_left_s - left_s)
@@ -380,9 +408,10 @@ class PossibleShares:
         return None
 
     def _bound_of_other_label_s(self) -> float:
-        """Return an upper bound of the seconds left whose label (positive or negative) no judged cell has.
+        """Return how many seconds left can at most have the label that no judged cell has.
 
-        The bound of `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
+        If all judged cells are negative, these are positive seconds, and the other way round. The bound of
+        `bound_of_unseen_s` is lowered to the next number of seconds that cells left can have.
         """
         bound_s = bound_of_unseen_s(self._content_s, self._judged)
         if self._possible_left_s is None:
@@ -412,8 +441,9 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _lengths_with_counts(content_s):
-        # What all cells of this length can add to a sum of the lengths before.
-        added_s = np.arange(n_cells * denominator + 1) * (cell_s / denominator)
+        # Together, the cells of this length add from 0 to all of their parts to each sum of those before.
+        part_s = cell_s / denominator
+        added_s = np.arange(n_cells * denominator + 1) * part_s
         all_sums = np.add.outer(sums, added_s).ravel()
         # `unique` sorts the sums, and finds the first of those that are equal to a millisecond.
         _, indices = np.unique(np.round(all_sums, 3), return_index=True)
@@ -475,7 +505,7 @@ def bound_of_unseen_s(content_s: Floats, order: NDArray[np.int64]) -> float:
 
 
 def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Floats) -> Estimates:
-    """Estimate rates from draws by sequential Poisson sampling; parameters as those of `estimate_rate`.
+    """Estimate rates from draws by sequential Poisson sampling.
 
     Long cells are certain to be drawn, and their positive share of the film is counted. The other cells are
     drawn by chance, and their rate is estimated:
@@ -483,6 +513,15 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         rate = positive share of certain cells + share of the other cells * rate of the other cells
 
     Shares are of the film's content.
+
+    Parameters
+    ----------
+    cells : Cells
+        The C cells of the film.
+    judged : ndarray of int, shape [B, n]
+        The judged cells of B draws.
+    y : ndarray, shape [B, n]
+        Their judgements, 0 to 1.
     """
     chances = inclusion_chances(cells.content_s, judged.shape[1], SEQUENTIAL_POISSON)
     is_certain = chances >= 1  # [C]
@@ -517,7 +556,10 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
 
 
 def _without_error(rate: Floats) -> Estimates:
-    """Return the estimates of rates [B] that are counted: both ends of each interval are the rate."""
+    """Return the estimates of B films' rates [B] of which all content was judged, and nothing is uncertain.
+
+    Such rates are counted: both ends of each interval are the rate, and no model is used.
+    """
     return Estimates(
         value=rate,
         low=rate,
@@ -530,7 +572,7 @@ def _without_error(rate: Floats) -> Estimates:
 
 
 def _rescaled(estimates: Estimates, offset: Floats, factor: Floats) -> Estimates:
-    """Return the estimates of offset + factor * rate [B] from those of the rate."""
+    """Return the estimates of offset + factor * rate [B], with their intervals, from those of the rate."""
     return replace(
         estimates,
         value=offset + factor * estimates.value,
@@ -587,11 +629,14 @@ def difference_estimate(
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
     parts = raw_weights / raw_weights.sum(axis=1)[:, None]  # weights that add up to 1 in each draw
+
+    # How much higher p is in positive cells than in negative ones. If the model contradicts the judges, or
+    # says the same of every cell, the difference is set to 0, and so the model is not used.
     variance_p = np.maximum(film_variance, MIN_VARIANCE)
     means_p = _means_by_label(parts, labels, judged_p)
-    # If the model contradicts the judges, or says the same of every cell, the difference is 0: it isn't used.
     difference_p = np.maximum(means_p.positives - means_p.negatives, 0)
     difference_p = np.where(variance_p > MIN_VARIANCE, difference_p, 0)
+
     with_model = _ScoreTest(
         mean_y=(parts * labels).sum(axis=1),
         mean_p=(parts * judged_p).sum(axis=1),
@@ -603,6 +648,7 @@ def difference_estimate(
         is_chance_by_label=is_chance_by_label,
     )
     without_model = replace(with_model, uses_model=False)
+
     value, low, high = with_model.interval()
     value_without_model, low_without_model, high_without_model = without_model.interval()
     return Estimates(
@@ -684,18 +730,21 @@ class _ScoreTest:
         return value, low, high
 
     def gain(self, rate: Floats) -> Floats:
-        """Return the weight of p in the estimate if the rate is this one (see the formula above)."""
+        """Return the weight of p in the estimates if the rates are these [B].
+
+        It is `gain` of the class's formulas, and 0 if the test does not use the model.
+        """
         if not self.uses_model:
             return np.zeros_like(rate)
         slope = rate * (1 - rate) * self.difference_p / self.variance_p
         return np.asarray(np.clip(slope, 0, 1))
 
     def distance(self, rate: Floats) -> Floats:
-        """Return how far a rate lies above its estimate, which depends on the rate through the gain."""
+        """Return how far rates [B] lie above their estimates; an estimate depends on the rate by the gain."""
         return np.asarray(rate - self.mean_y + self.gain(rate) * (self.mean_p - self.film_p))
 
     def margin(self, rate: Floats) -> Floats:
-        """Return z standard errors of the estimate if the rate is this one (see the formula above)."""
+        """Return z standard errors of the estimates, by the class's formulas, if the rates are these [B]."""
         variance_y = rate * (1 - rate)
         gain = self.gain(rate)
         variance = variance_y - 2 * gain * variance_y * self.difference_p + gain * gain * self.variance_p
@@ -754,7 +803,8 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
     positive_weight = (weights * labels).sum(axis=1)
     sum_of_positives = (weights * labels * values).sum(axis=1)
     sum_of_negatives = mean - sum_of_positives
-    # Of positives: (sum + mean / n) / (weight + 1 / n), with both parts multiplied by n.
+    # The mean of the positives with the added cell is (sum + mean / n) / (weight + 1 / n). Below, numerator
+    # and denominator are multiplied by n.
     return _MeansByLabel(
         all_cells=mean,
         positives=(n * sum_of_positives + mean) / (n * positive_weight + 1),
@@ -765,7 +815,14 @@ def _means_by_label(weights: Floats, labels: Floats, values: Floats) -> _MeansBy
 def _root(function: Callable[[Floats], Floats], below: Floats, above: Floats) -> Floats:
     """Find the roots [B] of a function that is at most 0 at `below` and at least 0 at `above`.
 
-    The interval between the two is halved `BISECTIONS` times. The roots are rounded to 12 decimals.
+    The interval between the two is halved `BISECTIONS` times, for all roots at once. The roots
+    are rounded to 12 decimals.
+
+    Parameters
+    ----------
+    function : callable
+        From numbers [B] to values [B]; each value depends on the number at its place.
+    below, above : ndarray, shape [B]
     """
     for _ in range(BISECTIONS):
         middle = (below + above) / 2

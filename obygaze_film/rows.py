@@ -147,7 +147,10 @@ def windows_of(store: Store) -> dict[str, Windows]:
 
 
 def _windows_of_rows(store: Store, rows: Sequence[int]) -> Windows:
-    """Make the windows of one film, in time order, from its rows in a store's table."""
+    """Make the windows of one film, in time order.
+
+    `rows` are the film's rows in the store's table of clips, in any order.
+    """
     table = store.table
 
     def time_order(row: int) -> tuple[float, float, str]:
@@ -171,7 +174,10 @@ Holes = Sequence[tuple[float, float]]
 
 
 def _joined_holes(holes_of_windows: Sequence[Holes]) -> Spans:
-    """Return the holes [H, 2] of all windows in time order; those that overlap or touch are joined."""
+    """Return the holes [H, 2] of all windows in time order; those that overlap or touch are joined.
+
+    A hole of the film is recorded by each window that it lies in, and windows may overlap.
+    """
     joined: list[tuple[float, float]] = []
     for start, end in sorted(chain.from_iterable(holes_of_windows)):
         if joined:
@@ -188,7 +194,8 @@ def _mostly_holes(spans: Spans, holes_of_windows: Sequence[Holes]) -> tuple[int,
     indices = []
     for index, holes in enumerate(holes_of_windows):
         missing_s = sum(end - start for start, end in holes)
-        if missing_s > (spans[index, 1] - spans[index, 0]) / 2:
+        length_s = spans[index, 1] - spans[index, 0]
+        if missing_s > length_s / 2:
             indices.append(index)
     return tuple(indices)
 
@@ -251,12 +258,22 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
 
 
 def _cut_at_holes(rows: Spans, holes: Spans) -> Spans:
-    """Cut rows where holes begin and end within them."""
+    """Cut rows where holes begin and end within them.
+
+    A row with one edge of a hole in it becomes two rows, one with both edges becomes three. Edges that are
+    within `HOLE_SLACK_S` of an end of the row do not cut it.
+
+    Parameters
+    ----------
+    rows : ndarray, shape [R, 2]
+    holes : ndarray, shape [H, 2]
+        In time order and disjoint.
+    """
     cut: list[tuple[float, float]] = []
-    edges = holes.ravel()
+    edges = holes.ravel()  # starts and ends in turn, rising
     for start, end in rows.tolist():
-        inside = edges[(edges > start + HOLE_SLACK_S) & (edges < end - HOLE_SLACK_S)].tolist()
-        cut += pairwise([start, *inside, end])
+        is_inside = (edges > start + HOLE_SLACK_S) & (edges < end - HOLE_SLACK_S)
+        cut += pairwise([start, *edges[is_inside].tolist(), end])
     return np.array(cut, dtype=np.float64)
 
 
@@ -268,11 +285,12 @@ def _covered(rows: Spans, windows: Windows) -> csr_array:
     covered = overlaps(rows, windows.spans)  # [R, N]
     if not len(windows.holes):
         return covered
-    row_has_pictures = _seconds_in_holes(rows, windows) <= (rows[:, 1] - rows[:, 0]) / 2  # [R]
-    covered = _only_rows(covered, row_has_pictures)
+
+    half_of_row_s = (rows[:, 1] - rows[:, 0]) / 2
+    row_has_pictures = _seconds_in_holes(rows, windows) <= half_of_row_s  # [R]
     window_has_pictures = np.ones(len(windows.spans), dtype=np.bool_)  # [N]
     window_has_pictures[list(windows.mostly_holes)] = False
-    return _only_windows(covered, window_has_pictures)
+    return _only_windows(_only_rows(covered, row_has_pictures), window_has_pictures)
 
 
 def _seconds_in_holes(rows: Spans, windows: Windows) -> Floats:
@@ -289,9 +307,11 @@ def _partly_read(grid: RowGrid, is_window_partial: NDArray[np.bool_]) -> NDArray
     """
     is_covered = grid.covered.sum(axis=1) > 0
     has_hole = is_covered & (_seconds_in_holes(grid.spans, grid.windows) > HOLE_SLACK_S)
+
     is_window_without_record = is_window_partial.copy()  # [N]
     is_window_without_record[list(grid.windows.with_holes)] = False
     may_have_hole = _has_window(grid, is_window_without_record)
+
     return np.asarray(has_hole | may_have_hole, np.bool_)
 
 
@@ -405,10 +425,12 @@ def _weights_of(grid: RowGrid, is_predicted: NDArray[np.bool_], is_unlike: NDArr
     """
     predicted = _only_windows(grid.covered, is_predicted)
     like_training = _only_windows(grid.covered, is_predicted & ~is_unlike)
+
     predicted_s = predicted.sum(axis=1)  # [R]
     like_training_s = like_training.sum(axis=1)  # [R]
     is_row_missing = predicted_s <= 0
     is_row_unlike = ~is_row_missing & (like_training_s < predicted_s / 2)
+
     # Each row has its weights from one of the two, and 0 from the other.
     used = _only_rows(predicted, is_row_unlike) + _only_rows(like_training, ~is_row_unlike)
     return _Weights(predicted=predicted, used=used, missing=is_row_missing, unlike=is_row_unlike)
@@ -449,14 +471,15 @@ def _concept_columns(
     """
     from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
 
-    if not model.concepts_with_probability:
-        return {}
-    # The logit of a bottleneck is the sum of its concepts' contributions and of a constant one, its base.
-    has_contributions = isinstance(model.estimator, ConceptBottleneck)
     concepts = model.concepts_with_probability
+    if not concepts:
+        return {}
     averages = [_average(weights, film_predictions[f"{concept}_value"]) for concept in concepts]
     values = np.array(averages).T  # [R, concepts]
     probabilities = model.probabilities_of(values)
+
+    # The logit of a bottleneck is the sum of its concepts' contributions and of a constant one, its base.
+    has_contributions = isinstance(model.estimator, ConceptBottleneck)
     columns = {}
     for index, concept in enumerate(concepts):
         columns[f"{concept}_value"] = values[:, index]
@@ -471,7 +494,10 @@ def _concept_columns(
 
 
 def _joined_flags(flags: Mapping[str, NDArray[np.bool_]], n_rows: int) -> list[str]:
-    """Write the flags of each row, such as `black;short`, in the order of `FLAGS`."""
+    """Write the flags of each row, such as `black;short`, in the order of `FLAGS`.
+
+    `flags` has for each flag the rows [R] that have it.
+    """
     cells = []
     for row in range(n_rows):
         names = [name for name in FLAGS if flags[name][row]]
@@ -534,7 +560,10 @@ def cut_into_rows(windows: Windows, shots: Spans | None) -> tuple[RowKind, Spans
 
 
 def _parts_of_shots(shots: Spans, window_s: float) -> Spans:
-    """Cut each shot [S, 2] that is longer than a window into the fewest equal parts as short as a window."""
+    """Cut each shot [S, 2] that is longer than a window into equal parts, as few as are short enough.
+
+    A part may be a little longer than a window (`SHOT_SLACK`), so that rounding does not cut a shot.
+    """
     parts = []
     for start, end in shots:
         length_in_windows = (end - start) / window_s
@@ -558,14 +587,19 @@ def _steps(windows: Windows) -> Spans:
     reaches to the end of the last window, and is shorter than `LONGEST_LAST_STEP` hops.
     """
     hop_s = windows.hop_s or windows.window_s  # a single window has no hop
+
+    # The starts of windows
     starts = [float(windows.spans[0, 0])]
     for start_s in windows.spans[1:, 0].tolist():
         # A window that begins less than a hop after the one before was moved back, to end with the film.
         is_moved_back = start_s - starts[-1] < hop_s - SLACK_S
         if not is_moved_back:
             starts.append(start_s)
+
+    # After the last of them
     while windows.end_s - starts[-1] >= LONGEST_LAST_STEP * hop_s:
         starts.append(starts[-1] + hop_s)
+
     edges = np.round([*starts, windows.end_s], 3)
     return np.column_stack([edges[:-1], edges[1:]])
 
@@ -573,6 +607,7 @@ def _steps(windows: Windows) -> Spans:
 def _with_gaps(spans: Spans, end_s: float) -> Spans:
     """Add the gaps before, between and after disjoint spans, up to a film's end, as spans; in time order."""
     film_end_s = max(end_s, spans[-1, 1])  # shots may reach beyond the last window
+    # A gap lasts from one span's end to the next span's start; most of these are of no length.
     gap_starts = np.concatenate([[0.0], spans[:, 1]])
     gap_ends = np.concatenate([spans[:, 0], [film_end_s]])
     is_gap = gap_ends - gap_starts > SLACK_S
@@ -677,6 +712,8 @@ def read_subtitles_of(
     for movie, path in match_files(movies, files).items():
         lines, notice = read_subtitle_lines(path, encoding)
         tell(notice)
+
+        # Subtitles of another cut of the film are often later than its windows.
         if windows:
             end_s = windows[movie].end_s
             n_late = sum(start_s >= end_s for start_s, _, _ in lines)
@@ -685,6 +722,7 @@ def read_subtitles_of(
                     f"{path.name}: {n_late:,} begin behind the last window, {end_s:g} s: "
                     "are they of another cut?"
                 )
+
         tables[movie] = pd.DataFrame(lines, columns=list(TEXT_COLUMNS))
     return tables
 
@@ -810,20 +848,22 @@ def _windows_by_film(
     Windows that begin after the film's end are left out; films of which more than half do are refused.
     """
     columns = ["start_s", "end_s", *variables]  # all are numbers
-    windows_by_film: dict[str, dict[_Times, list[float]]] = {}
-    n_after_end = Counter[str]()
+    windows_by_film: dict[str, dict[_Times, list[float]]] = {}  # film -> times -> the row's numbers
+    n_after_end = Counter[str]()  # film -> windows that begin after its end
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
         times = _Times(numbers[0], numbers[1])
         if not 0 <= times.start_s < times.end_s <= MOST_S:
             message = f"no window lasts from {times.start_s:g} to {times.end_s:g} s"
             raise FilmError(f"{path}: line {row.line}: {message}")
+
         movie = find_film(row.cells["movie"], films)
-        if movie is None:
+        if movie is None:  # a film that is not asked for
             continue
         if times.start_s >= films[movie].end_s:
             n_after_end[movie] += 1
             continue
+
         windows = windows_by_film.setdefault(movie, {})
         if times in windows:
             raise FilmError(f"{path}: film {movie} has two rows of the window at {times.start_s:g} s")
@@ -862,21 +902,37 @@ def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.Data
 
 
 def _with_flags_of_person(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
-    """Cut shots where a person's flags begin and end, and replace their flags in between."""
+    """Cut shots where a person's flags begin and end, and replace their flags in between.
+
+    Parameters
+    ----------
+    shots, flags : DataFrame
+        With `SHOT_COLUMNS`: the shots that a detector found, and the spans that a person flagged.
+    """
+    # Between two neighbouring edges of shots and flags, all flags are the same throughout.
     times = [table[["start_s", "end_s"]].to_numpy().ravel() for table in (shots, flags)]
-    edges = np.unique(np.concatenate(times))  # of shots and flags, rising
-    # Between two neighbouring edges the flags are the same throughout.
+    edges = np.unique(np.concatenate(times))  # rising
     spans = pd.DataFrame({"start_s": edges[:-1], "end_s": edges[1:]})
+
     by_person = _shots_around(spans, flags)
     by_detector = _shots_around(spans, shots)
     flagged = by_person.combine_first(by_detector)  # the detector's row where the person flagged nothing
+
     # In a gap between shots neither has a row, and all is NaN.
     without_gaps = flagged.dropna().reset_index(drop=True)
     return without_gaps[list(SHOT_COLUMNS)]
 
 
 def _shots_around(spans: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Return for each span the row of a table of shots that it lies in; NaN if it lies in none."""
+    """Return for each span the row of a table of shots that it lies in; NaN if it lies in none.
+
+    Parameters
+    ----------
+    spans : DataFrame
+        Columns start_s and end_s, in time order. No span reaches over the edge of a shot.
+    table : DataFrame
+        Shots, or spans that a person flagged, in time order.
+    """
     # Spans and shots both have a column `end_s`.
     shots = table.rename(columns={"end_s": "shot_end_s"})
     # For each span, `merge_asof` finds the last shot that begins at its start or before it.

@@ -506,7 +506,7 @@ def read_record(data: bytes, name: str) -> FilmRecord:
 
 
 def _refuse_movie_name(movie: str) -> None:
-    """Refuse a name of a movie that no manifest may have (ManifestError)."""
+    """Raise ManifestError if no manifest may have a movie of this name."""
     Clip("any", movie)  # a clip checks its fields
 
 
@@ -683,9 +683,9 @@ def has_flag(table: pd.DataFrame, *names: str) -> NDArray[np.bool_]:
     """Mark the rows [N] that have any of the flags."""
     wanted = set(names)
     # Many rows have the same text: each different text is split only once.
-    index_of_text, texts = pd.factorize(table["flags"])
-    has_any = [not wanted.isdisjoint(text.split(";")) for text in texts]
-    return np.array(has_any, dtype=np.bool_)[index_of_text]
+    text_index_of_row, texts = pd.factorize(table["flags"])
+    text_has_any = [not wanted.isdisjoint(text.split(";")) for text in texts]
+    return np.array(text_has_any, dtype=np.bool_)[text_index_of_row]
 
 
 def flags_in(table: pd.DataFrame) -> list[str]:
@@ -701,7 +701,12 @@ def distinct_flags(cells: Iterable[str]) -> list[str]:
     >>> distinct_flags(["", "unlike", "missing;unlike"])
     ['unlike', 'missing']
     """
-    return list(dict.fromkeys(flag for cell in cells for flag in cell.split(";") if flag))
+    flags: dict[str, None] = {}  # its keys are a list without repetitions
+    for cell in cells:
+        for flag in cell.split(";"):
+            if flag:
+                flags[flag] = None
+    return list(flags)
 
 
 def runs(marked: NDArray[np.bool_]) -> list[Run]:
@@ -716,7 +721,9 @@ def runs(marked: NDArray[np.bool_]) -> list[Run]:
     >>> runs(np.array([False, True, True, False, True]))
     [(1, 3), (4, 5)]
     """
-    steps = np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8))
+    # With an unmarked row before and after all, each run begins with a step up and ends with a step down.
+    between_unmarked = np.concatenate([[False], marked, [False]])
+    steps = np.diff(between_unmarked.astype(np.int8))
     firsts = np.flatnonzero(steps == 1)
     afters = np.flatnonzero(steps == -1)
     return list(zip(firsts.tolist(), afters.tolist(), strict=True))
@@ -738,20 +745,28 @@ def shared_seconds(table: pd.DataFrame) -> NDArray[np.float64]:
     >>> shared_seconds(pd.DataFrame({"start_s": [0.0, 6.0], "end_s": [8.0, 10.0]})).tolist()
     [7.0, 3.0]
     """
-    spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     # All times where a row begins or ends, rising, and for each row the indices of its two among them.
+    spans = table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     edges, edge_indices = np.unique(spans, return_inverse=True)
     first_edges, last_edges = edge_indices.reshape(spans.shape).T
-    # Between two neighbouring edges, each row that covers the time gets the same part of it.
+
+    # How many rows cover the time between two neighbouring edges: those that have begun and not ended.
     n_begun = np.bincount(first_edges, minlength=len(edges))
     n_ended = np.bincount(last_edges, minlength=len(edges))
     n_covering = np.cumsum(n_begun - n_ended)[:-1]
+
+    # Each of them gets the same part of it.
     part_s = np.diff(edges) / np.maximum(n_covering, 1)  # time that no row covers is not used below
+
     # A row's seconds are the sum of the parts from its first edge to its last one.
     sums_s = np.concatenate([[0.0], np.cumsum(part_s)])  # of the parts before each edge
     return np.asarray(sums_s[last_edges] - sums_s[first_edges])
 
 
 def is_counted(table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Mark the rows [N] that a film's rate and segments count."""
-    return np.asarray(~has_flag(table, *UNRELIABLE, *NO_CONTENT) & table["p"].notna(), dtype=np.bool_)
+    """Mark the rows [N] that count in a film's rate and segments: those with a usable probability.
+
+    Rows that are unlike the training, missing, black or credits do not count, whether or not they have one.
+    """
+    is_left_out = has_flag(table, *UNRELIABLE, *NO_CONTENT)
+    return np.asarray(~is_left_out & table["p"].notna(), dtype=np.bool_)

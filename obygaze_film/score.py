@@ -231,15 +231,28 @@ def score_films(
     facts: Mapping[str, FilmFacts] | None = None,
     variables: Mapping[str, pd.DataFrame] | None = None,
 ) -> list[Timeline]:
-    """Score every film of a store, or `movies`; parameters as in `score_film`, by movie.
+    """Score the films of a store, in the store's order.
 
-    `variables` are measurements of a film's windows, such as loudness (`read_variables`); they are kept with
-    the scores.
+    Parameters
+    ----------
+    store : Store
+        Its clips are windows of films.
+    models : sequence of Model, Path or str
+        Models, or their files.
+    movies : set of str, optional
+        The films to score; by default all of the store.
+    shots : mapping of str to DataFrame, optional
+        Film -> columns start_s, end_s, detector, flags, in time order.
+    subtitles : mapping of str to DataFrame, optional
+        Film -> columns start_s, end_s, text, in time order; kept with the scores.
+    facts : mapping of str to FilmFacts, optional
+    variables : mapping of str to DataFrame, optional
+        Film -> measurements of its windows, such as loudness (`read_variables`); kept with the scores.
 
     Raises
     ------
     FilmError
-        No model is given, or shots or facts are of none of the store's films.
+        No model is given, one of `movies` is not in the store, or shots or facts are of none of its films.
     ModelError
         A model cannot read these features.
 
@@ -252,11 +265,14 @@ def score_films(
     ['film10', 'film11']
     """
     windows = windows_of(store)
+    if movies is not None:
+        _refuse_unknown_films(movies, store, windows)
     _refuse_other_films("shots", shots or {}, store, windows)
     _refuse_other_films("title or year", facts or {}, store, windows)
     scorers = _predict_windows(store, models, movies)
+    chosen = [movie for movie in windows if movies is None or movie in movies]
     films = []
-    for movie in windows if movies is None else movies:
+    for movie in chosen:
         shots_of_film = (shots or {}).get(movie, NO_SHOTS)
         facts_of_film = (facts or {}).get(movie, FilmFacts())
         grid = make_grid(movie, windows[movie], shots_of_film)
@@ -270,10 +286,36 @@ def score_films(
     return films
 
 
+def _refuse_unknown_films(movies: Set[str], store: Store, windows: Mapping[str, Windows]) -> None:
+    """Raise a FilmError if one of the films to score is not in the store.
+
+    `windows` are those of the store, by film.
+    """
+    unknown = sorted(movies - windows.keys())
+    if unknown:
+        raise FilmError(f"store {store.name} has the films {', '.join(windows)}, not {', '.join(unknown)}")
+
+
 def _refuse_other_films(
     what: str, by_movie: Mapping[str, object], store: Store, windows: Mapping[str, Windows]
 ) -> None:
-    """Refuse shots or facts, given by movie, unless at least one of the movies is in the store."""
+    """Refuse shots or facts of films of which none is in the store: they are probably of another store.
+
+    Parameters
+    ----------
+    what : str
+        What is given, for the message, such as "shots".
+    by_movie : mapping
+        Movie -> what is given of it.
+    store : Store
+    windows : mapping
+        Movie -> its windows in the store.
+
+    Raises
+    ------
+    FilmError
+        None of the movies is in the store.
+    """
     if by_movie and not windows.keys() & by_movie.keys():
         raise FilmError(f"{what} are of {', '.join(by_movie)}; store {store.name} has {', '.join(windows)}")
 
@@ -281,7 +323,16 @@ def _refuse_other_films(
 def _predict_windows(
     store: Store, models: Sequence[Model | Path | str], movies: Set[str] | None
 ) -> list[_Scorer]:
-    """Load the models, and predict the windows of some films, or of all, by each."""
+    """Load the models, and predict the windows of films of a store by each.
+
+    Parameters
+    ----------
+    store : Store
+    models : sequence of Model, Path or str
+        Models, or their files. Two of the same name get different keys.
+    movies : set of str or None
+        The films; None for all of the store.
+    """
     if not models:
         raise FilmError("no model given: name at least one model file")
     scorers: list[_Scorer] = []
@@ -313,7 +364,10 @@ class _LoadedModel(NamedTuple):
 
 
 def _loaded(model_or_path: Model | Path | str) -> _LoadedModel:
-    """Load a model from its file, unless it is loaded already."""
+    """Load a model from its file, unless it is loaded already.
+
+    `sha256` is the digest of the file; empty without a file on this machine.
+    """
     if isinstance(model_or_path, Model):
         return _LoadedModel(model_or_path, sha256="")
     model = load_model(model_or_path)
@@ -334,7 +388,21 @@ def _unique_key(name: str, taken: Sequence[str]) -> str:
 def _score(
     store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.DataFrame, facts: FilmFacts
 ) -> Timeline:
-    """Make the timeline of one film from the models' predictions of its windows."""
+    """Make the timeline of one film from the models' predictions of its windows.
+
+    Parameters
+    ----------
+    store : Store
+        The store of the windows.
+    scorers : sequence of _Scorer
+        The models, with their predictions of all films of the store.
+    grid : RowGrid
+        The film's windows, and the spans of the rows that their predictions are averaged to.
+    shots : DataFrame
+        Of the film.
+    facts : FilmFacts
+        Of the film.
+    """
     tables = []  # rows of the film, by each model
     records = []
     for scorer in scorers:
@@ -342,6 +410,7 @@ def _score(
         rows = rows_of_model(scorer.model, scorer.key, scorer.predictions, grid, is_trained_on=is_trained_on)
         tables.append(rows)
         records.append(_model_record(scorer, rows, grid))
+
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
     n_missing = _n_without_prediction(grid, scorers)
     return Timeline(
@@ -365,13 +434,17 @@ def _traces(store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.D
 
 
 def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
-    """Count the windows of a film of which no model has a prediction."""
+    """Count the windows of a film of which no model has a prediction, as they could not be read."""
     predicted_ids = {clip_id for scorer in scorers for clip_id in scorer.predictions.index}
     return sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
 
 
 def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
-    """List the columns of a timeline: `COLUMNS`, then those of all models' concepts, then the last ones."""
+    """List the columns of a timeline, whose rows are those of several models' tables.
+
+    Columns that all tables have come first (`COLUMNS`) and last (`LAST_COLUMNS`). Between them are those of
+    concepts, which models have or lack: each once, in the order in which they occur.
+    """
     concept_columns: list[str] = []
     for table in tables:
         for column in table.columns:
@@ -391,9 +464,8 @@ def _film_record(
 ) -> FilmRecord:
     """Make the record of a film; `n_missing` of its windows have no prediction by any model."""
     windows = grid.windows
-    detectors = dict.fromkeys(
-        shots["detector"].tolist()
-    )  # each once; the table of a person's flags is one too
+    # Each detector once. If a person flagged parts of the film by hand, their table is one too.
+    detectors = dict.fromkeys(shots["detector"].tolist())
     return FilmRecord(
         format=FORMAT,
         number=NUMBER,
@@ -419,6 +491,7 @@ def _film_record(
 def _without_black_or_credits(trace: pd.DataFrame, shots: pd.DataFrame) -> pd.DataFrame:
     """Leave out the rows of a trace of which more than half is black pictures or credits."""
     spans = trace[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+    # How much of each row is flagged in the shots: `NO_CONTENT` are the flags of black and of credits.
     no_content_s = np.sum([flagged_seconds(spans, shots, flag) for flag in NO_CONTENT], axis=0)
     rows_with_content: pd.DataFrame = trace[no_content_s <= durations(trace) / 2]
     return rows_with_content
@@ -430,16 +503,18 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
     Parameters
     ----------
     scorer : _Scorer
+        The model, with its predictions.
     rows : DataFrame
         The model's rows of the film.
     grid : RowGrid
+        The film's windows and rows, before any model.
     """
     model = scorer.model
     card = model.card
     facts_of_card = {name: getattr(card, name) for name in CARD_FIELDS}
     is_trained_on = grid.movie in scorer.trained_on
 
-    # What the model tells apart
+    # What the model tells apart: levels, or whether a concept is there
     target = _target_levels(card.target)
     concept = card.target["concept"]
     names_of_positive = [concept] if concept else target.positive
@@ -509,7 +584,11 @@ class _TargetLevels(NamedTuple):
 
 
 def _target_levels(target: Mapping[str, Any]) -> _TargetLevels:
-    """Read the levels of a target, as a model's card has it: a list of levels for each of its classes."""
+    """Read the levels of a target, as a model's card has it: a list of levels for each of its classes.
+
+    The classes `[["EN"], ["HN", "S"]]`, for example, are the negative class and the positive one. If the
+    target is a concept, or the card has no classes, no levels are negative or positive.
+    """
     classes = [list(levels) for levels in target["classes"]]
     levels: list[str] = []
     for levels_of_class in classes:
@@ -540,7 +619,7 @@ def _construct_and_meanings(codebook: Mapping[str, Any]) -> tuple[str, Mapping[s
 
 
 def _concepts(model: Model) -> list[ConceptRecord]:
-    """Make the records of the concepts that have a probability."""
+    """Make a record of each concept of a model that it gives a probability, in the model's order."""
     names = model.concepts_with_probability
     thresholds = model.concept_thresholds[: len(names)]  # concepts without a probability come last
     records = []
@@ -550,10 +629,14 @@ def _concepts(model: Model) -> list[ConceptRecord]:
 
 
 def _calibration_record(model: Model) -> CalibrationRecord | None:
-    """Make the record of a model's calibration, with the films that it was fitted on; None without one."""
+    """Make the record of a model's calibration, with the films that it was fitted on.
+
+    None if the model has no calibration.
+    """
     fitted = model.calibration
     if fitted is None:
         return None
+    # A card need not describe what its model was calibrated on.
     population: Any = model.card.population or {"n_movies": len(model.card.movies), "clips": {}}
     return CalibrationRecord(
         draws=[(slope, intercept) for slope, intercept in fitted.draws.tolist()],
@@ -620,7 +703,10 @@ def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
 
 
 def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
-    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of any other."""
+    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of other models.
+
+    Such a model is a concept bottleneck with a linear head; a bottleneck with a tree, for example, is not.
+    """
     estimator = model.estimator
     # Only a linear head has coefficients.
     if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):
@@ -661,7 +747,9 @@ def _contribution_when_absent(model: Model, concept: str) -> float | None:
     column = model.concepts.index(concept)
     absent_value = np.quantile(bottleneck.train_values_[:, column], 0.05)
     # A contribution is the coefficient times the distance of the value from the mean.
-    return float(bottleneck.head_.coef_[0, column] * (absent_value - bottleneck.centre_[column]))
+    coefficient = bottleneck.head_.coef_[0, column]
+    mean_value = bottleneck.centre_[column]
+    return float(coefficient * (absent_value - mean_value))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
@@ -860,7 +948,15 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
 
 
 def _usable_rows(store: Store, backbone: str, clip_ids: Sequence[str]) -> NDArray[np.intp]:
-    """Return the rows of some clips in a backbone's group of a store, of those that have features."""
+    """Return the rows of some clips in a store's group of features; clips without features are left out.
+
+    Parameters
+    ----------
+    store : Store
+    backbone : str
+        Name of the group.
+    clip_ids : sequence of str
+    """
     group = store[backbone]
     wanted_ids = set(clip_ids)
     rows = []

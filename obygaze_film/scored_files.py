@@ -121,9 +121,11 @@ def write_films(films: Sequence["Timeline"], out: Path | str) -> dict[str, Path]
     folders = folders_of([film.movie for film in films], out)
     is_one_film = out in folders.values()
     replaced_names = FILES if is_one_film else {folder.name for folder in folders.values()}
+
+    # `partial` is a new folder, which takes the place of `out` only once all is written.
     with whole_folder(out) as partial:
         if out.is_dir():
-            _link_others(out, partial, replaced_names)
+            _link_others(out, partial, replaced_names)  # what stays
         for film in films:
             folder = partial / folders[film.movie].relative_to(out)
             folder.mkdir(exist_ok=True)
@@ -159,22 +161,24 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
         CLASSES: film.classes,
     }
     tables |= {name: table for name, table in optional_tables.items() if len(table)}
-    written = {}
+
+    bytes_of_table = {}
     for name, table in tables.items():
         is_within = len(table) == 0 or bool(table["end_s"].max() <= MOST_S)
         if not is_within:
             raise FilmError(
                 f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MOST_S:g} s is the most"
             )
-        written[name] = table.to_csv(index=False, lineterminator="\n").encode()
-    digests = {name: sha256_of(data) for name, data in written.items()}
+        bytes_of_table[name] = table.to_csv(index=False, lineterminator="\n").encode()
+
+    digests = {name: sha256_of(data) for name, data in bytes_of_table.items()}
     record = msgspec.structs.replace(film.record, tables=digests)
-    refuse_texts(record)
-    return {**written, RECORD: json_bytes(msgspec.to_builtins(record))}
+    refuse_texts(record)  # control characters
+    return {**bytes_of_table, RECORD: json_bytes(msgspec.to_builtins(record))}
 
 
 def _segments_of_models(film: "Timeline") -> pd.DataFrame:
-    """Return the segments of all models of a film as one table."""
+    """Return the segments of all models of a film as one table, as `segments.csv` has them."""
     tables = [with_rounded_lists(film.segments(model.key)) for model in film.record.models]
     with_rows = [table for table in tables if len(table)]
     # An empty table among others would change the types of their columns.
@@ -214,10 +218,13 @@ def read_scored(folder: Path) -> tuple[FilmRecord, ScoredTables]:
     if not path.is_file():
         raise FilmError(f"{folder}: no {RECORD} here: give a folder that 'obygaze film score' wrote")
     record = read_record(bytes_of(path), str(path))
+
+    # The timeline has further columns for the concepts of each model.
     concept_columns = [name for model in record.models for name in model.columns]
     timeline_columns = (*COLUMNS, *concept_columns, *LAST_COLUMNS)
     timeline = _read_table(folder / TIMELINE, timeline_columns, record, end_s=record.duration_s)
     _check_rows(timeline, record, folder / TIMELINE)
+
     tables = ScoredTables(
         timeline=timeline,
         shots=_read_table(folder / SHOTS, SHOT_COLUMNS, record),
@@ -230,7 +237,7 @@ def read_scored(folder: Path) -> tuple[FilmRecord, ScoredTables]:
 
 
 def _read_optional(path: Path, record: FilmRecord) -> pd.DataFrame:
-    """Read a table that a film may have; an empty one if the record does not list it."""
+    """Read a table that a film may lack, such as its subtitles; an empty one if the record lacks it."""
     empty_table = OPTIONAL[path.name]
     if path.name not in record.tables:
         return empty_table
@@ -263,25 +270,36 @@ def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: fl
         Has the table's digest.
     end_s : float
         The latest time that it may have.
+
+    Raises
+    ------
+    FilmError
+        The table cannot be used; the message says what is wrong with it.
     """
     data = bytes_of(path, is_listed=path.name in record.tables)
     if record.tables.get(path.name) != sha256_of(data):
         raise FilmError(f"{path}: not the table that {RECORD} was written with: score the film again")
+
+    # Read it fast if that is exact, else with all cells as text.
     try:
         table = _plain_table(data)
         if table is None:
             table = pd.read_csv(io.BytesIO(data), dtype=str, keep_default_na=False)
     except ValueError as error:
         raise FilmError(f"{path}: {first_line(error)}: score the film again") from error
+
     missing = [name for name in needed if name not in table.columns]
     if missing:
         raise FilmError(f"{path}: no column {', '.join(missing)}: score the film again")
+
+    # Turn each column into texts or numbers.
     for name in table.columns:
         try:
             is_text = name in TEXT_COLUMNS
             table[name] = _texts(table[name]) if is_text else _checked_numbers(table[name], end_s)
         except ValueError as error:
             raise FilmError(f"{path}: column {name}: {error}: score the film again") from error
+
     if not (table["start_s"] < table["end_s"]).all():
         raise FilmError(f"{path}: columns start_s, end_s: a span that does not end after its start")
     return table
@@ -346,15 +364,18 @@ def _checked_numbers(cells: "pd.Series[Any]", end_s: float) -> "NDArray[np.float
     """
     name = str(cells.name)
     numbers, is_filled = _read_numbers(cells)
-    # An empty cell of times is NaN, which is within no bounds.
+
+    # An empty cell is NaN, which is within no bounds. Only in columns of times it is checked, and refused.
     may_be_empty = name not in TIME_COLUMNS
     checked = numbers[is_filled] if may_be_empty else numbers
+
     low, high = _bounds(name, end_s)
     is_wrong = ~((checked >= low) & (checked <= high))
     if name in WHOLE_COLUMNS:
         is_wrong |= checked != np.floor(checked)
     if is_wrong.any():
         raise ValueError(f"{checked[is_wrong][0]:g} is none of its numbers, from {low:g} to {high:g}")
+
     return pd.Series(numbers).astype("Int64") if name in WHOLE_COLUMNS else numbers
 
 
@@ -370,16 +391,26 @@ def _bounds(column: str, end_s: float) -> tuple[float, float]:
 
 
 def _check_rows(table: pd.DataFrame, record: FilmRecord, path: Path) -> None:
-    """Refuse a timeline of other models, with probabilities without bands, or with times out of order."""
+    """Refuse a timeline of other models, with probabilities without bands, or with times out of order.
+
+    Raises
+    ------
+    FilmError
+        The timeline does not fit its film's record, or contradicts itself.
+    """
     keys = set(table["model"])
     expected = {model.key for model in record.models}
     if keys != expected:
         raise FilmError(
             f"{path}: its models are {', '.join(sorted(keys))}; {RECORD} says {', '.join(sorted(expected))}"
         )
+
     is_filled = table[["p", "p_low", "p_high"]].notna().to_numpy()  # [rows, 3]
-    if (is_filled.any(axis=1) != is_filled.all(axis=1)).any():
+    is_filled_in_part = is_filled.any(axis=1) & ~is_filled.all(axis=1)
+    if is_filled_in_part.any():
         raise FilmError(f"{path}: columns p, p_low, p_high: one is empty where another is not")
+
     for _, rows in table.groupby("model"):
-        if not (rows["start_s"].diff().dropna() > 0).all():
+        steps_s = rows["start_s"].diff().dropna()  # the first row has none
+        if not (steps_s > 0).all():
             raise FilmError(f"{path}: column start_s: the times of a model do not rise")

@@ -93,7 +93,10 @@ class Reason:
 
     @property
     def is_for(self) -> bool:
-        """Whether the concept raises the probability; its contribution tells if the change is not known."""
+        """Whether the concept raises the probability, and so is a reason for the passage.
+
+        If the change of the probability is not known, its contribution to the logit tells.
+        """
         effect = self.contribution if self.change is None else self.change
         return effect > 0
 
@@ -276,13 +279,22 @@ def _lower_threshold(threshold: float) -> float:
 
 
 def _joined(separate: Sequence[Run], start_s: NDArray[np.float64], end_s: NDArray[np.float64]) -> list[Run]:
-    """Join runs of rows [N] that are at most `GAP_S` apart."""
+    """Join runs that are at most `GAP_S` seconds apart.
+
+    Parameters
+    ----------
+    separate : sequence of Run
+        In time order; each is its first row, and the first row after it.
+    start_s, end_s : ndarray, shape [N]
+        Of the rows.
+    """
     joined: list[Run] = []
     for first, after in separate:
         if joined:
             former_first, former_after = joined[-1]
-            if start_s[first] - end_s[former_after - 1] <= GAP_S:
-                joined[-1] = (former_first, after)
+            gap_s = start_s[first] - end_s[former_after - 1]
+            if gap_s <= GAP_S:
+                joined[-1] = (former_first, after)  # goes on to the end of this run
                 continue
         joined.append((first, after))
     return joined
@@ -310,9 +322,11 @@ def _runs_around_peaks(
     is_left = may_be_in_run.copy()
     found: list[Run] = []
     while len(found) < n and is_left.any():
-        peak = int(np.argmax(np.where(is_left, p, -1.0)))
+        peak = int(np.argmax(np.where(is_left, p, -1.0)))  # the row left of highest probability
         if p[peak] <= 0:
             break  # all rows left have probability 0: there is no peak among them
+
+        # The run around it is not searched again, even if it is too short to be found.
         is_high_enough = p >= _lower_threshold(float(p[peak]))
         first, after = _run_around(peak, is_left & is_high_enough)
         is_left[first:after] = False
@@ -322,7 +336,7 @@ def _runs_around_peaks(
 
 
 def _run_around(row: int, is_marked: NDArray[np.bool_]) -> Run:
-    """Return the run of marked rows [N] to which a row belongs."""
+    """Return the run of neighbouring marked rows [N] that a row is in: its first, and the row after it."""
     first = row
     while first > 0 and is_marked[first - 1]:
         first -= 1
@@ -333,7 +347,7 @@ def _run_around(row: int, is_marked: NDArray[np.bool_]) -> Run:
 
 
 def columns_of(rows: pd.DataFrame) -> Columns:
-    """Return the columns of a table by name; numbers are floats."""
+    """Return the columns of a table as arrays [N], by name: floats for numbers, objects for anything else."""
     columns: dict[str, NDArray[Any]] = {}
     for name in rows:
         dtype = np.float64 if pd.api.types.is_numeric_dtype(rows[name]) else object
@@ -408,7 +422,16 @@ def _mean(rows: Columns, column: str, weights: NDArray[np.float64]) -> float:
 
 
 def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> list[Reason]:
-    """Average each concept over rows by weights [N]; those that contribute most, up or down, come first."""
+    """Average each concept of a model over rows; those that contribute most to the logit come first.
+
+    Parameters
+    ----------
+    rows : mapping of str to ndarray, each of shape [N]
+        Columns of the model's rows.
+    weights : ndarray, shape [N]
+        Of the rows in the averages, such as their seconds.
+    model : ModelRecord
+    """
     changes = _mean_changes(rows, weights, model)
     reasons_of_rows = []
     for concept in model.concepts:
@@ -486,7 +509,10 @@ def _cell(value: float | None) -> str:
 
 
 def with_rounded_lists(segments: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of segments as it is written to files: with the numbers of concepts rounded."""
+    """Return a table of segments as it is written to files, with the numbers of concepts rounded.
+
+    A cell has a list of numbers, one for each concept, joined by semicolons.
+    """
     columns: dict[str, list[str]] = {}
     for name in LISTS_OF_NUMBERS:
         columns[name] = [_rounded_list(str(cell)) for cell in segments[name]]
@@ -499,7 +525,10 @@ def _rounded_list(cell: str) -> str:
 
 
 def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
-    """Return by name how much of the mean probability of rows [N], by weights [N], is due to a concept."""
+    """Return concept -> how much of the mean probability of rows is due to it (`changes_of_rows`).
+
+    The mean is over rows [N], by weights [N].
+    """
     changes = changes_of_rows(rows, model)
     return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
@@ -514,13 +543,16 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not names or not model.by_concepts or model.calibration is None:
         return {}
-    logits = rows["logit"]
-    contributions = np.stack([rows[f"{name}_contribution"] for name in names])
-    # [1 + concepts, N]: the logits as they are, then those without each concept's contribution.
-    all_logits = np.concatenate([logits[None], logits - contributions])
     from obygaze_models.prediction import mean_probability  # noqa: PLC0415 - slow, and films are opened without it
 
+    logits = rows["logit"]
+    contributions = np.stack([rows[f"{name}_contribution"] for name in names])  # [concepts, N]
+    logits_at_usual = logits - contributions
+
+    # All logits are converted to probabilities in one call.
+    all_logits = np.concatenate([logits[None], logits_at_usual])  # [1 + concepts, N]
     draws = np.array(model.calibration.draws)
     all_p = mean_probability(draws, all_logits.ravel()).reshape(all_logits.shape)
-    p, p_at_usual = all_p[0], all_p[1:]
+    p = all_p[0]
+    p_at_usual = all_p[1:]
     return dict(zip(names, p - p_at_usual, strict=True))

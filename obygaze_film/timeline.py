@@ -108,12 +108,15 @@ class Timeline:
         return find_segments(self.rows(key), self.model(key), top)
 
     def time(self, key: str | None = None) -> FilmTime:
-        """Part the film's time: judged by a model, not judged, and black pictures or credits."""
+        """Return how many seconds of the film a model judged (gave a probability), and how many it did not.
+
+        Black pictures and credits are counted apart.
+        """
         return self._time_by_model[self.model(key).key]
 
     @cached_property
     def _time_by_model(self) -> dict[str, FilmTime]:
-        """Key of each model -> how much of the film's time it judged; kept, as it is needed often."""
+        """Key of each model -> how much of the film's time it judged; computed only once."""
         return {key: film_time(self.rows(key)) for key in self.keys}
 
     def rate(self, key: str | None = None) -> Rate:
@@ -195,7 +198,7 @@ def found_films(
     tell : callable, optional
         Called with the folder of each film before it is read.
     """
-    folder_of: dict[str, Path] = {}
+    folder_of: dict[str, Path] = {}  # movie -> folder
     films = {}
     for folder in folders:
         records = _records_in(folder)
@@ -219,7 +222,11 @@ def found_films(
 
 
 def _records_in(folder: Path) -> list[Path]:
-    """List the record of a film in its folder; else those one folder deeper; else those of a run."""
+    """List the records of films (`film.json`) in a folder.
+
+    It may be the folder of one film, a folder with a folder for each film, or that of a run, where the films
+    are in the folder `scored`. The first of these that has any record decides.
+    """
     for pattern in (RECORD, f"*/{RECORD}", f"scored/*/{RECORD}"):
         records = sorted(folder.glob(pattern))
         if records:

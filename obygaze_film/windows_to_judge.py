@@ -126,6 +126,7 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     """
     judged_blindly = [clip for clip in judged if clip.movie == film.movie and is_blind(clip)]
     sampling = sampling_of(judged_blindly)
+
     # Windows that were drawn by another method are not continued, so that their seeds don't matter.
     recorded_seeds: set[int] = set()
     for clip in judged_blindly:
@@ -135,6 +136,7 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
     if len(recorded_seeds) > 1:
         seeds = ", ".join(str(number) for number in sorted(recorded_seeds))
         raise FilmError(message("next_seeds", movie=film.movie, seeds=seeds))
+
     return Draw(
         sampling=sampling,
         seed=recorded_seeds.pop() if recorded_seeds else seed,
@@ -144,7 +146,11 @@ def draw_of(film: Timeline, judged: Iterable[Clip] = (), seed: int = 0) -> Draw:
 
 
 def unread_notices(films: Sequence[Timeline]) -> list[str]:
-    """Note for each film how many windows are never drawn, since more than half of each could not be read."""
+    """Note for each film how many of its windows are never drawn to be judged.
+
+    These are windows of which more than half could not be read from the film's file. Films without any have
+    no notice.
+    """
     notices: list[str] = []
     for film in films:
         n_unread = cells_of(film).n_unread
@@ -178,25 +184,43 @@ def unknown_notices(
 
 
 def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[str]:
-    """Note for each film in how many blindly judged windows the seconds to judge changed since the draw."""
+    """Warn of each film whose windows have other seconds to judge (content) now than when they were drawn.
+
+    The chance of a window to be drawn depends on these seconds. They change if the film is scored again and
+    other parts of it are left out as black or as credits. Only windows that were judged blindly count.
+
+    Returns
+    -------
+    list of str
+        A notice for each of these films, with the number of its windows that changed.
+    """
     blind_clips = [clip for clip in judged if is_blind(clip)]
     notices: list[str] = []
     for film in films:
         cells = cells_of(film)
-        changed: set[int] = set()
+        changed_cells: set[int] = set()
         for clip in blind_clips:
             if clip.movie == film.movie:
-                cell = cells.index_of(clip.start_s, clip.end_s)
+                cell = cells.index_of(clip.start_s, clip.end_s)  # None: no window of today's
                 if cell is not None and _has_changed_content(clip, cells.content_s[cell]):
-                    changed.add(cell)
-        if changed:
-            notice = message("note_content", n=len(changed), s="" if len(changed) == 1 else "s")
+                    changed_cells.add(cell)
+        if changed_cells:
+            n_changed = len(changed_cells)
+            notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
             notices.append(message("note_of", movie=film.movie, notice=notice))
     return notices
 
 
 def _has_changed_content(clip: Clip, content_s: float) -> bool:
-    """Whether a judged window recorded another number of seconds to judge than it has now (`content_s`)."""
+    """Whether a judged window can be judged for more, or fewer, seconds now than when it was drawn.
+
+    Parameters
+    ----------
+    clip : Clip
+        The judgement, which may have recorded the seconds when its window was drawn.
+    content_s : float
+        How many seconds of the window can be judged now.
+    """
     seconds_when_drawn = content_at_draw(clip)
     if seconds_when_drawn is None:  # not recorded
         return False
@@ -205,22 +229,41 @@ def _has_changed_content(clip: Clip, content_s: float) -> bool:
 
 
 def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]:
-    """List the windows of a film that are not among the `judged` ones, in the order of the draw."""
+    """List the windows of a film that were not judged blindly yet, in the order of the draw.
+
+    Parameters
+    ----------
+    film : Timeline
+    judged : sequence of Clip
+        Blind judgements of any films.
+    seed : int
+        Of the random order, if no judged window records one.
+    """
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
+
+    # Leave out the cells that were judged. The judgement of a span that is no cell any more (if the film was
+    # scored again with another grid) does not count: its place in the draw is free, and is taken again.
     cells = cells_of(film)
-    # A judgement of what is no cell today does not count: its place is free, and is drawn again.
-    judged_today = [clip for clip in judged_of_film if cells.index_of(clip.start_s, clip.end_s) is not None]
-    judged_cells = {cells.index_of(clip.start_s, clip.end_s) for clip in judged_today}
+    clips_of_cells: list[Clip] = []
+    judged_cells: set[int] = set()
+    for clip in judged_of_film:
+        judged_cell = cells.index_of(clip.start_s, clip.end_s)
+        if judged_cell is not None:
+            clips_of_cells.append(clip)
+            judged_cells.add(judged_cell)
     place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}
     cells_left = [cell for cell in place_in_order if cell not in judged_cells]
+
+    # Give each cell its place in the draw.
     if draw.sampling == SUCCESSIVE:
         # Each next window is drawn among those left, and takes the next free place. Its place in the order
         # may be taken: if content changed since the judged windows were drawn, the order changed too.
-        places = _free_places(judged_today, len(cells_left))
+        places = _free_places(clips_of_cells, len(cells_left))
     else:
         # By the method of earlier versions, only the first windows of the whole order are a sample.
         places = [place_in_order[cell] for cell in cells_left]
+
     clips = []
     for cell, place in zip(cells_left, places, strict=True):
         clips.append(_clip(film.movie, cells, cell, extras_of(draw, cell, place)))
@@ -228,21 +271,32 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
 
 
 def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
-    """List the first n places of a draw, from 1 on, that no judged window has."""
+    """List the first n places of a draw, 1, 2, ..., that no judged window has taken."""
     taken = {place_in(clip) for clip in judged}
     free_places = (place for place in count(1) if place not in taken)
     return list(islice(free_places, n))
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:
-    """Write the columns of a window that was drawn: its place, and how it was drawn."""
+    """Write the further columns of a window that was drawn to be judged blindly, column -> cell.
+
+    Parameters
+    ----------
+    draw : Draw
+        How the windows of the film are drawn.
+    cell : int
+        Index of the window in the film's grid.
+    place : int
+        Its place in the draw, from 1 on.
+    """
+    content_s = round(draw.content[cell], 3)  # to the millisecond
     return {
-        DRAW: RANDOM,
-        SEEN_SCORE: "0",
+        DRAW: RANDOM,  # why the window was chosen
+        SEEN_SCORE: "0",  # its judge does not see the model's score
         PLACE: str(place),
         LAW: draw.sampling,
         SEED: str(draw.seed),
-        CONTENT_S: f"{round(draw.content[cell], 3):.10g}",
+        CONTENT_S: f"{content_s:.10g}",
     }
 
 
@@ -297,14 +351,28 @@ class _Candidates(NamedTuple):
 
 
 def _find_candidates(film: Timeline, key: str | None, judged: Sequence[Clip], seed: int) -> _Candidates:
-    """Find the cells of a film that may be chosen to be judged with their scores shown."""
+    """Find the cells of a film that may be chosen to be judged with their scores shown.
+
+    Parameters
+    ----------
+    film : Timeline
+    key : str or None
+        Model; None for the first with logits.
+    judged : sequence of Clip
+        Judgements of any films, whose cells are left out.
+    seed : int
+        Of the random order.
+    """
     cells = cells_of(film, key)
     # The random order depends on a name. It is not the film's own name, which orders the windows that are
     # judged blindly: the first windows of that order should be new to the judge.
     order = cells.order_of_draw(f"{film.movie} in sight", seed)
+
+    # The set has None for judgements of spans that are no cells; no cell of the order equals it.
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     judged_cells = {cells.index_with_content(clip.start_s, clip.end_s) for clip in judged_of_film}
     not_judged = [cell for cell in order if cell not in judged_cells]
+
     uncertain = _uncertain(cells, not_judged, film.model(key).threshold_p)
     return _Candidates(cells, is_known=cells.is_known, not_judged=not_judged, uncertain=uncertain)
 
@@ -327,21 +395,23 @@ def _round_robin(orders: Sequence[Sequence[int]]) -> list[Window]:
 
 
 def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | None) -> list[int]:
-    """Order cells by how near they are to the threshold, the nearest first, on the logit's scale.
+    """Order cells by how uncertain the model is of them: those nearest to its threshold come first.
 
-    Left out are neighbours of a nearer one, cells that were judged before, those of which the model says too
-    little (`Cells.is_known`), and those that are infinitely far (p is 0 or 1). Without a threshold there are
-    none.
+    Distances are measured on the logit's scale. Left out are neighbours of a nearer one, cells that were
+    judged before, those of which the model says too little (`Cells.is_known`), and those that are infinitely
+    far (p is 0 or 1). Without a threshold there are none.
     """
     from scipy.special import logit  # noqa: PLC0415 - slow, and films are opened without it
 
     if threshold is None:
         return []
     distances = np.abs(logit(cells.p) - logit(threshold))
-    may_be_chosen = cells.is_known & np.isfinite(distances)
-    may_be_chosen &= np.isin(np.arange(len(distances)), list(not_judged))
+    is_not_judged = np.isin(np.arange(len(distances)), list(not_judged))
+    may_be_chosen = cells.is_known & np.isfinite(distances) & is_not_judged
+
     chosen: dict[int, None] = {}  # its keys are a list in which a cell is found quickly
-    for cell in np.argsort(distances, kind="stable").tolist():
+    nearest_first = np.argsort(distances, kind="stable").tolist()
+    for cell in nearest_first:
         is_beside_chosen = cell - 1 in chosen or cell + 1 in chosen
         if may_be_chosen[cell] and not is_beside_chosen:
             chosen[cell] = None
@@ -349,7 +419,10 @@ def _uncertain(cells: Cells, not_judged: Collection[int], threshold: float | Non
 
 
 def _clip(movie: str, cells: Cells, cell: int, extras: dict[str, str]) -> Clip:
-    """Make the clip of a cell, without a level; its id is the film and the start in milliseconds."""
+    """Make the clip of a cell that is to be judged: without a level, with further columns (`extras`).
+
+    Its id is the film's name and the start in milliseconds, such as `tt0000001-00046000`.
+    """
     start_s, end_s = cells.spans[cell].tolist()
     # An id may name a file: it has no slashes and doesn't begin with a dot, which would hide the file.
     name = movie.replace("/", "_").replace("\\", "_").lstrip(".")

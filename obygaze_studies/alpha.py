@@ -13,7 +13,11 @@ from obygaze_studies.audit_common.inputs import Row, read_numbers_of_items
 
 
 def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
-    """Compute Cronbach's alpha, which for ratings 0 and 1 equals Kuder and Richardson's formula 20.
+    """Compute Cronbach's alpha: how far n raters of the same items agree (Cronbach, Psychometrika 1951).
+
+        alpha = n / (n - 1) * (1 - sum of the raters' variances / variance of the items' sums)
+
+    For ratings 0 and 1 it equals Kuder and Richardson's formula 20.
 
     Parameters
     ----------
@@ -28,7 +32,8 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     """
     complete = ratings[~np.isnan(ratings).any(axis=1)]
     n_items, n_raters = complete.shape
-    total = complete.sum(axis=1)
+    sums_of_items = complete.sum(axis=1)  # over the raters
+
     alpha = None
     reason = ""
     if n_raters < 2:
@@ -36,11 +41,13 @@ def cronbach_alpha(ratings: NDArray[np.float64]) -> dict[str, Any]:
     elif n_items < 2:
         reason = "fewer than two items that all raters rated"
     # Not variance == 0: the mean of equal numbers such as .1 may differ from them in the last bit.
-    elif np.ptp(total) <= 1e-12 * float(np.abs(complete).max()):
+    elif np.ptp(sums_of_items) <= 1e-12 * float(np.abs(complete).max()):
         reason = "the sums of the ratings do not vary"
     else:
-        item_variance = complete.var(axis=0, ddof=1).sum()
-        alpha = float(n_raters / (n_raters - 1) * (1 - item_variance / total.var(ddof=1)))
+        sum_of_variances = complete.var(axis=0, ddof=1).sum()  # each rater's variance over the items
+        variance_of_sums = sums_of_items.var(ddof=1)
+        alpha = float(n_raters / (n_raters - 1) * (1 - sum_of_variances / variance_of_sums))
+
     n_incomplete = len(ratings) - n_items
     return {"n_items": n_items, "n_incomplete": n_incomplete, "alpha": alpha, "reason": reason}
 
@@ -86,15 +93,18 @@ def audit_alpha(ratings: Sequence[Row], *, pairs: bool = False) -> Finding:
     ratings_of = {}
     for rater in raters:
         ratings_of[rater] = np.array([row[rater] for row in ratings], dtype=np.float64)
+
     rater_sets = [tuple(raters)]
     if pairs:
         # With two raters in all, their pair is the set of all raters, which is there already.
         rater_sets += [pair for pair in combinations(raters, 2) if pair not in rater_sets]
+
     rows = []
     for rater_set in rater_sets:
         ratings_of_set = np.column_stack([ratings_of[rater] for rater in rater_set])
         raters_columns = {"raters": "+".join(rater_set), "n_raters": len(rater_set)}
         rows.append(raters_columns | cronbach_alpha(ratings_of_set))
+
     labels = [f"{row['raters']} (n = {row['n_items']:,})" for row in rows]
     series = {"alpha": [row["alpha"] for row in rows]}
     return Finding(rows=rows, draw=bar_chart(labels=labels, series=series, axis="Cronbach's alpha"))

@@ -191,6 +191,8 @@ def audit_words(
     frequent_words = {}
     for emotion, words in lists.items():
         frequent_words[emotion] = [word for word in words if totals[word] >= min_total]
+
+    # Count in the captions of each group of images the words of its own emotion.
     rows: list[dict[str, Any]] = []
     for group, images in _images_by_group(items, counts, lists).items():
         group_columns = dict(zip(GROUP_COLUMNS, group, strict=True))
@@ -198,7 +200,7 @@ def audit_words(
         rates = _rates(captions, frequent_words[group_columns["emotion"]])
         rows.append({**group_columns, "n_images": len(images), **rates})
     if ratio:
-        _fill_ratios(rows, ratio)
+        rows = _with_ratios(rows, ratio)
 
     listed_words = sorted(set(chain.from_iterable(lists.values())))
     rare_words = [word for word in listed_words if totals[word] < min_total]
@@ -307,7 +309,7 @@ def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[st
     """Count the words of the intended emotion in the captions of a group of images, and compute their rate.
 
     Returns the columns of the group's row: n_captions, count (of occurrences), per_1000 (their rate),
-    captions_with_any, and ratio, which is None until `_fill_ratios` fills it.
+    captions_with_any, and ratio, which is None here: `_with_ratios` computes it from the rates of all groups.
 
     Parameters
     ----------
@@ -332,23 +334,35 @@ def _rates(captions: Sequence[tuple[str, ...]], words: Sequence[str]) -> dict[st
     }
 
 
-def _fill_ratios(rows: list[dict[str, Any]], conditions: tuple[str, str]) -> None:
-    """Fill the column `ratio` in the rows of the first of two conditions, in place.
+def _with_ratios(rows: Sequence[dict[str, Any]], conditions: tuple[str, str]) -> list[dict[str, Any]]:
+    """Return the rows with the column `ratio` filled in those of the first of two conditions.
 
     It is the row's rate divided by that of the second condition, for the same emotion and level. It stays
     None if that rate is 0 or missing.
+
+    Raises
+    ------
+    AuditError
+        No row is of one of the conditions.
     """
     for condition in conditions:
         if condition not in {row["condition"] for row in rows}:
             raise AuditError(f"no image is of the condition {condition!r}")
+
     numerator, denominator = conditions
     rate_of_group = {}
     for row in rows:
         rate_of_group[row["emotion"], row["level"], row["condition"]] = row["per_1000"]
+
+    rows_with_ratios = []
     for row in rows:
         divisor = rate_of_group.get((row["emotion"], row["level"], denominator))
         if row["condition"] == numerator and divisor:
-            row["ratio"] = row["per_1000"] / divisor
+            ratio = row["per_1000"] / divisor
+            rows_with_ratios.append({**row, "ratio": ratio})
+        else:
+            rows_with_ratios.append(row)
+    return rows_with_ratios
 
 
 def read_lists(path: Path) -> dict[str, tuple[str, ...]]:

@@ -47,7 +47,9 @@ Vectors = NDArray[np.float64]
 
 
 def associations(x: Vectors, y: Vectors, a: Vectors, b: Vectors) -> tuple[Vectors, Vectors]:
-    """Compute each target's association: how much closer it is to A than to B, s(w, A, B) of eq. 2.
+    """Compute each target's association: how much closer it is to A than to B (eq. 2).
+
+        s(w, A, B) = mean of the cosines of w with A - mean of the cosines of w with B
 
     The mean of a target's cosines with A equals its product with the mean of A's unit vectors. Products are
     taken row by row, so that equal targets have equal associations to the last bit.
@@ -104,17 +106,30 @@ def effect(x: Vectors, y: Vectors) -> dict[str, float]:
     deviation = float(np.concatenate([x, y]).std(ddof=1))
     if deviation <= SMALLEST_DEVIATION:
         raise AuditError("all targets of X and Y are associated alike (zero variance), so there is no effect")
+
     difference = float(x.mean() - y.mean())
     d = difference / deviation
+    # If X and Y are drawn at random, d has the variance 1 / n + 1 / m.
     z = d / math.sqrt(1 / len(x) + 1 / len(y))
     p_normal = 0.5 * math.erfc(z / math.sqrt(2))
-    measured = {"d": d, "statistic": float(x.sum() - y.sum()), "mean_difference": difference, "z": z}
-    return measured | {"p_normal": p_normal, "star": min(p_normal, 1 - p_normal) < 0.05}
+    p_of_nearer_tail = min(p_normal, 1 - p_normal)
+    return {
+        "d": d,
+        "statistic": float(x.sum() - y.sum()),
+        "mean_difference": difference,
+        "z": z,
+        "p_normal": p_normal,
+        "star": p_of_nearer_tail < 0.05,
+    }
 
 
 def critical_d(n: int, m: int) -> float:
-    """Compute the effect size beyond which the published tables would print a star, for n + m targets."""
-    return CRITICAL_Z * math.sqrt(1 / n + 1 / m)
+    """Compute the effect size beyond which the published tables would print a star, for n + m targets.
+
+    It is the z of a one-sided p of .05 times the standard deviation of d if X and Y are drawn at random.
+    """
+    deviation_of_d = math.sqrt(1 / n + 1 / m)
+    return CRITICAL_Z * deviation_of_d
 
 
 def exact(x: Vectors, y: Vectors) -> dict[str, float]:
@@ -150,9 +165,11 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     total = len(x) + len(y)
     if total > MOST_EXACT:
         raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
+
     units = np.rint(np.concatenate([x, y]) * _UNITS_OF_ONE).astype(np.int64)
     observed_sum = int(units[:n].sum())
     tolerance = total  # one unit for each target
+
     first_half = _sums_by_size(units[: total // 2])
     second_half = _sums_by_size(units[total // 2 :])
     n_ge = 0
@@ -161,6 +178,7 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
         size_in_second = n - size
         if 0 <= size_in_second < len(second_half):
             n_ge += _count_pairs(sums, second_half[size_in_second], observed_sum - tolerance)
+
     n_partitions = math.comb(total, n)
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
 
@@ -177,10 +195,17 @@ def _count_pairs(sums: NDArray[np.int64], partners: NDArray[np.int64], least: in
 
 
 def _sums_by_size(units: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Compute the sums of all subsets: for 0, 1, ... elements the sorted sums of the subsets of this size."""
-    sums = np.zeros(1, np.int64)
+    """Compute the sums of all subsets of some numbers [n].
+
+    Returns
+    -------
+    list of int64 arrays
+        At index k, the sums of the subsets of k numbers in ascending order; the list has n + 1 entries.
+    """
+    sums = np.zeros(1, np.int64)  # at first, only the empty subset
     sizes = np.zeros(1, np.uint8)
     for element in units:
+        # Each subset so far, without the element and with it
         sums = np.concatenate([sums, sums + element])
         sizes = np.concatenate([sizes, sizes + np.uint8(1)])
     return [np.sort(sums[sizes == size]) for size in range(len(units) + 1)]
@@ -206,17 +231,21 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
     # Sorted, so that the draws do not depend on the order of the targets.
     pool = np.sort(np.concatenate([x, y]))
     n = len(x)
-    # Sums below the observed one by no more than rounding, one unit for each target, count as ties, as in
-    # `exact`.
+
+    # With fixed sizes, the test's statistic grows with the sum over X alone: that is compared. Sums below the
+    # observed one by no more than rounding, one unit for each target, count as ties, as in `exact`.
     tolerance = len(pool) / _UNITS_OF_ONE
     least = float(x.sum()) - tolerance
+
     rng = np.random.default_rng(seed)
     n_at_once = max(1, NUMBERS_AT_ONCE // len(pool))
     n_ge = 0
     for start in range(0, n_perm, n_at_once):
         n_partitions = min(n_at_once, n_perm - start)
         shuffled = rng.permuted(np.tile(pool, (n_partitions, 1)), axis=1)
-        n_ge += int((shuffled[:, :n].sum(axis=1) >= least).sum())
+        sums_over_x = shuffled[:, :n].sum(axis=1)
+        n_ge += int((sums_over_x >= least).sum())
+
     # The observed partition counts as one more draw, so that p is never 0 (Phipson & Smyth, 2010).
     return {"p_sampled": (1 + n_ge) / (1 + n_perm), "n_perm": n_perm, "seed": seed}
 
@@ -295,6 +324,7 @@ def audit_eat(
         row["published_d"] = printed.d if printed else None
         row["published_star"] = printed.star if printed else None
         rows.append(row)
+
     starred = [row["test"] for row in rows if row["star"]]
     starred_names = f": {', '.join(starred)}" if starred else ""
     columns = [name for name in ("p_exact", "p_sampled") if any(row[name] for row in rows)]
@@ -331,9 +361,9 @@ def _row_of_test(test: EatTest, sets: Mapping[str, Vectors], *, n_perm: int, see
     Parameters
     ----------
     sets
-        Vectors of the sets of the test, as `_vectors_of_sets` returns them.
+        x, y, a and b -> vectors of this set of the test, [n, D].
     n_perm, seed
-        As for `sampled`, for tests with many targets.
+        Of a test with too many targets to count all partitions: number of random partitions, and their seed.
     """
     with regarding(AuditError, f"test {test.name}"):
         x, y = associations(**sets)
@@ -417,6 +447,13 @@ def _permutation_p_columns(x: Vectors, y: Vectors, n_perm: int, seed: int) -> di
     """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
 
     The result has the columns of both ways; those of the way that was not taken are None.
+
+    Parameters
+    ----------
+    x, y : ndarray, shape [n], [m]
+        Associations of the targets X and Y.
+    n_perm, seed
+        Number of random partitions, and the seed of their draw.
     """
     columns: dict[str, object] = dict.fromkeys(
         ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")

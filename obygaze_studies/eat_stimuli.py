@@ -147,7 +147,8 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
                 f"{name} is not the name of a SOBEM image such as 3_AN2_NO_1: give a table with --items"
             )
         subject, emotion_and_level, condition, hair = match.groups()  # such as "3", "AN2", "NO", "1"
-        emotion_code, level_code = emotion_and_level[:2], emotion_and_level[2:]
+        emotion_code = emotion_and_level[:2]
+        level_code = emotion_and_level[2:]  # empty for a neutral image, which has no level
         items[name] = {
             "item_id": name,
             "subject": subject,
@@ -181,9 +182,11 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
             if name not in items:
                 raise AuditError(f"{place}: no item is called {name}")
         return targets
+
     for column in targets:
         if any(column not in row for row in items.values()):
             raise AuditError(f"{place}: the table of items has no column {column}")
+
     wanted_cells = {column: composed(value) for column, value in targets.items()}
     chosen = []
     for name, row in items.items():

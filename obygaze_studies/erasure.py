@@ -45,9 +45,11 @@ LEAST_VARIANCE_SHARE = 1e-10
 
 
 def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
-    """Fit an eraser of an attribute (LEACE): then no linear function of the features can tell its value.
+    """Fit an eraser of an attribute: after erasing, no linear function of the features can tell its value.
 
-    Among such erasers it changes the features least, in the sense of the mean squared distance.
+    It is LEACE (Belrose et al., NeurIPS 2023), which maps x to x - W+ P W (x - mean): W whitens the features,
+    W+ undoes that, and P projects on the directions of the whitened features that covary with the attribute.
+    Among all such erasers it changes the features least, in the sense of the mean squared distance.
 
     Parameters
     ----------
@@ -61,20 +63,24 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     A function that erases the attribute from features [M, D].
     """
     mean = X.mean(axis=0)
+    centred = X - mean
     value_of_item = np.array(attribute)
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
-    centred = X - mean
-    # The principal axes of the features, and the variance along each.
+
+    # Whitening: the principal axes of the features, each divided by the standard deviation along it. Axes
+    # along which the features do not vary, but for rounding, are left out.
     variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
     is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])
     axes = all_axes[:, is_kept]  # [D, R]
-    whitening = axes / deviations  # [D, R], W of the module's docstring, for features in rows
-    covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
+    whitening = axes / deviations  # [D, R], W for features in rows
+
     # The directions of the whitened space that covary with the attribute, [R, directions].
+    covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
     all_directions, sizes, _ = np.linalg.svd(whitening.T @ covariance, full_matrices=False)
     directions = all_directions[:, sizes > ROUNDING_OF_COVARIANCE]
+
     # Whiten, project on the directions, and undo the whitening, [D, D].
     projection = whitening @ directions @ (directions.T * deviations) @ axes.T
 
@@ -173,6 +179,7 @@ def audit_erase(
         There are fewer than four films, a column has not two values, or on one side every film has a single
         value of the attribute.
     """
+    # The items, their films, and which films the eraser is fitted on
     coded_columns = [attribute, task] if task else [attribute]
     ids, remarks = complete_items(items, [*coded_columns, films], images.rows)
     X = unit_vectors(images.vectors_of(ids, "items"))
@@ -182,6 +189,7 @@ def audit_erase(
     is_fitted_on = np.isin(film_of_item, fitted_films)
     sides = {"fitted": is_fitted_on, "others": ~is_fitted_on}
 
+    # Erase the attribute.
     codes_of_column = {}
     for column in coded_columns:
         codes_of_column[column] = _codes_of_two_values(column, [items[name][column] for name in ids])
@@ -190,6 +198,7 @@ def audit_erase(
     erased_X = _erase_from_directions(X, attribute_codes, is_fitted_on)
     spaces = {"before": X, "after": erased_X}
 
+    # Measure before and after.
     attribute_probes = _probe_rows(
         attribute, "attribute", attribute_codes, film_of_item, spaces=spaces, sides=sides
     )
@@ -257,8 +266,10 @@ def _test_rows(
         The tests, and the embeddings of their attributes.
     ids, items
         Ids of the N items that have vectors, and the columns of all items, by which targets are selected.
-    spaces, sides
-        As for `_probe_rows`.
+    spaces
+        "before" and "after" -> vectors, [N, D].
+    sides
+        "fitted" and "others" -> which items are of this side.
     """
     text_ids = texts.text_ids()
     rows: list[dict[str, Any]] = []
@@ -416,7 +427,9 @@ def _predictions_by_other_films(y: Codes, film: NDArray[np.str_], others: Mask, 
     """
     predictions = np.full_like(y, -1)
     for name in np.unique(film[others]):
-        predictions[film == name] = _probe_predictions(y, others & (film != name), X)[film == name]
+        is_of_film = film == name
+        is_fitted_on = others & ~is_of_film
+        predictions[is_of_film] = _probe_predictions(y, is_fitted_on, X)[is_of_film]
     return predictions
 
 

@@ -75,14 +75,19 @@ def shrunken(
         Posterior means with their 95 % intervals.
     """
     basis = _orthonormal_basis(design)
-    # Three times the total spread of the observed means is beyond any plausible spread of the true ones.
+
+    # The spreads of the grid, from 0 on. Three times the total spread of the observed means is beyond any
+    # plausible spread of the true ones.
     largest_spread = 3 * float(np.sqrt(means.var() + variances.mean())) + LEAST_DEVIATION
     spreads = np.linspace(0.0, largest_spread, N_SPREADS)
+
+    # Estimates for each spread, and how probable the spread is
     fits = [_fit_spread(spread, means, variances, basis) for spread in spreads]
     posterior = _posterior_of_spreads(spreads, fits, variances)
     centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
     error = np.sqrt(np.array([fit.squared_error for fit in fits])) + LEAST_DEVIATION  # [N_SPREADS, C]
 
+    # The ends of each cell's interval are quantiles of the mixture of these estimates.
     low = np.empty(len(means))
     high = np.empty(len(means))
     for cell in range(len(means)):
@@ -111,7 +116,7 @@ def _posterior_of_spreads(spreads: Floats, fits: "Sequence[_FitOfSpread]", varia
     spreads, fits
         The spreads, and the fit for each of them.
     variances : ndarray, shape [C]
-        As for `shrunken`.
+        Sampling variance of the observed mean of each cell.
     """
     # Nearly uniform in the logarithm of the spread, so that small spreads are as likely as large ones.
     prior = 1 / (spreads + float(np.sqrt(np.median(variances))))
@@ -149,7 +154,7 @@ def _fit_spread(spread: float, means: Floats, variances: Floats, basis: Floats) 
     spread
         Standard deviation of the true means around the sums of effects.
     means, variances : ndarray, shape [C]
-        As for `shrunken`.
+        Observed mean of each cell, and its sampling variance.
     basis : ndarray, shape [C, R]
         Orthonormal basis of the design of the additive model.
     """
@@ -267,25 +272,31 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
     """
     is_share = bool(np.isin(y, (0.0, 1.0)).all())
     scale = _OWN_SCALE if is_share else _scale_of(y)
+
+    # The number of items and the mean of each cell
     names = [f"attribute {k}" for k in range(len(attributes))]
     table = pd.DataFrame(dict(zip(names, attributes, strict=True))).assign(y=scale.scaled(y))
     outcomes_of_cell = table.groupby(names)["y"]
     cells = outcomes_of_cell.agg(["size", "mean"]).reset_index()
     n = cells["size"].to_numpy()
     means = cells["mean"].to_numpy()
-    # An intercept, and an effect of every value of an attribute but the first.
+
+    # The additive model: an intercept, and an effect of every value of an attribute but the first.
     effects = pd.get_dummies(cells[names], drop_first=True, dtype=float)
     design = np.column_stack([np.ones(len(cells)), effects])
+
     scaled_y = table["y"].to_numpy()
     if is_share:
         estimates = _shrunken_shares(means, n, float(scaled_y.mean()), design)
     else:
         if n.max() == 1:
             raise AuditError("no cell has two items, so how far the items of a cell differ is unknown")
+        # The items of all cells are taken to have the same variance around the mean of their cell.
         degrees_of_freedom = len(scaled_y) - len(cells)
         squared_residuals = (scaled_y - outcomes_of_cell.transform("mean")) ** 2
         variance_within = max(float(squared_residuals.sum()) / degrees_of_freedom, LEAST_VARIANCE)
         estimates = shrunken(means, variance_within / n, design, degrees_of_freedom)
+
     rows: list[dict[str, Any]] = []
     for k, cell in enumerate(cells[names].itertuples(index=False, name=None)):
         rows.append(
@@ -306,8 +317,13 @@ def _shrunken_shares(
 ) -> CellEstimates:
     """Estimate the true shares of cells by shrinkage towards an additive model on the logit scale.
 
-    As in iterated least squares, each share gets a working value on the logit scale, which is about normally
-    distributed around the current estimate. `shrunken` is applied to these values, `N_ROUNDS` times.
+    `shrunken` needs values that are about normally distributed, and shares are not. So, as in iterated least
+    squares of a logistic regression, each share gets a working value on the logit scale, around the current
+    estimate p:
+
+        logit(p) + (share - p) / (p (1 - p)),  with the variance 1 / (n p (1 - p))
+
+    `shrunken` gives the next estimates from these, `N_ROUNDS` times.
 
     Parameters
     ----------
@@ -329,6 +345,7 @@ def _shrunken_shares(
         logits = logit((n * shares + overall_share) / (n + 1))
     # With few items shares are kept farther from 0 and 1: half an item of all items is the least.
     least = max(LEAST_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
+
     for _ in range(N_ROUNDS):
         p = np.clip(expit(logits), least, 1 - least)
         variance = p * (1 - p)

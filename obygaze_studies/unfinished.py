@@ -91,7 +91,10 @@ def _table_from_json(columns: Mapping[str, tuple[str, list[Any]]]) -> pd.DataFra
 
 
 def _result_from_json(document: dict[str, Any]) -> Any:
-    """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it."""
+    """Rebuild a `Predictions` or a `Run` from the JSON document that `_to_json_value` has made of it.
+
+    A `Predictions` has one table, a `Run` has several and a `Predictions`.
+    """
     is_of_predictions = "table" in document  # a Run has several tables, by other names
     if is_of_predictions:
         return Predictions(_table_from_json(document["table"]), document["n_classes"])
@@ -122,7 +125,8 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
     was_made_by_study = (partial_folder / INPUTS_FILE).is_file()
     if not was_made_by_study:
         check_folder(partial_folder, force=False)
-    with alone_in(partial_folder, "making these tables"):
+
+    with alone_in(partial_folder, "making these tables"):  # no other process may write there
         _prepare_partial_folder(partial_folder, inputs)
         try:
             yield partial_folder
@@ -131,6 +135,8 @@ def unfinished_folder(folder: Path, inputs: Mapping[str, object], *, force: bool
             if nothing_is_trained:
                 remove_tree(partial_folder)
             raise
+
+        # All tables are made.
         with new_folder(folder, force=force) as final:
             _move_tables(partial_folder, final)
         remove_tree(partial_folder)

@@ -288,7 +288,7 @@ def _tested_auc(model: ModelRecord) -> _TestedAuc:
 
 
 def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
-    """Return what must be known to read a model's AUC.
+    """Return what must be known to read a model's AUC: conditions, which are constants of `kinds`.
 
     A model that was not tested is `UNTESTED`. The AUC of one that was tested may be `UNDEFINED`.
     """
@@ -353,7 +353,9 @@ def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str,
         return ()
     is_black_or_credits = has_flag(shots, *NO_CONTENT)
     is_by_program = shots["detector"].isin(DETECTORS).to_numpy()
-    return (FOUND_BY_DETECTOR,) if (is_black_or_credits & is_by_program).any() else ()
+    if (is_black_or_credits & is_by_program).any():
+        return (FOUND_BY_DETECTOR,)
+    return ()
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
@@ -377,7 +379,15 @@ def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame
 def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
     """Claim how many passages reach a model's threshold, also if it was trained on the film.
 
-    None if the film has no probability. Parameters as in `marked_passages`.
+    None if the film has no probability.
+
+    Parameters
+    ----------
+    film : Timeline
+    model : ModelRecord
+        One of the film's.
+    segments : DataFrame
+        As `Timeline.segments` gives them.
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
@@ -423,8 +433,9 @@ def _seconds_reaching(rows: pd.DataFrame, threshold_p: float) -> float:
 
 def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.bool_]:
     """Mark the rows [N] that lie in one of the segments."""
+    row_starts = rows["start_s"].to_numpy()
+    row_ends = rows["end_s"].to_numpy()
     is_inside = np.zeros(len(rows), dtype=np.bool_)
-    row_starts, row_ends = rows["start_s"].to_numpy(), rows["end_s"].to_numpy()
     for start_s, end_s in segments[["start_s", "end_s"]].to_numpy(dtype=np.float64):
         is_inside |= (row_starts >= start_s) & (row_ends <= end_s)
     return is_inside
@@ -459,17 +470,22 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
     changes = changes_of_rows(columns_of(passage_rows), model)
     near_chance = concepts_near_chance(model)
     names = names_of(model)
+
     ranked: list[_RankedConcept] = []
     for concept in model.concepts:
         effect = _effect_on_rows(concept, passage_rows, changes)
-        is_seen = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64) >= concept.threshold_p
+        p = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
+        is_seen = p >= concept.threshold_p
         is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
         share = _share_of_time(seconds, is_seen_and_raises)
         if share < HALF or not _raises_on_average(effect, seconds):
             continue
-        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
+
+        is_near_chance = concept.name in near_chance
+        frequent = FrequentConcept(names.concept(concept.name), is_near_chance, share)
         total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
         ranked.append(_RankedConcept(frequent, total_effect))
+
     # Rounded, as sums of decimals differ in their last digits: equal effects keep the codebook's order.
     ranked.sort(key=lambda item: -round(item.total_effect, 6))
     return tuple(item.concept for item in ranked)
@@ -495,9 +511,17 @@ def _effect_on_rows(
 ) -> _Effect:
     """Return the effect of a concept on each row [N].
 
-    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept, from
-      `changes` (`changes_of_rows`).
+    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept.
     - Other models, such as trees, have no such change: it is the contribution to the logit.
+
+    Parameters
+    ----------
+    concept : ConceptRecord
+    rows : DataFrame
+        Rows of the model.
+    changes : mapping of str to ndarray, shape [N]
+        Concept -> the change of each row's probability due to it (`changes_of_rows`); without concepts that
+        have no such change.
     """
     if concept.name in changes:
         return _Effect(changes[concept.name], LEAST_CHANGE)
@@ -515,7 +539,10 @@ def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -
 
 
 def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
-    """Whether the mean effect over rows of these seconds [N], rounded as in tables, is at least the least."""
+    """Whether a concept's mean effect over rows is large enough to be named: at least `effect.least`.
+
+    It is weighted by the rows' seconds [N], and rounded as in tables.
+    """
     mean_effect = float(np.average(effect.of_rows, weights=seconds))
     return round(mean_effect, DECIMALS) >= effect.least
 
@@ -545,7 +572,16 @@ def concepts_near_chance(model: ModelRecord) -> set[str]:
 
 
 def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame = NO_CLASSES) -> list[Passage]:
-    """Make a claim of each row of `Timeline.segments`, in their order; parameters as in `passage`."""
+    """Make a claim of each passage of a film, in the order of the table.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    segments : DataFrame
+        As `Timeline.segments` gives them.
+    classes : DataFrame
+        `Timeline.classes`; the claims name those that are likely in the passages.
+    """
     return [passage(model, row, classes) for row in segments.to_dict(orient="records")]
 
 
@@ -634,7 +670,16 @@ def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> Un
 def passage_reasons(
     model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each reason of a span: a concept that raises or lowers its probability."""
+    """Make a claim of each concept that raises or lowers the probability of a span.
+
+    Parameters
+    ----------
+    model : ModelRecord
+    reasons_of_span : sequence of Reason
+        The concepts, with how they change the span's probability.
+    time : ClaimTime
+        The span.
+    """
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
@@ -674,7 +719,8 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     rows : DataFrame
         The model's rows in the film.
     """
-    rate, calibration = model.rate, model.calibration
+    rate = model.rate
+    calibration = model.calibration
     time = film_time(rows)
     positive = positive_of(model)
     return ExpectedShare(
@@ -696,7 +742,11 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
 
 
 def _conditions_of_expected(model: ModelRecord, time: FilmTime, positive: Positive) -> tuple[str, ...]:
-    """Return what must be known to read the share that a model expects, or why it gives none."""
+    """Return what must be known to read the share that a model expects, or why it gives none.
+
+    They are conditions of the claim, constants of `kinds`, such as that some levels were left out of the
+    calibration (`LEVELS_LEFT_OUT`).
+    """
     conditions = [*_why_no_share(model, time)]
     if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
         conditions.append(LEVELS_LEFT_OUT)
@@ -769,10 +819,10 @@ def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | 
     trained_s = model.clip_s
     calibrated_s = None if model.calibration is None else model.calibration.clip_s
     known_lengths_s = [length_s for length_s in (trained_s, calibrated_s) if length_s]
-    differs = any(
+    is_length_other = [
         abs(windows.window_s - length_s) > LENGTH_TOLERANCE * length_s for length_s in known_lengths_s
-    )
-    if not differs:
+    ]
+    if not any(is_length_other):
         return None
     return OtherWindows(
         who=(model.key,),

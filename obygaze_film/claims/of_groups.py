@@ -88,8 +88,10 @@ def same_share(compared: "FilmComparison") -> SameShare | None:
     if compared.is_of_labels:
         return None
     shares = [film.expected for film in compared.films if not np.isnan(film.expected)]
-    are_same = len(shares) >= 2 and np.ptp(shares) <= SAME
-    if not are_same:
+    if len(shares) < 2:
+        return None
+    largest_difference = np.ptp(shares)
+    if largest_difference > SAME:  # more than by rounding
         return None
     return SameShare(
         who=(compared.model,),
@@ -101,15 +103,27 @@ def same_share(compared: "FilmComparison") -> SameShare | None:
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
+    """Return the rows of a table, each as a dict of column -> cell."""
     return table.to_dict(orient="records")
 
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
-    """Claim the mean share of a group of films; `row` is one of `FilmComparison.groups`."""
+    """Claim the mean share of a group of films.
+
+    Parameters
+    ----------
+    row
+        The group's row of `FilmComparison.groups`.
+    positive
+        What counts as positive: levels, or a concept.
+    """
     share = _known(row["value"])
-    # Windows of which no judge was sure count for nobody, others for the judges who were sure.
+    # Windows of which no judge was sure (`n_unsure`) are left out. Of a window of which some judges were not
+    # sure (`has_unsure`), only the answers of the others count.
     leaves_out_unsure = row["n_unsure"] > 0 or row["has_unsure"]
     time = SURE if leaves_out_unsure else CONTENT
+
+    # What a reader has to know beside the number, such as that there is none
     conditions = []
     if share is None:
         conditions.append(REFUSED)
@@ -121,6 +135,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
         conditions.append(OTHER_JUDGES)
     if positive.is_concept:
         conditions.append(OF_CONCEPT)
+
     return GroupShare(
         who=_judges(row),
         what=positive.text,
@@ -141,7 +156,15 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
 
 
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
-    """Claim a difference of two groups, or the trend; `row` is one of `FilmComparison.changes`."""
+    """Claim the difference of two groups' mean shares, or their trend over the years.
+
+    Parameters
+    ----------
+    row
+        A row of `FilmComparison.changes`.
+    positive
+        What counts as positive: levels, or a concept.
+    """
     change = _known(row["value"])
     conditions = []
     if change is None:
@@ -165,6 +188,7 @@ def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
 
 
 def _judges(row: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Return the names of the judges of a row, whose cell joins them by commas; none if the cell is empty."""
     names = str(row["judges"])
     return tuple(names.split(", ")) if names else ()
 
@@ -175,7 +199,7 @@ def _known(value: float) -> float | None:
 
 
 def _bounds(low: float, high: float) -> Bounds | None:
-    """Return the interval over films, of 95 %, from its ends in a table; None if an end is NaN."""
+    """Return a 95 % interval over films from its two ends; None if an end is NaN, as without an interval."""
     if np.isnan(low) or np.isnan(high):
         return None
     return Bounds(float(low), float(high), LEVEL)
@@ -245,7 +269,17 @@ def timeline_agreement(
 
 
 def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: int) -> tuple[str, ...]:
-    """Return the conditions that make a mean kappa over films doubtful."""
+    """Return what makes a mean kappa over films doubtful: keys of notes (`kinds`), none if nothing does.
+
+    Parameters
+    ----------
+    kappa
+        The mean; None if it is not defined.
+    interval
+        Its interval over films; None if there are too few films, or if all of them have the same kappa.
+    n_films
+        Films that were compared.
+    """
     if interval is not None:
         return doubts_of_kappa(interval.low, interval.high)
     if kappa is None:
@@ -253,14 +287,21 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
     why_no_interval = TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
     if round(kappa, 2) <= 0:
         return (why_no_interval, AGREE_BY_CHANCE)
-    return (why_no_interval,)  # whether it is above chance, the p in the table of metrics tells
+    # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
+    return (why_no_interval,)
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
-    """Claim by how much learning changed the AUC (`learning.change_of`).
+    """Claim by how much learning from judgements changed a model's AUC.
 
-    `is_of_judged` says whether the AUC is over the judged films, each left out in turn, or over the films of
-    the corpus.
+    Parameters
+    ----------
+    model : str
+        The model's name.
+    change : FilmInterval
+        Mean change over films, with its interval (`learning.change_of`).
+    is_of_judged : bool
+        Whether the films are the judged ones, each left out in turn; else they are those of the corpus.
     """
     return LearntChange(
         who=(model,),

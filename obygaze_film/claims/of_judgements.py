@@ -56,11 +56,13 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     Parameters
     ----------
     found : FilmRates
+        The rates, which were estimated from what people judged.
 
     Returns
     -------
     list of Claim
-        Each judge's share, that of all together if there is one, and how far they agree.
+        Each judge's share, that of all together if there is one, and how far they agree. Of judges without a
+        share, that they have none.
     """
     has_several = _has_several_definitions(found)
     claims: list[FilmClaim] = []
@@ -81,9 +83,10 @@ def _has_several_definitions(found: "FilmRates") -> bool:
 
 
 def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
-    """Claim how far every two judges agree, and three or more together.
+    """Claim how far every two judges of a film agree, and three or more together.
 
-    If the film was judged under several definitions, the claims on two judges state the definition.
+    `found` are the film's rates, which have the agreement of its judges too. If the film was judged under
+    several definitions, the claims on two judges state the definition.
     """
     positive = positive_in(found)
     claims: list[FilmClaim] = [
@@ -106,8 +109,7 @@ def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = Fal
     If the film was judged under several definitions, the claim states the definition.
     """
     conditions = [BLIND, TOO_FEW]
-    no_window_is_left = judges.left == 0
-    if no_window_is_left:
+    if judges.left == 0:  # no window is left to judge
         conditions.append(ALL_JUDGED)
     return NoJudgedShare(
         who=tuple(judges.judges),
@@ -125,8 +127,13 @@ def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = Fal
 
 
 def _time_of(rate: CorrectedRate) -> ClaimTime:
-    """Return the time that a share is about: content, less the windows of which its judges were not sure."""
-    return ClaimTime("sure" if rate.n_unsure else "content", rate.content_s)
+    """Return the time that a share is about: the film's content, with its length in seconds.
+
+    Content is the film without black and credits. The windows of which judges were not sure are excluded too;
+    then the part is called "sure".
+    """
+    part = "sure" if rate.n_unsure else "content"
+    return ClaimTime(part, rate.content_s)
 
 
 def _time_of_windows(n_unsure: int) -> ClaimTime:
@@ -200,7 +207,17 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
 def _conditions_of_share(
     rate: CorrectedRate, agreement: Sequence[PairKappa], *, has_several_definitions: bool
 ) -> tuple[str, ...]:
-    """Return what must be known to read a judged share; `agreement` has every two of its judges."""
+    """Return what must be known to read a judged share: conditions, which are constants of `kinds`.
+
+    Parameters
+    ----------
+    rate : CorrectedRate
+        The share.
+    agreement : sequence of PairKappa
+        Of every two of its judges.
+    has_several_definitions : bool
+        Whether the film was judged under several definitions.
+    """
     conditions = [BLIND, *_partly_read(rate)]
     if rate.is_census:
         conditions.append(ALL_JUDGED)
@@ -227,13 +244,17 @@ def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
 
 
 def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
-    """Return the condition that makes an agreement doubtful; empty if its kappa's interval is above 0."""
+    """Return the condition that makes an agreement doubtful; empty if its kappa's interval is above 0.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The ends of the interval; None without an interval.
+    """
     if high is not None and high < 0:
         return (AGREE_LESS,)
-    # Without an interval, kappa may be 0 too. The end is rounded as it is printed.
-    if low is None or round(low, 2) <= 0:
-        return (AGREE_BY_CHANCE,)
-    return ()
+    may_be_0 = low is None or round(low, 2) <= 0  # rounded as it is printed
+    return (AGREE_BY_CHANCE,) if may_be_0 else ()
 
 
 def pair_agreement(
@@ -244,7 +265,7 @@ def pair_agreement(
     There is no kappa if both were sure of fewer than `LEAST_SURE` windows. If the film was judged under
     several definitions, the claim states the definition.
     """
-    # Files of earlier versions have a kappa of too few windows too: it is not claimed.
+    # Files of earlier versions also have kappas of too few windows: these are not claimed.
     has_enough_windows = pair.n >= LEAST_SURE
     interval = None
     if has_enough_windows and pair.low is not None and pair.high is not None:
@@ -282,7 +303,10 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
 
 
 def panel_agreement(alpha: JudgesAlpha, positive: str) -> PanelAgreement:
-    """Claim how far three judges or more agree on which windows are positive."""
+    """Claim how far three judges or more agree on which windows are positive, by Krippendorff's alpha.
+
+    `positive` says what is positive. The condition `NO_INTERVAL` says that alpha has no interval.
+    """
     return PanelAgreement(
         who=tuple(alpha.annotators),
         what="alpha",

@@ -212,7 +212,7 @@ def number_ends(claim: FilmClaim, words: Words) -> str:
 # --- of models
 # ---------------------------------------------------------------------------
 def title_sentence(claim: Title, words: Words) -> str:
-    """Write a film's title with its gravest warnings."""
+    """Write a film's title with its gravest warnings: "Alien · may be no better than chance"."""
     return " · ".join([claim.what, *_warnings(claim, words)])
 
 
@@ -238,7 +238,10 @@ def model_warnings(claim: Title, words: Words) -> str:
 
 
 def _warnings(claim: ModelClaim, words: Words) -> list[str]:
-    """Write what must be known to read a model's numbers, in clauses."""
+    """Write what must be known to read a model's numbers, a clause for each such condition of the claim.
+
+    Such as "may be no better than chance".
+    """
     levels = _levels_left_out(claim, words)
     conditions = [condition for condition in claim.conditions if condition in WARNINGS]
     return [words.say(WARNINGS[condition], levels=levels) for condition in conditions]
@@ -250,7 +253,7 @@ def _levels_left_out(claim: ModelClaim, words: Words) -> str:
 
 
 def as_positive(claim: FilmClaim, positive: str, words: Words) -> str:
-    """Write as what something is marked: as a level, or as having a concept."""
+    """Write as what something is marked: "as S" (a level), or "as having Look" (a concept)."""
     return words.say("as_concept" if claim.has(OF_CONCEPT) else "as_level", positive=positive)
 
 
@@ -278,7 +281,8 @@ def _auc_with_interval(claim: ModelEvidence, words: Words) -> str:
     auc = words.number(claim.number or 0.0)
     if claim.interval is None:
         return auc
-    ends, level = words.numbers(claim.interval), words.share(claim.interval.level)
+    ends = words.numbers(claim.interval)
+    level = words.share(claim.interval.level)
     return words.say("evidence_interval", auc=auc, ends=ends, level=level)
 
 
@@ -290,7 +294,10 @@ def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
 
 
 def evidence_note(claim: ModelEvidence, words: Words) -> str:
-    """Explain the AUC of a model: how many films it is measured on, its interval, and the AUC of chance."""
+    """Explain the AUC of a model: how many films it is measured on, its interval, and the AUC of chance.
+
+    Such as "95% interval over 24 films, of the models that were tested there; [...] Chance is 0.50".
+    """
     if claim.number is None:
         return words["no_figure"]
     films = words.counted("count_films", claim.n_films)
@@ -303,7 +310,8 @@ def evidence_note(claim: ModelEvidence, words: Words) -> str:
 def judged_sentence(claim: JudgedTime, words: Words) -> str:
     """Say how much of a film is judged, cannot be judged, and is black or credits.
 
-    If nothing could be read from a second on up to the film's end, that is said too.
+    Such as "judged 80 minutes (89%), cannot be judged 4 minutes (4%), black or credits 6 minutes (7%)". If
+    nothing could be read from a second on up to the film's end, that is said too.
     """
     judged, unjudged, black = words.durations(claim.judged_s, claim.unlike_s, claim.nothing_s)
     shares = time_shares(claim, words)
@@ -371,7 +379,11 @@ def _black_key(key: str, claim: JudgedTime) -> str:
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing."""
+    """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing.
+
+    There is a sentence for each, such as "6 minutes, 7% of the film: black or credits (dotted), which are not
+    counted."
+    """
     shares = time_shares(claim, words)
     unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
@@ -543,7 +555,8 @@ def _meanings(positive: Positive, words: Words) -> str:
         return words.say("quoted", text=positive.task_title)
     named = []
     for meaning in positive.meanings:
-        name, title = words.translated(meaning.name), words.translated(meaning.title)
+        name = words.translated(meaning.name)
+        title = words.translated(meaning.title)
         if positive.is_planted:
             definition = words.say("planted_means", name=name)
         else:
@@ -612,7 +625,10 @@ def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
 
 
 def passage_sentence(claim: Passage, words: Words) -> str:
-    """Say where a passage is, its probability with the band, and what speaks for it and against it."""
+    """Say where a passage is, its probability with the band, and what speaks for it and against it.
+
+    Such as "3. 0:10:20–0:11:05: 0.62 [0.41, 0.80]. For it: more Look than usual."
+    """
     number = f"{claim.name}. " if claim.name else ""  # a span that somebody marked has none
     text = f"{number}{span_ends(claim.time)}: {passage_p(claim, words)}"
     below = below_phrase(claim, words)
@@ -625,7 +641,7 @@ def passage_sentence(claim: Passage, words: Words) -> str:
 def below_phrase(claim: Passage, words: Words) -> str:
     """Say that all of a passage is below the threshold, or that its mean is; empty if its mean reaches it.
 
-    The threshold is written if it is known.
+    Such as "below the threshold, 0.50". The threshold is written if it is known.
     """
     if claim.threshold_p is None:
         return words["below"] if claim.has(BELOW_THRESHOLD) else ""
@@ -638,18 +654,19 @@ def below_phrase(claim: Passage, words: Words) -> str:
 
 
 def span_ends(time: ClaimTime) -> str:
-    """Write the ends of a span."""
+    """Write the ends of a span, such as "0:10:20–0:11:05"."""
     return clock_span(time.start_s or 0.0, time.end_s or 0.0)
 
 
 def passage_p(claim: Passage, words: Words) -> str:
-    """Write a passage's probability and its band."""
-    p, band = passage_value(claim, words), passage_band(claim, words)
+    """Write a passage's probability and its band, such as "0.62 [0.41, 0.80]"."""
+    p = passage_value(claim, words)
+    band = passage_band(claim, words)
     return f"{p} [{band}]" if band else p
 
 
 def passage_length(claim: Passage, words: Words) -> str:
-    """Write how long a passage is, and how much of it is judged if not all is.
+    """Write how long a passage is, and how much of it is judged if not all is: "45 s, 30 s of it judged".
 
     The length may be a second off the difference of the start and end that are written, as these are rounded.
     """
@@ -660,7 +677,9 @@ def passage_length(claim: Passage, words: Words) -> str:
 
 
 def _is_judged_in_part(claim: Passage) -> bool:
-    return (claim.time.seconds or 0.0) - claim.judged_s >= LEAST_SAID_S
+    """Whether so much of a passage has no probability (half a second or more) that a text mentions it."""
+    unjudged_s = (claim.time.seconds or 0.0) - claim.judged_s
+    return unjudged_s >= LEAST_SAID_S
 
 
 def span_judged_note(claim: Passage, words: Words) -> str:
@@ -775,8 +794,9 @@ def _windows_of_citation(claim: OtherWindows | None, words: Words) -> str:
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
-    """Say where learning changed a passage's probability, from what to what."""
-    before, after = words.probability(claim.before), words.probability(claim.number or 0.0)
+    """Say how learning changed a passage's probability: "0:10:20–0:11:05: 0.41 → 0.62"."""
+    before = words.probability(claim.before)
+    after = words.probability(claim.number or 0.0)
     return f"{span_ends(claim.time)}: {before} → {after}"
 
 
@@ -796,8 +816,9 @@ def no_passage_sentence(claim: NoPassage, words: Words) -> str:
 
 
 def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
-    """Say which share of a film has a flag."""
-    return words.say("flagged_time", flag=words[f"flag_{claim.what}"], share=words.share(claim.number or 0.0))
+    """Say which share of a film has a flag, such as "black bars: 12% of the film"."""
+    flag = words[f"flag_{claim.what}"]
+    return words.say("flagged_time", flag=flag, share=words.share(claim.number or 0.0))
 
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
@@ -807,7 +828,10 @@ def windows_sentence(claim: OtherWindows, words: Words) -> str:
 
 
 def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
-    """Write the median lengths of the clips of a model's training and calibration; at least one is known."""
+    """Write the median lengths of the clips of a model's training and calibration; at least one is known.
+
+    Such as "trained on clips of 46 s and calibrated on clips of 30 s".
+    """
     trained = "" if claim.trained_s is None else words.seconds(claim.trained_s)
     calibrated = "" if claim.calibrated_s is None else words.seconds(claim.calibrated_s)
     if trained == calibrated:
@@ -821,7 +845,7 @@ def _lengths_of_clips(claim: OtherWindows, words: Words) -> str:
 
 
 def concept_label(claim: ConceptFound, words: Words) -> str:
-    """Write how well a concept is found, beside chance."""
+    """Write how well a concept is found, beside chance: "AP 0.41, chance 0.12"."""
     if claim.number is None or claim.chance is None:
         return words["unknown_ap"]
     return words.say("ap", ap=words.number(claim.number), chance=words.number(claim.chance))
@@ -838,7 +862,10 @@ def concept_sentence(claim: ConceptFound, words: Words) -> str:
 
 
 def staging_sentence(claim: StagingMean, words: Words) -> str:
-    """Write the mean of a variable of staging with its unit, and how many windows have it if not all do."""
+    """Write the mean of a variable of staging with its unit, and how many windows have it if not all do.
+
+    Such as "12 a minute, of 80 windows of 120".
+    """
     mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
     if claim.n_known == claim.n_windows:
         return mean
@@ -958,7 +985,10 @@ def reasons_note(words: Words, *, has_usual: bool) -> str:
 
 
 def reason_sentence(claim: ConceptReason, words: Words) -> str:
-    """Say whether a concept speaks for a passage or against it, or that it does too little."""
+    """Say whether a concept speaks for a passage or against it, or that it does too little.
+
+    Such as "For it: more Look than usual.", or "It moves the probability by less than 0.01."
+    """
     if claim.moves:
         return reasons_sentence([claim], words)
     if claim.number is None:
@@ -996,7 +1026,10 @@ def _p_contradicts_amount(claim: ConceptReason, usual_p: float) -> bool:
 
 
 def classes_sentence(claims: Sequence[ClassSeen], words: Words) -> str:
-    """Say which classes classifiers find more probable in a span than in its film; empty without claims."""
+    """Say which classes classifiers find more probable in a span than in its film; empty without claims.
+
+    Such as "The classifier places finds more probable here than in the film: kitchen (0.40, film 0.05)."
+    """
     sentences = []
     for who in dict.fromkeys(claim.who for claim in claims):
         phrases = [class_phrase(claim, words) for claim in claims if claim.who == who]
@@ -1011,14 +1044,14 @@ def class_sentence(claim: ClassSeen, words: Words) -> str:
 
 
 def class_phrase(claim: ClassSeen, words: Words) -> str:
-    """Write a class with its probability beside the film's."""
+    """Write a class with its probability beside the film's, such as "kitchen (0.40, film 0.05)"."""
     p = words.probability(claim.number or 0.0)
     usual = words.probability(claim.usual_p, "short_hundredth")
     return words.say("class_p", name=claim.what, p=p, usual=usual)
 
 
 def reason_p(claim: ConceptReason, words: Words) -> str:
-    """Write the probability of a concept in a passage, and whether the concept is not seen there."""
+    """Write the probability of a concept in a passage: "0.62", or "not seen, 0.10"."""
     p = words.probability(claim.p)
     return p if claim.is_present else words.say("not_seen", p=p)
 
@@ -1036,12 +1069,19 @@ def reason_weight(claim: ConceptReason, words: Words) -> str:
 # --- why there is no prediction
 # ---------------------------------------------------------------------------
 def no_prediction_phrase(reason: str, words: Words) -> str:
-    """Say in a clause why a film, or a span of it, has no prediction: `reason` is its condition."""
+    """Say in a clause why a film, or a span of it, has no prediction, such as "it could not be read".
+
+    `reason` is the condition of the claim that says so: a key of `NO_PREDICTION`.
+    """
     return words[NO_PREDICTION[reason]]
 
 
 def no_place_phrase(reason: str, words: Words) -> str:
-    """Say in a clause why a film has no passage: it has no prediction, or all are too short for a passage."""
+    """Say in a clause why a film has no passage.
+
+    It has no prediction, and `reason` is the condition that says why. Or `reason` is empty, and no place of
+    the film is long enough for a passage.
+    """
     if reason:
         return no_prediction_phrase(reason, words)
     return words.say("no_probability_short", n=words.seconds(MIN_S))
@@ -1071,7 +1111,11 @@ def same_share_sentence(claim: SameShare, words: Words) -> str:
 # --- shares that a model expects
 # ---------------------------------------------------------------------------
 def expected_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say which share of a film's time a model expects, with its interval; or why it expects none."""
+    """Say which share of a film's time a model expects, with its interval; or why it expects none.
+
+    Such as "expects 17% of the time that it can judge, as S; 80% bracket of new films like those of the
+    training [9%, 28%]; on films left out the share was off by 4 percentage points on average".
+    """
     if claim.number is None:
         return no_share_sentence(claim, words)
     key = "expects_concept" if claim.has(OF_CONCEPT) else "expects"
@@ -1097,7 +1141,10 @@ def _few_windows_phrase(n_windows: float, words: Words) -> str:
 
 
 def no_share_sentence(claim: ExpectedShare, words: Words) -> str:
-    """Say why a model has no share of a film: by the gravest of its conditions that is a reason."""
+    """Say why a model has no share of a film, such as "No rate: the film is black or credits".
+
+    The claim's conditions are sorted, the gravest first. The first one that is a reason decides.
+    """
     reasons = [condition for condition in claim.conditions if condition in NO_SHARE]
     if not reasons:
         return words.say("no_rate", reason=claim.reason)  # in the words of the film's record
@@ -1150,7 +1197,11 @@ def expected_what(claim: ExpectedShare, positive: str, words: Words) -> str:
 # --- of people
 # ---------------------------------------------------------------------------
 def experts_sentence(claim: Experts, words: Words) -> str:
-    """Say how far two experts agree on what a model finds: second by second, and on a film's share."""
+    """Say how far two experts agree on what a model finds: second by second, and on a film's share.
+
+    Such as "Two experts who marked whole films, MObyGaze (20 films), agreed on S second by second with a
+    kappa of 0.36, and on a film's share of it with a rank correlation of 0.62 [...]".
+    """
     rank_correlation = words.number(claim.rank)
     level = ""
     if claim.rank_interval is not None:
@@ -1206,7 +1257,8 @@ def judged_share_sentence(claim: JudgedShare, words: Words) -> str:
 def _share_from_windows(claim: JudgedShare, words: Words) -> str:
     """Write who would mark which share, of which time, and how many windows it is estimated from."""
     key = "rate_panel" if claim.is_of_panel else "rate_judge"
-    ends, level = "", ""
+    ends = ""
+    level = ""
     if claim.interval is None:
         key = f"{key}_all"  # all windows were judged
     else:
@@ -1240,7 +1292,10 @@ def under_definition(claim: JudgedShare | NoJudgedShare | PairKappa, text: str, 
 
 
 def _corrections(claim: JudgedShare, words: Words) -> list[str]:
-    """Say that a model, or labels in its place, corrected a share; an empty list if nothing did."""
+    """Say that a model, or labels in its place, corrected a share; an empty list if nothing did.
+
+    Such as "the share is corrected by linear".
+    """
     if not claim.is_corrected:
         return []
     key = "rate_corrected_labels" if claim.is_of_labels else "rate_corrected"
@@ -1317,7 +1372,7 @@ def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
 
 
 def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
-    """Name some pairs of judges, and say how many more there are."""
+    """Name some pairs of judges, and say how many more there are: "AB–CD, AB–EF and 2 more pairs"."""
     names = ["–".join(words.judge(name) for name in pair.who) for pair in pairs[:MOST_NAMES]]
     if len(pairs) > MOST_NAMES:
         names.append(words.counted("more_pairs", len(pairs) - MOST_NAMES))
@@ -1327,14 +1382,17 @@ def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
 def judged_share_line(claim: JudgedShare, words: Words) -> str:
     """Write a judged share (`judged_share_sentence`), what the model saved, and what it expected alone.
 
-    The model saves judgements if an interval as narrow would need more windows without it (`worth`).
+    Such as "AB would mark as S 17% [...]; with linear as narrow as 90 windows judged without it; linear alone
+    expected 20% of the 80 minutes that it can judge". The model saves judgements if an interval as narrow
+    would need more windows without it (`worth`).
     """
     parts = [judged_share_sentence(claim, words)]
     if claim.interval is not None and claim.worth is not None:
         parts.append(words.say("rate_worth", model=claim.model, worth=round(claim.worth)))
     if claim.expected is not None and claim.expected_s is not None:
         key = "rate_marked" if claim.is_of_labels else "rate_expected"
-        share, time = words.share(claim.expected), words.duration(claim.expected_s)
+        share = words.share(claim.expected)
+        time = words.duration(claim.expected_s)
         parts.append(words.say(key, model=claim.model, share=share, time=time))
     return words["semicolon"].join(parts)
 
@@ -1388,7 +1446,11 @@ def _as_sentence(clause: str) -> str:
 
 
 def own_shares_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
-    """Explain why shares are not what a reader would compute from the numbers beside them."""
+    """Explain why shares are not what a reader would compute from the numbers beside them.
+
+    A reader may take the mean of the judges' shares for the share of all of them, or the quotient of the
+    windows called positive and all windows for a share. A sentence is written for each that is not so.
+    """
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     return [*_why_not_mean_of_judges(shares, words), *_why_not_counts(shares, words)]
 
@@ -1430,22 +1492,28 @@ def _differs_from_mean_of_judges(shares: Sequence[JudgedShare], words: Words) ->
     of_judges = [share.number for share in shares if not share.is_of_panel and share.number is not None]
     if not of_panel or len(of_judges) < 2:
         return False
-    return words.share(of_panel[0]) != words.share(sum(of_judges) / len(of_judges))
+    mean_of_judges = sum(of_judges) / len(of_judges)
+    return words.share(of_panel[0]) != words.share(mean_of_judges)
 
 
 def _differs_from_counts(claim: JudgedShare, words: Words) -> bool:
     """Whether a share, as written, differs from the share of its windows that judges called positive."""
     if claim.number is None or not claim.n or not claim.positives:
         return False
-    mean_positives = sum(claim.positives) / len(claim.positives)
-    return words.share(claim.number) != words.share(mean_positives / claim.n)
+    mean_positives = sum(claim.positives) / len(claim.positives)  # over the judges
+    positive_share = mean_positives / claim.n
+    return words.share(claim.number) != words.share(positive_share)
 
 
 def alone_expected_sentences(claim: JudgedShare, words: Words) -> list[str]:
-    """Say which share the model, or labels in its place, gave without judgements; an empty list if none."""
+    """Say which share the model, or labels in its place, gave without judgements; an empty list if none.
+
+    Such as "The model alone expected 20% of the 80 minutes that it can judge."
+    """
     if claim.expected is None or claim.expected_s is None:
         return []
-    expected, time = words.share(claim.expected), words.duration(claim.expected_s)
+    expected = words.share(claim.expected)
+    time = words.duration(claim.expected_s)
     if claim.is_of_labels:
         return [words.say("alone_marked", model=claim.model, expected=expected, time=time)]
     return [words.say("alone_expected", expected=expected, time=time)]
@@ -1478,14 +1546,20 @@ def _sentences_of_shares(claims: Sequence[JudgedShare], words: Words) -> list[st
 
 
 def other_shares_sentence(claims: Sequence[JudgedShare], words: Words) -> str:
-    """Write the range of the shares of judges who are too many to name."""
+    """Write the range of the shares of judges who are too many to name.
+
+    Such as "Shares of 5 other judges: 12% to 31%."
+    """
     shares = [claim.number or 0.0 for claim in claims]
     low, high = words.share(min(shares)), words.share(max(shares))
     return words.say("other_judges", n=len(shares), low=low, high=high)
 
 
 def _other_pairs(claims: Sequence[PairKappa], words: Words) -> str:
-    """Write the range of the kappas of further pairs of judges, and how many pairs have none."""
+    """Write the range of the kappas of further pairs of judges, and how many pairs have none.
+
+    Such as "Kappas of 4 other pairs: 0.10 to 0.62. Other pairs who judged too few windows for kappa: 2."
+    """
     kappas = [claim.number for claim in claims if claim.number is not None]
     n_too_few = sum(claim.has(TOO_FEW) for claim in claims)  # pairs that judged too few windows for one
     n_undefined = len(claims) - len(kappas) - n_too_few
@@ -1550,7 +1624,11 @@ def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim]
 
 
 def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
-    """Say why a judge, or several together, have no share."""
+    """Say why a judge, or several together, have no share: how many windows were judged, and what is missing.
+
+    Such as "AB: no share of their own: 4 windows judged blindly in the order of the draw; no window is left
+    to judge".
+    """
     is_of_panel = len(claim.who) > 1
     if claim.left:
         missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
@@ -1599,7 +1677,11 @@ def _with_windows_after_gap(counted: str, n: int, words: Words, *, is_of_panel: 
 
 
 def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
-    """Write the interval of a film's share that is valid whenever the judge stops; empty without one."""
+    """Write the interval of a film's share that is valid whenever the judge stops; empty without one.
+
+    Such as "S: between 9% and 31% of the film without black and credits, whenever you stop (95%); if this
+    number had been fixed before, the interval would be 18 percentage points wide, not 22."
+    """
     if claim.interval is None:
         return ""
     text = words.say(
@@ -1617,7 +1699,11 @@ def so_far_sentence(claim: ShareSoFar, words: Words) -> str:
 
 
 def pair_sentence(claim: PairKappa, words: Words) -> str:
-    """Say on how many windows two people agree, and their kappa, and where it may be that of chance."""
+    """Say on how many windows two people agree, and their kappa, and where it may be that of chance.
+
+    Such as "AB and CD: 40 windows of 60 alike as to S (67%), kappa 0.35 [0.10, 0.58], 95% interval for
+    windows like these."
+    """
     text = _few_windows_of_pair(claim, words) if claim.has(TOO_FEW) else _kappa_of_pair(claim, words)
     return under_definition(claim, text, words) if claim.definition else text
 
@@ -1657,16 +1743,24 @@ def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
 
 
 def pairs_sentence(claim: ManyPairs, words: Words) -> str:
-    """Write the median and the range of the kappas of many pairs of judges."""
+    """Write the median and the range of the kappas of many pairs of judges.
+
+    Such as "Kappa of 12 pairs: 0.10 to 0.62, median 0.35."
+    """
     if claim.interval is None:
         return ""
-    low, high = words.number(claim.interval.low), words.number(claim.interval.high)
+    low = words.number(claim.interval.low)
+    high = words.number(claim.interval.high)
     median = words.number(claim.number or 0.0)
     return words.counted("pairs", claim.n_pairs, middle=median, low=low, high=high)
 
 
 def panel_sentence(claim: PanelAgreement, words: Words) -> str:
-    """Say how far three judges or more agree."""
+    """Say how far three judges or more agree, by Krippendorff's alpha, and on how many windows.
+
+    Such as "AB, CD and EF: Krippendorff's alpha as to S 0.35, without an interval, from 60 windows that two
+    or more of them judged."
+    """
     return words.counted(
         "judges_alpha_sure" if claim.n_unsure else "judges_alpha",
         claim.n_windows,
@@ -1678,7 +1772,10 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
 
 
 def decision_sentence(claim: DecidedSpan, words: Words) -> str:
-    """Say who gave which level to a span, and whether they saw the model's score."""
+    """Say who gave which level to a span, and whether they saw the model's score.
+
+    Such as "Marked Sure by AB, blind of the model's score".
+    """
     key = "decided_agreed" if claim.has(AGREED) else "decided"
     how = words["decided_not_blind"]
     if claim.has(BLIND):
@@ -1690,7 +1787,11 @@ def decision_sentence(claim: DecidedSpan, words: Words) -> str:
 
 
 def timeline_sentence(claim: TimelineAgreement, words: Words) -> str:
-    """Say how far a model's timelines agree with an annotator."""
+    """Say how far a model's timelines agree with an annotator, over how many films and how many minutes.
+
+    Such as "linear and AB: kappa 0.31 [0.12, 0.48] (95%), mean of 12 films, in the 900 minutes that linear
+    can judge of 1100 minutes".
+    """
     judged, whole = words.durations(claim.time.seconds or 0.0, claim.whole_s)
     return words.say(
         "agrees_answered" if claim.has(ANSWERED_TIME) else "agrees",
@@ -1721,7 +1822,9 @@ def _kappa_of_timelines(claim: TimelineAgreement, words: Words) -> str:
 def groups_sentence(claims: Sequence[FilmClaim], words: Words) -> str:
     """Write the shares of groups by their judges, the trend, and how far judges agree.
 
-    If the model expects the same share of all films, that is said last.
+    Such as "AB would mark as S, of a film without black and credits, on average over films (95% intervals):
+    17% [9%, 28%] in the 1990s; 10 years later +4.0 points." If the model expects the same share of all films,
+    that is said last.
     """
     shares = [claim for claim in claims if isinstance(claim, GroupShare) and claim.number is not None]
     changes = [claim for claim in claims if isinstance(claim, GroupChange) and claim.number is not None]
@@ -1739,6 +1842,7 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     have_same_judges = all(share.who == first.who for share in shares)
     film_key = "a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"
     level = words.share(first.interval.level) if first.interval else ""
+
     rates = []
     for share in shares:
         rate = group_phrase(share, words)
@@ -1746,6 +1850,7 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
             rate = f"{words.listed(share.who)}{words['colon']}{rate}"
         rates.append(rate)
     rates += [later_phrase(trend, words) for trend in trends]
+
     return words.say(
         _would_mark_key(shares, have_same_judges=have_same_judges),
         who=_judges_of_groups(shares, have_same_judges=have_same_judges, words=words),
@@ -1804,13 +1909,16 @@ def _any_has(claims: Sequence[FilmClaim], condition: str) -> bool:
 
 
 def group_value(claim: GroupShare, words: Words) -> str:
-    """Write the share of a group with its interval; a dash where it has none."""
+    """Write the share of a group with its interval, such as "17% [9%–28%]"; a dash where it has none."""
     share = share_value(claim, words)
     return f"{share} [{share_ends(claim, words)}]" if claim.interval is not None else share
 
 
 def group_expected(claim: GroupShare, words: Words) -> str:
-    """Write the share that the model alone expects of a group, and for how many films if not for all."""
+    """Write the share that the model alone expects of a group, and of how many films if not of all.
+
+    Such as "20% (8 of 10 films)"; a dash if the model expects none.
+    """
     if claim.expected is None:
         return NO_NUMBER
     share = words.share(claim.expected)
@@ -1890,7 +1998,8 @@ def planted_sentence(model: ModelRecord, words: Words) -> str:
 
 def no_share_phrase(claim: ExpectedShare, words: Words) -> str:
     """Say in a clause that a film has no share, and why if that is known."""
-    is_reason_known = claim.number is None and any(one in NO_SHARE for one in claim.conditions)
+    has_reason = any(condition in NO_SHARE for condition in claim.conditions)
+    is_reason_known = claim.number is None and has_reason
     if not is_reason_known:
         return words["withheld"]
     return _as_clause(no_share_sentence(claim, words))
@@ -1910,8 +2019,12 @@ def few_windows_note(claim: ExpectedShare, counts: WindowCounts, words: Words) -
 
 
 def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShare, words: Words) -> str:
-    """Write the share of one film among others beside its title, with its interval, and whose share it is."""
-    share, note = film_share_value(claim, words), film_share_note(claim, words)
+    """Write the share of one film among others beside its title, with its interval, and whose share it is.
+
+    Such as "Alien (1979): 17% [9%–28%], 60 windows judged by AB in the order of the draw".
+    """
+    share = film_share_value(claim, words)
+    note = film_share_note(claim, words)
     return words.say("film_share", title=title, year=year, share=share, whose=note)
 
 
@@ -1924,7 +2037,10 @@ def later_phrase(claim: GroupChange, words: Words) -> str:
 
 
 def group_phrase(claim: GroupShare, words: Words) -> str:
-    """Write the share of a group with its interval, and on how few films it rests."""
+    """Write the share of a group with its interval, such as "17% [9%, 28%] in the 1990s".
+
+    A note says on how few films it rests, if they are few.
+    """
     share = words.share(claim.number or 0.0)
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
@@ -1942,7 +2058,10 @@ def group_sentence(claim: GroupShare, words: Words) -> str:
 
 
 def change_sentence(claim: GroupChange, words: Words) -> str:
-    """Say by how many points two groups differ, or a share changes, or why that is not known."""
+    """Say by how many points two groups differ, or a share changes, or why that is not known.
+
+    Such as "the 1990s minus the 1980s: +4.0 [−1.0, +9.0] percentage points".
+    """
     change = words.translated(claim.change)
     if claim.number is None:
         return f"{change}{words['colon']}{words.translated(claim.reason)}"
@@ -1952,7 +2071,11 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
 
 
 def learnt_sentence(claim: LearntChange, words: Words) -> str:
-    """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0."""
+    """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0.
+
+    Such as "Films of the corpus: no change can be told (a model trained with the judgements less one trained
+    without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)".
+    """
     verdict_key = "learn_same"
     if claim.interval is not None and claim.interval.low > 0:
         verdict_key = "learn_better"

@@ -80,6 +80,13 @@ class Words:
 
         In French, "de" and "que" are elided before a value that begins with a vowel.
 
+        Parameters
+        ----------
+        key : str
+            Name of the text.
+        **values
+            Placeholder -> what is written for it.
+
         Examples
         --------
         >>> from obygaze_film.claims import Words
@@ -107,7 +114,10 @@ class Words:
         return self.say(key, n=n, **values)
 
     def translated(self, note: Any) -> Any:
-        """Translate a note, or a name of a codebook, to this language; return anything else as it is."""
+        """Translate a text that knows its translations to this language; return anything else as it is.
+
+        Such texts are notes (`Message`), and names of a codebook (`InLanguages`).
+        """
         if isinstance(note, InLanguages):
             return told_in(note, self.language)
         if not isinstance(note, Message):
@@ -119,7 +129,10 @@ class Words:
         return self.say(key, **note.values)
 
     def texts_with_prefix(self, prefix: str) -> dict[str, str]:
-        """Return the texts for a page's JavaScript, by their keys without the prefix, and ``decimal``."""
+        """Return the texts whose keys have a prefix, by their keys without it, for a page's JavaScript.
+
+        The language's decimal sign is added, as ``decimal``.
+        """
         result = {"decimal": self._texts["decimal"]}
         for key, text in self._texts.items():
             if key.startswith(prefix):
@@ -154,11 +167,17 @@ class Words:
         """
         if high < LEAST_WRITTEN_P:
             return ""
-        low_text = self.number(low) if low >= LEAST_WRITTEN_P else f"<{self.number(0.01)}"
-        return f"{low_text}{between or self['between']}{self.number(high)}"
+        low_text = self.number(low)
+        if low < LEAST_WRITTEN_P:
+            low_text = f"<{self.number(0.01)}"
+        sign = between or self["between"]
+        return f"{low_text}{sign}{self.number(high)}"
 
     def spoken(self, p: float, low: float, high: float) -> str:
-        """Write a probability and its band in words, for screen readers."""
+        """Write a probability and its band in words, for screen readers.
+
+        Such as "probability 0.62, 80% band 0.41 to 0.80".
+        """
         if high < LEAST_WRITTEN_P:
             return self["probability_low"]
         numbers = [self.probability(value) for value in (p, low, high)]
@@ -174,7 +193,15 @@ class Words:
         return self._percentage(rounded(100 * value), value)
 
     def _percentage(self, text: str, share: float) -> str:
-        """Write the rounded percentage (`text`) of a share; "<1%" and ">99%" if 0 or 100 is not exact."""
+        """Write a percentage with its sign in this language: "17%".
+
+        Parameters
+        ----------
+        text : str
+            The rounded percentage. "0" and "100" become "<1" and ">99" if the share is not exactly 0 or 1.
+        share : float
+            The share that was rounded, from 0 to 1.
+        """
         if text == "0" and share > ROUNDING_OF_SHARES:
             text = "<1"
         elif text == "100" and share < 1 - ROUNDING_OF_SHARES:
@@ -196,20 +223,25 @@ class Words:
         whole = sum(parts)
         if whole == 0:
             return [self._percentage("0", 0.0) for _ in parts]
+
+        # Round all down.
         exact = [round(100 * part / whole, 6) for part in parts]  # rounded, so that 33.999999999 is 34
         percentages = [math.floor(share) for share in exact]
+
+        # Round up those with the largest remainders, as many as are missing from 100.
         remainders = [share - percentage for share, percentage in zip(exact, percentages, strict=True)]
         by_remainder = sorted(range(len(parts)), key=lambda index: remainders[index], reverse=True)
         n_to_round_up = 100 - sum(percentages)
         for index in by_remainder[:n_to_round_up]:
             percentages[index] += 1
+
         written = []
         for part, percentage in zip(parts, percentages, strict=True):
             written.append(self._percentage(str(percentage), part / whole))
         return written
 
     def distance(self, value: float) -> str:
-        """Write how far two shares are apart, in whole percentage points."""
+        """Write how far two shares are apart, in whole percentage points: "4 percentage points"."""
         points = rounded(100 * value)
         # 0 and 1 have texts of their own, as French writes both in the singular.
         key = f"points_apart_{points}"
@@ -224,15 +256,18 @@ class Words:
         return f"{self.number(interval.low)}{between or self['between']}{self.number(interval.high)}"
 
     def points(self, value: float, interval: Bounds | None) -> str:
-        """Write a difference of shares with its interval, in percentage points."""
-        numbers = [value] if interval is None else [value, interval.low, interval.high]
-        written = []
-        for each in numbers:
-            text = self.number(100 * each, 1)
-            written.append(text if text.startswith("−") else f"+{text}")
+        """Write a difference of shares with its interval, in percentage points: `+3.0 [−1.0, +7.0]`."""
+        point = self._signed_points(value)
         if interval is None:
-            return written[0]
-        return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
+            return point
+        low = self._signed_points(interval.low)
+        high = self._signed_points(interval.high)
+        return f"{point} [{low}{self['between']}{high}]"
+
+    def _signed_points(self, difference: float) -> str:
+        """Write a difference of shares in percentage points, always with a sign: 0 is `+0.0`."""
+        text = self.number(100 * difference, 1)
+        return text if text.startswith("−") else f"+{text}"
 
     def points_text(self, key: str, value: float, interval: Bounds | None, **values: object) -> str:
         """Fill a text of a difference in percentage points.
@@ -252,12 +287,17 @@ class Words:
         return self.say(key, points=self.points(value, interval), **values)
 
     def difference(self, value: float, interval: Bounds | None) -> str:
-        """Write a difference with three decimals and a sign, and its interval."""
-        numbers = [value] if interval is None else [value, interval.low, interval.high]
-        written = [f"{each:+.3f}".replace("-", "−").replace(".", self._texts["decimal"]) for each in numbers]
+        """Write a difference with its interval, such as `+0.030 [−0.010, +0.070]`."""
+        point = self._signed_thousandths(value)
         if interval is None:
-            return written[0]
-        return f"{written[0]} [{written[1]}{self['between']}{written[2]}]"
+            return point
+        low = self._signed_thousandths(interval.low)
+        high = self._signed_thousandths(interval.high)
+        return f"{point} [{low}{self['between']}{high}]"
+
+    def _signed_thousandths(self, difference: float) -> str:
+        """Write a difference with three decimals and always a sign, which is a true minus below 0."""
+        return f"{difference:+.3f}".replace("-", "−").replace(".", self._texts["decimal"])
 
     def duration(self, seconds: float) -> str:
         """Write a length of time in minutes, or in whole seconds."""
@@ -276,6 +316,7 @@ class Words:
         """
         if max(seconds) < LEAST_IN_MINUTES_S:
             return [self._texts["seconds"].format(rounded(length)) for length in seconds]
+
         has_short = any(0 < length < LEAST_IN_MINUTES_S for length in seconds)
         written = []
         for length in seconds:
@@ -355,7 +396,9 @@ def whole_seconds(seconds: float) -> int:
 def clock(seconds: float) -> str:
     """Write a time as h:mm:ss, rounded."""
     whole = whole_seconds(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    hours = whole // 3600
+    minutes = whole // 60 % 60
+    return f"{hours}:{minutes:02d}:{whole % 60:02d}"
 
 
 def clock_span(start_s: float, end_s: float) -> str:
@@ -367,8 +410,9 @@ def clock_span(start_s: float, end_s: float) -> str:
     >>> clock_span(82.0, 88.0), clock_span(87.708, 88.125), clock_span(87.71, 87.74)
     ('0:01:22–0:01:28', '0:01:27.7–0:01:28.1', '0:01:27.71–0:01:27.74')
     """
-    start, end = clock(start_s), clock(end_s)
-    has_length = end_s > start_s
+    start = clock(start_s)
+    end = clock(end_s)
+    has_length = end_s > start_s  # else both are written alike with any number of decimals
     for digits in (1, 2, 3):
         if not has_length or start != end:
             break
@@ -379,7 +423,8 @@ def clock_span(start_s: float, end_s: float) -> str:
 
 def _clock_with_decimals(seconds: float, digits: int) -> str:
     """Write a time as h:mm:ss with some decimals of the second, such as 0:01:27.7; a half is rounded up."""
-    ticks_per_second = 10**digits
+    ticks_per_second = 10**digits  # tenths, hundredths or thousandths
     ticks = int(seconds * ticks_per_second + 0.5 + ROUNDING_OF_TIMES)
     whole_s = ticks // ticks_per_second
-    return f"{clock(whole_s)}.{ticks % ticks_per_second:0{digits}d}"
+    decimals = ticks % ticks_per_second
+    return f"{clock(whole_s)}.{decimals:0{digits}d}"

@@ -25,7 +25,7 @@ class Acts:
 
     @property
     def last_annotator(self) -> str:
-        """Who acted last; empty if nobody did."""
+        """Name of the person who acted last since the workspace was opened; empty if nobody did."""
         if not self._done:
             return ""
         return _annotator_of(self._done[-1])
@@ -39,16 +39,31 @@ class Acts:
         self._undoing = [act for act in self._undoing if _annotator_of(act) != _annotator_of(lines)]
 
     def take_back(self, *lines: Line) -> Line:
-        """Write a line to the ledger that takes back these lines, which are all of one person."""
+        """Append an `undo` line to the ledger, which takes back these lines of one person; return it.
+
+        Lines that were taken back stay in the ledger, and no longer count.
+        """
         row = {"annotator": _annotator_of(lines), "judged_at": now()}
         return self._ledger.add("undo", row, [line.id for line in lines])
 
     def undo(self, annotator: str) -> Line | None:
-        """Take back a person's latest act; return the decision that it was about, None without an act."""
+        """Take back a person's latest act, by a line in the ledger.
+
+        Returns
+        -------
+        Line or None
+            The decision that it was about. None if there is no act to take back.
+        """
         return self._take_back_latest(annotator, acts=self._done, reversals=self._undoing)
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last; return the decision that it was about, None if nothing was."""
+        """Do again what a person undid last, by a line in the ledger.
+
+        Returns
+        -------
+        Line or None
+            The decision that it was about. None if there is nothing to do again.
+        """
         return self._take_back_latest(annotator, acts=self._undoing, reversals=self._done)
 
     def _take_back_latest(self, annotator: str, acts: list[Act], reversals: list[Act]) -> Line | None:
@@ -65,9 +80,11 @@ class Acts:
 
         Returns the decision that all of them are about, here line 1; None if the person has no act in `acts`.
         """
-        own_acts = [act for act in acts if _annotator_of(act) == name_of(annotator)]
+        name = name_of(annotator)  # without extra blanks, as the ledger writes it
+        own_acts = [act for act in acts if _annotator_of(act) == name]
         if not own_acts:
             return None
+
         latest = own_acts[-1]
         reversal = self.take_back(*latest)
         acts.remove(latest)
@@ -75,14 +92,19 @@ class Acts:
         return self._decision_of(latest)
 
     def _decision_of(self, act: Act) -> Line:
-        """Return the decision that an act made, took back, or brought back."""
+        """Return the decision that an act made, took back, or brought back.
+
+        An act that took something back begins with an `undo` line, which names the line that it took back.
+        That may be an `undo` line too, so that they are followed until a line is a decision.
+        """
         line = act[0]  # further lines of an act only take back what the decision changed
         while line.kind == "undo":
             # The first id is that of the decision or undo itself; others are of its earlier versions.
-            line = self._ledger.lines[line.replaces[0]]
+            id_taken_back = line.replaces[0]
+            line = self._ledger.lines[id_taken_back]
         return line
 
 
 def _annotator_of(act: Act) -> str:
-    """Return whose act it is."""
+    """Return whose act it is; all lines of an act are by one person."""
     return act[0].annotator

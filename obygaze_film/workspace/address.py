@@ -21,12 +21,15 @@ NEEDED: Final = ("uvicorn", "starlette", "av", "PIL")
 
 
 def refuse_missing() -> None:
-    """Refuse to open films where a package is missing that is only imported after the address is printed.
+    """Raise an error now if a package that the desk needs is not installed.
+
+    These packages are slow to import, and so are imported after the desk's address is printed. Without this
+    check the user would be given an address that does not work.
 
     Raises
     ------
     ModuleNotFoundError
-        As of its import.
+        The same error as that of the import.
     """
     for name in NEEDED:
         if find_spec(name) is None:
@@ -61,17 +64,20 @@ def serve(
         The port is taken.
     """
     with ExitStack() as stack:
+        # Listen on this machine alone, by IPv4 and, where it is there, by IPv6.
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", port)))]
-        port = sockets[0].getsockname()[1]
+        port = sockets[0].getsockname()[1]  # the free port that was chosen, if `port` was 0
         with suppress(OSError):  # a machine without IPv6
             sockets.append(stack.enter_context(socket.create_server(("::1", port), family=socket.AF_INET6)))
+
         keys = Secrets()
         address = f"http://127.0.0.1:{port}{ENTRY}{keys.token}"
         tell(address)
         if browser:
-            page = stack.enter_context(_door(address))  # a file that leads to the address
+            page = stack.enter_context(_redirecting_file(address))
             # In a thread: opening a browser may take for ever.
             Thread(target=webbrowser.open, args=(page,), daemon=True).start()
+
         # The sockets listen already: a browser that starts meanwhile waits until the server answers.
         from obygaze_film.workspace import server  # noqa: PLC0415 - slow
 
@@ -79,13 +85,14 @@ def serve(
 
 
 @contextmanager
-def _door(address: str) -> Iterator[str]:
-    """Write a file that leads a browser to an address while the context lasts; yield the file's address.
+def _redirecting_file(address: str) -> Iterator[str]:
+    """Write a page to a file that redirects a browser to an address; yield the file's own address (file://).
 
-    The browser is given the file and not the address with its token, because everybody on the machine can
-    read command lines. Only its owner can read the file.
+    The file is removed when the context ends. The browser is given the file and not the address with its
+    secret token, because everybody on the machine can read the browser's command line. Only its owner can
+    read the file.
     """
-    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600
+    handle, name = tempfile.mkstemp(".html", "obygaze-")  # mode 0600: readable by its owner only
     with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor
         file.write(REDIRECTING_PAGE.format(address))
     try:

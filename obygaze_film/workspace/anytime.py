@@ -64,12 +64,14 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
         The lowest and the highest share that is not refuted.
     """
     before = _before_each_judgement(cells, judged, y)
+
     # Each tested share stands for all shares within `HALF_STEP`. If the film's share is one of these, each
     # judgement is expected to be between the following two [n judgements, shares].
     expected_at_most = _expected_judgement(before, SHARES + HALF_STEP)
     expected_at_least = _expected_judgement(before, SHARES - HALF_STEP)
     is_impossible = (expected_at_most < 0) | (expected_at_least > 1)  # no judgement is below 0 or above 1
 
+    # A share is refuted if the capital of those who bet against it ever reached 20.
     bets = _bets(before, y, np.clip(expected_at_most, 0, 1), np.clip(expected_at_least, 0, 1))
     capital = _mean_capital(bets)  # [n + 1, shares]: at the start, and after each judgement
     capital_after_judgements = capital[1:]  # a view: it changes `capital`
@@ -122,7 +124,17 @@ class _Before(NamedTuple):
 
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
-    """Sum up before each judgement what is judged, and what is left; parameters as of `anytime_interval`."""
+    """Sum up before each judgement what was judged so far, and what is left.
+
+    Parameters
+    ----------
+    cells : Cells
+        Of the film.
+    judged : ndarray of int, shape [n]
+        The judged cells in the order of their draw.
+    y : ndarray, shape [n]
+        Their judgements, 0 to 1.
+    """
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
     film_s = float(cells.content_s.sum())
@@ -143,7 +155,8 @@ def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -
 
 def _sums_before(values: Floats) -> Floats:
     """Sum the values [n] before each one: of 2, 3 and 4 s these are 0, 2 and 5 s; returns [n, 1]."""
-    return np.concatenate([[0.0], np.cumsum(values)[:-1]])[:, None]
+    sums_with_each = np.cumsum(values)
+    return np.concatenate([[0.0], sums_with_each[:-1]])[:, None]
 
 
 def _expected_judgement(before: _Before, shares: Floats) -> Floats:
@@ -223,7 +236,19 @@ def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, we
 
 
 def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than expected; parameters as in `_bet_that_share_is_higher`."""
+    """Bet that judgements are lower than they are expected to be if a tested share is right.
+
+    Parameters
+    ----------
+    before : _Before
+        What is known before each judgement.
+    y : ndarray, shape [n]
+        The judgements, 0 to 1.
+    expected_y : ndarray, shape [n, shares]
+        Their expected values.
+    weight_of_p : float
+        0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
+    """
     # The bet wins by how much the judgement is lower than expected.
     gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
     # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).
@@ -232,9 +257,10 @@ def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, wei
 
 
 def _excess_p(before: _Before, weight_of_p: float) -> Floats:
-    """Return by how much p of each next window is above the mean of the windows left, weighted [n, 1].
+    """Return by how much the model's p of each next window is above the mean p of the windows left [n, 1].
 
-    It is 0 on average, as each window is drawn at random: the bets stay fair if it is subtracted.
+    It is multiplied by `weight_of_p`, 0 or 1: bets on the judgements alone do not use it. It is 0 on average,
+    as each window is drawn at random: the bets stay fair if it is subtracted.
     """
     return weight_of_p * (before.p - before.mean_p_left)
 
@@ -246,7 +272,8 @@ def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
     loss would take all of it. The factors are multiplied as sums of their logarithms.
     """
     largest_loss = np.maximum(bet.largest_loss, LEAST_LOSS)  # not 0 by rounding
-    factor = np.maximum(1 + stake * bet.gain / largest_loss, LEAST_FACTOR)  # 0 has no logarithm
+    factor = 1 + stake * bet.gain / largest_loss
+    factor = np.maximum(factor, LEAST_FACTOR)  # 0 has no logarithm
     log_capital = np.cumsum(np.log(factor), axis=0)
     capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))  # no overflow
     return capital

@@ -97,8 +97,13 @@ class _Ruling:
     def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
         """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        Lines are looked at from the latest to the first. As only a later line can take a line back, all that
-        may take it back were looked at before.
+        Only a later line can take a line back. So lines are looked at from the latest to the first: when a
+        line is reached, it is known whether a line that is in force takes it back.
+
+        Parameters
+        ----------
+        ordered
+            All lines, the earliest first.
         """
         undos = []
         taken_back_ids: set[str] = set()
@@ -137,7 +142,10 @@ class _Ruling:
 
 
 def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> tuple[list[Line], list[Line]]:
-    """Return the valid and the invalid decisions; without `is_valid` all are valid."""
+    """Return the valid decisions, and the invalid ones, each in their order.
+
+    `is_valid` tells whether a decision is valid; None if all are.
+    """
     valid = []
     invalid = []
     for line in decisions:

@@ -154,7 +154,7 @@ class Decisions:
         self._n_notices_of_kind = Counter[str]()  # also of those that were too many to be given
 
         # Where decisions are written
-        self.ledger = Ledger(folder, self._say, self._new_header)
+        self.ledger = Ledger(folder, self._notify, self._new_header)
         self._acts = Acts(self.ledger)  # what people can undo and redo
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
 
@@ -171,7 +171,7 @@ class Decisions:
         self.refresh(is_opening=True)
         if same_meaning:  # only once the ledger was read it is known which other definitions were used
             self._declare_same_meaning()
-        self._say_other_definitions()
+        self._report_other_definitions()
 
     # --- what is there
     # ---------------------------------------------------------------------------
@@ -188,7 +188,11 @@ class Decisions:
 
     @property
     def draw(self) -> Draw:
-        """The draw of the windows to judge blindly, by the method of sampling that was used so far."""
+        """The random order of the film's windows that are judged blindly, and how it was drawn.
+
+        It is by the method of sampling by which windows were drawn so far, which may be that of an earlier
+        version.
+        """
         judgements = self.kept.get("judgement", ())
         # Only a blind judgement of a drawn window has a place in the draw.
         blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
@@ -256,16 +260,22 @@ class Decisions:
         return min(DEFAULT_PLANNED, len(self.windows))
 
     def places_shown_to(self, annotator: str) -> Places | None:
-        """Return the places of the draw at which a person may see others' blind judgements."""
+        """Return the places of the draw at which a person may see others' blind judgements.
+
+        They are shown only where seeing them cannot influence the person's own blind judgements. `ALL_PLACES`
+        (None) stands for all places.
+        """
         judged_places = frozenset(self.blind_judgements().get(annotator, {}))
         n_judged = len(judged_places)
         # They judged all windows of the film, and cannot be influenced any more.
         if n_judged and n_judged >= len(self.windows):
             return ALL_PLACES
-        n_stated = self.n_stated_by(annotator)
+
         # They said how many windows they would judge: they may see nothing until they are done.
+        n_stated = self.n_stated_by(annotator)
         if n_stated:
             return ALL_PLACES if n_judged >= n_stated else frozenset()
+
         # Their judgements were imported, without a number: they may still judge the other windows blindly.
         return judged_places
 
@@ -320,8 +330,9 @@ class Decisions:
                 line = self.lines[clip.clip_id]
                 for replaced_id in line.replaces:
                     ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
-                if line.kind in ONE_PER_SPAN:
+                if line.kind in ONE_PER_SPAN:  # a judgement or an agreed decision, but not a passage
                     ids_on_span.setdefault((line.kind, _judged_span(clip)), set()).add(line.id)
+
         conflicting_ids: set[str] = set()
         for ids in (*ids_replacing.values(), *ids_on_span.values()):
             if len(ids) > 1:
@@ -405,7 +416,7 @@ class Decisions:
         return decisions
 
     def _described(self, clip: Clip) -> Decided:
-        """Describe a standing decision for exports."""
+        """Describe a standing decision for exports to other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.
         settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
@@ -472,7 +483,7 @@ class Decisions:
         return Header(stored(self.codebook), self._same_meaning, self.draw)
 
     def _is_imported(self, line: Line) -> bool:
-        """Whether a line came into the ledger with a table or file that was read, not from the desk."""
+        """Whether a line came into the ledger with an imported table or file, and not from the desk."""
         first = self._first_of_file(line)
         return first is not None and first.kind == "table"
 
@@ -481,18 +492,22 @@ class Decisions:
         return self.ledger.lines.get(f"{line.sitting}-1")
 
     def _declare_same_meaning(self) -> None:
-        """Declare in the ledger that all other definitions of standing decisions mean the same as today's."""
+        """Declare in the ledger that all other definitions of standing decisions mean the same as today's.
+
+        A new file of the ledger is begun, whose header keeps the declaration; decisions under the other
+        definitions are current from then on.
+        """
         other_definitions = sorted({self.definition_of(line) for line in self._under_other_definitions()})
         if other_definitions:
-            self._same_meaning = tuple(other_definitions)
-            self.ledger.begin()  # the header of a new file keeps the declaration
+            self._same_meaning = tuple(other_definitions)  # `begin` writes it into the header
+            self.ledger.begin()
             self._update()
 
     def _under_other_definitions(self) -> list[Line]:
         """List the lines that stand and were decided under other definitions than today's."""
         return [line for line_id, line in self.lines.items() if not self.is_current(line_id)]
 
-    def _say_other_definitions(self) -> None:
+    def _report_other_definitions(self) -> None:
         """Report decisions without definitions, and decisions under other definitions than today's.
 
         Only decisions with a level count: others say nothing that a definition explains.
@@ -503,20 +518,20 @@ class Decisions:
         n_without_header = sum(self.ledger.header_of(line) is None for line in with_level)
         if n_without_header:
             decisions = counted_message("n_decisions", n_without_header)
-            self._say(message("defined_unknown", folder=self.folder, decisions=decisions))
+            self._notify(message("defined_unknown", folder=self.folder, decisions=decisions))
 
         others = [line for line in with_level if not self.is_current(line.id)]
         if others:
             decisions = counted_message("n_decisions", len(others))
             names = sorted({self._meanings.name(self.definition_of(line)) for line in others})
             facts = {"decisions": decisions, "names": "; ".join(names)}
-            self._say(message("defined_otherwise", folder=self.folder, **facts))
+            self._notify(message("defined_otherwise", folder=self.folder, **facts))
 
     @property
     def headers(self) -> list[Header]:
         """The headers of the ledger's files; files of earlier versions have none."""
-        headers = [line.header for line in self.ledger.lines.values() if line.kind in HEADERS]
-        return [header for header in headers if header is not None]
+        first_lines = [line for line in self.ledger.lines.values() if line.kind in HEADERS]
+        return [line.header for line in first_lines if line.header is not None]
 
     # --- what is decided
     # ---------------------------------------------------------------------------
@@ -545,7 +560,7 @@ class Decisions:
         Parameters
         ----------
         kind : str
-            One of `KINDS`.
+            `judgement`, `passage`, `note` or `agreed`.
         start_s, end_s : float
             Ends of the span.
         annotator : str
@@ -602,13 +617,13 @@ class Decisions:
             self.refresh()
             if kind == "agreed":
                 self._refuse_unsettled(row)
-            changed = self._own_standing(changed_id, clip.annotator) if changed_id else None
-            line = self._add(kind, row, clip, changed)
+            changed = self._own_decision(changed_id, clip.annotator) if changed_id else None
+            line = self._write(kind, row, clip, changed)
             self._update()
             return line.id
 
-    def _add(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
-        """Write a checked decision to the ledger, so that it can be undone, and return its line.
+    def _write(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
+        """Write a checked decision to the ledger, remember it for undo, and return its line.
 
         Parameters
         ----------
@@ -628,7 +643,8 @@ class Decisions:
             replaced_ids += [old_id for old_id in self._ids_on_span(kind, clip) if old_id not in replaced_ids]
         line = self.ledger.add(kind, row, replaced_ids)
 
-        # A changed decision of another kind, such as a passage that becomes a note, is taken back instead.
+        # A changed decision of another kind, such as a passage that becomes a note, is taken back by a line
+        # of its own. Both lines are one act, which is undone as a whole.
         lines_of_act = [line]
         if changed is not None and changed.kind != kind:
             lines_of_act.append(self._acts.take_back(changed))
@@ -647,7 +663,7 @@ class Decisions:
         """
         with self._lock:
             self.refresh()
-            line = self._own_standing(line_id, name_of(annotator))
+            line = self._own_decision(line_id, name_of(annotator))
             earlier_versions = self.replaced(line)
             deletion = self._acts.take_back(line, *earlier_versions)
             self._acts.remember(deletion)
@@ -655,9 +671,14 @@ class Decisions:
             return line
 
     def undo(self, annotator: str) -> Line | None:
-        """Undo what a person did last since the workspace was opened; return the decision concerned.
+        """Undo what a person did last since the workspace was opened.
 
-        None if there is nothing to undo.
+        What was undone is appended to the ledger, and the tables are written again.
+
+        Returns
+        -------
+        Line or None
+            The decision concerned. None if there is nothing to undo.
         """
         with self._lock:
             self.refresh()
@@ -666,9 +687,14 @@ class Decisions:
             return line
 
     def redo(self, annotator: str) -> Line | None:
-        """Do again what a person undid last, unless they decided since; return the decision concerned.
+        """Do again what a person undid last, unless they decided since.
 
-        None if there is nothing to do again.
+        Ledger and tables are written as by `undo`.
+
+        Returns
+        -------
+        Line or None
+            The decision concerned. None if there is nothing to do again.
         """
         with self._lock:
             self.refresh()
@@ -714,8 +740,14 @@ class Decisions:
         first = self._first_of_file(line)
         return first is not None and first.row.get("kind") == IMPORT
 
-    def _own_standing(self, line_id: str, annotator: str) -> Line:
-        """Return the standing decision with an id; refuse if there is none, or if it is somebody else's."""
+    def _own_decision(self, line_id: str, annotator: str) -> Line:
+        """Return a person's own standing decision by its id, to change or delete it.
+
+        Raises
+        ------
+        FilmError
+            No decision of this id stands, or it is somebody else's.
+        """
         line = self.lines.get(line_id)
         if line is None or line.annotator != annotator:
             raise FilmError(message("not_standing"))
@@ -727,9 +759,8 @@ class Decisions:
         A judgement only replaces one that was made likewise: blindly, or with the score shown. An agreed
         decision replaces both, as people settle a difference once.
         """
-        if kind == "agreed":
-            return [old.clip_id for old in self.kept[kind] if _settled_span(old) == _settled_span(clip)]
-        return [old.clip_id for old in self.kept[kind] if _judged_span(old) == _judged_span(clip)]
+        key_of = _settled_span if kind == "agreed" else _judged_span
+        return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
 
     def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
         """Whether people who agree on a span while the desk hides the scores can be taken not to know them.
@@ -761,7 +792,7 @@ class Decisions:
     # --- reading and writing
     # ---------------------------------------------------------------------------
     def refresh(self, *, is_opening: bool = False) -> None:
-        """Read what others appended to the ledger, or edited in the tables.
+        """Bring the decisions up to date: read what others appended to the ledger, or edited in the tables.
 
         An edited table that can't be read raises an error while the decisions are opened (`is_opening`).
         Later there is only a notice, and the table's file is not written until somebody mends it.
@@ -777,7 +808,8 @@ class Decisions:
                     if is_opening:
                         raise
                     table.mark_unreadable()
-                    self._say(message("table_held", error=error))
+                    self._notify(message("table_held", error=error))
+
             self.ledger.read()
             if is_opening or edited_tables or lines_before != self.ledger.lines:
                 self._update()
@@ -793,9 +825,12 @@ class Decisions:
             table.remember(None)
             return
         data = read_bytes(table.path, MOST_BYTES, within=self.folder)
+
         # The ledger is read after the table: it then has every decision that was exported into the table.
         self.ledger.read()
         self._find_standing()
+
+        # `remember` notes the state of the file, so that these edits are not read a second time.
         exported = self.table(table.kind)
         if data == exported.encode():
             table.remember(state, exported)
@@ -804,46 +839,68 @@ class Decisions:
             self._add_edits(table, sha256_of(data))
 
     def _add_edits(self, table: ExportedTable, digest: str) -> None:
-        """Append the new decisions of an edited table, whose content has this digest, to the ledger."""
+        """Append the new decisions of an edited table to the ledger, and report what was added.
+
+        Parameters
+        ----------
+        table : ExportedTable
+        digest : str
+            Digest (SHA-256) of the table's content. It names the file of the ledger that the decisions are
+            appended to, so that an equal table adds nothing a second time.
+        """
+        # Compare the table with the decisions that were exported into it.
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
+
         has_new_decisions = any(edited.new_decisions)
         n_added = self.ledger.add_table(digest, table.kind, edited.new_decisions)
         if n_added:
-            self._say_what_was_edited(table, edited, n_added, digest)
+            self._report_edits(table, edited, n_added, digest)
         elif has_new_decisions:  # an equal table was read before, and its decisions were replaced since
-            self._say(message("table_known", path=table.path))
-        self._say_missing_rows(table, edited, standing_ids)
+            self._notify(message("table_known", path=table.path))
+        self._report_missing_rows(table, edited, standing_ids)
 
-    def _say_what_was_edited(
-        self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str
-    ) -> None:
-        """Report how many decisions an edited table added, and which of its rows may be mistakes."""
+    def _report_edits(self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str) -> None:
+        """Report how many decisions an edited table added, and which of its rows may be mistakes.
+
+        Parameters
+        ----------
+        table : ExportedTable
+        edited : EditedTable
+            The table as it was read, compared with the ledger.
+        n_added : int
+            Number of decisions that were added to the ledger.
+        digest : str
+            Digest of the table's content.
+        """
         name_in_ledger = digest[:16]  # the name of the ledger's file with these decisions
         decisions = counted_message("n_decisions", n_added)
-        self._say(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
+        self._notify(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
         # Rows that name a concept twice
         cells = [(table.path, row.line, row.cells) for row in edited.rows]
         for notice in repeated_concepts(cells).values():
-            self._say(f"{table.path}: {notice}")
+            self._notify(f"{table.path}: {notice}")
         # Rows that name another person's decision: they can't replace it, and were added as further ones
         for row in edited.further_rows:
             facts = {"who": row.annotator, "name": row.line.id, "other": row.line.annotator}
-            self._say(message("row_beside", path=table.path, line=row.number, **facts))
+            self._notify(message("row_beside", path=table.path, line=row.number, **facts))
 
-    def _say_missing_rows(
+    def _report_missing_rows(
         self, table: ExportedTable, edited: EditedTable, standing_ids: Sequence[str]
     ) -> None:
-        """Report how many standing decisions an edited table lacks: to delete a row deletes no decision."""
+        """Report how many standing decisions an edited table lacks: deleting a row deletes no decision.
+
+        `standing_ids` are the ids of the decisions of the table's kind that stand.
+        """
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         # If the ledger was written to after the table, the missing rows may be decisions made since.
         is_table_newer = table.path.stat().st_mtime > self._ledger_written_at()
         if n_missing and is_table_newer:
             facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
-            self._say(message("table_lacked", path=table.path, **facts))
+            self._notify(message("table_lacked", path=table.path, **facts))
 
     def import_annotations(self, file: Annotated, *, is_blind: bool | None = None) -> list[AnnotatorResult]:
         """Import the annotations of another tool's file into the ledger; return a result for each annotator.
@@ -870,7 +927,17 @@ class Decisions:
             return results
 
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
-        """Append the new decisions of one annotator of a file to the ledger, unless it has them already."""
+        """Append the new decisions of one annotator of a file to the ledger, unless it has them already.
+
+        Parameters
+        ----------
+        file : Annotated
+            The imported file.
+        result : AnnotatorResult
+            The annotator's annotations, compared with the ledger.
+        is_blind : bool or None
+            What the person who imports declared about how they were made (`import_annotations`).
+        """
         has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:
             return
@@ -880,7 +947,7 @@ class Decisions:
         about = {"annotator": result.annotator, "file": file.path.name}
         n_added = self.ledger.add_table(digest, IMPORT, result.rows, about)
         if not n_added:
-            self._say(message("import_known", path=file.path, who=result.annotator))
+            self._notify(message("import_known", path=file.path, who=result.annotator))
 
     def _ledger_written_at(self) -> float:
         """Return when a file of the ledger was last written to, in seconds since 1970."""
@@ -891,9 +958,10 @@ class Decisions:
         return self._reading_of(line).clip is not None
 
     def _reading_of(self, line: Line) -> Reading:
-        """Read a line as a decision, by the film's rules, and report its problems; read it once only.
+        """Read a line as a decision, by the film's rules, and report its problems.
 
-        A line that is no valid decision has a reading without a clip.
+        The reading is kept, so that a line is read, and its problems are reported, only once. A line that is
+        no valid decision has a reading without a clip.
         """
         reading = self._readings.get(line.id)
         if reading is None or reading.line != line:
@@ -901,7 +969,7 @@ class Decisions:
             reading = read_line(self.rules, line, path, number)
             self._readings[line.id] = reading
             for problem in reading.problems:
-                self._say(problem, "nonsense")
+                self._notify(problem, "nonsense")
         return reading
 
     def _recorded_draws(self) -> tuple[Draw, ...]:
@@ -914,7 +982,8 @@ class Decisions:
 
         draw_by_method: dict[str, Draw] = {}
         for draw in sorted(n_judged_by, key=most_judged_first):
-            if draw.sampling not in draw_by_method and self.rules.is_of_film(draw):
+            is_first_of_method = draw.sampling not in draw_by_method
+            if is_first_of_method and self.rules.is_of_film(draw):
                 draw_by_method[draw.sampling] = draw
         return tuple(draw_by_method.values())
 
@@ -932,7 +1001,8 @@ class Decisions:
         return n_judged_by
 
     def _find_standing(self) -> None:
-        """Find the decisions that stand (`kept` and `lines`), and report what is wrong in the ledger."""
+        """Set `kept` and `lines` to the decisions that stand now, and report what is wrong in the ledger."""
+        # First what the reading of decisions depends on: the draws, and which definitions mean the same.
         self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.representative(self.codebook.definition())
@@ -948,7 +1018,7 @@ class Decisions:
         n_removed = _remove_invalid_agreements(lines)
         if n_removed:
             decisions = counted_message("n_decisions", n_removed)
-            self._say(message("agreed_left", folder=self.folder, decisions=decisions))
+            self._notify(message("agreed_left", folder=self.folder, decisions=decisions))
 
         clips_of_kind: dict[str, list[Clip]] = {kind: [] for kind in DECISIONS}
         for line in lines.values():
@@ -957,51 +1027,59 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.kept = {kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()}
-        self._say_content()
+        self._report_changed_windows()
 
     def _follow_recorded_draws(self) -> None:
-        """Make the rules use the draws that the ledger records, if they don't yet (`_recorded_draws`)."""
+        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
+
+        The place of a judged window, and so which decisions are valid, depends on the draw.
+        """
         recorded_draws = self._recorded_draws()
         if recorded_draws != self.rules.recorded:
             self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew: a window's place depends on the draw
+            self._readings = {}  # all lines are read anew
 
-    def _say_content(self) -> None:
+    def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
         if n_changed:
             notice = message("note_content", n=n_changed, s="" if n_changed == 1 else "s")
-            self._say(message("note_of", movie=self.film.movie, notice=notice))
+            self._notify(message("note_of", movie=self.film.movie, notice=notice))
             return
         # The notice says that unread windows are never drawn. That may be wrong of the earlier draw that is
         # used if windows changed.
         for unread in self.rules.unread_notices:
-            self._say(unread)
+            self._notify(unread)
 
     def _update(self) -> None:
-        """Find what stands after the ledger changed, report what is wrong, and write the tables anew."""
+        """Bring everything up to date after the ledger changed.
+
+        Finds the decisions that stand (`kept`, `lines`), adds notices of what is wrong in the ledger, and
+        writes the tables anew.
+        """
         self._find_standing()
-        self._say_refused_claims()
-        self._say_how_many_more()
+        self._report_refused_claims()
+        self._report_how_many_more()
         conflicting_ids = self.conflicts()
         if conflicting_ids:
-            self._say(message("beside", folder=self.folder, n=len(conflicting_ids)))
+            self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
         for kind, table in self._tables.items():
             try:
                 table.write(self.table(kind), is_empty=not self.kept[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
-                self._say(message("table_unwritten", path=table.path, **facts))
+                self._notify(message("table_unwritten", path=table.path, **facts))
 
-    def _say_refused_claims(self) -> None:
+    def _report_refused_claims(self) -> None:
         """Report up to `MOST_OF_A_KIND` lines that replace or take back others without being allowed to."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
         for claim in claims[:MOST_OF_A_KIND]:
-            path, number = self.ledger.where[claim.line.id]
+            path, number = self.ledger.where[claim.line.id]  # file and line number
             act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
             reason = message(f"claim_{claim.reason}")
-            self._say(message("claim", path=path, line=number, act=act, reason=reason, **facts))
+            self._notify(message("claim", path=path, line=number, act=act, reason=reason, **facts))
+
         # All refused claims of the ledger are counted each time, also those that were counted before.
         self._n_notices_of_kind["claims"] = len(claims)
 
@@ -1018,7 +1096,7 @@ class Decisions:
                 rows.append(Decision(line, self.definition_of(line)))
         return table_text(kind, rows)
 
-    def _say(self, message: str, kind: str = "") -> None:
+    def _notify(self, message: str, kind: str = "") -> None:
         """Add a message to `notices`, unless it was added before.
 
         At most `MOST_OF_A_KIND` messages of a kind are added; the others are only counted. Messages without a
@@ -1033,15 +1111,18 @@ class Decisions:
         self._given_notices.add(message)
         self.notices.append(message)
 
-    def _say_how_many_more(self) -> None:
-        """Say of each kind how many notices there are beyond the first `MOST_OF_A_KIND`."""
+    def _report_how_many_more(self) -> None:
+        """Add a notice for each kind of which there are too many: how many more there are than were given."""
         for kind, n in self._n_notices_of_kind.items():
             if n > MOST_OF_A_KIND:
-                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+                self._notify(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
-    """Copy a scored film's ledger and tables of decisions into another folder of the same film."""
+    """Copy a scored film's ledger and tables of decisions into another folder of the same film.
+
+    Links and folders in the place of a file are left out.
+    """
     ledger_files = (folder / LEDGER).glob("*.jsonl")
     tables = [folder / name for name in COLUMNS if (folder / name).is_file()]  # the keys are file names
     for path in (*ledger_files, *tables):
@@ -1052,7 +1133,13 @@ def copy_decisions(folder: Path, out: Path) -> None:
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:
-    """Read the codebook of the judgements from a file; without a file, return the built-in one of a name."""
+    """Read the codebook of the judgements from a file; without a file, return the built-in one of a name.
+
+    Raises
+    ------
+    FilmError
+        There is no file, and no built-in codebook of this name.
+    """
     if path is None and name not in BUILTIN:
         raise FilmError(
             f"the model's codebook {name!r} is not built in: give its file (the labels' own) with --codebook"
@@ -1088,7 +1175,10 @@ class PeoplesDecisions(NamedTuple):
 
 
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
-    """Read what people decided in a film's folder, under the codebook that they used last."""
+    """Read what people decided in a scored film's folder, under the codebook that they used last.
+
+    If nobody decided anything, a notice says so.
+    """
     has_ledger = (folder / LEDGER).is_dir()
     has_table = any((folder / name).is_file() for name in COLUMNS)
     nobody_decided = message("nobody_decided", folder=folder)
@@ -1103,7 +1193,10 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 
 
 def _judged_span(clip: Clip) -> JudgedSpan:
-    """Return what a person has at most one judgement on: a later judgement on it replaces the earlier one."""
+    """Return a key that two judgements share if the later one replaces the earlier one.
+
+    They are by one person, of the same span, and both made blindly or both with the score shown.
+    """
     return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
 
 
@@ -1146,7 +1239,11 @@ def _common_places(places: Places | None, other_places: Places | None) -> Places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:
-    """Return what a person has at most one agreed decision on: the span, with whatever score was shown."""
+    """Return a key that two agreed decisions share if the later one replaces the earlier one.
+
+    They are by one person and of the same span, to the precision with which spans are compared; whether the
+    score was shown does not matter.
+    """
     return clip.annotator, clip.movie, *span_key(clip)
 
 

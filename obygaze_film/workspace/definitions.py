@@ -32,7 +32,10 @@ def stored(book: Codebook) -> StoredCodebook:
 
 @cache
 def codebook_in(stored_book: StoredCodebook) -> Codebook | None:
-    """Read the codebook in a header; None if its text can't be read, or does not agree with its digest."""
+    """Read the codebook that a file of the ledger states; None if it can't be trusted.
+
+    Its text can't be read, or the definitions in it have another digest than the one stated beside it.
+    """
     try:
         book = codebook_of_text(stored_book.text)
     except ManifestError:
@@ -100,7 +103,7 @@ class Meanings:
         return self.names().get(self.representative(definition), definition[:SHOWN_OF_DIGEST])
 
     def _join(self, definition: str, other: str) -> None:
-        """Join the groups of two definitions into one."""
+        """Join the groups of two definitions into one: all of both mean the same."""
         lower, higher = sorted((self.representative(definition), self.representative(other)))
         if lower != higher:
             self._parent_of[higher] = lower

@@ -28,4 +28,7 @@ class Secrets:
     """
 
     def __init__(self) -> None:
-        self.token, self.cookie, self.path = (secrets.token_urlsafe(24) for _ in range(3))
+        """Draw the three texts, which nobody can guess (192 random bits each)."""
+        self.token = secrets.token_urlsafe(24)
+        self.cookie = secrets.token_urlsafe(24)
+        self.path = secrets.token_urlsafe(24)

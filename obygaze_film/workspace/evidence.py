@@ -162,9 +162,15 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Return the same keys as `_model_evidence` for a span without a probability, and why it has none.
+    """Describe a span without a probability by the keys of `_model_evidence`: only why it has none.
 
-    `rows` are those without a probability that lie in the span.
+    Parameters
+    ----------
+    view : FilmView
+    rows : DataFrame
+        The rows in the span, none of which has a probability.
+    time : ClaimTime
+        The span.
     """
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
@@ -181,9 +187,17 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
 
 
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
-    """Describe what the model sees in a span, by some of the keys of `span_evidence`.
+    """Describe what the model sees in a span: the keys `p` to `parts` of `span_evidence`, but for `classes`.
 
-    Parameters as in `span_claim`.
+    Parameters
+    ----------
+    view : FilmView
+    rows : DataFrame
+        The N rows of the model that lie in the span and count.
+    weights : ndarray, shape [N]
+        For how many seconds each row lies in the span.
+    time : ClaimTime
+        The span.
     """
     words = view.words
     model = view.model
@@ -252,13 +266,15 @@ def _similar_spans(
     movie = film.timeline.movie
     film_of_movie = {open_film.timeline.movie: open_film for open_film in films}
     film_of_movie[movie] = film
+
+    middle_s = (start_s + end_s) / 2
     spans_to_avoid = [_FilmSpan(movie, start_s, end_s)]
     similar: list[dict[str, Any]] = []
-    for hit in _ranked_windows(film, films, at_s=(start_s + end_s) / 2):
+    for hit in _ranked_windows(film, films, at_s=middle_s):
         if len(similar) == MOST_SIMILAR:
             break
         span = _FilmSpan(hit.movie, hit.start_s or 0.0, hit.end_s or 0.0)
-        is_of_open_film = span.movie in film_of_movie
+        is_of_open_film = span.movie in film_of_movie  # a store may also have films that are not open
         if not is_of_open_film or any(span.overlaps(other) for other in spans_to_avoid):
             continue
         spans_to_avoid.append(span)
@@ -270,7 +286,7 @@ def _similar_spans(
                 "start": span.start_s,
                 "end": span.end_s,
                 "clock": clock(span.start_s),
-                "stills": bool(hit_film.media),
+                "stills": bool(hit_film.media),  # whether the desk can show a picture of it
             }
         )
     return similar
@@ -299,12 +315,14 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     if store is None:
         return []
     clip_id = _nearest_window(store, film.timeline.movie, at_s)
-    backbone = film.timeline.model().backbone
+    backbone = film.timeline.model().backbone  # whose features are compared
+
     # Films that were scored from the same store share it: it is searched once.
     stores_to_search = {}
     for open_film in films:
         if open_film.store is not None:
             stores_to_search[open_film.store.fingerprint] = open_film.store
+
     hits: list[Any] = []
     for searched in stores_to_search.values():
         # If the window is in another store than the searched one, `search_like` has to be given that store.

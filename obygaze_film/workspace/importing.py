@@ -81,8 +81,8 @@ class Annotated(NamedTuple):
     def rounding_s(self) -> float:
         """Tolerance in seconds within which a time in the file and a decision's time are equal.
 
-        It is that of the format that is read as this kind of file; a kind that we do not write has
-        milliseconds.
+        Formats round times: to milliseconds, hundredths or frames. If obygaze exports a format that is read
+        as this kind of file, it is that format's rounding; for other kinds it is that of milliseconds.
         """
         from obygaze_film.exchange.registry import (  # noqa: PLC0415 - slow, and films are opened without it
             FORMATS,
@@ -239,13 +239,17 @@ def compare_annotations(
 
 
 def _is_ignored(clip: Clip) -> bool:
-    """Whether a span is left out without a message: it has no level, and no annotator, or is a note."""
+    """Whether a span of a file is no annotation, so that it is left out without a message.
+
+    Such spans have no level. They are by nobody (subtitles, for example), or are notes of people, which the
+    name of their tier says.
+    """
     if clip.level:
         return False
     if not clip.annotator:
         return True
-    people = PeopleTier.parse(clip.extras.get("tier", ""))
-    return people is not None and people.what == "note"
+    people_tier = PeopleTier.parse(clip.extras.get("tier", ""))  # None if it is not one of people's decisions
+    return people_tier is not None and people_tier.what == "note"
 
 
 def _why_left_out(clip: Clip, movie: str) -> str:
@@ -268,15 +272,18 @@ def _seen_score(clip: Clip, file: Annotated, is_blind: bool | None) -> str:
         Nothing tells, or what the person who imports declares (`is_blind`) contradicts the file.
     """
     seen_in_file = clip.extras.get(SEEN_SCORE, "")
+
     # 1. The name of the annotation's tier, if it says how people judged
-    tier_tells = clip.extras.get(HOW, "") != ""
-    if tier_tells:
+    how_by_tier = clip.extras.get(HOW, "")
+    if how_by_tier:
         return seen_in_file
+
     # 2. What the person who imports declares
     if is_blind is not None:
         if is_blind and file.shows_model_output:
             raise FilmError(message("import_beside", path=file.path))
         return "0" if is_blind else "1"
+
     # 3. The file. The importer of EAF documents writes "0" where the document has no tier of a model. That
     # tells nothing: the annotator may have seen the score elsewhere.
     is_only_inferred = seen_in_file == "0" and file.kind == "eaf"
@@ -319,7 +326,7 @@ class _DecidedSpan(NamedTuple):
     place: int = 0
 
 
-def _with_further_columns(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
+def _with_columns_of_replaced(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
     """Add to a new row the columns that only the replaced row has, such as its model's passage.
 
     The note and the concepts are not added: if the new row lacks them, the annotator deleted them.
@@ -354,7 +361,7 @@ class _Comparison:
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
         was_blind = seen == "0"
-        if origin is not None and self._says_what_its_origin_says(clip, origin):
+        if origin is not None and self._is_unchanged(clip, origin):
             self._add_same(origin, result)
         elif origin is not None and was_blind and self._file.shows_model_output:
             # Who changed a blind decision in this file saw the model's output in it: it is blind no more.
@@ -363,7 +370,10 @@ class _Comparison:
             self._add_decision(clip, seen, origin, result)
 
     def _add_same(self, origin: _Origin, result: AnnotatorResult) -> None:
-        """Count an annotation that says what the ledger says already; it gives no decision."""
+        """Add to a result an annotation that says what the ledger says already; it gives no decision.
+
+        Its decision (`origin`) is matched: no other annotation of the file is compared with it.
+        """
         self._matched_ids.add(origin.target.id)
         result.n_same += 1
         result.rows.append(None)  # so that the numbers of the rows after it stay the same
@@ -376,7 +386,7 @@ class _Comparison:
         import of the file, the change is compared with that one.
         """
         origin = self._origin_by_times(clip, seen="1")
-        if origin is not None and self._says_what_its_origin_says(clip, origin):
+        if origin is not None and self._is_unchanged(clip, origin):
             self._add_same(origin, result)
             return
         is_added = self._add_decision(clip, "1", origin, result, kind="judgement")
@@ -386,10 +396,27 @@ class _Comparison:
     def _add_decision(
         self, clip: Clip, seen: str, origin: _Origin | None, result: AnnotatorResult, kind: str = ""
     ) -> bool:
-        """Add an annotation as a decision that replaces its origin, or as a new one if it has none.
+        """Add an annotation to a result, as a decision that replaces its origin, or as a new one.
 
-        A new decision is of the given kind; without one its span decides (`_kind_of_span`). Returns whether
-        the annotation was added: one that is no valid decision is left out.
+        An annotation that is no valid decision is left out, which the result counts.
+
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        seen : str
+            Whether the model's score was shown: "1", or "0" if not.
+        origin : _Origin or None
+            What the annotation was exported from; None if it is new.
+        result : AnnotatorResult
+            The annotator's result so far.
+        kind : str
+            Kind of a new decision; if empty, its span decides (`_kind_of_span`).
+
+        Returns
+        -------
+        bool
+            Whether it was added, and not left out.
         """
         target = None if origin is None else origin.target
         try:
@@ -397,6 +424,7 @@ class _Comparison:
         except ObygazeError as error:
             result.leave_out(str(error))
             return False
+
         result.rows.append(row)
         if target is None:
             result.n_new += 1
@@ -411,20 +439,23 @@ class _Comparison:
         An annotation may name the id of its decision, but some programs copy ids to other annotations.
         """
         origin_by_times = self._origin_by_times(clip, seen)
-        named = self._decisions.ledger.lines.get(clip.extras.get(DECISION, ""))
+        id_in_file = clip.extras.get(DECISION, "")
+        named = self._decisions.ledger.lines.get(id_in_file)
+
         # It names no decision, or its id was copied from an annotation of another kind.
         if named is None or not self._can_be_exported_from(named, clip, seen):
             return origin_by_times
+
         # Its span was changed if no decision is at its times; else the id was copied from another annotation.
         if self._is_at(clip, named) or origin_by_times is None:
             return self._with_later_versions(named)
         return origin_by_times
 
     def _can_be_exported_from(self, line: Line, clip: Clip, seen: str) -> bool:
-        """Whether an annotation can have been exported from a decision, possibly with another span and level.
+        """Whether an annotation can have been exported from a decision, and then changed.
 
-        The decision must be of a kind that is exported, of the same annotator, made with the same `seen`, and
-        the spans must overlap.
+        The decision must have a level and the same annotator, the spans must overlap, and both must be made
+        with the model's score shown (`seen` is "1"), or both without ("0").
         """
         has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
@@ -450,9 +481,10 @@ class _Comparison:
         return _Origin(target, versions=(successor, *versions_since_export))
 
     def _origin_by_times(self, clip: Clip, seen: str) -> _Origin | None:
-        """Find a standing decision of the same annotator at an annotation's times, with `seen` the same.
+        """Find a standing decision of the same annotator at an annotation's times; None if there is none.
 
-        Decisions that were matched with another annotation of the file do not count.
+        Both must be made with the model's score shown (`seen` is "1"), or both without ("0"). Decisions that
+        were matched with another annotation of the file do not count.
         """
         for kind in WITH_LEVEL:
             for decision in self._decisions.kept[kind]:
@@ -465,8 +497,8 @@ class _Comparison:
                     return _Origin(target=line, versions=(line,))
         return None
 
-    def _says_what_its_origin_says(self, clip: Clip, origin: _Origin) -> bool:
-        """Whether an annotation says the same as some version of its decision, then or since."""
+    def _is_unchanged(self, clip: Clip, origin: _Origin) -> bool:
+        """Whether an annotation says the same as its decision did when it was exported, or does since."""
         return any(self._says_the_same(clip, line) for line in origin.versions)
 
     def _says_the_same(self, clip: Clip, line: Line) -> bool:
@@ -521,7 +553,8 @@ class _Comparison:
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
         if replaced is not None:
-            row = _with_further_columns(row, replaced.row)
+            row = _with_columns_of_replaced(row, replaced.row)
+
         # The file does not say when it was decided. Without this machine's time, every machine writes the
         # same lines.
         row.pop("judged_at", None)
@@ -530,7 +563,7 @@ class _Comparison:
         return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
     def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
-        """Raise FilmError if a row on a span is no valid decision about the film."""
+        """Raise FilmError if a decision that is to be added (column -> cell) is not valid for the film."""
         rules = self._decisions.rules
         rules.refuse_invalid(span.kind, row, span.start_s, span.end_s)
         rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
@@ -538,7 +571,21 @@ class _Comparison:
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
         """Return the exact span of an annotation's decision, and the kind of the decision.
 
-        Parameters as in `_row`. Raises FilmError if it is a blind judgement and no window has its ends.
+        Parameters
+        ----------
+        clip : Clip
+            The annotation.
+        replaced : Line or None
+            The line that the decision replaces, whose kind it takes.
+        kind : str
+            Kind of a decision that replaces none; if empty, its span decides.
+        is_blind : bool
+            Whether the model's score was hidden.
+
+        Raises
+        ------
+        FilmError
+            It is a blind judgement, and no window has its ends.
         """
         start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
@@ -577,7 +624,10 @@ class _Comparison:
         return 0
 
     def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
-        """Return an annotation's start and end in seconds, without the rounding of the file if possible."""
+        """Return an annotation's start and end in seconds, without the rounding of the file if possible.
+
+        `replaced` is the decision that the annotation replaces, which has exact times; None if it is new.
+        """
         # The replaced line has the same times, and has them exactly.
         if replaced is not None and self._is_at(clip, replaced):
             return float(replaced.row["start_s"]), float(replaced.row["end_s"])
@@ -596,7 +646,7 @@ class _Comparison:
 def _successors(decisions: "Decisions") -> dict[str, Line]:
     """Map the id of each decision that was replaced to the standing line that replaced it in the end."""
     successors = {}
-    for line in decisions.lines.values():
+    for line in decisions.lines.values():  # those that stand
         for replaced in decisions.replaced(line):
             successors[replaced.id] = line
     return successors
@@ -604,8 +654,11 @@ def _successors(decisions: "Decisions") -> dict[str, Line]:
 
 def _overlap(clip: Clip, line: Line) -> bool:
     """Whether the spans of an annotation and a decision overlap."""
-    start_s, end_s = float(clip.start_s or 0.0), float(clip.end_s or 0.0)
-    return start_s < float(line.row["end_s"]) and float(line.row["start_s"]) < end_s
+    start_s = float(clip.start_s or 0.0)
+    end_s = float(clip.end_s or 0.0)
+    line_start_s = float(line.row["start_s"])
+    line_end_s = float(line.row["end_s"])
+    return start_s < line_end_s and line_start_s < end_s
 
 
 def summary_lines(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:

@@ -63,6 +63,7 @@ def read_judged(
     root
         Folder that paths in the manifest are relative to.
     """
+    # Write the tables in the folders anew from the ledgers, which know the definitions of the decisions.
     root = root or Path()
     headers: list[Header] = []
     notices: list[str] = []
@@ -72,11 +73,13 @@ def read_judged(
             headers += decisions.headers
             notices += decisions.notices
 
+    # Read them, and tables elsewhere.
     tables = [*_existing_files(films, names), *other_tables]
     imported = import_spans(tables, root, "judgements", codebook=book)
     notices += imported.notices
     manifest = imported.manifest
 
+    # Put what people agreed on in the place of what they judged differently.
     agreed_tables = _existing_files(films, [SETTLED])
     if settled and agreed_tables:
         agreed = import_spans(agreed_tables, root, "judgements", codebook=book)
@@ -113,12 +116,14 @@ def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     agreed : Manifest
         Agreed decisions, each of which settles what two people or more differed on.
     """
+    # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)
     latest_agreed: dict[_FilmSpan, Clip] = {}
     for clip in agreed:
         span = _film_span(clip)
         if len(levels_of_span[span]) == 1:
             latest_agreed[span] = clip
+
     clips = [clip for clip in judged if _film_span(clip) not in latest_agreed]
     for number, clip in enumerate(latest_agreed.values(), start=1):
         # Ledgers of two films may have equal ids: with a number before it, each id is unique.

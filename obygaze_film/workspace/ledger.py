@@ -211,15 +211,19 @@ class Ledger:
                 self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
-        """Report a notice, unless `MOST_OF_A_KIND` of its kind were reported before; count it in any case."""
+        """Report a notice, unless too many of its kind were reported before; count it in any case.
+
+        A damaged file may have thousands of wrong lines: only the first `MOST_OF_A_KIND` are reported.
+        """
         self._n_notices[kind] += 1
         if self._n_notices[kind] <= MOST_OF_A_KIND:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
-        """Read the lines that were appended to one file.
+        """Read the lines that were appended to one file, and add them to those of the ledger.
 
-        If it became shorter, or another file took its name, all of it is read.
+        If it became shorter, or another file took its name, all of it is read in place of what was read
+        before.
         """
         read_before = self._files.setdefault(path, _ReadFile())
         with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
@@ -230,19 +234,21 @@ class Ledger:
             if is_same_file:
                 file.seek(read_before.offset)
             data = file.read()
+
         if not is_same_file:
             self._forget(path, read_before.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
         self._decode_lines(data, path)
 
     def _decode_lines(self, data: bytes, path: Path) -> None:
-        """Decode the lines in the last bytes of a file, and note how far the file was read."""
+        """Add the lines in the last bytes of a file, and record in `_files` how far the file was read."""
         read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
             read.n_lines += 1
             read.offset += len(line) + 1  # with its line end
             self._decode(line, LinePlace(path, read.n_lines))
+
         # After the last line end, there may be a line that lacks only its own line end: it counts. One that
         # was written only in part has a wrong checksum. In both cases `offset` stays before it, so that it is
         # read again next time.
@@ -250,7 +256,11 @@ class Ledger:
             self._decode(rest, LinePlace(path, read.n_lines + 1))
 
     def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
-        """Drop one file's versions of some lines; if other files have versions, one of these counts."""
+        """Drop the lines that were read from a file, which is not there any more, or is another one now.
+
+        Copies of a file may have a line of the same id, another version of the line: then one of these counts
+        in its place.
+        """
         for line_id in line_ids:
             versions = self._versions[line_id]
             places_in_file = [place for place in versions if place.path == path]
@@ -269,15 +279,18 @@ class Ledger:
         if not entry:  # its checksum is wrong
             self._say_damaged(place, "damaged")
             return
+
         try:
             line = _DECODER.decode(entry)
-        except UNREADABLE as error:
+        except UNREADABLE as error:  # errors of msgspec: it is no line of a ledger
             self._say_damaged(place, str(error))
             return
+
         if not line.has_reasonable_clock:
             facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
             self._say_first_of_kind("clock", message("clock_ahead", **facts))
             return
+
         self._add(line, place)
 
     def _say_damaged(self, place: LinePlace, why: str) -> None:
@@ -285,9 +298,13 @@ class Ledger:
         self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
 
     def _add(self, line: Line, place: LinePlace) -> None:
-        """Add a line that was read or written at a place; report a different line that has the same id."""
+        """Add a line that was read or written at a place; report a different line that has the same id.
+
+        All versions of a line are kept, and one of them counts (`_choose_version`).
+        """
         if line.id in self._failed:  # the person was told that it was not written
             return
+
         other = self.lines.get(line.id)
         if other is not None and other != line:
             facts = {"path": place.path, "line": place.number, "name": line.id}
@@ -301,15 +318,15 @@ class Ledger:
             self._note_replaced(replaced_id)
 
     def _note_replaced(self, line_id: str) -> None:
-        """Note that some line asks to replace the line with this id (`_highest_replaced`)."""
+        """Record in `_highest_replaced` that some line asks to replace the line with this id."""
         sitting, number = split_id(line_id)
         highest = self._highest_replaced.get(sitting, 0)
         self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
-        """Choose one of the different lines with an id, in the same way on every machine.
+        """Set which of the different lines with an id counts (`lines`, `where`), the same on every machine.
 
-        It is the one whose encoded content is the lowest.
+        It is the one whose encoded content is the lowest: any rule would do that depends on nothing else.
         """
         versions = self._versions[line_id]
 
@@ -340,7 +357,7 @@ class Ledger:
         Parameters
         ----------
         kind : str
-            One of `DECISIONS`, or `undo`.
+            `judgement`, `passage`, `note`, `agreed`, or `undo`, which takes lines back.
         row : mapping
             The decision's cells, by column.
         replaces : sequence of str
@@ -406,7 +423,10 @@ class Ledger:
         return 1 + max(clocks, default=0)
 
     def _open_sitting(self) -> _Sitting:
-        """Return this process's sitting; begin a new one if none is open or the open one can't be used."""
+        """Return the file (sitting) that this process appends to.
+
+        A new one is begun if none is open, or if the open one can't be used any more.
+        """
         sitting = self._sitting
         if sitting is None:
             return self._new_sitting()
@@ -426,8 +446,10 @@ class Ledger:
         sync(self.folder)
         sitting = _Sitting(path, LineJournal(path))
         self._sitting = sitting
-        # Noted as read, so that `read` goes on after the lines that are written here.
+
+        # So that `read` takes it for the same file, and does not drop the lines that are written here.
         self._files[path] = _ReadFile(inode=os.fstat(sitting.journal.descriptor).st_ino)
+
         if self._new_header is not None:
             header = self._new_header()
             first = _line(f"{path.stem}-1", self._next_clock(()), "sitting", row={}, header=header)
@@ -479,7 +501,7 @@ class Ledger:
         return len(lines_of_rows)
 
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
-        """Make the line of a table's row.
+        """Make the line of the ledger that a row of an imported table becomes.
 
         Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
         no other line, so that equal tables give equal lines on every machine.
@@ -488,9 +510,9 @@ class Ledger:
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_above_replaced = replaced.clock + 1
-            # Readers would leave the line out if its clock was higher than this. It then keeps a clock below
-            # that of the replaced line, and does not replace it (`authority.reason_against`): both stand, and
-            # people are told.
+            # Readers would leave the line out if its clock was higher than this. In such a case the line
+            # keeps the lower clock, and so does not replace the other one (`authority.reason_against`): both
+            # stand, and people are told.
             highest_accepted = number + MOST_AHEAD
             if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)
@@ -525,7 +547,10 @@ def _line(
     *,
     header: Header | None = None,
 ) -> Line:
-    """Make a line, and check it by the same rules as a line that is read from a file."""
+    """Make a line, and check it by the same rules as a line that is read from a file.
+
+    Parameters are the fields of `Line`. A line that is against the rules raises a `msgspec.ValidationError`.
+    """
     entry = {"id": line_id, "clock": clock, "kind": kind, "row": row, "replaces": replaces}
     line = msgspec.convert(entry, Line)
     return line if header is None else msgspec.structs.replace(line, header=header)

@@ -143,10 +143,18 @@ def split_id(line_id: str) -> IdParts:
 
 
 def parent_ids_of(row: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the ids of the decisions that an agreed decision settles, from its cells by column."""
-    return tuple(parent_id for parent_id in row.get(PARENTS, "").split(";") if parent_id)
+    """Return the ids of the decisions that an agreed decision settles; none for other kinds of decisions.
+
+    `row` has the cells of a line of the ledger by column. The ids stand in one cell, joined by semicolons.
+    """
+    cell = row.get(PARENTS, "")
+    return tuple(parent_id for parent_id in cell.split(";") if parent_id)
 
 
 def in_order(line: Line) -> tuple[int, str, int]:
-    """Return the sort key of a line: its clock, then the name of its file and its number in it."""
+    """Return the key by which lines of several files are sorted, the earliest first.
+
+    A line written after another was read has a higher clock. Lines of two files that were written at the same
+    time may have equal clocks: they are sorted by file and number, so that every reader has the same order.
+    """
     return line.clock, line.sitting, line.number

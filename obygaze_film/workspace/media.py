@@ -101,7 +101,8 @@ def make_media(path: Path, film: "Timeline") -> None:
 def _mean_colours(frames: Frames[Any]) -> NDArray[np.uint8]:
     """Return the mean colour of each frame, as a picture of one row [1, K frames, 3]."""
     colours = np.stack([picture.mean(axis=(0, 1)) for picture in frames.images])  # [K, 3]
-    return colours.astype(np.uint8)[None]
+    picture_of_one_row: NDArray[np.uint8] = colours.astype(np.uint8)[None]
+    return picture_of_one_row
 
 
 def still_sheet(path: Path, film: "Timeline") -> dict[str, Any]:
@@ -157,6 +158,8 @@ class StillSheet:
         # The last part of the film that starts at this time or before; the first one before all parts.
         n_started = int(np.searchsorted(self.starts, at_s, side="right"))
         index = max(0, n_started - 1)
+
+        # Cut it out of the sheet, where stills lie row by row.
         row, column = divmod(index, self.columns)
         left = column * self.width
         top = row * self.height
@@ -208,9 +211,10 @@ def _frames_at(path: Path, times_s: NDArray[np.float64]) -> list[NDArray[np.uint
     """
     if not len(times_s):
         return []
-    frame_s = frame_times(path)
+    frame_s = frame_times(path)  # time of each frame of the film, rising
     numbers = np.searchsorted(frame_s, times_s)
     numbers = np.minimum(numbers, len(frame_s) - 1)
+
     # Several times may have the same frame, which is decoded once.
     distinct_numbers = np.unique(numbers).tolist()
     pictures = read_frames(path, at(distinct_numbers), each=_small).images
@@ -267,7 +271,8 @@ def _small(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Shrink a frame [H, W, 3] to the width of a still; its proportions stay."""
     from PIL import Image  # noqa: PLC0415 - an extra
 
-    height = max(1, round(frame.shape[0] * STILL_WIDTH / frame.shape[1]))
+    frame_height, frame_width = frame.shape[:2]
+    height = max(1, round(frame_height * STILL_WIDTH / frame_width))
     return np.asarray(Image.fromarray(frame).resize((STILL_WIDTH, height), Image.Resampling.BOX))
 
 

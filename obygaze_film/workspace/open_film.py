@@ -98,7 +98,7 @@ class Job:
         Thread(target=self._run, args=(work,), daemon=True).start()
 
     def _run(self, work: Callable[[Tell], list[Note]]) -> None:
-        """Do the work, and keep its notes or its error for the page, which asks until there is either."""
+        """Do the work in this thread, then set `notes` or `error`: the page asks until there is either."""
         try:
             self.notes = work(self._set_share)
         except (ObygazeError, OSError) as error:
@@ -109,9 +109,11 @@ class Job:
             raise
 
     def _set_share(self, share: float) -> None:
+        """Set the share of the work that is done, from 0 to 1; the work calls this from its thread."""
         self.share = share
 
     def _fail(self, error: str) -> None:
+        """Set the state of work that failed: it has no share, and an error that says why."""
         self.share = None
         self.error = error
 
@@ -152,7 +154,10 @@ class OpenFilm:
 
     @property
     def lost(self) -> str:
-        """A note that the user's copy was replaced or removed since the workspace was opened; else empty."""
+        """A note that the user's copy of the film was replaced or removed since the workspace was opened.
+
+        Empty if it is as it was, or if there was none. A copy that is lost is neither played nor read.
+        """
         state = None if self.path is None else state_of(self.path)
         if state == self._state_when_opened:
             return ""
@@ -160,10 +165,10 @@ class OpenFilm:
 
     @cached_property
     def for_browser(self) -> Path | None:
-        """The file for the browser; it may still have to be made (`proxy.make_proxy`).
+        """The file that browsers can play; it may still have to be made (`proxy.make_proxy`).
 
-        It is the user's copy if browsers play that, else the path of a copy that they play. None without a
-        user's copy.
+        It is the user's own copy of the film if browsers play that, else the path of a converted copy. None
+        if the user has no copy of the film.
         """
         if self.path is None:
             return None
@@ -173,9 +178,10 @@ class OpenFilm:
 
     @cached_property
     def media(self) -> dict[str, Path]:
-        """Name of each file of `media.MEDIA_TYPES` -> its path; the files may still have to be made.
+        """Paths of the pictures and the sound curve that the desk shows of the film, by file name.
 
-        Empty without a user's copy, or if that was replaced or removed (`lost`).
+        The files (`media.MEDIA_TYPES`) may still have to be made. Empty without a user's copy, or if that was
+        replaced or removed (`lost`).
         """
         if self.path is None or self.lost:
             return {}
@@ -202,9 +208,10 @@ class OpenFilm:
 
     @cached_property
     def stream_type(self) -> str:
-        """Media type of the stream by which the film is sent while it is encoded; empty if it can't be.
+        """Media type of the stream by which the film is sent while it is encoded, such as `video/mp4; ...`.
 
-        Empty, too, if the user's copy is `lost`, or if browsers play the film as it is.
+        Empty if it is not sent so: it can't be, browsers play the film as it is, there is no copy of the
+        film, or the copy was replaced or removed (`lost`).
         """
         if self.path is None or self.lost:
             return ""
@@ -214,7 +221,7 @@ class OpenFilm:
 
     @cached_property
     def fps(self) -> float:
-        """Frames per second of the user's copy; `DEFAULT_FPS` if that is not known."""
+        """Frames per second of the user's copy; a usual rate (`DEFAULT_FPS`) if that is not known."""
         from obygaze_features.video import probe  # noqa: PLC0415 - slow
         from obygaze_film.page.view_model import DEFAULT_FPS  # noqa: PLC0415 - slow
 
@@ -258,7 +265,7 @@ class OpenFilm:
         from obygaze_film.page.view import FilmView  # noqa: PLC0415 - slow
 
         if language not in self._views:
-            prefix_of_ids = f"f{self.number}"
+            prefix_of_ids = f"f{self.number}"  # ids of several films on one page have to differ
             self._views[language] = FilmView(self.timeline, prefix_of_ids, Words(language), top=LISTED)
         return self._views[language]
 
@@ -279,6 +286,8 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     """
     decisions = film.decisions
     viewer = decisions.default_annotator
+
+    # At which places of the random draw of windows may others' judgements be seen?
     if viewer:
         places_shown = decisions.places_shown_to(viewer)
         key_of_notice = "films_hidden"
@@ -289,6 +298,7 @@ def shown_judgements(film: OpenFilm) -> ShownJudgements:
     if not hidden_ids:
         return ShownJudgements(decisions.judgements().clips, note="")
 
+    # Some are hidden: only blind judgements that are not among them are shown.
     shown_clips = []
     for clip_at_place in decisions.blind_judgements().values():
         shown_clips += [clip for clip in clip_at_place.values() if clip.clip_id not in hidden_ids]

@@ -68,8 +68,10 @@ def _concepts_to_tick(film: OpenFilm) -> list[Concept]:
     """
     all_concepts = [*film.decisions.codebook.concepts]
     models = film.timeline.record.models
-    if not all(model.perceives for model in models):
+    do_all_models_state_it = all(model.perceives for model in models)  # empty: it is not stated
+    if not do_all_models_state_it:
         return all_concepts
+
     perceived = [name for model in models for name in model.perceives]
     # `why_unperceived` gives the reason why nothing perceives a concept: empty if something does.
     return [concept for concept in all_concepts if not why_unperceived(concept, perceived)]
@@ -334,9 +336,18 @@ def shown_decisions(
 ) -> list[dict[str, Any]]:
     """Describe the decisions of a film that a person may see, in time order.
 
-    Parameters as in `visible_decisions`. Others' blind judgements are left out until the viewer's own are
-    finished (`Decisions.places_shown_to`). With `blind`, what was decided with the model's score shown is
-    left out: it would show where the model marks passages.
+    Others' blind judgements are left out until the viewer's own are finished (`Decisions.places_shown_to`).
+
+    Parameters
+    ----------
+    film : OpenFilm
+    viewer : str
+        Name of the person; may be empty.
+    blind : bool
+        Whether the desk hides all scores. Then what was decided with the model's score shown is left out too:
+        it would show where the model marks passages.
+    words : Words, optional
+        The language; English by default.
 
     Returns
     -------
@@ -364,11 +375,12 @@ def shown_decisions(
     shown = []
     for kind, clips in decisions.kept.items():
         for clip in clips:
-            is_empty = not clip.level and kind != "note"
+            is_empty = not clip.level and kind != "note"  # a person cleared the level
             if clip.movie != film.timeline.movie or is_empty:
                 continue
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
+
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
             described = dict(_cached_description(film, kind, clip, words.language))
             described["beside"] = clip.clip_id in conflicting_ids
@@ -403,7 +415,18 @@ class _Visibility(NamedTuple):
     hides_scores: bool
 
     def shows(self, clip: Clip, place: int) -> bool:
-        """Whether the person may see a decision; `place` is that of a blind judgement in the draw, else 0."""
+        """Whether the person may see a decision.
+
+        What was decided with the score shown is hidden where the desk hides scores: it would tell where the
+        model marks passages. Blind decisions of others are hidden until the person's own are finished.
+
+        Parameters
+        ----------
+        clip : Clip
+            The decision.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
+        """
         is_blind = clip.extras.get(SEEN_SCORE) == "0"
         if not is_blind:
             return not self.hides_scores
@@ -582,8 +605,8 @@ def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRa
 
     Windows of which the judge was not sure count in no share: their cells have no content (`sure_cells`).
     """
-    judged_cells, is_positive, _ = votes(windows.by_cell)  # [n] and [n], in the order of the draw
-    interval = anytime_interval(windows.sure_cells, judged_cells, is_positive)
+    votes_of_cells = votes(windows.by_cell)  # in the order of the draw
+    interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
     # Only earlier versions drew windows by this method.
     was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
     claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
@@ -591,7 +614,7 @@ def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRa
 
 
 def _shares(film: OpenFilm, judge: str, words: Words) -> str:
-    """Write the share of the film by each judge and by all together, and how far the judges agree.
+    """Write sentences on the share of the film by each judge and by all together, and how far judges agree.
 
     Only the judge's own share is written as long as the others' judgements are hidden from them.
     """
@@ -615,14 +638,16 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
 def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[str]:
     """Write sentences on each share: of this judge, of the others, and of all together.
 
-    The others have at most `MOST_NAMED` sentences. Of three others each has a sentence. Of five, the first
-    two have one each, and the last three have one together.
+    The others have at most three sentences (`MOST_NAMED`). Of three others each has a sentence. Of five, the
+    first two have one each, and the last three have one together.
     """
+    # Which of the others share a sentence
     others = [rate for rate in film_rates.rates if not rate.is_of_panel and rate.annotators != [judge]]
     in_common_sentence = []
     if len(others) > MOST_NAMED:
         n_alone = MOST_NAMED - 1
         in_common_sentence = others[n_alone:]
+
     alone = [judged_share(rate) for rate in film_rates.rates if rate not in in_common_sentence]
     sentences = [f"{judged_share_sentence(claim, words)}." for claim in alone]
     if in_common_sentence:

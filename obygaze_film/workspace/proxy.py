@@ -117,7 +117,7 @@ class _Encoding(NamedTuple):
 
 
 def _encoding_of(path: Path) -> _Encoding:
-    """Read how a film's file is encoded."""
+    """Read how a film's file is encoded: its container, and the codecs of its pictures and its sound."""
     with opened(path) as source:
         container = "webm" if path.suffix.lower() == ".webm" else source.formats[0]
         picture_codec = source.codec
@@ -155,12 +155,13 @@ def content_key(path: Path) -> str:
     The key is the same wherever the file lies.
     """
     parts = []
-    for file_path in files_of(path):
+    for file_path in files_of(path):  # a film may lie in several files
         size = file_path.stat().st_size
         parts.append(f"{size}".encode())
         with open_regular(file_path) as file:
             for index in range(N_CHUNKS):
-                file.seek(size * index // N_CHUNKS)
+                offset = size * index // N_CHUNKS
+                file.seek(offset)
                 parts.append(file.read(CHUNK_BYTES))
     return sha256_of(b"".join(parts))[:32]
 
@@ -192,6 +193,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
     prepare_cache(out.parent)
     partial = out.with_name(f"{out.stem}.{os.getpid()}.part")
     try:
+        # If browsers play the pictures, copying them is much faster than encoding them anew.
         remade = remade_part(path)
         is_copied = False
         if remade != "pictures":
@@ -207,7 +209,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
 
 
 def first_sound(film: Any) -> Any:
-    """Return the sound track of an open container that players choose; None if it can't be decoded."""
+    """Return the sound track of an open film that players choose; None without one that can be decoded."""
     track = film.streams.best("audio")
     if track is None or track.codec_context is None:  # no decoder is known
         return None
@@ -265,7 +267,16 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
 def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
     """Copy the pictures of an open film into the open container `made`.
 
-    Its sound is copied too (`keeps_sound`), or encoded anew.
+    Parameters
+    ----------
+    source
+        The open film.
+    made
+        The container.
+    progress : callable
+        Is called with the seconds of the film that are done.
+    keeps_sound : bool
+        Whether the sound is copied too; else it is encoded anew.
     """
     sound_tracks = _playable_sound_tracks(source.container)
     for track in sound_tracks:
@@ -278,6 +289,7 @@ def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, 
     copy_of_track = {track.index: made.add_stream_from_template(track) for track in copied_tracks}
     encoded_sound = _Sound(made) if sound_tracks and not keeps_sound else None
 
+    # A packet is copied as it is, or decoded and encoded anew.
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
         is_copied = packet.stream.index in copy_of_track
         if is_copied:
@@ -311,7 +323,7 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
     pictures = _Pictures(made, first_frame, frames_per_s)
     has_sound = "sound" in film.besides  # what there is besides pictures
     sound = _Sound(made) if has_sound else None
-    for at_s, frame in played(path):
+    for at_s, frame in played(path):  # pictures and sound, in the order of their times
         if isinstance(frame, av.AudioFrame):
             if sound is not None:
                 sound.add(frame, at_s)
@@ -401,7 +413,7 @@ def _pixel_aspect(frame: Frames[Any]) -> Fraction:
     """Return the width of a decoded frame's pixels divided by their height."""
     ratio = str(frame.stream.get("sample_aspect", "1:1"))
     aspect = Fraction(ratio.replace(":", "/"))
-    is_turned_by_quarter = frame.rotation % 180 != 0  # and its pixels with it
+    is_turned_by_quarter = frame.rotation % 180 != 0  # by 90 or 270 degrees, and its pixels with it
     return 1 / aspect if is_turned_by_quarter else aspect
 
 

@@ -134,7 +134,10 @@ class FilmRules:
         return bool((np.array(draw.content) <= ends - starts + SLACK_S).all())
 
     def n_changed(self, sampling: Sampling) -> int:
-        """Count the windows that have another content now than when they were drawn."""
+        """Count the windows that can be judged for more, or fewer, seconds now than when they were drawn.
+
+        `sampling` is the method by which they were drawn.
+        """
         content_when_drawn = np.array(self.draws[sampling].content)
         return int((np.abs(content_when_drawn - self.content) > SLACK_S).sum())
 
@@ -199,9 +202,29 @@ class FilmRules:
     ) -> Cells:
         """Write a decision as a row of the ledger: column -> cell, without empty cells.
 
-        Parameters as in `Decisions.keep`. In addition, `draw` is the draw of the windows to judge blindly,
-        and `is_blind` says whether the model's score was hidden from who decided. A judgement with a place in
-        the draw is always blind.
+        Parameters
+        ----------
+        kind : str
+            `judgement`, `passage`, `note` or `agreed`.
+        start_s, end_s : float
+            Ends of the span.
+        annotator : str
+            Who decides.
+        draw : Draw
+            The draw of the windows to judge blindly.
+        level, concepts, note
+            What is decided: a note has no level and no concepts.
+        origin : str
+            Of a passage: `own` if the person marked it, else the model's passage that it was made from.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for all others.
+        n_planned : int
+            Of a blind judgement: how many windows the person plans to judge; 0 if that is not stated.
+        parents : sequence of str
+            Of an agreed decision: the ids of the decisions that it settles.
+        is_blind : bool
+            Whether the model's score was hidden from who decided. A judgement with a place in the draw is
+            always blind.
         """
         is_drawn = kind == "judgement" and place != 0
         row = {
@@ -311,12 +334,17 @@ class FilmRules:
 
 
 def cells_of_drawn_window(draw: Draw, place: int) -> Cells:
-    """Write how the window at a place of a draw, from 1 on, was drawn: column -> cell (`extras_of`)."""
+    """Write how the window at a place of a draw was drawn: column -> cell (`extras_of`).
+
+    Places count from 1 on. A place that the draw does not have is written too: the decision is refused later,
+    when its place is looked up (`FilmRules.place_of`).
+    """
     order = draw.order()
-    # There is no such place: the decision is refused when its place is looked up (`FilmRules.place_of`).
-    if not 0 < place <= len(order):
+    has_place = 0 < place <= len(order)
+    if not has_place:
         return {PLACE: str(place), SEEN_SCORE: "0"}
-    return extras_of(draw, order[place - 1], place)
+    cell = order[place - 1]
+    return extras_of(draw, cell, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +371,15 @@ class Reading:
 def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     """Check a decision of a ledger, which anybody may have written, by the rules of a film.
 
-    For messages, `path` and `number` are the line's file and its number in the file.
+    Parameters
+    ----------
+    rules : FilmRules
+    line : Line
+        The line of the ledger with the decision.
+    path : Path
+        The line's file, for messages.
+    number : int
+        The line's number in the file, for messages.
     """
     problems = Problems(path)
     clip = rules.checked(line.kind, line.row, line.id, problems, number)

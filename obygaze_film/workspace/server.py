@@ -109,16 +109,17 @@ class OnlyOwner:
         self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with status 403; either answer gets `HEADERS`."""
+        """Answer a request, or refuse it with status 403; either answer gets the security headers."""
         if scope["type"] != "http":  # the workspace has no other connections, such as web sockets
             return
 
         async def send_guarded(message: Message) -> None:
+            """Send a part of the answer; its first part gets the headers."""
             if message["type"] == "http.response.start":
                 message["headers"] += [(name.encode(), value.encode()) for name, value in HEADERS.items()]
             await send(message)
 
-        answer = self._answer(Request(scope))
+        answer = self._answer(Request(scope))  # an application, which sends the answer
         await answer(scope, receive, send_guarded)
 
     def _answer(self, request: Request) -> ASGIApp:
@@ -129,8 +130,10 @@ class OnlyOwner:
             return PlainTextResponse("not this address", 403)
         # It writes, and a page of another site sent it (cross-site request forgery).
         writes = request.method not in {"GET", "HEAD"}
-        if writes and request.headers.get("origin") != f"http://{host}":
+        origin = request.headers.get("origin")
+        if writes and origin != f"http://{host}":
             return PlainTextResponse("not from this page", 403)
+
         # It is the first one, for the address that was printed for the user.
         if self._has_token(request):
             self.keys.token = ""  # it is valid once
@@ -482,10 +485,11 @@ async def _body(request: Request) -> bytes:
 
 
 def _take_notices(film: OpenFilm, words: Words) -> list[str]:
-    """Return the notices about a film's decisions, and remove them, so that each is shown once."""
+    """Take the notices out of a film's decisions, so that each is shown once; return them, translated."""
     notices = film.decisions.notices
+    n_now = len(notices)
     # One by one, as another thread may add further ones meanwhile.
-    return [words.translated(notices.pop(0)) for _ in range(len(notices))]
+    return [words.translated(notices.pop(0)) for _ in range(n_now)]
 
 
 def _language(request: Request) -> str:
@@ -522,7 +526,7 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
 
 
 def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
-    """Say what came of an undo or a redo: which decision is back, or gone.
+    """Write the sentence on what came of an undo or a redo: which decision is back, or gone.
 
     `line` is the decision that was concerned; None if there was nothing to undo or redo.
     """
@@ -602,6 +606,7 @@ def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
     """
 
     def tell_share(done_s: float) -> None:
+        """Tell the share of the film that is done, from the seconds that are."""
         tell(min(1.0, done_s / film_s))
 
     make_proxy(path, out, tell_share)

@@ -49,6 +49,7 @@ def disagreements(judged: Iterable[Clip], agreed: Sequence[Clip]) -> list[Disagr
         start_s, end_s = span_key(clip)
         span = _JudgedSpan(start_s, end_s, seen_score=clip.extras.get(SEEN_SCORE, ""))
         latest_of_span.setdefault(span, {})[clip.annotator] = clip
+
     differences = []
     for span in sorted(latest_of_span):
         clips = list(latest_of_span[span].values())
@@ -85,12 +86,14 @@ def _settled_by(differing: Iterable[Clip], agreed: Sequence[Clip]) -> str:
     """
     level_of = {clip.clip_id: clip.level for clip in differing}
     candidates = [clip for clip in agreed if parents_of(clip) & level_of.keys()]
+
     # Candidates with different levels contradict each other: the difference is still open.
     agreed_levels = {clip.level for clip in candidates}
     if len(agreed_levels) != 1:
         return ""
+
+    # It is open, too, if somebody judged the span otherwise later, or unknown to those who agreed.
     latest = candidates[-1]
-    # So it is if somebody judged the span otherwise later, or unknown to those who agreed.
     for clip_id, level in level_of.items():
         if clip_id not in parents_of(latest) and level != latest.level:
             return ""

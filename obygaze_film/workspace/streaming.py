@@ -151,12 +151,14 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
     if sound_track is not None:
         sound_track.discard = Discard.default  # opening a film discards its sound: here it is read
         streams.append(sound_track)
-    has_picture = False
+
+    has_picture = False  # whether a picture was yielded, so that sound may follow
     for packet in source.demux(*streams):
         for frame in _frames_of(packet):
             at_s = float(frame.pts * frame.time_base - source.origin)
-            if at_s < start_s - SLACK_S:
-                continue  # between the key frame and the time
+            is_before_start = at_s < start_s - SLACK_S  # between the key frame and the time
+            if is_before_start:
+                continue
             if isinstance(frame, av.VideoFrame):
                 has_picture = True
             if has_picture:
@@ -164,7 +166,7 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
 
 
 def _seek_key_frame(source: Any, start_s: float) -> None:
-    """Go to the key frame before a time of an open film, at which decoding can begin."""
+    """Go to the last key frame at or before a time of an open film: there decoding can begin."""
     video = source.stream
     if start_s > 0 and video.time_base is not None:
         position = int((start_s + source.origin) / video.time_base)
@@ -217,7 +219,7 @@ class FilmStream:
         self._frames_per_s = source.stream.average_rate or DEFAULT_FPS
 
     def _close_with_error(self, problem: str, path: Path) -> VideoError:
-        """Close the film; return an error that says why it can't be sent."""
+        """Close the film, as it can't be sent, and return the error to raise, which says why."""
         self._open_film.close()
         return VideoError(message("no_copy", path=path, error=problem), path)
 
@@ -251,7 +253,10 @@ class FilmStream:
         yield from self._frames
 
     def _add_pictures(self, made: Any) -> Any:
-        """Add the stream of pictures to a container: with square pixels, quick to encode and to decode."""
+        """Add a stream of pictures to the container that is written: with square pixels, quick to encode.
+
+        Returns the stream.
+        """
         options = {
             "preset": "superfast",
             "crf": CONSTANT_QUALITY,
@@ -268,7 +273,7 @@ class FilmStream:
         coding = stream.codec_context
         coding.time_base = TICK_S
         coding.gop_size = max(1, round(FRAGMENT_S * self._frames_per_s))
-        coding.max_b_frames = 0  # no picture refers to a later one
+        coding.max_b_frames = 0  # no picture refers to a later one, so that each can be sent at once
         return stream
 
     def _scaled(self, frame: Any, stream: Any, tick: int) -> Any:
@@ -276,6 +281,7 @@ class FilmStream:
         scaled = frame.reformat(
             stream.width, stream.height, "yuv420p", interpolation=Interpolation.FAST_BILINEAR
         )
-        scaled.pts, scaled.time_base = tick, TICK_S
+        scaled.pts = tick
+        scaled.time_base = TICK_S
         scaled.pict_type = 0  # the encoder chooses which pictures are key frames, not the film
         return scaled

@@ -92,9 +92,14 @@ class ExportedTable:
         return state_of(self.path) != self._state
 
     def remember(self, state: State, text: str = "") -> None:
-        """Remember the state in which the file was read.
+        """Remember the state in which the file was read, so that the same edits are not read again.
 
-        `text` is the file's text if it is what would be written here, so that it need not be written again.
+        Parameters
+        ----------
+        state : tuple of int or None
+            State of the file (`state_of`); None if it was deleted.
+        text : str
+            The file's text if it is what would be written here, so that it need not be written again.
         """
         self._state = state
         self.text = text
@@ -142,13 +147,14 @@ def table_text(kind: str, decisions: Sequence[Decision]) -> str:
     definitions; it is left out if no definition is known.
     """
     columns_of_kind = COLUMNS[KINDS[kind]]
-    added_columns: set[str] = set()
+    added_columns: set[str] = set()  # by people
     for decision in decisions:
         added_columns.update(decision.line.row)
     added_columns -= {*columns_of_kind, DEFINITION}
     columns = [*columns_of_kind, *sorted(added_columns)]
     if any(decision.definition for decision in decisions):
         columns.append(DEFINITION)
+
     lines = [sheet_line(columns)]
     for decision in decisions:
         cells = {**decision.line.row, "clip_id": decision.line.id, DEFINITION: decision.definition}
@@ -218,11 +224,14 @@ def read_edited(
     ManifestError
         The table lacks columns, or a row is no valid decision; the message names file and line.
     """
+    # Read the table, and write its rows as the ledger would.
     kind = table.kind
     needed_columns = (*REQUIRED, "note") if kind == "note" else (*FIELDS, SEEN_SCORE)
     file = read_table(table.path, needed_columns)
     rows = list(file.timed())
     normalised_rows = [_normalised(row, rules, meanings) for row in rows]
+
+    # Compare each row with the ledger.
     standing_cells = {_frozen(decisions[line_id].line.row) for line_id in standing_ids}
     # A line that some row repeats unchanged is not replaced, even by a row that comes before that one. Nor is
     # a line that another row has replaced.
@@ -234,9 +243,10 @@ def read_edited(
         if _is_nothing_new(normalised.cells, named, standing_cells):
             new_decisions.append(None)
             continue
+
         cells = _checked(kind, normalised.cells, rules, file.problems, row.line)
         annotator = cells.get("annotator", "")
-        replaced_id = ""
+        replaced_id = ""  # empty: the row is a further decision
         if named is not None:
             is_same_annotator = named.line.annotator == annotator
             if is_same_annotator and named.line.id not in not_replaceable_ids:
@@ -245,7 +255,8 @@ def read_edited(
             else:
                 further_rows.append(FurtherRow(row.line, annotator, named.line))
         new_decisions.append(TableRow(cells, replaces=replaced_id))
-    file.problems.refuse()
+
+    file.problems.refuse()  # raises the problems that were found in rows, if there are any
     return EditedTable(rows, new_decisions, further_rows)
 
 
@@ -265,7 +276,16 @@ class _NormalisedRow(NamedTuple):
 
 
 def _normalised(row: FileRow, rules: FilmRules, meanings: Meanings) -> _NormalisedRow:
-    """Write a row of a table as the ledger would, so that the two can be compared."""
+    """Write a row of a table as the ledger would, so that the two can be compared.
+
+    Parameters
+    ----------
+    row : FileRow
+    rules : FilmRules
+        Have the film, whose name the row may spell otherwise.
+    meanings : Meanings
+        Tell which digest stands for all definitions of one meaning.
+    """
     # Text: single blanks between words
     cells = {name: " ".join(cell.split()) for name, cell in row.cells.items()}
     # Times: as many digits as a person's decision has (`FilmRules.row_of`)
@@ -290,6 +310,15 @@ def _is_nothing_new(
 
     It repeats the decision that it names. If it names none, as its id was lost, it repeats some decision that
     stands.
+
+    Parameters
+    ----------
+    cells : dict
+        The row's cells by column, without its id.
+    named : Decision or None
+        The decision that the row names; None if it names none.
+    standing_cells : container
+        Cells of all decisions that stand, in the form that `_frozen` gives them.
     """
     if named is not None:
         return _says_the_same(cells, named)
@@ -331,6 +360,7 @@ def _checked(kind: str, cells: Cells, rules: FilmRules, problems: Problems, line
     clip = rules.checked(kind, cells, "new", problems, line)
     if clip is None or kind == "note":
         return cells
+
     # A row may have synonyms of concepts, or "1.0" in the column `seen_score`: in `clip` they are spelled as
     # in the codebook and the ledger.
     spelled = {

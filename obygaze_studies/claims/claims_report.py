@@ -242,9 +242,11 @@ def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
     part_verdicts_of: dict[str, list[str]] = {}  # reading -> the verdicts of its parts
     for part, part_verdict in zip(claim.parts, verdicts, strict=True):
         part_verdicts_of.setdefault(part.reading, []).append(part_verdict)
+
     verdict_by_reading = {}
     for reading, part_verdicts in part_verdicts_of.items():
         verdict_by_reading[reading] = _verdict_of_reading(claim, part_verdicts)
+
     different_verdicts = set(verdict_by_reading.values())
     if len(different_verdicts) == 1:
         return different_verdicts.pop()
@@ -253,10 +255,14 @@ def verdict_of(claim: Claim, verdicts: Sequence[str]) -> str:
 
 
 def _verdict_of_reading(claim: Claim, verdicts: Sequence[str]) -> str:
-    """Decide one reading of a sentence from the verdicts of its parts: the worst verdict decides."""
-    for worst in (FAILS, UNDECIDED, IN_LINE):
+    """Decide one reading of a sentence from the verdicts of its parts: the worst verdict decides.
+
+    A verdict is a text that begins with its kind (such as "fails") and may go on with details. If all parts
+    hold, the sentence still holds only in part where it says more than was measured.
+    """
+    for kind in (FAILS, UNDECIDED, IN_LINE):  # from the worst on
         for part_verdict in verdicts:
-            if part_verdict.startswith(worst):
+            if part_verdict.startswith(kind):
                 return part_verdict
     if claim.unmeasured:
         return f"{IN_PART}: what is measured holds; not measured: {', '.join(claim.unmeasured)}"
@@ -275,9 +281,11 @@ MISSING_NUMBERS = ["", "nan", "NaN"]
 
 
 def _data_frame(table: Any) -> pd.DataFrame:
-    """Convert a table (of `read_table`) to a data frame; names stay as written, other cells may be missing.
+    """Convert a table (of `read_table`) to a data frame.
 
-    Nothing but `MISSING_NUMBERS` is a missing value: pandas' own list has `NA`, which is also a code.
+    Cells of columns of names (`NAME_COLUMNS`) stay as written. In other columns an empty cell, "nan" and
+    "NaN" (`MISSING_NUMBERS`) are missing values, and nothing else is: pandas' own list of missing values has
+    `NA`, which is also a code.
     """
     missing = {column: MISSING_NUMBERS for column in table.columns if column not in NAME_COLUMNS}
     csv_text = table.as_csv(texts=NAME_COLUMNS)  # with decimal points in the other columns
@@ -350,7 +358,14 @@ def _staging_values(table: Any) -> pd.DataFrame:
 
 
 def _read_predictions(path: Path, table: Any) -> pd.DataFrame:
-    """Read a table of predictions; refuse one that lacks a task which `measures.hard_negatives` compares."""
+    """Convert a table of models' predictions to a data frame.
+
+    Raises
+    ------
+    AuditError
+        It lacks one of the four tasks that are compared (`measures.hard_negatives`). The message names the
+        file by `path`.
+    """
     predictions = _data_frame(table)
     needed_tasks = {
         measures.HARD_ON_ALL,
@@ -382,16 +397,22 @@ def claims(files: Sequence[Path]) -> Report:
         A file is not an input, or two are of the same kind.
     """
     inputs, digests = _read_inputs(files)
-    findings_of_claim: dict[str, list[Measured]] = {}
-    for kind, content in _measurable(inputs).items():
+
+    # Measure the claims that the files decide.
+    findings_of_claim: dict[str, list[Measured]] = {}  # name of a claim -> the finding of each part
+    for kind, content in _inputs_of_measures(inputs).items():
         claims_of_kind = [claim for claim in CLAIMS if claim.needs == kind]
         findings_of_claim |= _measure_parts(claims_of_kind, content)
+
+    # Decide all claims; those without findings get the verdict "not computed".
     claim_rows = []
     part_rows = []
     for claim in CLAIMS:
         rows_of_claim = _part_rows(claim, findings_of_claim.get(claim.name))
         part_rows += rows_of_claim
         claim_rows.append(_claim_row(claim, rows_of_claim))
+
+    # Print a table for each paper.
     blocks = []
     for paper, title in PAPERS.items():
         rows_of_paper = [row for row in part_rows if row["paper"] == paper]
@@ -416,7 +437,13 @@ class _Inputs(NamedTuple):
 
 
 def _read_inputs(files: Sequence[Path]) -> _Inputs:
-    """Read the files that claims are tested on; refuse two of the same kind."""
+    """Read the files that claims are tested on (`read_input`), and compute their digests.
+
+    Raises
+    ------
+    AuditError
+        A file is none of the inputs, or two are of the same kind, such as two manifests of ObyGaze12.
+    """
     inputs = _Inputs({}, {})
     for path in files:
         kind, content = read_input(path)
@@ -427,11 +454,14 @@ def _read_inputs(files: Sequence[Path]) -> _Inputs:
     return inputs
 
 
-def _measurable(contents: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the measures of claims take, by kind of input (`Claim.needs`).
+def _inputs_of_measures(contents: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the input that the functions of `measures` take, by what a claim needs (`Claim.needs`).
 
-    Measures of staging take the clips of ObyGaze12 as well: without this manifest, a table of staging decides
-    nothing and is left out.
+    It is the content of a file, with two exceptions:
+
+    - Claims on the numbers that a paper prints need no file: their input is None, and always there.
+    - Claims on staging (how films are made: cuts, camera, ...) need the clips of ObyGaze12 as well. Without
+      this manifest, a table of staging decides nothing and is left out.
 
     Parameters
     ----------
@@ -443,15 +473,15 @@ def _measurable(contents: Mapping[str, Any]) -> dict[str, Any]:
     ManifestError
         A row of the table of staging contradicts its clip.
     """
-    taken: dict[str, Any] = {"printed": None}  # the papers' printed numbers need no file
-    taken.update(contents)
-    taken.pop("staging", None)
+    input_of_need: dict[str, Any] = {"printed": None}
+    input_of_need.update(contents)
+    input_of_need.pop("staging", None)
     if "staging" in contents and "obygaze12" in contents:
         staging: StagingTable = contents["staging"]
         manifest = contents["obygaze12"]
         staging.table.numbers((), manifest)  # only to raise if a row contradicts its clip
-        taken["staging"] = (manifest, staging.variables)
-    return taken
+        input_of_need["staging"] = (manifest, staging.variables)
+    return input_of_need
 
 
 def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
@@ -478,6 +508,7 @@ def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
             on_other_data.setdefault(claim.needs, Counter())[decided] += 1
         else:
             on_own_data[decided] += 1
+
     lines = [f"of {on_own_data.total()} sentences of the papers, on their own data: {_tally(on_own_data)}"]
     for needs, verdicts in on_other_data.items():
         lines.append(f"of {verdicts.total()} more, on {DATA[needs]}: {_tally(verdicts)}")
@@ -493,7 +524,9 @@ def _tally(decided: Mapping[str, int]) -> str:
     """Write numbers of sentences by verdict: `3 hold, 1 fails`."""
     counts = []
     for kind, n in decided.items():
-        text = PLURAL.get(kind, kind) if n > 1 else kind
+        text = kind
+        if n > 1:
+            text = PLURAL.get(kind, kind)  # some verdicts have the same words for several sentences
         counts.append(f"{n} {text}")
     return ", ".join(counts)
 
@@ -501,7 +534,15 @@ def _tally(decided: Mapping[str, int]) -> str:
 def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Measured]]:
     """Measure the parts of claims on an input: name of a claim -> the finding of each part.
 
-    The p-values of all their tests are adjusted together (Holm).
+    Each part names its measure, a function of the module `measures`. The p-values of all tests on the input
+    are adjusted together (Holm).
+
+    Parameters
+    ----------
+    tested
+        All claims that need this input.
+    content
+        The input, as `_inputs_of_measures` gives it.
     """
     names: list[str] = []  # of each finding, the name of its claim
     findings: list[Measured] = []
@@ -510,6 +551,7 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
             measure = getattr(measures, part.measure)
             names.append(claim.name)
             findings.append(measure(content, **part.arguments))
+
     adjusted = holm([finding.p for finding in findings]).tolist()
     findings_of_claim: dict[str, list[Measured]] = {}
     for name, finding, p in zip(names, findings, adjusted, strict=True):
@@ -598,6 +640,8 @@ def _median_and_range(null: Null | None) -> tuple[float, float, float]:
     draws = null.draws[np.isfinite(null.draws)]
     if not has_one_centre or not draws.size:
         return undefined
+
+    # The central 95 % lie between the quantiles .025 (`ONE_SIDED_LEVEL`) and .975.
     low, median, high = np.quantile(draws, [ONE_SIDED_LEVEL, 0.5, 1 - ONE_SIDED_LEVEL]).tolist()
     return median, low, high
 
@@ -609,9 +653,10 @@ def _claim_row(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> dict[str, An
     sentence and the notes of all parts.
     """
     verdicts = [str(part["verdict"]) for part in parts]
-    verdict_on_sentence = verdicts[0]
+    verdict_on_sentence = verdicts[0]  # without the claim's file, all parts have this verdict
     if not verdict_on_sentence.startswith(NOT_COMPUTED):
         verdict_on_sentence = verdict_of(claim, verdicts)
+
     # A sentence takes over the verdict of the part that decides it, with its details.
     decisive_parts = [part for part in parts if part["verdict"] == verdict_on_sentence]
     shown_part = decisive_parts[0] if decisive_parts else parts[0]
@@ -661,7 +706,7 @@ def _notes_of_claim(claim: Claim, parts: Sequence[Mapping[str, Any]]) -> list[st
 
 
 def _number(value: float, low: float, high: float, unit: str) -> str:
-    """Write a number with its 95 % interval; NaN as a dash.
+    """Write the cell of a measured number: the number with its 95 % interval; NaN as a dash.
 
     A counted number (`measures.COUNTED_UNITS`) is written alone: nothing was sampled, so it has no interval.
     """
@@ -680,9 +725,18 @@ def _p(value: float) -> str:
 
 
 def _chance(median: float, low: float, high: float, planted: str, null: str) -> str:
-    """Write what the null gives (the median and 95 % of its draws, or the means it plants), then its name.
+    """Write the cell on chance: what the null gives, and the null's name.
 
-    `planted` and `null` are texts (`Null.planted_text`, `Part.null`); `planted` is empty if none is planted.
+    The null gives the median and 95 % of its draws, or the means that it plants.
+
+    Parameters
+    ----------
+    median, low, high : float
+        Of the null's draws; NaN if there are none.
+    planted : str
+        The means that the null plants (`Null.planted_text`); empty if it plants none.
+    null : str
+        Its name (`Part.null`).
     """
     if not math.isnan(median):
         return f"{interval(median, low, high)}, {null}"
@@ -692,7 +746,7 @@ def _chance(median: float, low: float, high: float, planted: str, null: str) -> 
 
 
 def _claim_and_part(claim: str, part: int) -> str:
-    """Write the name of a claim, with the number of the part behind it from the second part on."""
+    """Write the first cell of a part's row: "name" for a claim's first part, "name (2)" for its second."""
     if part == 1:
         return claim
     return f"{claim} ({part})"

@@ -146,9 +146,9 @@ def measure_repeatably(measure: Callable[[Any], Measured], data: Any) -> Measure
 
 
 def lowest(findings: Sequence[Measured]) -> Measured:
-    """Return the finding whose interval begins lowest, with p adjusted for the choice (Bonferroni).
+    """Return the finding whose interval begins lowest, for a sentence that all findings should confirm.
 
-    An interval that is undefined counts as the lowest.
+    Its p is adjusted for the choice (Bonferroni). An interval that is undefined counts as the lowest.
     """
     chosen = min(findings, key=lambda finding: np.nan_to_num(finding.low, nan=-math.inf))
     return replace(chosen, p=_bonferroni(chosen.p, len(findings)))
@@ -207,8 +207,16 @@ def _mean_defined(values: Numbers) -> float:
 def _gap_of_sides(values: Numbers, sides: NDArray[np.int64], films: NDArray[np.intp]) -> Measured:
     """Measure the gap between the means of two sides of clips, averaged over films.
 
-    The clips keep their values, and the null permutes their sides within each film. The parameters are those
-    of `film_gaps`.
+    The clips keep their values, and the null permutes their sides within each film.
+
+    Parameters
+    ----------
+    values : ndarray, shape [N]
+        Value of each clip.
+    sides : ndarray, shape [N]
+        Side of each clip: 1, 0, or -1 for a clip of neither side.
+    films : ndarray, shape [N]
+        Number of each clip's film, from 0 to M - 1.
     """
 
     def gaps_for_sides(drawn_sides: NDArray[np.int64]) -> Numbers:
@@ -247,7 +255,10 @@ def _average_gaps(
 
 
 def _paper_clips(manifest: manifests.Manifest) -> pd.DataFrame:
-    """Return the table of clips, sorted by film, under the paper's label policy (`LabelPolicy.PAPER`)."""
+    """Return the table of clips, sorted by film, with the labels as the paper uses them.
+
+    Its label policy (`LabelPolicy.PAPER`) lowers clips without a visual concept to the lowest level.
+    """
     table = clip_table(manifests.apply_policy(manifest, manifests.LabelPolicy.PAPER))
     return table.sort_values("movie", kind="stable")
 
@@ -447,6 +458,7 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
     marks_at_s = marks.present[clips_at_s]  # [clips at S, K]
     marks_of_concepts = marks_at_s.sum(axis=0)
     rarest = int(np.argmin(marks_of_concepts))
+
     # Only marks of other concepts can be moved: to move a share `difference` of all marks, each of them is
     # moved with a higher probability than that. If there are too few of them, all are moved.
     share_of_others = 1 - marks_of_concepts[rarest] / max(marks_of_concepts.sum(), 1)
@@ -455,6 +467,8 @@ def plant_rates(marks: Marks, difference: float, rng: np.random.Generator) -> Ma
         probability = difference / share_of_others
     is_moved = (marks_at_s == 1) & (rng.random(marks_at_s.shape) < probability)
     is_moved[:, rarest] = False
+
+    # On each clip, the rarest concept gets as many marks as the others lose.
     marks_left = np.where(is_moved, 0.0, marks_at_s)
     marks_left[:, rarest] += is_moved.sum(axis=1)
     present = marks.present.copy()
@@ -469,6 +483,9 @@ def _marked(clips: pd.DataFrame, concept: str) -> NDArray[np.bool_]:
 
 def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numbers:
     """Compute the chi-squared statistic of concepts by levels, for several assignments of levels.
+
+    It is the sum of (observed - expected)² / expected over concepts and levels. Expected is the number of
+    marks that a concept would have at a level if it had the same share of the marks at all levels.
 
     Parameters
     ----------
@@ -489,6 +506,7 @@ def _chi_squared(ranks: NDArray[np.intp], marks: Numbers, n_levels: int) -> Numb
     marks_of_concept = observed.sum(axis=1, keepdims=True)  # [R, 1, K]
     n_marks = observed.sum(axis=(1, 2), keepdims=True)  # [R, 1, 1]
     expected = marks_of_level * marks_of_concept / n_marks
+
     squares = (observed - expected) ** 2
     terms = np.divide(squares, expected, out=np.zeros_like(observed), where=expected > 0)
     return np.asarray(terms.sum(axis=(1, 2)))
@@ -574,7 +592,7 @@ class _Repeatable(NamedTuple):
 
 
 def _as_repeatable(finding: Measured) -> _Repeatable:
-    """Return the null and the measure of a finding, which must have both."""
+    """Return the null and the measure of a finding; raise ValueError if it lacks one of them."""
     if finding.null is None or finding.measure_again is None:
         raise ValueError("expected a finding with a null and a measure")
     return _Repeatable(finding.null, finding.measure_again)
@@ -613,7 +631,10 @@ class _ChoiceOfLowest:
 
 
 def smallest_rise_by_annotator(segments: manifests.Manifest) -> Measured:
-    """Return the smallest rise (`smallest_rise`) of all annotators of free segments, and say whose it is."""
+    """Return the smallest of all annotators' rises in the number of visual concepts from level to level.
+
+    It is the smallest of their own smallest rises (`smallest_rise`); the note says whose it is.
+    """
     rise_of = {}
     for name, segments_of_annotator in grouped(segments, "annotator").items():
         rise_of[name] = smallest_rise(segments_of_annotator, "segments")
@@ -630,14 +651,9 @@ def compositional(manifest: manifests.Manifest) -> Measured:
     the null permutes the levels within films.
     """
     table = _clips_with_concepts(manifest)
-    has_several: NDArray[np.int64] = (table["n_concepts"] > 1).to_numpy().astype(np.int64)
+    has_several: NDArray[np.int64] = (table["n_concepts"] > 1).to_numpy().astype(np.int64)  # 1 or 0: the side
     is_high = table["high"].to_numpy(dtype=np.float64)
     films = film_indices(table)
-    high_by_number = table.groupby("n_concepts")["high"].agg(["mean", "size"])
-    share_texts = []
-    for n_concepts, share, n_clips in high_by_number.itertuples():
-        share_texts.append(f"{share:.0%} with {n_concepts} ({counted(round(n_clips), 'clip')})")
-    note = f"S, films pooled: {', '.join(share_texts)}"
 
     # Unlike in `_gap_of_sides`, clips keep their sides (several concepts, or one): which are S is permuted.
     def gaps_for_levels(drawn_is_high: Numbers) -> Numbers:
@@ -648,12 +664,24 @@ def compositional(manifest: manifests.Manifest) -> Measured:
         """Average the gaps of the films if the given clips are S."""
         return _average_gaps(gaps_for_levels, measured_is_high, films)
 
-    return replace(measure_repeatably(measure, is_high), note=note)
+    return replace(measure_repeatably(measure, is_high), note=_note_on_numbers_of_concepts(table))
+
+
+def _note_on_numbers_of_concepts(clips: pd.DataFrame) -> str:
+    """Return a note on the share of S among clips with one concept, with two, and so on."""
+    high_by_number = clips.groupby("n_concepts")["high"].agg(["mean", "size"])
+    share_texts = []
+    for n_concepts, share, n_clips in high_by_number.itertuples():
+        share_texts.append(f"{share:.0%} with {n_concepts} ({counted(round(n_clips), 'clip')})")
+    return f"S, films pooled: {', '.join(share_texts)}"
 
 
 @under_paper_labels
 def clothing_alone(manifest: manifests.Manifest) -> Measured:
-    """Measure the share of S among HN and S clips whose only visual concept is Clothing."""
+    """Measure the share of S among HN and S clips whose only visual concept is Clothing.
+
+    Its interval is a jackknife over films. The null permutes the levels of all HN and S clips within films.
+    """
     table = _clips_with_concepts(manifest)
     table = table[table["level"] != "NS"]
     has_clothing = _marked(table, "Clothing")
@@ -782,6 +810,7 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
     The number is the difference of their average precision in each film, tested on EN, HN and S. The note has
     the same difference, tested on EN and S alone.
     """
+    # Average precision of the perceptron in each film, by task
     of_perceptron = predictions[predictions["model"] == "mlp"]
     ap_of: dict[Any, float] = {}  # (task, movie) -> average precision
     for task_and_movie, rows in of_perceptron.groupby(["task", "movie"]):
@@ -789,6 +818,8 @@ def hard_negatives(predictions: pd.DataFrame) -> Measured:
         scores = rows["score"].to_numpy()
         ap_of[task_and_movie] = stats.average_precision(labels, scores)
     ap: Any = pd.Series(ap_of)  # ap[task] is a series with the value of each movie
+
+    # Hard: trained on HN and S. Easy: trained on EN and S.
     gain_on_all = ap[HARD_ON_ALL] - ap[EASY_ON_ALL]
     gain_on_easy = ap[HARD_ON_EASY] - ap[EASY_ON_EASY]
     values = gain_on_all.to_numpy(dtype=np.float64)
@@ -847,7 +878,10 @@ class TwoExperts:
 
 
 def expert_pairs(segments: manifests.Manifest) -> list[TwoExperts]:
-    """Project free segments onto equal windows, and return the levels of every two experts of a film."""
+    """Project free segments onto equal windows, and pair the levels that two experts of a film gave them.
+
+    There is a pair for every two experts of each film.
+    """
     equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
     projected = manifests.project(segments, equal_windows, per_annotator=True).manifest
     rank = {name: index for index, name in enumerate(segments.codebook.level_names)}
@@ -897,9 +931,9 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
     The interval is a jackknife over films, and the test compares the films' shares with one half.
     """
     left_by_pair = [_left_at_lowest(pair) for pair in pairs]
-    is_left = np.concatenate(left_by_pair)
+    is_left = np.concatenate(left_by_pair)  # of all films, one after the other
     n_windows = [len(left_of_pair) for left_of_pair in left_by_pair]
-    movies = np.repeat([pair.movie for pair in pairs], n_windows)
+    movies = np.repeat([pair.movie for pair in pairs], n_windows)  # of each of these windows
     share = stats.jackknife_interval(lambda rows: _mean(is_left[rows]), movies, bounds=(0, 1))
     share_of_films = [float(is_left[movies == movie].mean()) for movie in np.unique(movies)]
     p = stats.sign_flip(np.array(share_of_films) - 0.5).p
@@ -914,7 +948,8 @@ def _overlooked_share(pairs: Sequence[TwoExperts]) -> Measured:
 def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
     """Return, for each window that two experts label differently, whether one gave it the lowest level."""
     differ = pair.first != pair.second
-    return np.asarray(np.minimum(pair.first[differ], pair.second[differ]) == 0)
+    lower_ranks = np.minimum(pair.first[differ], pair.second[differ])
+    return np.asarray(lower_ranks == 0)
 
 
 def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measured:
@@ -936,8 +971,9 @@ def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measur
         table = table[table["level"] == level]
         windows_of_film = table.groupby("movie").size().reindex(list(segments.movies), fill_value=0)
         windows_by_threshold.append(windows_of_film)
+
     at_lower, at_higher = windows_by_threshold
-    change = (at_higher - at_lower).to_numpy()
+    change = (at_higher - at_lower).to_numpy()  # of each film
     values = np.asarray(sign * change, dtype=np.float64)
     return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
 
@@ -1084,8 +1120,10 @@ def models_with(_: None, *, tests: Sequence[str], least: float, starred: bool) -
 
 
 def _is_above(effect: PrintedEffect, least: float, *, starred: bool) -> bool:
-    """Return whether a printed effect is above `least` and, if asked, has a star."""
-    return effect.d > least and (effect.star or not starred)
+    """Return whether a printed effect size is above `least` and, with `starred`, has a star (p below .05)."""
+    if starred and not effect.star:
+        return False
+    return effect.d > least
 
 
 def words_ratio(table: pd.DataFrame, *, emotion: str) -> Measured:
@@ -1126,8 +1164,9 @@ def _ratio_of(rates: Numbers) -> Measured:
 
 def _conditions_exchanged(rates: Numbers, rng: np.random.Generator) -> Numbers:
     """Return the rates [P, 2] with the two conditions of each person exchanged with probability one half."""
-    is_exchanged = rng.random(len(rates)) < 0.5
-    return np.where(is_exchanged[:, None], rates[:, ::-1], rates)
+    is_exchanged = rng.random(len(rates)) < 0.5  # [P]
+    exchanged = rates[:, ::-1]
+    return np.where(is_exchanged[:, None], exchanged, rates)
 
 
 def words_rate(table: pd.DataFrame, *, emotion: str) -> Measured:

@@ -96,7 +96,8 @@ class Null:
             that is not finite counts as supporting the sentence.
         """
         observed = np.array([self.statistic(self.data)])
-        is_as_clear = _depth_in_range(self.draws, least, most) >= _depth_in_range(observed, least, most)
+        depth_observed = _depth_in_range(observed, least, most)
+        is_as_clear = _depth_in_range(self.draws, least, most) >= depth_observed
         is_undefined = ~np.isfinite(self.draws)
         n_as_clear = np.count_nonzero(is_as_clear | is_undefined)
         # The observed statistic counts as one more draw, so that p is never 0.
@@ -124,8 +125,10 @@ def permuted_within(labels: NDArray[Any], blocks: NDArray[np.intp], rng: np.rand
 
     `blocks` [N] is the number of each row's block; the numbers must not fall from row to row.
     """
-    # A random number below 1 sorts the rows of a block anew and moves none to another block.
-    order = np.argsort(blocks + rng.random(len(blocks)))
+    # Numbers of blocks are whole. With a random number below 1 added, sorting puts the rows of a block in a
+    # random order, and moves none to another block.
+    sort_keys = blocks + rng.random(len(blocks))
+    order = np.argsort(sort_keys)
     return np.asarray(labels[order])
 
 

@@ -58,7 +58,11 @@ class Audits(click.Group):
 # --- what several audits do
 # ---------------------------------------------------------------------------
 def read_store(path: Path) -> "Embeddings":
-    """Read the embeddings of a store; print a note if some are of only a part of their item."""
+    """Read the embeddings of a store; print a note if some are of only a part of their item.
+
+    An image or video may have been read in part, for example. The note has the number of such items and the
+    reason of the first.
+    """
     from obygaze_studies.audit_common.embeddings import read_embeddings
 
     embeddings = read_embeddings(path)
@@ -80,7 +84,10 @@ def read_objects(paths: Sequence[Path]) -> "list[Row]":
 
 
 def list_needed(texts: Sequence[str], path: Path, *, force: bool) -> Answer:
-    """Write the texts that need embeddings to a CSV file, each with an id."""
+    """Write the texts that need embeddings to a CSV file, each with an id; answer that they were written.
+
+    It is the answer of an audit that is run with --list-texts, before the embeddings are made.
+    """
     from obygaze_studies.audit_common.findings import write_rows
 
     rows = [("text_id", "text")]
@@ -456,7 +463,10 @@ def erase(
 def _check_score_options(
     sheet: Path | None, pictures: Path | None, mode: str, texts: Path | None, sims: Path | None
 ) -> None:
-    """Raise a UsageError if options of `gender-score`, given by their names, do not go together."""
+    """Raise a UsageError if options of `gender-score` do not go together.
+
+    Each parameter is the value of the option of this name, None if it is not given.
+    """
     if sheet and not pictures:
         raise click.UsageError("--sheet goes with --pictures: give both.")
     if sheet and mode != "ge":
@@ -606,16 +616,20 @@ def gender_score(
         # The texts come first: their embeddings and priors are inputs of the audit in a later call.
         listed = needed_texts(_read_captions(captions), read_objects(objects), mode, labels)
         return list_needed(listed, list_texts, force=force)
+
+    # Without --list-texts, some options are needed.
     lm = needed(lm, "lm")
     out = needed(out, "out")
     _check_score_options(sheet, pictures, mode, texts, sims)
     output = ReportOutput(out, html, force=force, json=json, figure=figure, beside=True)
     output.check(sheet, out)
+
     captions_read = _read_captions(captions)
     objects_read = read_objects(objects)
     embeddings = read_store(texts) if texts else None
     listed_texts = read_text_ids(text_items) if text_items else None
     similarities = beliefs.read_similarities(sims) if sims else ()
+    # What computes the scores, and where its priors and similarities come from
     scorer, origin = beliefs.scorer_of(lm, embeddings, listed_texts, similarities)
     report = audit_gender_score(
         captions_read,
@@ -704,14 +718,18 @@ def objects(
         # The prompts come first: their embeddings are an input of the audit in a later call.
         prompts = needed_texts(needed(names, "objects-list"))
         return list_needed(prompts, list_texts, force=force)
+
     images = needed(images, "images")
     out = needed(out, "out")
     output = ReportOutput(out, html, force=force, beside=True)
     output.check(out)
+
+    # The images' store may have the answers of a classifier, which are used as they are.
     if texts is None:
         answers = read_answers(images)
         if answers is not None:
             return output.finish(audit_answers(answers, names, least=least))
+
     # The images' store has embeddings, which are compared with those of the listed objects.
     texts = needed(texts, "texts")
     names = needed(names, "objects-list")

@@ -80,6 +80,8 @@ def folds(
         raise click.UsageError(
             "the paper protocol's folds are those of the released split files: its --policy is released"
         )
+
+    # What the models are trained on, and what they are tested on
     loaded_manifest = read_inputs(manifest, []).manifest
     trained, tested = choose_targets(loaded_manifest.codebook, task, test)
     if trained.kind != tested.kind:
@@ -91,6 +93,7 @@ def folds(
             )
         trained = concept_target(trained.concept, loaded_manifest.codebook, against)
         tested = trained
+
     if policy is None:
         policy = "released" if protocol == "paper" else "raw"
     return list_folds(loaded_manifest, trained, tested, protocol, policy=LabelPolicy(policy), movies=movies)

@@ -77,6 +77,8 @@ def import_mobygaze(
     folder = folder_for(out, force=force)
     imported = mobygaze.import_mobygaze(source, folder, videos, records)
     answer = write_imported(imported, out)
+
+    # The subtitles are written to a table of their own, or the user is told that they are left out.
     if texts is not None:
         rows = [("text_id", "text"), *imported.texts]
         sentence = write_rows(rows, texts, "subtitles", force=force)

@@ -144,18 +144,29 @@ def _check_options(
 
 
 def _counts(path: Path, clips: "Manifest", policies: "Sequence[LabelPolicy]") -> Answer:
-    """Count levels and concepts under each label policy; policies of equal counts are printed together."""
+    """Count levels and concepts under each label policy; policies of equal counts are printed together.
+
+    Parameters
+    ----------
+    path
+        File of the manifest, named in the answer.
+    clips
+        The manifest.
+    policies
+        The label policies to count under.
+    """
     from obygaze_features.manifest import apply_policy
     from obygaze_studies.obygaze12.statistics import as_text, printed_count_table, statistics
 
-    printed = printed_count_table(clips)
-    policies_with_text: dict[str, list[str]] = {}  # printed counts -> the policies that have them
+    printed = printed_count_table(clips)  # the numbers in the paper, if the films are those of ObyGaze12
+    policies_with_text: dict[str, list[str]] = {}  # text of the counts -> the policies that have them
     records = {}
     for policy in policies:
         counts = statistics(apply_policy(clips, policy))
         records[str(policy)] = counts.record(printed)
         text = as_text(counts, len(clips), printed)
         policies_with_text.setdefault(text, []).append(str(policy))
+
     document = {
         "manifest": str(path),
         "digest": clips.digest(),

@@ -453,6 +453,20 @@ def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films)
     assert [film.movie for film in read_films([tmp_path / "out"])] == ["a", "b"]
 
 
+@pytest.mark.long
+def test_chosen_films_are_scored_in_the_order_of_the_store(trained, tmp_path):
+    """They are given as a set, whose order differs between runs of Python."""
+    movies = {"film1", "film2", "film3", "film4"}
+    store = film_store(tmp_path, "film0", *movies, end_s=60.0)
+    films = score_films(store, [trained.paths["linear"]], movies=movies)
+    assert [film.movie for film in films] == ["film1", "film2", "film3", "film4"]
+
+
+def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained, store_of_two_films):
+    with pytest.raises(FilmError, match="other"):
+        score_films(store_of_two_films, [trained.paths["linear"]], movies={"a", "other"})
+
+
 def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
     """The store has films a and b, and one is to be scored."""
     with pytest.raises(FilmError, match="a, b"):

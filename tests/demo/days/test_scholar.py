@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from obygaze_film.workspace.address import _door
+from obygaze_film.workspace.address import _redirecting_file
 from tests.browsers import LONG_MS
 from tests.files import rows_of, written
 from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_until_said
@@ -31,7 +31,7 @@ class Desk:
         self.context = browser.new_context(viewport={"width": 1400, "height": 900})
         self.context.set_default_timeout(LONG_MS)
         self.page = self.context.new_page()
-        with _door(text.strip()) as door:
+        with _redirecting_file(text.strip()) as door:
             self.page.goto(door)
             self.page.wait_for_url("http://**/film/0/read")
 

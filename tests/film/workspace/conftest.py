@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 
 from obygaze_film.commands import film_open
-from obygaze_film.workspace.address import _door
+from obygaze_film.workspace.address import _redirecting_file
 from obygaze_film.workspace.decisions import Decisions
 from tests.browsers import LONG_MS
 from tests.film.films import scored_film
@@ -246,7 +246,7 @@ def workspace_in_browser(serve, films, film, tmp_path, browser, cache_of_film, m
     page.on("console", lambda message: errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(str(error)))
     # As the command itself opens a browser: on a file that leads to the address.
-    with _door(served.address) as file_that_leads_there:
+    with _redirecting_file(served.address) as file_that_leads_there:
         page.goto(file_that_leads_there)
         page.wait_for_url("http://**/films")
     yield page, requests, errors, tmp_path / "scored" / "tt1"

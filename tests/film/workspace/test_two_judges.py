@@ -10,7 +10,7 @@ from obygaze_features.manifest import import_spans
 from obygaze_film import Timeline
 from obygaze_film.claims import Words
 from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
-from obygaze_film.workspace.address import _door
+from obygaze_film.workspace.address import _redirecting_file
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.judged_tables import read_judged
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
@@ -50,7 +50,7 @@ def machine(process, browser):
         context.set_default_timeout(LONG_MS)
         contexts.append(context)
         page = context.new_page()
-        with _door(address) as door:
+        with _redirecting_file(address) as door:
             page.goto(door)
             page.wait_for_url("http://**/film/0/read")
         page.goto(page.url.rpartition("/")[0] + f"/{mode}")
