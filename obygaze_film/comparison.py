@@ -652,16 +652,19 @@ def _slopes_between_films(of_judged: _LeastSquares, rates: Floats, model_means: 
 def _slopes_of_others(
     products: Floats, squares: Floats, sum_of_products: float, sum_of_squares: float
 ) -> Floats:
-    """Compute for each of n films the slope of all other films; 0 if the others don't vary.
+    """Compute for each of n films the slope by which its rate is corrected, from all other films.
 
-    Slopes are cut at 0 and 1, as in PPI++ (power tuning).
+    A slope says how much rates by people change with the model's means: the sum of their products divided by
+    the sum of the means' squares. A film's own values are left out, so that its correction does not depend
+    on its own error. The slope is 0 if the other films don't vary, and is cut at 0 and 1, as in PPI++ (power
+    tuning).
 
     Parameters
     ----------
     products, squares : ndarray, shape [n]
-        By how much each sum falls if a film is left out.
+        What each film adds to the two sums.
     sum_of_products, sum_of_squares : float
-        Numerator and denominator of the slope of all films.
+        The sums over all films.
     """
     numerators = sum_of_products - products
     denominators = sum_of_squares - squares
@@ -702,8 +705,14 @@ class _Errors:
 
     @property
     def weights(self) -> Floats:
-        """The weights [k, n] of the judged films' rates in each coefficient."""
-        return np.asarray(self.of_judged.inverse[: self.n_columns])
+        """The weights [k, n] of the judged films' rates in each coefficient.
+
+        Least squares estimate coefficients as the pseudo-inverse of the design times the rates, so that the
+        pseudo-inverse holds the weights: a row for each column of the design. The first k columns are the
+        coefficients asked for; those behind them are of the judges, and not reported.
+        """
+        weights_of_columns = self.of_judged.inverse
+        return np.asarray(weights_of_columns[: self.n_columns])
 
     def _judged_errors(self) -> Floats:
         """Return the judged part of each film's error in each coefficient [k, n]: a scaled residual (HC2)."""

@@ -69,13 +69,30 @@ def groups_of_clips(
 ) -> Iterator[FileContent]:
     """Open HDF5 with a group or dataset for each clip in this process, which damaged files may crash.
 
-    Yields path -> features, and texts on the file. `hdf5_items` runs this in a subprocess, and describes the
-    parameters.
+    `hdf5_items` runs this in a subprocess, for that reason.
+
+    Parameters
+    ----------
+    path
+        The file, or a folder with a file for each clip.
+    patterns
+        Patterns of the dataset that is a clip's features, where its group or file has several.
+    clips
+        Ids of clips, by which datasets that are clips themselves are known.
+    times
+        Name of the dataset of times beside the features; None for `time_s`.
+
+    Yields
+    ------
+    path -> features, and texts about the file: where its features are from.
     """
-    if path.is_dir():  # of a file for each clip
-        choice = ArrayChoice(patterns, times=times)
-        yield files_below(path, (".h5", ".hdf5", ".mat"), partial(_read_file, choice=choice)), choice.about
+    if path.is_dir():
+        texts_on_files: dict[str, str] = {}  # filled as the files are read
+        choice = ArrayChoice(patterns, texts_on_files, times=times)
+        read_clip = partial(_read_file, choice=choice)
+        yield files_below(path, (".h5", ".hdf5", ".mat"), read_clip), texts_on_files
         return
+
     with open_hdf5(path) as file:
         with explain_hdf5_damage(str(path)):
             if is_anndata(file):

@@ -318,15 +318,25 @@ class CardReader(WindowReader[T]):
         """
         stream = self.table.stream
         for number, frame in frames:
-            self._refuse_other_bits(frame)
+            self._refuse_different_pixels(frame)
             yield number, self._card.to_host(frame, stream.pixels)
 
-    def _refuse_other_bits(self, frame: VideoFrame) -> None:
-        """Raise an error for a frame that the GPU did not decode, or that has film grain; see `_on_host`."""
+    def _refuse_different_pixels(self, frame: VideoFrame) -> None:
+        """Raise an error if the CPU would decode a frame to other pixel values than the GPU.
+
+        The whole file is then decoded by the CPU, so that all frames of a clip are of one decoder.
+
+        Raises
+        ------
+        NotDecoded
+            The CPU decoded the frame in place of the GPU, which lacks the codec.
+        NotOnCard
+            The frame has film grain, which only the CPU adds.
+        """
         if not self._card.is_from_card(frame):
             raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
-        _, side_data = orientation(frame)
-        if Type.FILM_GRAIN_PARAMS.name in side_data:
+        _, names_of_side_data = orientation(frame)
+        if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
             raise NotOnCard(FILM_GRAIN, for_whole_file=True)
 
 

@@ -533,7 +533,7 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
     VideoError
         The track may be one that begins too late in the file.
     """
-    late = [stream for stream in index_packets(path).late if stream.kind == "audio"]
+    late_tracks = [stream for stream in index_packets(path).late if stream.kind == "audio"]
     with opened(path) as source:
         early_tracks = source.container.streams.audio  # those that FFmpeg knows when it opens the file
         languages = {stream.metadata.get("language", "") for stream in early_tracks}
@@ -543,9 +543,9 @@ def bytes_to_probe_for_track(path: Path, track: str = "") -> int:
             begins_early = True
         else:
             begins_early = track in languages
-        if begins_early:
-            late = _announced_too_early(source, track)
-    return bytes_to_probe(path, late)
+        # No late track is wanted then, unless FFmpeg knows nothing but the number of the early one.
+        tracks_to_find = _announced_too_early(source, track) if begins_early else late_tracks
+    return bytes_to_probe(path, tracks_to_find)
 
 
 def _announced_too_early(source: Source, track: str) -> list[LateStream]:

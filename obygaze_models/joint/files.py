@@ -151,10 +151,17 @@ def _inverse_strength(penalty: float) -> float:
 
 
 def _linear_parts(planes: Planes, about: About) -> _CardParts:
-    """Describe a hyperplane as a linear model of the sums' target, as model files store such models.
+    """Describe a linear model that labs fitted together, as a model file stores a linear model.
 
-    A model file stores a linear model as a scikit-learn pipeline of two steps: a scaler (mean, scale, limit)
-    and a linear classifier (weights, intercept, C).
+    A model file stores it as a scikit-learn pipeline of two steps: a scaler (mean, scale, limit) and a linear
+    classifier (weights, intercept, C).
+
+    Parameters
+    ----------
+    planes
+        The fitted model, of the one target that the labs agreed on: its weights are the first row.
+    about
+        What the labs agreed on; `target` there is the level or concept.
     """
     target = about.target
     concept = ""

@@ -477,15 +477,18 @@ class ProbesInTraining:
         return queries
 
     def layers_of(self, parameters: Floats) -> ProbeLayers:
-        """Cut a vector [P] of parameters, or of their gradient, into layers, without copying.
+        """Return views of a vector [P] of parameters, or of their gradient, as the layers of J probes.
 
-        The projection of all probes is first, their biases are last.
+        The vector holds first the projection [D, 2, J, M] of tokens of D features on M queries and on the
+        evidence of each, flattened, and then a bias for each probe: P = 2 D J M + J.
         """
         n_features = self.clips.shape[2]
-        n_parts = 2  # queries and evidence
-        projection = parameters[: -self.n_probes]
+        n_queries = self.settings.n_queries
+        queries_and_evidence = 2
+        shape = (n_features, queries_and_evidence, self.n_probes, n_queries)
+        projection = parameters[: -self.n_probes].reshape(shape)
         bias = parameters[-self.n_probes :]
-        return ProbeLayers(projection.reshape(n_features, n_parts, self.n_probes, -1), bias)
+        return ProbeLayers(projection, bias)
 
     def parameters_on_all_clips(self, penalty_index: int) -> Floats:
         """Copy the parameters [2 D M + 1] of the probe trained on all clips with one of the penalties."""

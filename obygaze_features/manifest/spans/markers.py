@@ -220,9 +220,15 @@ class _AvidText:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the text ends here: it is no marker, or the tab before the marker's length was there."""
-        has_length = self._n_tabs >= AVID_LENGTH
-        return has_length or not self._is_marker
+        """Whether no further line belongs to the text.
+
+        A marker's comment may have line breaks. The cells of a marker are divided by tabs, and its last one,
+        the length, stands behind the comment. So a marker is complete with the tab before its length; a line
+        of no marker stands alone.
+        """
+        if not self._is_marker:
+            return True
+        return self._n_tabs >= AVID_LENGTH
 
 
 def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
