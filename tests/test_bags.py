@@ -190,6 +190,29 @@ def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
         om.load_bags(of.open_store(failed), windows.manifest)
 
 
+def test_a_failed_window_is_in_no_bag(windows, tmp_path):
+    """A clip of two windows of a second, whose second one failed, has the features of the first alone."""
+    vectors = {"toy": {"pooled": np.array([[3, 4], [8, 9]], np.float32)}}
+    spans = {"w0": (0.0, 1.0), "w1": (1.0, 2.0)}
+    movie_of = {"w0": "f0", "w1": "f0"}
+    store = of.open_store(
+        seal_arrays(tmp_path / "s", movie_of, vectors, spans=spans, failed={"w1": "its file is cut off"})
+    )
+    clip_of_both = segment("f0", 0, 2)
+
+    data = om.load_bags(store, windows.manifest.with_clips([clip_of_both]))
+
+    assert data.X.tolist() == [[3, 4]]
+
+
+def test_clips_without_a_window_are_refused(windows):
+    """The windows of a film end at 240 s, so that a clip behind them has no features."""
+    behind_all_windows = segment("f0", 300, 310)
+
+    with pytest.raises(DatasetError, match="middle of a window"):
+        om.load_bags(windows.store, windows.manifest.with_clips([behind_all_windows]))
+
+
 @pytest.fixture(scope="module")
 def run_of_two_annotators(windows):
     """An evaluation of `linear` where annotators A and B each cut all films into segments of their own.

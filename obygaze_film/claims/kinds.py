@@ -120,6 +120,18 @@ class FilmClaim:
         """Whether a condition applies."""
         return condition in self.conditions
 
+    def known_number(self) -> float:
+        """Return the number, for a sentence that states it; a claim without one must never be read as 0.
+
+        Raises
+        ------
+        ValueError
+            The claim has no number.
+        """
+        if self.number is None:
+            raise ValueError(f"a claim of the kind {self.KIND!r} has no number, and its sentence states one")
+        return self.number
+
 
 @checked
 def document(claim: FilmClaim) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
 
 def _auc_with_interval(claim: ModelEvidence, words: Words) -> str:
     """Write a model's AUC, with its interval and the interval's level if it has one."""
-    auc = words.number(claim.number or 0.0)
+    auc = words.number(claim.known_number())
     if claim.interval is None:
         return auc
     ends = words.numbers(claim.interval)
@@ -697,14 +697,14 @@ def unjudged_span_sentence(claim: UnjudgedSpan, words: Words) -> str:
 
 def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
     """Write a passage's probability alone; `least` names the text of one that rounds to 0."""
-    return words.probability(claim.number or 0.0, least)
+    return words.probability(claim.known_number(), least)
 
 
 def passage_spoken(claim: Passage, words: Words) -> str:
     """Write a passage's probability and band in words, for screen readers."""
     if claim.interval is None:
         return passage_value(claim, words)
-    return words.spoken(claim.number or 0.0, claim.interval.low, claim.interval.high)
+    return words.spoken(claim.known_number(), claim.interval.low, claim.interval.high)
 
 
 def passage_band(claim: Passage, words: Words, between: str = "") -> str:
@@ -789,14 +789,14 @@ def _windows_of_citation(claim: OtherWindows | None, words: Words) -> str:
     """Say that windows are not as long as the model's clips, in a clause; empty if they are."""
     if claim is None:
         return ""
-    window = words.seconds(claim.number or 0.0)
+    window = words.seconds(claim.known_number())
     return words.say("cited_windows", window=window, clips=_lengths_of_clips(claim, words))
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
     """Say how learning changed a passage's probability: "0:10:20–0:11:05: 0.41 → 0.62"."""
     before = words.probability(claim.before)
-    after = words.probability(claim.number or 0.0)
+    after = words.probability(claim.known_number())
     return f"{span_ends(claim.time)}: {before} → {after}"
 
 
@@ -806,24 +806,24 @@ def at_usual_sentence(claim: AtUsual, words: Words) -> str:
     A probability that rounds to 0.00 is written in the short form ("short_hundredth"), such as "<0.01".
     """
     p = words.probability(claim.before, "short_hundredth")
-    p_at_usual = words.probability(claim.number or 0.0, "short_hundredth")
+    p_at_usual = words.probability(claim.known_number(), "short_hundredth")
     return f"{p} → {p_at_usual}"
 
 
 def no_passage_sentence(claim: NoPassage, words: Words) -> str:
     """Say that no passage reaches the threshold."""
-    return words.say("export_none", p=words.probability(claim.number or 0.0))
+    return words.say("export_none", p=words.probability(claim.known_number()))
 
 
 def flagged_sentence(claim: FlaggedTime, words: Words) -> str:
     """Say which share of a film has a flag, such as "black bars: 12% of the film"."""
     flag = words[f"flag_{claim.what}"]
-    return words.say("flagged_time", flag=flag, share=words.share(claim.number or 0.0))
+    return words.say("flagged_time", flag=flag, share=words.share(claim.known_number()))
 
 
 def windows_sentence(claim: OtherWindows, words: Words) -> str:
     """Say that the windows are of another length than the clips of the training, or of the calibration."""
-    window = words.seconds(claim.number or 0.0)
+    window = words.seconds(claim.known_number())
     return words.say("another_window", window=window, clips=_lengths_of_clips(claim, words))
 
 
@@ -866,7 +866,7 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
 
     Such as "12 a minute, of 80 windows of 120".
     """
-    mean = words.say(f"{claim.what}_mean", value=words.number(claim.number or 0.0, claim.digits))
+    mean = words.say(f"{claim.what}_mean", value=words.number(claim.known_number(), claim.digits))
     if claim.n_known == claim.n_windows:
         return mean
     known = words.counted("count_windows", claim.n_known)
@@ -1045,7 +1045,7 @@ def class_sentence(claim: ClassSeen, words: Words) -> str:
 
 def class_phrase(claim: ClassSeen, words: Words) -> str:
     """Write a class with its probability beside the film's, such as "kitchen (0.40, film 0.05)"."""
-    p = words.probability(claim.number or 0.0)
+    p = words.probability(claim.known_number())
     usual = words.probability(claim.usual_p, "short_hundredth")
     return words.say("class_p", name=claim.what, p=p, usual=usual)
 
@@ -1097,13 +1097,13 @@ def same_sentence(claim: SameProbability, words: Words) -> str:
     least, most = words.number(claim.least, 3), words.number(claim.most, 3)
     if least != most:
         return words.say("nearly_same_probability", model=claim.who[0], least=least, most=most)
-    p = words.probability(claim.number or 0.0)
+    p = words.probability(claim.known_number())
     return words.say("same_probability", model=claim.who[0], p=p)
 
 
 def same_share_sentence(claim: SameShare, words: Words) -> str:
     """Say that a model expects the same share of all films, and so does not tell them apart."""
-    share = words.share(claim.number or 0.0)
+    share = words.share(claim.known_number())
     films = words.counted("count_films", claim.n_films)
     return words.say("same_share", model=claim.who[0], share=share, films=films)
 
@@ -1211,7 +1211,7 @@ def experts_sentence(claim: Experts, words: Words) -> str:
         "human",
         corpus=claim.who[0],
         positive=claim.what,
-        kappa=words.number(claim.number or 0.0),
+        kappa=words.number(claim.known_number()),
         rank=rank_correlation,
         level=level,
     )
@@ -1219,7 +1219,7 @@ def experts_sentence(claim: Experts, words: Words) -> str:
 
 def experts_note(claim: Experts, words: Words) -> str:
     """Say how far two experts agree second by second."""
-    kappa = words.number(claim.number or 0.0)
+    kappa = words.number(claim.known_number())
     return words.say("sure_human", corpus=claim.who[0], positive=claim.what, kappa=kappa)
 
 
@@ -1234,7 +1234,7 @@ def experts_caveat(claim: Experts, words: Words) -> str:
         "caveat_human",
         corpus=claim.who[0],
         positive=claim.what,
-        kappa=words.number(claim.number or 0.0),
+        kappa=words.number(claim.known_number()),
         boundary=words.number(claim.boundary),
     )
 
@@ -1267,7 +1267,7 @@ def _share_from_windows(claim: JudgedShare, words: Words) -> str:
     return words.say(
         key,
         who=words.listed([words.judge(name) for name in claim.who]),
-        share=words.share(claim.number or 0.0),
+        share=words.share(claim.known_number()),
         time=judged_time_phrase(claim, words),
         ends=ends,
         level=level,
@@ -1550,7 +1550,7 @@ def other_shares_sentence(claims: Sequence[JudgedShare], words: Words) -> str:
 
     Such as "Shares of 5 other judges: 12% to 31%."
     """
-    shares = [claim.number or 0.0 for claim in claims]
+    shares = [claim.known_number() for claim in claims]
     low, high = words.share(min(shares)), words.share(max(shares))
     return words.say("other_judges", n=len(shares), low=low, high=high)
 
@@ -1580,7 +1580,7 @@ def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
     If a judge was not sure of some windows, the length of time that the share covers is written too.
     """
     if len(claims) > MOST_SIDE_BY_SIDE:
-        numbers = [claim.number or 0.0 for claim in claims]
+        numbers = [claim.known_number() for claim in claims]
         return f"{words.share(min(numbers))}–{words.share(max(numbers))}"
     return " · ".join(f"{words.judge(claim.who[0])} {_share_of_time(claim, words)}" for claim in claims)
 
@@ -1751,7 +1751,7 @@ def pairs_sentence(claim: ManyPairs, words: Words) -> str:
         return ""
     low = words.number(claim.interval.low)
     high = words.number(claim.interval.high)
-    median = words.number(claim.number or 0.0)
+    median = words.number(claim.known_number())
     return words.counted("pairs", claim.n_pairs, middle=median, low=low, high=high)
 
 
@@ -1766,7 +1766,7 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
         claim.n_windows,
         judges=words.listed(claim.who),
         unsure=words.counted("alpha_unsure", claim.n_unsure),
-        alpha=words.number(claim.number or 0.0),
+        alpha=words.number(claim.known_number()),
         positive=claim.positive,
     )
 
@@ -2030,7 +2030,7 @@ def film_share_sentence(title: str, year: str, claim: JudgedShare | ExpectedShar
 
 def later_phrase(claim: GroupChange, words: Words) -> str:
     """Write the trend, such as "10 years later +4.0 points [−1.0, +9.0]", and the note on it if any."""
-    change = claim.number or 0.0
+    change = claim.known_number()
     if claim.note:
         return words.points_text("later_noted", change, claim.interval, note=words.translated(claim.note))
     return words.points_text("later", change, claim.interval)
@@ -2041,7 +2041,7 @@ def group_phrase(claim: GroupShare, words: Words) -> str:
 
     A note says on how few films it rests, if they are few.
     """
-    share = words.share(claim.number or 0.0)
+    share = words.share(claim.known_number())
     if claim.interval is not None:
         share = f"{share} [{words.shares(claim.interval)}]"
     group = words.translated(claim.group)

@@ -239,6 +239,13 @@ def test_a_stage_of_no_clips_or_no_groups_is_not_begun(tmp_path, clips, groups):
     assert not (tmp_path / "toy.staging").exists()
 
 
+def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
+    """A store has its arrays by the names of groups, so that the second group would replace the first."""
+    with pytest.raises(StoreError, match="group toy"):
+        Stage.open(tmp_path / "toy.staging", plan(8), [TOY, TOY], CORPUS)
+    assert not (tmp_path / "toy.staging").exists()
+
+
 # --- earlier attempts
 def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids):
     """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""

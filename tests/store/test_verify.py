@@ -1,5 +1,6 @@
 """Verification: whatever changed is found, at the depth that says it will."""
 
+import hashlib
 import json
 import random
 import shutil
@@ -166,6 +167,25 @@ def test_forged_arrays_with_fitting_digests_are_found_by_full_alone(store, case)
     assert f"data/features.zarr/{node}/{array}" in {
         problem.file for problem in verify(store, "full").problems
     }
+
+
+def digest_of_row(store, group, array, row):
+    node = zarr.open_group(zarr.storage.LocalStore(store / "data/features.zarr"), mode="r")[group][array]
+    return hashlib.sha256(node[row].tobytes()).hexdigest().encode()
+
+
+def test_values_that_are_no_numbers_are_found_though_all_digests_fit(store):
+    """A writer that stores NaN for a clip writes the digest of NaN: comparing digests finds nothing."""
+    digest_before = digest_of_row(store, "alone", "pooled", 0)
+    rewrite_array(store, "alone", "pooled", set_row(0, np.nan))
+    digest_of_nan = digest_of_row(store, "alone", "pooled", 0)
+    edit_file(store, "data/clips.csv", lambda data: data.replace(digest_before, digest_of_nan))
+    resealed(store)
+
+    assert verify(store, "digests").ok
+    (problem,) = verify(store, "full").problems
+    assert problem.file == "data/features.zarr/alone/pooled"
+    assert "NaN" in problem.what
 
 
 def move_a_frame(values):

@@ -267,6 +267,8 @@ CASES = {
     "BORIS that names no offset": imports_as(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
     "BORIS that names an offset of 0": imports_as(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
     "two STARTs": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
+    "a STOP without START": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("STOP", "5"), ("STOP", "7"))), names=EVENTS), "line 4: STOP without START", start_s=1, end_s=5),
+    "a POINT while a state goes on": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("POINT", "3"), ("STOP", "5"))), names=EVENTS), "line 3", start_s=1, end_s=5),
     "a turn of nobody": imports_as("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
     "a turn of no length": imports_as("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
     "a row of ELAN with a cell too many": imports_as(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),

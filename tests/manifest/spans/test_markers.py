@@ -274,6 +274,15 @@ def test_a_keyword_of_final_cut_pro_whose_time_is_none_is_left_out_alone(import_
     assert "its times cannot be read" in notices
 
 
+def test_times_of_final_cut_pro_with_a_decimal_point_are_seconds(import_files):
+    """Most of its times are fractions, such as 1001/24000s; other programs write 1.5s, which is as valid."""
+    keyword = '<keyword start="1.5s" duration="2.25s" value="a"/>'
+
+    clips, _ = import_files({"a.fcpxml": f"<fcpxml><event>{keyword}</event></fcpxml>"})
+
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(1.5, 3.75)]
+
+
 def otio_of(*lengths):
     """Write a clip of OpenTimelineIO with markers from 1 s on, of these numbers of frames at 25 a second."""
     markers = []
