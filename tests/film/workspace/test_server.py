@@ -127,7 +127,8 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
 
 def test_pages_are_served_only_below_the_secret_path(desk):
     """All pages of a desk are below a path that nobody can guess. This request has its cookie alone."""
-    answer, _ = desk.ask("GET", "/films", base="")
+    without_secret_path = ""
+    answer, _ = desk.ask("GET", "/films", base=without_secret_path)
     assert answer.status in {403, 404}
 
 
@@ -641,7 +642,10 @@ def test_a_black_span_has_no_probability_and_no_concepts(desk):
 )
 @pytest.mark.parametrize("asked_for", ["span", "figure.svg", "figure.pdf"])
 def test_what_is_no_span_of_the_film_is_refused(desk, asked_for, times):
-    """A span is asked for as seconds from `a` to `b`. Here one is missing, no number, or before the other."""
+    """A span of the film is asked for as seconds from `a` to `b`.
+
+    Here one of them is missing, no number, given twice or before the film, or the end is before the start.
+    """
     answer, _ = desk.ask("GET", f"/film/0/{asked_for}?{times}")
     assert answer.status == 400
 
@@ -669,11 +673,11 @@ def gun_of(answer):
 def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, gun_at_160_s):
     """The desk shows what the probability would be at a concept's usual value.
 
-    At its usual value the gun contributes nothing to the logit of a row. Rows that reach beyond the span,
-    160 to 168 s, weigh by their seconds within it.
+    At its usual value the gun contributes nothing to the logit of a row, from which the model's calibration
+    makes a probability. Rows that reach beyond the span, 160 to 168 s, weigh by their seconds within it.
     """
-    answer, _, _ = gun_at_160_s
-    _, p_shown, p_at_usual_shown = gun_of(answer)
+    answer, _store, _clip = gun_at_160_s
+    _gun, p_shown, p_at_usual_shown = gun_of(answer)
 
     film = Timeline.read(films / "scored" / "tt1")
     rows = film.rows().query("start_s < 168 and end_s > 160")
@@ -733,13 +737,17 @@ def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(desk):
 
 
 def test_the_desks_scripts_are_served_and_no_other_files(desk):
-    for name in modules.DESK:  # the names of the desk's scripts
+    """A script is asked for as /desk/NAME.js; `modules.DESK` lists the names.
+
+    A name that is none of these must lead to no file, neither in that folder nor above it.
+    """
+    for name in modules.DESK:
         script, _ = desk.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
 
-    for name in ("timeline.js", "../html.py", "x.js"):
-        answer, _ = desk.ask("GET", f"/desk/{name}.js")
+    for no_name in ("timeline.js", "../html.py", "x.js"):
+        answer, _ = desk.ask("GET", f"/desk/{no_name}.js")
         assert answer.status == 404
 
 
