@@ -715,7 +715,7 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
     book = codebook(tmp_path)
     decisions = Decisions(folder, timeline, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
-    judge(decisions, 10, 20, "violent")
+    judge(decisions, start=10, end=20, level="violent")
     reworded_codebook = tmp_path / "other.codebook.toml"
     reworded_codebook.write_text(reworded(book).to_toml(), "utf-8")
     served = serve(folder, reworded_codebook, "--film", str(film), enter=False)
