@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from base64 import b64decode, b64encode
-from dataclasses import replace as film_of
+from dataclasses import replace as film_with
 from html import unescape
 from typing import NamedTuple
 from xml.dom import minidom
@@ -216,7 +216,7 @@ def with_unjudged_row_in_a_passage(film):
     table = film.table.copy()
     table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
     table.loc[middle_row, "flags"] = "unlike"
-    return film_of(film, table=table), seconds[middle_row]
+    return film_with(film, table=table), seconds[middle_row]
 
 
 def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
@@ -258,7 +258,7 @@ def test_windows_unlike_the_training_clips_in_length_have_a_warning(window_s, n_
     """The model was trained on clips of 10 s: windows of up to 11 s are near enough, others are not."""
     film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
-    film = film_of(film, record=replace(film.record, windows=windows))
+    film = film_with(film, record=replace(film.record, windows=windows))
     assert len(warnings_on_page(film)) == n_warnings
 
 
@@ -955,7 +955,7 @@ def film_of_seconds(judged_in_minutes):
     table["p_high"] = np.where(is_judged, 0.5 * (1 + p), np.nan)
     table["flags"] = np.where(is_judged, "", "unlike")
     calibration = replace(film.model().calibration, draws=draws)
-    return with_model(film_of(film, table=table), calibration=calibration)
+    return with_model(film_with(film, table=table), calibration=calibration)
 
 
 def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
