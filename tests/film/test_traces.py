@@ -91,7 +91,10 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
-    """Frames are at 0, 3, 6 and 9 s. A step of a second would leave two of three without a frame."""
+    """A film's only window has frames at 0, 3, 6 and 9 s.
+
+    Steps of a second would leave two of three without a frame.
+    """
     steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
     assert steps["start_s"].tolist() == [0, 3, 6, 9]
     assert steps["end_s"].tolist() == [3, 6, 9, 12]
@@ -99,6 +102,7 @@ def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypat
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
+    """Both frames of a film's only window have no time, so that no step has a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")
     assert len(steps) == 0
 
@@ -132,7 +136,10 @@ def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
 
 
 def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced):
-    """In the first segment this is ten seconds after its start."""
+    """Body and Type of shot have the probability .95 ten seconds after the start of each segment, else .2.
+
+    The page names the second of the first segment, on the clock, in which they are likeliest.
+    """
     first_segment = traced.segments().iloc[0]
     expected = clock(np.floor(first_segment["start_s"] + 10))
 

@@ -276,6 +276,7 @@ def test_concepts_without_a_known_precision_say_so():
 
 
 def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
+    """A page has three key figures: the film's share, the number of its passages, and the model's AUC."""
     film = ten_minute_film()
     _, number_of_passages, _ = key_figures(film)
     n_marked = len(marked_passages_of(film))
@@ -292,8 +293,12 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
     ids=["no probability", "no threshold", "no calibration"],
 )
 def test_where_no_passage_is_looked_for_none_is_counted(film):
-    """A count of 0 would say that the model looked for passages; a dash stands in its place."""
-    _, number_of_passages, _ = key_figures(film)
+    """A count of 0 would say that the model looked for passages; a dash stands in its place.
+
+    The key figures of a page are the film's share, the number of its passages, and the model's AUC.
+    """
+    _share, number_of_passages, _auc = key_figures(film)
+
     assert number_of_passages.value == "–"
     for line in lines_of_film(film, Words("en")):
         assert "0 passages" not in line
@@ -419,13 +424,15 @@ def test_a_page_says_that_frames_of_the_film_are_in_it():
 
     assert words["has_stills"] in page_with_stills
     assert words["no_frames"] not in page_with_stills
-    assert "f1-stills" in page_with_stills
+    id_of_strip_of_stills = "f1-stills"
+    assert id_of_strip_of_stills in page_with_stills
 
 
 def test_a_page_says_that_no_frames_of_the_film_are_in_it(page):
-    """It was made from scores alone."""
+    """The page was made from the film's scores alone, so that it has no strip of stills."""
+    id_of_strip_of_stills = "f1-stills"
     assert Words("en")["no_frames"] in page
-    assert "f1-stills" not in page
+    assert id_of_strip_of_stills not in page
 
 
 # --- charts and words
@@ -917,23 +924,29 @@ def titles_in(book, language):
 
 @pytest.mark.parametrize(("language", "other"), [("en", "fr"), ("fr", "en")])
 def test_a_page_has_a_codebooks_words_in_one_language(language, other):
-    """Titles of levels and concepts, and what levels mean. Titles that both languages share are left out."""
+    """The codebook has titles of levels and concepts, and what levels mean, in English and in French.
+
+    Neither the page's text nor the data of its script has those of the other language. Titles that both
+    languages share are left out. AB decided something, so that the page also has what people decided.
+    """
     book = builtin_codebook("obygaze12")
     film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
     decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
+
     page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+
     assert f'<html lang="{language}">' in page
     text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
-    own, foreign = titles_in(book, language), titles_in(book, other)
-    book_means_of_sure = {"en": "staged like those", "fr": "mis en scène comme ceux"}
-
-    assert any(title in data for title in own - foreign)
-    for title in foreign - own:
+    only_in_language = titles_in(book, language) - titles_in(book, other)
+    only_in_other_language = titles_in(book, other) - titles_in(book, language)
+    assert any(title in data for title in only_in_language)
+    for title in only_in_other_language:
         assert not re.search(rf"\b{title}\b", text), title
         assert not re.search(rf"\b{title}\b", data), title
     for level in book.levels:
         assert level.in_language(other).means not in text
-    assert book_means_of_sure[language] in text
+    beginning_of_meaning_of_sure = {"en": "staged like those", "fr": "mis en scène comme ceux"}
+    assert beginning_of_meaning_of_sure[language] in text
 
 
 # --- minute by minute
@@ -1021,9 +1034,10 @@ def band_by_hand(film, rows):
 
 
 def test_the_band_of_a_passage_or_minute_is_that_of_its_mean():
-    """It is that of the mean over all calibrations that fit, and not the mean of its rows' bands.
+    """A band is the middle 80 % of a probability over all calibrations that fit (draws).
 
-    The film has six minutes, of which each second is a row that is judged.
+    That of a passage or a minute is of the mean of its rows, and not the mean of its rows' bands;
+    `band_by_hand` computes it. The film has six minutes, of which each second is a row that is judged.
     """
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows = film.rows()
