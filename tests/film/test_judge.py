@@ -203,6 +203,7 @@ def test_many_uncertain_windows_fill_the_film_without_neighbours(timeline):
 
 
 def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
+    """AB judged 21 windows in sight of the score, and 21 more are asked for."""
     judged = judged_by_ab(choose_next([timeline], 21), tmp_path)
     next_windows = choose_next([timeline], 21, judged=list(judged))
     judged_ids = {clip.clip_id for clip in judged}
@@ -354,7 +355,11 @@ def test_a_rate_corrected_by_labels_holds_the_true_share(timeline, sixty_by_ab, 
 def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
     timeline, sixty_by_ab, machine_labels
 ):
-    """Labels are yes or no, and no probabilities."""
+    """A machine, vlm, labelled all windows, and its labels take the model's place.
+
+    They are yes or no, and no probabilities: the share that they expect is that of the windows they call
+    violent. It is of content, in which windows differ a little.
+    """
     rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
@@ -369,6 +374,7 @@ def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_label
 
 
 def test_labels_of_another_film_are_refused(timeline, sixty_by_ab, machine_labels):
+    """AB judged 60 windows of a film; a machine's labels are of a film called other."""
     of_another_film = machine_labels.with_clips(replace(clip, movie="other") for clip in machine_labels)
     with pytest.raises(FilmError, match="no span"):
         correct_rate(timeline, sixty_by_ab, labels=of_another_film)
@@ -551,6 +557,7 @@ def estimate_of_windows(cells, windows):
 def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
     """AB judged 30 windows that do not name the law by which they were drawn: all count.
 
+    Only versions before the law was named wrote such windows, and drew them by sequential Poisson sampling.
     They do not say their content either: a notice says that they count as if they were alike in it.
     """
     film = judged_film(timeline, thirty_without_a_law)
@@ -679,11 +686,12 @@ def judged_but_two(draw, timeline, folder):
 def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
-    The estimate is that from a film without them, of whose content their seconds are no part.
+    The estimate is that from a film without these two windows, of whose content their seconds are no part.
     """
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
+    film_without_unsure = windows.cells.without(windows.unsure)
+    expected = estimate_of_windows(film_without_unsure, windows)
 
     rate, _ = correct_rate(timeline, judgements)
 
@@ -695,13 +703,19 @@ def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_pa
 
 @BOTH_LAWS
 def test_unsure_windows_are_no_votes_and_have_no_sure_content(timeline, tmp_path, draw):
-    """AB is sure of 28 windows, in the order of the draw, and not sure of two."""
+    """AB judged 30 windows of a draw, and is not sure of two of them.
+
+    The votes are those of the 28 others, in the order of the draw. The seconds of the two unsure windows
+    count as no content.
+    """
     judgements = judged_but_two(draw, timeline, tmp_path)
+
     windows = judged_film(timeline, judgements).together()
 
     cells = cells_of(timeline)
-    sure = [clip for clip in judgements if clip.level != "unsure"]
-    assert list(windows.by_cell) == [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure]
+    sure_clips = [clip for clip in judgements if clip.level != "unsure"]
+    cells_of_sure = [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure_clips]
+    assert list(windows.by_cell) == cells_of_sure
     assert len(windows.unsure) == 2
     assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
 
@@ -814,15 +828,18 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
 
 @pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
 def test_two_judges_have_no_alpha(timeline, tmp_path, opposite_at):
-    """It is for three judges or more."""
+    """AB and CD differ on one or on four of 40 windows.
+
+    Krippendorff's alpha is given for three judges or more; of two there is Cohen's kappa.
+    """
     judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
     assert correct_rates(timeline, judgements).alpha is None
 
 
 def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
-    """They agree on 40 windows, so that kappa is 1.
+    """AB and CD agree on all 40 windows, so that kappa is 1.
 
-    On others they might differ: the interval begins below 1.
+    On others they might differ: its interval begins below 1.
     """
     rate, _ = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
     (pair,) = rate.agreement
