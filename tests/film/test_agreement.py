@@ -249,6 +249,7 @@ def test_the_f1_of_no_segments_is_undefined_unless_there_are_some_to_find():
 
 
 def test_the_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    """A person marked one passage. Of the first three of no segments none is right or wrong."""
     marked_by_a_person = spans([(0, 10)])
     listed_by_the_model = spans([])
     assert np.isnan(top_precision([marked_by_a_person], listed_by_the_model, 3))
@@ -418,6 +419,7 @@ def test_the_reachable_top_precision_is_at_least_that_of_the_marks():
 
 
 def test_the_reachable_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    """Two people marked three passages. A list of no segments can be put into no better order."""
     people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
     listed = spans([])
     assert np.isnan(reachable_top_precision(people, listed, 3))
@@ -673,6 +675,7 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
 
 
 def test_an_evaluation_on_training_films_alone_is_refused(two_films):
+    """Films m and n are annotated, and the model was trained on both: its marks there are no prediction."""
     trained_on = [with_model(film, is_trained_on=True) for film in two_films]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
         evaluated(trained_on, IN_FILM_M, IN_FILM_N)
@@ -950,6 +953,7 @@ def test_the_notes_call_two_annotators_of_one_film_a_yardstick(two_films):
 
 
 def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(two_films):
+    """Ann alone marked film m: with a second person one would know how far people agree."""
     assert "One annotator" in notes_on(two_films, IN_FILM_M)
 
 

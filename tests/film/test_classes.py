@@ -93,6 +93,7 @@ def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, store_wit
 
 
 def test_classes_of_windows_are_read_back_as_they_were_written(film, tmp_path):
+    """A classifier gave each window of the film probabilities of classes, such as a revolver."""
     film.write(tmp_path / "film")
     pd.testing.assert_frame_equal(Timeline.read(tmp_path / "film").classes, film.classes)
 
@@ -178,6 +179,7 @@ def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
 
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(timeline, language):
+    """The film has guns, and no classifier was asked, which would have named a revolver."""
     assert "revolver" not in film_page([timeline], language=language)
     assert phrases.classes_sentence([], Words(language)) == ""
 

@@ -630,6 +630,7 @@ def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_
 
 
 def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, tmp_path):
+    """20 windows were judged, and each has the content now that it had when it was drawn."""
     judged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
     assert content_notices([timeline], judged) == []
 
@@ -849,6 +850,7 @@ def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
 
 
 def test_rates_are_read_back_as_they_were_written(timeline, tmp_path):
+    """AB and CD judged 40 windows: there are rates of each and of both, and their agreement."""
     rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
     write_rates(tmp_path, [rates])
     assert read_rates(tmp_path) == [rates]

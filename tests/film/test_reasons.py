@@ -436,6 +436,7 @@ def test_credits_have_no_probability_on_the_page_and_are_hatched(with_credits):
 
 
 def test_no_passage_reaches_into_the_credits(with_credits):
+    """The film's credits have probabilities, but credits are no content: these count for nothing."""
     assert with_credits.segments()["end_s"].max() <= start_of_credits(with_credits)
 
 

@@ -290,6 +290,7 @@ def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
 
 
 def test_a_share_is_read_back_with_its_film(planted, tmp_path):
+    """A scored film is written to a folder; read again, it has the same share with all its bounds."""
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     film.write(tmp_path)
     assert Timeline.read(tmp_path).rate() == film.rate()

@@ -108,7 +108,9 @@ def test_frames_of_unknown_times_are_left_out(monkeypatch):
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
+    """The film has a step of frames for every second. Read back, it would be written as the same bytes."""
     traced.write(tmp_path)
+
     read_film = Timeline.read(tmp_path)
     pd.testing.assert_frame_equal(read_film.frames, traced.frames, check_dtype=False)
     assert files_of(read_film) == files_of(traced)
@@ -152,6 +154,7 @@ def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced
 
 
 def test_the_page_of_a_film_without_traces_has_no_frames():
+    """The film was scored without values of frames: none are in the data of its passages."""
     for passage in data_of(film_page([invented_film(**SMALL)]))["passages"]:
         assert not passage["frames"]
 

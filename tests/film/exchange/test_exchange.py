@@ -48,6 +48,7 @@ def eaf(film, tmp_path_factory):
 
 
 def test_every_format_says_that_scores_are_no_annotation_by_people(film, export_format):
+    """Nobody decided anything of the film. Without the words an export might be taken for people's work."""
     text = export(film, export_format)
     assert "no annotation by people" in text.replace("_", " ")  # RTTM writes _ for a space
 
@@ -100,6 +101,7 @@ def test_exports_name_the_people_who_labelled_what_a_program_did_not(film):
 
 
 def test_an_exported_document_is_valid_by_elans_schema(eaf):
+    """`eaf` is a film exported for ELAN, which publishes a schema of its files, here of version 3.0."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
     schema.validate(str(eaf))
@@ -465,6 +467,7 @@ def test_time_codes_begin_at_zero_again_after_24_hours(film):
 
 
 def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film):
+    """The tier of subtitles is asked for, and the film has none: an empty file would look like an error."""
     assert film.subtitles.empty
     exported = collect(film, "vtt", tiers=["subtitles"])
     assert "no subtitles" in exported.notice
@@ -623,6 +626,7 @@ def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
 
 
 def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film):
+    """Caveats say what the scores are not. Once in a table is enough: they are the same for each row."""
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
     for row in rows:
         assert 0 < float(row["p"]) < 1
@@ -683,6 +687,7 @@ def test_no_title_is_longer_than_a_line_of_an_edit_list():
 
 
 def test_an_unknown_format_or_tier_is_refused_by_name(film):
+    """There is no format called docx, and no tier called words."""
     with pytest.raises(FilmError, match="'docx'"):
         export(film, "docx")
     with pytest.raises(FilmError, match="'words'"):

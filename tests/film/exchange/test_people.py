@@ -219,6 +219,7 @@ def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
 
 
 def test_a_document_with_decisions_is_valid_by_elans_schema(film, tmp_path):
+    """The document has the decisions of all kinds (`ALL_DECISIONS`), by two people, one called C_D é."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
     schema.validate(str(exported(film, "eaf", tmp_path)))
@@ -301,6 +302,7 @@ def test_an_edit_list_names_who_decided(film, tmp_path):
 
 
 def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
+    """The edit list has the decisions of all kinds (`ALL_DECISIONS`), a hostile note among them."""
     otio = pytest.importorskip("opentimelineio")
     if "cmx_3600" not in otio.adapters.available_adapter_names():
         pytest.skip("OpenTimelineIO's adapter of edit lists is not installed")
@@ -345,6 +347,7 @@ def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, t
 
 
 def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+    """AB noted "dark" of 40 to 41 s, without a level, so that nothing is classified."""
     note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
     (comment,) = annotations_of_people(film, tmp_path, note)
     assert comment["motivation"] == "commenting"

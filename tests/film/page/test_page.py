@@ -57,6 +57,7 @@ def page():
 
 
 def test_two_pages_of_a_film_have_the_same_bytes(page):
+    """`page` is of this film, too: nothing on it depends on the time or a random number."""
     assert film_page([ten_minute_film()]) == page
 
 
@@ -556,6 +557,7 @@ def test_numbers_are_rounded_half_up():
 
 
 def test_french_numbers_have_a_comma():
+    """A half is 0.50 in English and 0,50 in French."""
     assert Words("fr").number(0.5) == "0,50"
 
 
@@ -564,6 +566,7 @@ def test_french_numbers_have_a_comma():
     [(0.0, "0%"), (0.0001, "<1%"), (0.165, "17%"), (0.9999, ">99%"), (1.0, "100%")],
 )
 def test_only_nothing_is_written_as_0_percent_and_only_all_as_100(share, text):
+    """Other shares are rounded to whole percent, .165 up to 17%, and those near the ends have < or >."""
     assert Words("en").share(share) == text
 
 
@@ -578,6 +581,7 @@ def test_a_share_that_is_all_or_nothing_but_for_its_last_digit_is_written_so():
 
 @pytest.mark.parametrize(("value", "text"), [(1.449, "+1.45"), (-0.1, "−0.10"), (-0.001, "0.00")])
 def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero(value, text):
+    """Numbers have two decimals. Below 0 they have a minus sign (−), which is broader than a hyphen."""
     assert Words("en").signed(value) == text
 
 
@@ -712,6 +716,7 @@ def figure_words(film, start_s=0.0, end_s=600.0, language="en"):
     [("en", "No passage", "Passages reach"), ("fr", "Aucun passage", "Les passages atteignent")],
 )
 def test_a_figure_says_whether_passages_reach_the_threshold(language, none, some):
+    """The figure is of all ten minutes of a film: with the threshold .999 no passage reaches it."""
     film = ten_minute_film()
     without_passages = with_model(film, threshold_p=0.999)
 
@@ -721,6 +726,7 @@ def test_a_figure_says_whether_passages_reach_the_threshold(language, none, some
 
 
 def test_a_figure_without_passages_has_the_notice_that_exports_have():
+    """With the threshold .999 no passage of the film reaches it, of which exports have a notice."""
     without_passages = with_model(ten_minute_film(), threshold_p=0.999)
     notice = collect(without_passages, "eaf", tiers=["segments"]).notice
     assert notice.startswith("No passage")
@@ -1012,6 +1018,10 @@ def without_experts(film):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_and_exports_of_a_model_without_experts_speak_of_none(language):
+    """The model's record names no experts whose labels it was trained on.
+
+    One text of the page says so, and has the word; nothing else on the page or in an export has it.
+    """
     film = without_experts(ten_minute_film())
     page = text_of(film_page([film], language=language))
     no_experts = Words(language)["no_human"]  # it says that no experts' agreement is known

@@ -287,6 +287,7 @@ def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
 
 
 def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
+    """Nobody has decided anything on the film. CD names an id to delete, and to make a passage of."""
     id_of_nothing = "0000000000000000-1"
     with pytest.raises(FilmError):
         decisions.delete(id_of_nothing, "CD")

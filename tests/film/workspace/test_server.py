@@ -165,6 +165,7 @@ def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
     ],
 )
 def test_what_a_desk_on_two_films_does_not_have_is_refused(desk, method, path):
+    """The desk has the films 0 and 1, and no corpus. Each request is one of its page but for the path."""
     answer, _ = desk.ask(method, path)
     assert answer.status in {403, 404, 405}
 
@@ -264,6 +265,7 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, fold
 
 
 def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_films_and_codebook):
+    """A judgement is made as long by spaces after its JSON, and then longer by one byte."""
     scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
     of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
@@ -851,6 +853,7 @@ def state_after_learning(served):
 
 
 def test_with_a_corpus_the_desk_can_learn_and_has_not_begun(desk_that_learns):
+    """The desk was opened with a corpus to learn from. It tells how far learning has come: not begun."""
     answer, text = desk_that_learns.ask("GET", "/film/0/learn")
 
     assert answer.status == 200

@@ -159,6 +159,7 @@ def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
 
 
 def test_a_row_of_another_film_stays_so_and_a_notice_says_it(scored_tt1):
+    """In the folder of the film tt1 a table has one judgement, of the film tt2."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, "tt2")
 
     (clip,) = decisions.kept["judgement"]
@@ -334,6 +335,7 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
 
 
 def test_a_file_of_other_columns_is_refused_by_its_name(scored_tt1):
+    """In the folder of a scored film the table of passages has the columns a and b, as by a mistake."""
     folder, film, codebook = scored_tt1
     (folder / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
