@@ -147,7 +147,7 @@ def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
 def test_stills_and_peaks_are_readable_by_the_owner_only(media_of_film):
-    """Films may be private, and so may be their stills."""
+    """Films may be private, and so may be their stills: others may not enter the folder that they are in."""
     paths, _ = media_of_film
     cache = paths["media.json"].parent
     only_its_owner = 0o700
@@ -168,7 +168,10 @@ def test_a_moved_film_keeps_its_stills(film, tmp_path, monkeypatch):
 
 
 def test_other_shots_get_files_of_their_own(film):
-    """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found."""
+    """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found.
+
+    The film's shots begin at 0, 1, 4, 4.4 and 9 s, and then at 0, 1, 2, 3 and 4 s.
+    """
     path, scored = film
     other_shots = scored.shots.assign(start_s=[0.0, 1, 2, 3, 4])
     with_other_shots = replace(scored, shots=other_shots)
@@ -213,7 +216,10 @@ def test_a_peak_is_from_0_to_1_whatever_the_type_of_the_samples(samples, peak):
 
 @pytest.mark.usefixtures("empty_cache")
 def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
-    """Of the first of two films only 2000 bytes are there; the message names its file."""
+    """Stills of two films are to be made. Of the first one only 2000 bytes are there, as of a torn copy.
+
+    A message names its file, and the second film gets its stills all the same.
+    """
     path, scored = film
     torn_film = tmp_path / "torn.mp4"
     torn_film.write_bytes(path.read_bytes()[:2000])
