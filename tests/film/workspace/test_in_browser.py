@@ -76,7 +76,7 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
 
     # Another passage, from 240 to 262 s, is marked as violent, with a note.
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
@@ -318,12 +318,12 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     press_and_hear(page, CALM)
 
     # Nothing was planted from 92 to 104 s, and the concept of the passage is not ticked there.
-    drag(page, 92, 104)
+    drag(page, start=92, end=104)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) < 0.3")
     assert page.evaluate(PRESSED_CONCEPTS) == []
 
     # From 160 to 170 s a gun was.
-    drag(page, 160, 170)
+    drag(page, start=160, end=170)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0.6")
     assert "Gun" in page.locator("#d-sentence").inner_text()
     assert "→" in page.locator("#d-parts").inner_text()
@@ -401,11 +401,11 @@ MOVED_AND_CALM = SpanAndLevel(250, 290, "calm")
 
 def mark_move_and_edit(page, folder):
     """Mark a passage, move its end, move it as a whole, and call it calm."""
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
-    drag_decision(page, 261.8, 280)
+    drag_decision(page, start=261.8, end=280)
     assert own_passages(folder) == [WITH_END_MOVED]
-    drag_decision(page, 255, 265)  # 10 s later
+    drag_decision(page, start=255, end=265)  # 10 s later
     assert own_passages(folder) == [MOVED]
     press_and_hear(page, CALM)
     assert own_passages(folder) == [MOVED_AND_CALM]
@@ -506,7 +506,7 @@ def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser)
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
-    drag(page, 100, 120)
+    drag(page, start=100, end=120)
     for level in (VIOLENT, CALM, UNSURE):
         page.keyboard.press(level)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
@@ -715,7 +715,7 @@ def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
     """
     page, *_ = workspace_in_browser
     open_desk(page, name="AB")
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
 
     with page.expect_download() as downloading:

@@ -212,7 +212,7 @@ def test_the_desk_shows_what_is_said_in_a_span(desk_of_a_scholar):
     The film has two lines, which are subtitles of the picture, too.
     """
     page = desk_of_a_scholar
-    drag(page, 110, 130)
+    drag(page, start=110, end=130)
     wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
     wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []

@@ -623,8 +623,8 @@ def test_the_evidence_of_a_segments_span_is_that_of_the_segment(desk, folder_of_
 
 def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
     """A gun is planted from 150 to 190 s, which makes the model find violence there, and not at 250 s."""
-    _, with_gun = ask_about_span(desk, 155, 165)
-    _, without = ask_about_span(desk, 250, 260)
+    _, with_gun = ask_about_span(desk, start=155, end=165)
+    _, without = ask_about_span(desk, start=250, end=260)
     assert float(with_gun["p"]) > 0.6  # likely violent
     assert float(without["p"]) < 0.3
     assert with_gun["sentence"] != without["sentence"]
@@ -632,7 +632,7 @@ def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
 
 def test_a_black_span_has_no_probability_and_no_concepts(desk):
     """The first shot of the film is planted black; it is longer than this second."""
-    _, evidence = ask_about_span(desk, 0, 1)
+    _, evidence = ask_about_span(desk, start=0, end=1)
 
     assert evidence["p"] == ""
     assert evidence["parts"] == []
@@ -657,7 +657,7 @@ def gun_at_160_s(films):
     """A span with a planted gun: the desk's answer, the film's store, and the span's clip there."""
     with desks_in_threads() as start:
         served = start(films / "scored" / "tt1", films / "violence.codebook.toml")
-        status, answer = ask_about_span(served, 160, 168)
+        status, answer = ask_about_span(served, start=160, end=168)
     assert status == 200
     store = open_store(films / "scored" / "tt1-1.0.0")
     (clip,) = [clip for clip in store.clips if clip.start_s == 160]
