@@ -763,7 +763,7 @@ def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
     A film has at least one second.
     """
     film = invented_film(duration_s=duration_s, n_rows=5)
-    _, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, None)
     assert len(clock.is_judged) == n_seconds
 
 
@@ -1040,7 +1040,7 @@ def test_a_mark_is_as_long_as_its_judged_time():
         p=np.where(is_judged, 0.3, np.nan),
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
-    _, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, None)
 
     assert clock.n_seconds == 550  # 600 - 50
     around_the_gap = spans([(80, 170)])

@@ -34,7 +34,7 @@ FILMS_OF_LENGTHS = pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
 
 def film_of(end_s, folder, trained):
     """Score a film of so many seconds; a very short one has no shots."""
-    _, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
+    _folder, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
     return film
 
 
@@ -214,7 +214,7 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
 @pytest.fixture
 def film_unlike_training(trained, tmp_path):
     """A film called unlike, all of which is unlike training: no probability of it counts."""
-    _, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    _folder, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
     assert not cells_of(film).is_known.any()
     return film
 
@@ -304,7 +304,7 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
     nearly as much as others.
     """
     judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    rate_by_new_film, _ = correct_rate(timeline, judgements)
+    rate_by_new_film, _notices = correct_rate(timeline, judgements)
     assert rate_by_new_film.method == "difference"
 
     rate, notices = correct_rate(trained_on(timeline), judgements)
@@ -339,8 +339,8 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_
 
     A machine, vlm, labelled all windows, nine in ten of them as AB would.
     """
-    rate_by_model, _ = correct_rate(timeline, sixty_by_ab)
-    rate_by_machine, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate_by_model, _notices = correct_rate(timeline, sixty_by_ab)
+    rate_by_machine, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     assert rate_by_machine.model == "vlm"
     assert rate_by_machine.worth > 60
     assert rate_by_machine.worth > rate_by_model.worth
@@ -348,7 +348,7 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_
 
 def test_a_rate_corrected_by_labels_holds_the_true_share(timeline, sixty_by_ab, machine_labels):
     """AB judged 60 windows and calls the first 200 of the film's 600 s violent."""
-    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     assert rate.low < 200 / 600 < rate.high
 
 
@@ -360,7 +360,7 @@ def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
     They are yes or no, and no probabilities: the share that they expect is that of the windows they call
     violent. It is of content, in which windows differ a little.
     """
-    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
 
@@ -566,7 +566,7 @@ def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a
     assert len(windows.by_cell) == 30
     assert any("alike in content" in notice for notice in film.notices)
 
-    rate, _ = correct_rate(timeline, thirty_without_a_law)
+    rate, _notices = correct_rate(timeline, thirty_without_a_law)
 
     expected = estimate_of_windows(cells_of(timeline), windows)
     assert rate.low == expected.low[0]
@@ -694,7 +694,7 @@ def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_pa
     film_without_unsure = windows.cells.without(windows.unsure)
     expected = estimate_of_windows(film_without_unsure, windows)
 
-    rate, _ = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(timeline, judgements)
 
     assert rate.value == expected.value[0]
     assert rate.low == expected.low[0]
@@ -751,7 +751,7 @@ def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_t
     The 15 that were not judged are counted in a notice.
     """
     first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
-    expected, _ = correct_rate(timeline, first_25)
+    expected, _notices = correct_rate(timeline, first_25)
 
     rate, notices = correct_rate(timeline, judged_to_the_25th)
 
@@ -761,7 +761,7 @@ def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_t
 
 def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
     """Of 25 windows AB was not sure of the fifth: it is left out, and those after it count."""
-    rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
+    rate, _notices = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
@@ -817,7 +817,7 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     levels_by_ab = [clip.level for clip in judgements if clip.annotator == "AB"]
     levels_by_cd = [clip.level for clip in judgements if clip.annotator == "CD"]
 
-    rate, _ = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(timeline, judgements)
 
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
@@ -842,7 +842,7 @@ def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
 
     On others they might differ: its interval begins below 1.
     """
-    rate, _ = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
+    rate, _notices = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
     (pair,) = rate.agreement
     assert pair.kappa == 1.0
     assert pair.high == 1.0
@@ -869,7 +869,7 @@ def test_rates_of_a_judge_whose_name_reverses_text_are_refused(timeline, tmp_pat
 @pytest.fixture
 def film_of_50_s(trained, tmp_path):
     """A scored film of 50 s, which has six windows of 8 s."""
-    _, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
     return film
 
 
@@ -882,7 +882,7 @@ def test_the_share_of_a_film_of_few_windows_is_counted(film_of_50_s, tmp_path):
     assert len(windows) == 6
     judgements = judged_by_ab(windows, tmp_path, is_violent=lambda clip: clip.start_s < 16)
 
-    rate, _ = correct_rate(film_of_50_s, judgements)
+    rate, _notices = correct_rate(film_of_50_s, judgements)
 
     assert rate.value == pytest.approx(16 / 50)
     assert rate.low == pytest.approx(16 / 50)

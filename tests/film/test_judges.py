@@ -105,8 +105,8 @@ def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_wind
     (rate_beside_others,) = [
         rate for rate in correct_rates(timeline, by_three).rates if rate.annotators == [judge]
     ]
-    rate_asked_for, _ = correct_rate(timeline, by_three, judge=judge)
-    rate_alone, _ = correct_rate(timeline, by_one)
+    rate_asked_for, _notices = correct_rate(timeline, by_three, judge=judge)
+    rate_alone, _notices = correct_rate(timeline, by_one)
 
     assert rate_asked_for == rate_beside_others
     assert rate_beside_others.value == rate_alone.value
@@ -434,7 +434,7 @@ def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_
     The interval of CD's share is nearly as wide or wider.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT, VIOLENT, CALM, CALM, CALM])
-    rate, _ = correct_rate(timeline, judgements, judge="CD")
+    rate, _notices = correct_rate(timeline, judgements, judge="CD")
     assert rate.low < 0.1
     assert rate.high > 0.8
 
@@ -535,6 +535,6 @@ def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path,
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
 
-    uncut, _ = correct_rate(timeline, judgements)
+    uncut, _notices = correct_rate(timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high

@@ -83,7 +83,7 @@ def test_segments_are_ranked_from_1(timeline):
 @pytest.fixture
 def rows_of_csv(scored):
     """The rows of the model pcbm_lr as anybody reads them from timeline.csv."""
-    folder, _ = scored
+    folder, _film = scored
     table = pd.read_csv(folder / "timeline.csv")
     return table[table["model"] == "pcbm_lr"]
 
@@ -281,7 +281,7 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
     All features of the film are 30 off those of training clips, which vary by about 1. Logits are kept; the
     title says why there is no prediction.
     """
-    _, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
+    _folder, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
 
     assert heading_of(film).startswith("A Planted Film · no prediction: unlike")
     for model in film.keys:
@@ -298,7 +298,7 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
 def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
     """Two windows of 8 s are 16 s. All rows of a shorter film have the flag."""
-    _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
     rows = film.rows()
     assert has_flag(rows, "short").tolist() == [is_short] * len(rows)
 
@@ -406,7 +406,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
 @pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
     """A scored film can be reproduced by anybody with the same store and models."""
-    first_folder, _ = scored
+    first_folder, _film = scored
     second_folder, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (second_folder / name).read_bytes() == (first_folder / name).read_bytes()
@@ -669,7 +669,7 @@ def test_rows_cover_the_film_without_overlap(film):
     Times are in milliseconds: rows may lie so far apart, or overlap by so much.
     """
     windows, cuts = film
-    _, rows = cut_into_rows(windows, shots_between(cuts, windows))
+    _rows_are, rows = cut_into_rows(windows, shots_between(cuts, windows))
 
     starts_s, ends_s = rows[:, 0], rows[:, 1]
     assert starts_s[0] == 0
@@ -691,7 +691,7 @@ def test_rows_are_shots_windows_or_steps(film):
     Times are in milliseconds: an overlap of up to .001 s is none. One of just .001 s may be taken for either.
     """
     windows, cuts = film
-    rows_are, _ = cut_into_rows(windows, shots_between(cuts, windows))
+    rows_are, _rows = cut_into_rows(windows, shots_between(cuts, windows))
 
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
     overlap_s = max(ends_s - next_starts_s, default=0.0)
@@ -707,7 +707,7 @@ def test_a_long_shot_is_cut_into_as_few_rows_as_possible():
     """Windows last 8 s: a shot of 8 s stays whole, and one of 16 s becomes two rows."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
     shots = np.array([[0.0, 8.0], [8.0, 24.0]])
-    _, rows = cut_into_rows(windows, shots)
+    _rows_are, rows = cut_into_rows(windows, shots)
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
 
 

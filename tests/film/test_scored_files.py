@@ -100,7 +100,7 @@ def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy_wit
 
     An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`.
     """
-    folder, _ = scored
+    folder, _film = scored
     line = line_with(folder, column, value)
     changed_folder = copy_with("timeline.csv", old=line.before, new=line.after)
     with pytest.raises(FilmError, match=rf"timeline\.csv: column.*(start_s|p_low|{column})"):
@@ -109,7 +109,7 @@ def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy_wit
 
 def test_a_span_without_length_is_refused(scored, copy_with):
     """The 30th row of the timeline ends where it begins."""
-    folder, _ = scored
+    folder, _film = scored
     start_s = pd.read_csv(folder / "timeline.csv", dtype=str).loc[29, "start_s"]
     line = line_with(folder, "end_s", start_s, row=30)
     changed_folder = copy_with("timeline.csv", old=line.before, new=line.after)
@@ -119,7 +119,7 @@ def test_a_span_without_length_is_refused(scored, copy_with):
 
 def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy_with):
     """Two rows have changed places, so that the second begins before the first."""
-    folder, _ = scored
+    folder, _film = scored
     _head, first, second, *_ = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
     changed_folder = copy_with("timeline.csv", old=f"{first}\n{second}", new=f"{second}\n{first}")
     with pytest.raises(FilmError, match="do not rise"):
@@ -248,7 +248,7 @@ def test_no_file_carries_a_control_character(timeline, export_format, tmp_path):
 
 def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
     """The maximum is set to the size of the largest file of a scored film, and then to a byte less."""
-    folder, _ = scored
+    folder, _film = scored
     size_of_largest_file = max(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
     monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file)

@@ -78,7 +78,7 @@ def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty_judg
     without_the_row = thirty_judgements.with_clips([*rows[:14], *rows[15:]])
 
     rate, notices = correct_rate(timeline, with_slip)
-    rate_without_the_row, _ = correct_rate(timeline, without_the_row)
+    rate_without_the_row, _notices = correct_rate(timeline, without_the_row)
 
     assert rate.n == 14
     assert rate == rate_without_the_row
@@ -162,6 +162,6 @@ def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, t
 
     judged_anew = judged([replace(window, clip_id="again")], tmp_path)
     mended = with_slip.with_clips([*with_slip, *judged_anew])
-    rate_of_mended, _ = correct_rate(timeline, mended)
-    rate_without_slip, _ = correct_rate(timeline, thirty_judgements)
+    rate_of_mended, _notices = correct_rate(timeline, mended)
+    rate_without_slip, _notices = correct_rate(timeline, thirty_judgements)
     assert rate_of_mended == rate_without_slip

@@ -199,5 +199,5 @@ def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp
     """Both models are made to have two steps: the rows of the table are 0 to 3."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
-    _, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
     assert film.frames.index.tolist() == [0, 1, 2, 3]

@@ -279,7 +279,7 @@ def test_concepts_without_a_known_precision_say_so():
 def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
     """A page has three key figures: the film's share, the number of its passages, and the model's AUC."""
     film = ten_minute_film()
-    _, number_of_passages, _ = key_figures(film)
+    _share, number_of_passages, _auc = key_figures(film)
     n_marked = len(marked_passages_of(film))
     assert re.findall(r"\d+", number_of_passages.value) == [str(n_marked)]
 
@@ -319,8 +319,8 @@ def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
     calibration = replace(film.model().calibration, worst_film_error=None)
     film_without_worst_error = with_model(film, calibration=calibration)
 
-    share, _, _ = key_figures(film)
-    share_without_worst_error, _, _ = key_figures(film_without_worst_error)
+    share, _n_passages, _auc = key_figures(film)
+    share_without_worst_error, _n_passages, _auc = key_figures(film_without_worst_error)
 
     assert share_without_worst_error.value == share.value
 

@@ -118,7 +118,7 @@ def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(media_of_film
     A column of the picture may be a mean over several shots, so that its ends lie between. Compression may
     make a column a little darker than the one before.
     """
-    paths, _ = media_of_film
+    paths, _facts = media_of_film
     with Image.open(paths["colours.png"]) as colours:
         greys_of_columns = np.asarray(colours.convert("L"), dtype=float)[0]
 
@@ -134,7 +134,7 @@ def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
     There are 4000 peaks, 400 a second, as percentages of the loudest. In each quarter of a second there is a
     peak of the tone. Compression smears its beginning, so half a second on either side is left out.
     """
-    _, facts = media_of_film
+    _paths, facts = media_of_film
     peaks = np.array(facts["peaks"])
 
     until_4_5_s = peaks[: int(4.5 * 400)]
@@ -148,7 +148,7 @@ def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
 def test_stills_and_peaks_are_readable_by_the_owner_only(media_of_film):
     """Films may be private, and so may be their stills: others may not enter the folder that they are in."""
-    paths, _ = media_of_film
+    paths, _facts = media_of_film
     cache = paths["media.json"].parent
     only_its_owner = 0o700
     assert cache.stat().st_mode & 0o777 == only_its_owner
@@ -257,7 +257,7 @@ def grey_of_still(data_url):
 
 def test_a_still_of_a_time_is_that_of_its_shot(media_of_film):
     """Each shot is of one grey: .1 s after a shot's start, the still has the grey of this shot."""
-    paths, _ = media_of_film
+    paths, _facts = media_of_film
     sheet = StillSheet(paths)
 
     assert sheet.width == 96

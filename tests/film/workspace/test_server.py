@@ -119,7 +119,7 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
     it is forbidden (403).
     """
     for what_gives_it_away, request in requests_of_strangers(desk).items():
-        answer, _ = desk.ask(request.method, request.path, request.body, **request.differs)
+        answer, _body = desk.ask(request.method, request.path, request.body, **request.differs)
         assert answer.status == 403, what_gives_it_away
 
     assert_nothing_is_decided(folder_of_desk)
@@ -128,7 +128,7 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
 def test_pages_are_served_only_below_the_secret_path(desk):
     """All pages of a desk are below a path that nobody can guess. This request has its cookie alone."""
     without_secret_path = ""
-    answer, _ = desk.ask("GET", "/films", base=without_secret_path)
+    answer, _body = desk.ask("GET", "/films", base=without_secret_path)
     assert answer.status in {403, 404}
 
 
@@ -141,7 +141,7 @@ def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
         "/film/../../scored/tt1.mp4",
         "/film/..%2f..%2ftt1.mp4/video",
     ):
-        answer, _ = desk.ask("GET", path)
+        answer, _body = desk.ask("GET", path)
         assert answer.status in {403, 404, 405}, path
 
 
@@ -166,13 +166,13 @@ def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
 )
 def test_what_a_desk_on_two_films_does_not_have_is_refused(desk, method, path):
     """The desk has the films 0 and 1, and no corpus. Each request is one of its page but for the path."""
-    answer, _ = desk.ask(method, path)
+    answer, _body = desk.ask(method, path)
     assert answer.status in {403, 404, 405}
 
 
 def test_pages_are_closed_to_other_sites_and_caches(desk):
     """Headers forbid to show a page in another site, to keep it in a cache, and to pass on its address."""
-    page, _ = desk.ask("GET", "/film/0/read")
+    page, _body = desk.ask("GET", "/film/0/read")
 
     assert page.status == 200
     assert page.getheader("content-security-policy") == "frame-ancestors 'none'"
@@ -221,7 +221,7 @@ def test_the_address_opens_once_though_others_tried_before(serve, scored_films_a
     address = served.entry  # such as /enter/TOKEN
 
     def status_of(method, path, **headers):
-        answer, _ = served.ask(method, path, **headers)
+        answer, _body = served.ask(method, path, **headers)
         return answer.status
 
     assert status_of("HEAD", address) == 403
@@ -270,11 +270,11 @@ def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_
     served = serve(scored_films, codebook_file)
     of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
 
-    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
+    answer, _body = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
     assert answer.status == 400
     assert_nothing_is_decided(scored_films)
 
-    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib)
+    answer, _body = served.ask("POST", "/film/0/decide", of_64_kib)
     assert answer.status == 200
     assert (scored_films / "tt1" / JUDGEMENTS).is_file()
 
@@ -473,7 +473,7 @@ def test_the_only_film_is_shown_at_once(serve, scored_films_and_codebook):
     scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films / "tt2", codebook_file)
 
-    answer, _ = served.ask("GET", "/")
+    answer, _body = served.ask("GET", "/")
 
     assert answer.status == 303
     assert answer.getheader("location") == "film/0/read"
@@ -648,7 +648,7 @@ def test_what_is_no_span_of_the_film_is_refused(desk, asked_for, times):
 
     Here one of them is missing, no number, given twice or before the film, or the end is before the start.
     """
-    answer, _ = desk.ask("GET", f"/film/0/{asked_for}?{times}")
+    answer, _body = desk.ask("GET", f"/film/0/{asked_for}?{times}")
     assert answer.status == 400
 
 
@@ -744,12 +744,12 @@ def test_the_desks_scripts_are_served_and_no_other_files(desk):
     A name that is none of these must lead to no file, neither in that folder nor above it.
     """
     for name in modules.DESK:
-        script, _ = desk.ask("GET", f"/desk/{name}.js")
+        script, _body = desk.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
 
     for no_name in ("timeline.js", "../html.py", "x.js"):
-        answer, _ = desk.ask("GET", f"/desk/{no_name}.js")
+        answer, _body = desk.ask("GET", f"/desk/{no_name}.js")
         assert answer.status == 404
 
 

@@ -104,7 +104,7 @@ def test_settling_disagreements_leaves_all_judgements(judged_by_ab_and_cd):
 def test_a_new_agreement_replaces_the_former_until_undone(judged_by_ab_and_cd):
     """One disagreement is settled as violent, and then as calm. AB's undo takes back the latter."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
 
     violent_id = settle(decisions, disagreement, "violent", who="AB")
     calm_id = settle(decisions, disagreement, "calm", who="AB")
@@ -150,7 +150,7 @@ def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
     """
     decisions_of_ab = judged_by_ab_and_cd
     decisions_of_ef = open_again(decisions_of_ab)
-    disagreement, _ = decisions_of_ab.disagreements()
+    disagreement, _other = decisions_of_ab.disagreements()
 
     settle(decisions_of_ab, disagreement, "violent", who="AB")
     settle(decisions_of_ef, disagreement, "calm", who="EF")
@@ -186,7 +186,7 @@ def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_c
 def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
     """AB and CD differ on a window, until one of them deletes their judgement."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     judgement_id, _ = disagreement.decisions
     decisions.delete(judgement_id, decisions.lines[judgement_id].annotator)
     with pytest.raises(FilmError):
@@ -245,7 +245,7 @@ def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_c
     Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles.
     """
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     settle(decisions, disagreement, "unsure", who="AB")
     tables = (JUDGEMENTS, PASSAGES)
     folders = {decisions.folder: decisions.film}
@@ -265,7 +265,7 @@ def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_c
 def test_exports_say_who_agreed(judged_by_ab_and_cd):
     """An exported agreement names both people; the six blind judgements are exported beside it."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     settle(decisions, disagreement, "violent", note="seen twice", mode="blind")
 
     decided = read_decided(decisions.folder, decisions.film).decided
