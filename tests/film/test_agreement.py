@@ -67,9 +67,11 @@ RANDOM_SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9)), min_si
 def test_f1_of_boundaries_is_that_of_sed_eval(case):
     """A boundary is found if one lies within the collar, some seconds before or after it.
 
-    A case has spans, and the values that the package sed_eval 0.2.1 gives of them, by collar.
+    A case has spans, and the values that the package sed_eval 0.2.1 gives of them, by collar. It was run
+    once, and its values are kept in a file.
     """
     reference, estimated = spans(case["reference"]), spans(case["estimated"])
+
     for collar_s, f1_of_sed_eval in case["boundary_f1"].items():
         f1 = boundary_f1(reference, estimated, float(collar_s))
         assert f1 == pytest.approx(f1_of_sed_eval, abs=1e-12)
@@ -82,8 +84,9 @@ def test_the_f1_of_seconds_is_that_of_sed_eval(case):
     For such spans sed_eval compares the same seconds.
     """
     reference_spans, estimated_spans = case["whole_seconds"]
-    reference = seconds_in(spans(reference_spans), 1000)
+    reference = seconds_in(spans(reference_spans), 1000)  # of each second whether it is in a span
     estimated = seconds_in(spans(estimated_spans), 1000)
+
     assert second_f1(reference, estimated) == pytest.approx(case["second_f1"], abs=1e-12)
 
 
@@ -148,16 +151,19 @@ def rank_correlation(by_model: Sequence[float], by_annotator: Sequence[float]) -
 def test_a_rank_correlation_of_1_has_no_interval():
     """Model and annotator order five films in the same way.
 
-    An interval is by bootstrap: any sample of films in perfect order has a correlation of 1 again.
+    A film's rate is the share that somebody marks. An interval is by bootstrap: any sample of films in
+    perfect order has a correlation of 1 again.
     """
     correlation = rank_correlation(by_model=[0.2, 0.3, 0.4, 0.6, 0.7], by_annotator=[0.1, 0.2, 0.3, 0.4, 0.5])
+
     assert correlation["value"] == 1
     assert correlation[["low", "high"]].isna().all()
 
 
 def test_a_rank_correlation_below_1_has_an_interval_around_it():
-    """The model swaps the last two of five films."""
+    """An annotator and a model mark shares of five films; the model swaps the order of the last two."""
     correlation = rank_correlation(by_model=[0.2, 0.3, 0.4, 0.7, 0.6], by_annotator=[0.1, 0.2, 0.3, 0.4, 0.5])
+
     assert -1 < correlation["low"] < correlation["value"] < correlation["high"] < 1
 
 
@@ -181,9 +187,10 @@ def all_seconds_alike(n_seconds):
 
 @pytest.mark.parametrize("n_films", range(4, 13))
 def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
-    """P is the share of shifts of the model's timeline that agree with people at least as well: here all.
+    """P is the share of shifts of the model's timeline that agree with people at least as well.
 
-    The sum over the films may differ in its last bit between shifts, which must not count as a difference.
+    In films where the model marks all seconds, with one score, every shift is the same: p is 1. The sum over
+    the films may differ in its last bit between shifts, which must not count as a difference.
     """
     rng = np.random.default_rng(0)
     model = {}
@@ -200,7 +207,10 @@ def test_a_model_that_scores_all_seconds_alike_has_p_1(n_films):
 
 
 def test_the_order_of_films_changes_no_number():
-    """Four films of 300 s, of which a person marks 40 s each; a model's calls and scores are random."""
+    """Four films of 300 s, of which a person marks 40 s each; a model's calls and scores are random.
+
+    The films are given in one order and in reverse. P-values are by 30 shifts of the model's timeline.
+    """
     rng = np.random.default_rng(1)
     model = {}
     people = {}
@@ -239,6 +249,7 @@ def test_the_f1_of_no_segments_is_undefined_unless_there_are_some_to_find():
 
 
 def test_the_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    """A person marked one passage. Of the first three of no segments none is right or wrong."""
     marked_by_a_person = spans([(0, 10)])
     listed_by_the_model = spans([])
     assert np.isnan(top_precision([marked_by_a_person], listed_by_the_model, 3))
@@ -408,6 +419,7 @@ def test_the_reachable_top_precision_is_at_least_that_of_the_marks():
 
 
 def test_the_reachable_top_precision_of_a_model_that_lists_nothing_is_undefined():
+    """Two people marked three passages. A list of no segments can be put into no better order."""
     people = [spans([(0, 10), (20, 30)]), spans([(50, 60)])]
     listed = spans([])
     assert np.isnan(reachable_top_precision(people, listed, 3))
@@ -663,6 +675,7 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
 
 
 def test_an_evaluation_on_training_films_alone_is_refused(two_films):
+    """Films m and n are annotated, and the model was trained on both: its marks there are no prediction."""
     trained_on = [with_model(film, is_trained_on=True) for film in two_films]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
         evaluated(trained_on, IN_FILM_M, IN_FILM_N)
@@ -712,7 +725,8 @@ def test_an_annotation_beyond_the_films_end_is_cut(two_films):
 def test_marking_all_is_right_of_an_all_positive_film(rule, f1):
     """Two simple rules are compared with people: to mark all of a film (`ALL`), and nothing (`NONE`).
 
-    A person marked all 50 seconds of film m, and 20 of film n; the model's marks are theirs.
+    A person marked all 50 seconds of film m, and 20 of film n; the model's marks are theirs. In film m all is
+    right, so that `ALL` finds the only segment and its ends, and `NONE` nothing.
     """
     marks = {"m": human_marks(spans([(0, 50)]), 50), "n": human_marks(spans([(0, 20)]), 50)}
     people = {"m": {"a": marks["m"]}, "n": {"a": marks["n"]}}
@@ -728,7 +742,7 @@ def test_the_guess_by_other_films_leaves_out_films_without_a_rate():
     """The baseline `PRIOR` guesses a film's rate as the mean rate that people marked in other films.
 
     They marked .2, .4 and .8 of the films f0, f1 and f2, of which the model has no rate of the last. So f0 is
-    guessed by f1 alone, and f1 by f0 alone.
+    guessed as .4 by f1 alone, and f1 as .2 by f0 alone.
     """
     marks = films_of_rates([0.2, 0.4, 0.8])
     model = marks | {"f2": replace(marks["f2"], rate=np.nan)}
@@ -749,16 +763,18 @@ def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
     A film has at least one second.
     """
     film = invented_film(duration_s=duration_s, n_rows=5)
-    _, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, None)
     assert len(clock.is_judged) == n_seconds
 
 
 def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
-    """A person marked the first 100 s, which the model cannot judge.
+    """Ann marked the first 100 s of a film, of which the model can judge the second half alone.
 
     The note says how many seconds are left out.
     """
-    measured = evaluated([half_judged], IN_FILM_M)
+    first_100_s = IN_FILM_M
+
+    measured = evaluated([half_judged], first_100_s)
 
     (unjudged_s,) = measured.record["unjudged_marks_s"].values()
     assert unjudged_s > 1
@@ -826,21 +842,29 @@ def kappa_by_column(table):
 
 
 def test_a_mean_over_fewer_films_than_the_table_says_over_how_many(films_marked_by_two):
-    """The model marks something in all four films, so that its kappa with ann is defined in all.
+    """Ann's marks of four films are compared with those of bob and of a model, pcbm_lr.
 
-    Bob and ann marked the same in two, and nothing in the other two, where their kappa is undefined.
+    Bob and ann marked the same in two, and nothing in the other two, where their kappa is undefined: the mean
+    is of two films, "(2)". The model marks something in all four films, so that its kappa with ann is defined
+    in all.
     """
-    first_table, *_ = evaluation_report(films_marked_by_two).blocks
-    kappa_of = kappa_by_column(first_table)
+    table_of_ann, *_ = evaluation_report(films_marked_by_two).blocks
+
+    kappa_of = kappa_by_column(table_of_ann)
     assert kappa_of["human: bob"].endswith("(2)")
     assert not kappa_of["pcbm_lr"].endswith(")")
-    assert "(n): over n of these 4 films" in "\n".join(first_table.notes)
+    assert "(n): over n of these 4 films" in "\n".join(table_of_ann.notes)
 
 
 def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
-    """Ann alone marked two films, so that all kappas are of both."""
+    """Ann alone marked two films, so that all kappas are of both.
+
+    A mean over fewer films would end with their number in brackets, as "(1)".
+    """
     measured = evaluated(two_films, IN_FILM_M, IN_FILM_N)
+
     first_table, *_ = evaluation_report(measured).blocks
+
     for cell in kappa_by_column(first_table).values():
         assert not cell.endswith(")")
     for note in first_table.notes:
@@ -869,14 +893,20 @@ def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_f
 
 
 def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_marked_by_two):
-    """Ann's kappa with bob is 1, of the films m and n alone. To be compared with it, the model's is, too."""
-    by_film = films_marked_by_two.by_film.query("truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'")
-    is_m_or_n = by_film["movie"].isin(["m", "n"])
-    kappa_in_m_and_n = by_film[is_m_or_n]["value"].mean()
+    """Of four films ann and bob marked the same in m and n, and nothing in the other two.
 
-    first_table = evaluation_report(films_marked_by_two).blocks[0]
+    So ann's kappa with bob is 1 in the films m and n, and undefined in the others. To be compared with it,
+    the model's kappa with ann is given as its mean in m and n, too.
+    """
+    kappas_of_model = films_marked_by_two.by_film.query(
+        "truth == 'ann' and who == 'pcbm_lr' and metric == 'kappa'"
+    )
+    is_m_or_n = kappas_of_model["movie"].isin(["m", "n"])
+    kappa_in_m_and_n = kappas_of_model[is_m_or_n]["value"].mean()
 
-    (note,) = [note for note in first_table.notes if note.startswith("pcbm_lr and human: bob")]
+    table_of_ann, *_ = evaluation_report(films_marked_by_two).blocks
+
+    (note,) = [note for note in table_of_ann.notes if note.startswith("pcbm_lr and human: bob")]
     assert f"kappa {kappa_in_m_and_n:.3f} and 1.000 (2)" in note
 
 
@@ -889,14 +919,20 @@ def agreement_on_no_positive_second():
 
 
 def test_an_auc_without_positive_seconds_is_undefined(agreement_on_no_positive_second):
-    """AUC compares positive with negative seconds; the only mark is of HN, a negative level."""
+    """AUC compares positive with negative seconds.
+
+    Of a film the only mark is of HN, a negative level, so that no second is positive.
+    """
     auc = agreement_on_no_positive_second.loc["second_auc"]
     assert np.isnan(auc["value"])
     assert np.isnan(auc["p"])
 
 
 def test_no_p_is_above_1_if_no_second_is_positive(agreement_on_no_positive_second):
-    """A p is a share of shifts of the timeline."""
+    """A p is a share of shifts of the timeline, from 0 to 1.
+
+    Of a film the only mark is of HN, a negative level, so that many numbers are undefined.
+    """
     has_value = agreement_on_no_positive_second["value"].notna()
     p = agreement_on_no_positive_second["p"][has_value].dropna()
     assert (p <= 1).all()
@@ -917,6 +953,7 @@ def test_the_notes_call_two_annotators_of_one_film_a_yardstick(two_films):
 
 
 def test_the_notes_say_that_one_annotator_has_nobody_to_be_measured_against(two_films):
+    """Ann alone marked film m: with a second person one would know how far people agree."""
     assert "One annotator" in notes_on(two_films, IN_FILM_M)
 
 
@@ -1003,7 +1040,7 @@ def test_a_mark_is_as_long_as_its_judged_time():
         p=np.where(is_judged, 0.3, np.nan),
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
-    _, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, None)
 
     assert clock.n_seconds == 550  # 600 - 50
     around_the_gap = spans([(80, 170)])
@@ -1102,7 +1139,10 @@ def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
 
 
 def test_the_reachable_top_precision_is_0_if_no_mark_can_be_judged(half_judged):
-    """All marks lie in the first half of the film, where the model can judge and list nothing."""
+    """All marks of ann lie in the first half of the film, where the model can judge and list nothing.
+
+    Top precision within reach is the most that a list of the model's could get: none of it can be right.
+    """
     numbers = numbers_of([half_judged], mark(10.0, 60.0), mark(100.0, 140.0))
     assert numbers["ann", "pcbm_lr", "m", "top10_within_reach"] == 0
 
@@ -1125,14 +1165,24 @@ def half_and_whole(half_judged):
 
 
 def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):
-    whole = ten_minute_film("n", unlike_parts=())
+    """An evaluation is of two films of 600 s: of m the model can judge a half, and of n nearly all.
+
+    The record counts whole seconds, so that it may differ by 2 from the films' time.
+    """
+    film_m = half_judged
+    film_n = ten_minute_film("n", unlike_parts=())
+
     seconds = half_and_whole.record["seconds"]
-    assert seconds["m"] == {"judged": pytest.approx(half_judged.time().judged_s, abs=2), "film": 600}
-    assert seconds["n"] == {"judged": pytest.approx(whole.time().judged_s, abs=2), "film": 600}
+
+    assert seconds["m"] == {"judged": pytest.approx(film_m.time().judged_s, abs=2), "film": 600}
+    assert seconds["n"] == {"judged": pytest.approx(film_n.time().judged_s, abs=2), "film": 600}
 
 
 def test_the_report_says_of_how_many_seconds_its_numbers_are(half_and_whole):
-    """In the note above the tables, in the answer, and film by film. The films m and n have 600 s each."""
+    """Two films of 600 s each are compared, m and n, of which the model can judge less.
+
+    Its judged seconds stand in the note above the tables, in the answer, and film by film.
+    """
     m_judged_s = half_and_whole.record["seconds"]["m"]["judged"]
     n_judged_s = half_and_whole.record["seconds"]["n"]["judged"]
     judged_s = m_judged_s + n_judged_s

@@ -11,33 +11,33 @@ from obygaze_film.errors import FilmError
 from obygaze_film.evaluation import evaluation_report
 from tests.film.page.invented import invented_film, with_columns
 
-FILM_S = 600.0
-ROW_S = 10.0
+MODEL = "pcbm_lr"
+"""The model by which the films here are scored."""
 
 
 @pytest.fixture(scope="module")
 def film():
-    """A film of ten minutes whose model calls every third row of 10 s positive (S)."""
-    film = invented_film("tt1", n_rows=60, duration_s=FILM_S)
+    """A film of ten minutes, in 60 rows of 10 s, whose model calls every third row positive (S)."""
+    film = invented_film("tt1", n_rows=60, duration_s=600.0)
     is_called = [int(row % 3 == 0) for row in range(60)]
     return with_columns(
         film,
-        start_s=[ROW_S * row for row in range(60)],
-        end_s=[ROW_S * (row + 1) for row in range(60)],
+        start_s=[10.0 * row for row in range(60)],
+        end_s=[10.0 * (row + 1) for row in range(60)],
         flags=[""] * 60,
         p=[0.9 if called else 0.1 for called in is_called],
         called=is_called,
     )
 
 
-def span(row, level, annotator="AB", **extras):
-    """Make the annotation of one row of the film."""
-    start_s = ROW_S * row
+def annotation(row, level, annotator="AB", **extras):
+    """Let an annotator label one row of the film, which lasts 10 s, with any other columns."""
+    start_s = 10.0 * row
     return Clip(
         f"{annotator}-{row}",
         "tt1",
         start_s=start_s,
-        end_s=start_s + ROW_S,
+        end_s=start_s + 10.0,
         level=level,
         annotator=annotator,
         extras={name: str(value) for name, value in extras.items()},
@@ -48,29 +48,51 @@ def level_like_the_model(row):
     return "S" if row % 3 == 0 else "EN"
 
 
-def compared(film, annotations):
-    """Compare the film with annotations; return the seconds compared and AB's kappa with the model."""
-    measured = evaluate_films(
-        [film], Manifest(tuple(annotations), Path(), builtin_codebook("obygaze12")), n_shifts=2
-    )
-    table = measured.summary.set_index(["truth", "who", "metric"])["value"]
-    model = measured.record["model"]
-    return measured.record["seconds"]["tt1"]["judged"], table["AB", model, "kappa"], measured
+def labelled_like_the_model(rows, annotator="AB"):
+    """Let an annotator label rows of the film as its model calls them: S (positive) or EN (negative)."""
+    return [annotation(row, level_like_the_model(row), annotator) for row in rows]
+
+
+def compare(films, annotations):
+    """Compare films with what people labelled. P-values do not matter here: two shifts are enough."""
+    truth = Manifest(tuple(annotations), Path(), builtin_codebook("obygaze12"))
+    return evaluate_films(films, truth, n_shifts=2)
+
+
+def compared_seconds(measured):
+    """Return how many seconds of the film tt1 are compared."""
+    return measured.record["seconds"]["tt1"]["judged"]
+
+
+def kappa_with_ab(measured):
+    """Return the model's kappa with AB's labels."""
+    values = measured.summary.set_index(["truth", "who", "metric"])["value"]
+    return values["AB", MODEL, "kappa"]
 
 
 def test_time_without_a_mark_is_negative_for_who_marks_only_what_they_find(film):
-    annotations = [span(row, "S") for row in range(0, 60, 3)]
-    seconds, kappa, _ = compared(film, annotations)
-    assert seconds == 600
-    assert kappa == pytest.approx(1.0)
+    """AB marks as S every third row of 10 s, as the model calls them, and labels nothing else.
+
+    Whoever marks S alone answered for all of the film, 600 s: what is not marked is negative. So AB and the
+    model agree everywhere.
+    """
+    every_third_row = [annotation(row, "S") for row in range(0, 60, 3)]
+
+    measured = compare([film], every_third_row)
+
+    assert compared_seconds(measured) == 600
+    assert kappa_with_ab(measured) == pytest.approx(1.0)
 
 
 def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film):
-    """AB judges the first five minutes as the model does, and stops there."""
-    annotations = [span(row, level_like_the_model(row)) for row in range(30)]
-    seconds, kappa, measured = compared(film, annotations)
-    assert seconds == 300
-    assert kappa == pytest.approx(1.0)
+    """AB labels the first 30 rows of 10 s, positive and negative ones, as the model does, and stops there.
+
+    So AB answered for 300 s of 600 s, and has no answer for the others. The report says so.
+    """
+    measured = compare([film], labelled_like_the_model(range(30)))
+
+    assert compared_seconds(measured) == 300
+    assert kappa_with_ab(measured) == pytest.approx(1.0)
     assert measured.record["unanswered_s"] == {"AB": 300}
     report = evaluation_report(measured)
     assert any(note.startswith("AB: 300 s have no answer") for note in report.notes)
@@ -78,70 +100,106 @@ def test_time_without_a_mark_is_no_answer_of_who_marks_what_is_negative_too(film
 
 
 def test_windows_that_were_not_drawn_are_no_answer(film):
-    """Of the windows of a draw AB was asked for six, and found S in all of them."""
-    asked = [0, 3, 6, 30, 33, 36]
-    seconds, _, _ = compared(film, [span(row, "S", place=place) for place, row in enumerate(asked, 1)])
-    assert seconds == 60
+    """AB judged six windows of a draw, of 10 s each, and found S in all of them.
+
+    A label with a place in a draw answers for its own window: nobody asked AB for the others.
+    """
+    judgements = []
+    for place, row in enumerate([0, 3, 6, 30, 33, 36], start=1):
+        judgements.append(annotation(row, "S", place=place))
+
+    measured = compare([film], judgements)
+
+    assert compared_seconds(measured) == 60
 
 
 def test_what_an_annotator_is_not_sure_of_is_no_answer(film):
-    """AB agrees with the model, and is not sure (NS) of half of what it finds: 10 rows of 10 s."""
-    annotations = [span(row, "NS" if row % 6 == 0 else level_like_the_model(row)) for row in range(60)]
-    seconds, kappa, measured = compared(film, annotations)
-    assert seconds == 500
-    assert kappa == pytest.approx(1.0)
+    """AB labels all 60 rows of 10 s as the model does, but is not sure (NS) of every sixth one.
+
+    These are ten rows, of which 100 s are not compared; in the other 500 s AB and the model agree.
+    """
+    annotations = []
+    for row in range(60):
+        is_unsure = row % 6 == 0
+        annotations.append(annotation(row, "NS" if is_unsure else level_like_the_model(row)))
+
+    measured = compare([film], annotations)
+
+    assert compared_seconds(measured) == 500
+    assert kappa_with_ab(measured) == pytest.approx(1.0)
     assert measured.record["unanswered_s"] == {"AB": 100}
 
 
 def test_only_time_that_all_annotators_answered_for_is_compared(film):
-    """AB judges the first 400 s and CD the last 400 s: they have 200 s in common."""
-    annotations = [span(row, level_like_the_model(row)) for row in range(40)]
-    annotations += [span(row, level_like_the_model(row), "CD") for row in range(20, 60)]
-    seconds, kappa, measured = compared(film, annotations)
-    assert seconds == 200
-    assert kappa == pytest.approx(1.0)
+    """AB labels the first 40 of 60 rows of 10 s, and CD the last 40: they have 20 rows in common.
+
+    Each has no answer for the other 20 rows, 200 s.
+    """
+    by_ab = labelled_like_the_model(range(40), "AB")
+    by_cd = labelled_like_the_model(range(20, 60), "CD")
+
+    measured = compare([film], [*by_ab, *by_cd])
+
+    assert compared_seconds(measured) == 200
+    assert kappa_with_ab(measured) == pytest.approx(1.0)
     assert measured.record["unanswered_s"] == {"AB": 200, "CD": 200}
 
 
 def test_annotators_without_a_second_in_common_are_refused(film):
-    annotations = [span(row, level_like_the_model(row)) for row in range(30)]
-    annotations += [span(row, level_like_the_model(row), "CD") for row in range(30, 60)]
+    """AB labels the first 30 of 60 rows, and CD the last 30: no time is left to compare."""
+    by_ab = labelled_like_the_model(range(30), "AB")
+    by_cd = labelled_like_the_model(range(30, 60), "CD")
     with pytest.raises(FilmError, match="all of a film's annotators answered for"):
-        compared(film, annotations)
+        compare([film], [*by_ab, *by_cd])
 
 
 def test_labels_given_with_the_score_in_sight_are_counted(film):
-    annotations = [span(row, level_like_the_model(row), seen_score=int(row < 45)) for row in range(60)]
-    _, _, measured = compared(film, annotations)
+    """AB saw the model's score (`seen_score` is 1) at the first 45 of 60 labels.
+
+    Whoever saw the score may follow it, so that readers must know.
+    """
+    annotations = []
+    for row in range(60):
+        seen_score = 1 if row < 45 else 0
+        annotations.append(annotation(row, level_like_the_model(row), seen_score=seen_score))
+
+    measured = compare([film], annotations)
+
     assert measured.record["in_sight"] == {"AB": 45}
     notes = evaluation_report(measured).notes
     assert any(note.startswith("AB: 45 clips were labelled with a model's score in sight") for note in notes)
 
 
 def test_the_models_rate_is_of_the_seconds_that_are_compared(film):
-    """In the first 300 s the model calls 10 of 30 rows; in the next 300 s, which AB left out, all of them.
+    """AB labels the first 30 of 60 rows. The model calls ten of these, and all of the later ones.
 
-    Its expected share of the time that AB answered for is that of the first half.
+    A row that it calls has the probability .9, and any other one .1. Its expected share of the time that AB
+    answered for is the mean of the first 30 rows.
     """
     is_called = [int(row % 3 == 0 or row >= 30) for row in range(60)]
     film = with_columns(film, p=[0.9 if called else 0.1 for called in is_called], called=is_called)
-    annotations = [span(row, level_like_the_model(row)) for row in range(30)]
-    _, _, measured = compared(film, annotations)
+
+    measured = compare([film], labelled_like_the_model(range(30)))
+
     rates = measured.by_film.set_index(["who", "metric"])["value"]
     expected_share = (10 * 0.9 + 20 * 0.1) / 30
-    assert rates[measured.record["model"], "rate"] == pytest.approx(expected_share)
+    assert rates[MODEL, "rate"] == pytest.approx(expected_share)
 
 
 def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_reason(film):
-    """AB judges the first half of the second film, and CD the second half."""
-    other_film = invented_film("tt2", n_rows=60, duration_s=FILM_S)
-    annotations = [span(row, level_like_the_model(row)) for row in range(60)]
+    """AB labels all of the film tt1. Of the film tt2 AB labels the first half, and CD the second half.
+
+    So tt2 has no second that both answered for. The reason is not that the model could not judge it.
+    """
+    other_film = invented_film("tt2", n_rows=60, duration_s=600.0)
+    of_tt1 = labelled_like_the_model(range(60))
+    of_tt2 = []
     for row in range(60):
         annotator = "AB" if row < 30 else "CD"
-        annotations.append(
-            replace(span(row, level_like_the_model(row), annotator), clip_id=f"b{row}", movie="tt2")
-        )
-    truth = Manifest(tuple(annotations), Path(), builtin_codebook("obygaze12"))
-    measured = evaluate_films([film, other_film], truth, n_shifts=2)
+        label = annotation(row, level_like_the_model(row), annotator)
+        of_tt2.append(replace(label, clip_id=f"b{row}", movie="tt2"))
+
+    measured = compare([film, other_film], [*of_tt1, *of_tt2])
+
     assert measured.record["not_answered"] == ["tt2"]
     assert measured.record["not_judged"] == []

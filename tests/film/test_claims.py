@@ -74,7 +74,11 @@ COMPUTING = (
 
 @pytest.mark.parametrize("name", COMPUTING)
 def test_modules_that_compute_import_no_claims_or_pages(name):
-    """Only pages, exports, reports and commands may print claims; what they are computed from may not."""
+    """Only pages, exports, reports and commands may print claims; what they are computed from may not.
+
+    So a module that computes, such as `segments`, has no import of `obygaze_film.claims` or
+    `obygaze_film.page`, but for one that only type checkers read.
+    """
     tree = ast.parse((ROOM / f"{name}.py").read_text(encoding="utf-8"))
     for_type_checkers = set()
     imported = set()
@@ -86,7 +90,8 @@ def test_modules_that_compute_import_no_claims_or_pages(name):
         elif isinstance(node, ast.ImportFrom) and node not in for_type_checkers:
             imported |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
 
-    assert not [module for module in imported if re.match(r"obygaze_film\.(claims|page)\b", module)]
+    of_claims_or_pages = [name for name in imported if re.match(r"obygaze_film\.(claims|page)\b", name)]
+    assert of_claims_or_pages == []
 
 
 NUMBER_METHODS = (
@@ -149,17 +154,26 @@ MAY_FORMAT = {
     ],
 )
 def test_a_number_in_a_sentence_is_noticed_however_it_is_written(line):
-    """`WRITES_NUMBER` must find every way to write a number, or the next test proves nothing."""
+    """A pattern, `WRITES_NUMBER`, finds source text that writes a number with decimals or as a percentage.
+
+    Another test searches all modules by it. It must find every way to write a number, or that proves nothing.
+    """
     assert WRITES_NUMBER.search(line)
 
 
 def test_only_claims_and_the_listed_modules_write_decimals():
-    """A claim is a number with its conditions: every number in a sentence must come from a claim."""
-    writing = set()
+    """A claim is a number with its conditions: every number in a sentence must come from a claim.
+
+    So of all modules of the package only those in `claims` write decimals, and some that write none of a
+    claim, as cells of a table (`MAY_FORMAT` lists them). `WRITES_NUMBER` finds source text that does so.
+    """
+    modules_that_write = set()
     for path in ROOM.rglob("*.py"):
-        if path.parent.name != "claims" and WRITES_NUMBER.search(path.read_text(encoding="utf-8")):
-            writing.add(path.relative_to(ROOM).with_suffix("").as_posix())
-    assert writing == MAY_FORMAT.keys()
+        is_of_claims = path.parent.name == "claims"
+        if not is_of_claims and WRITES_NUMBER.search(path.read_text(encoding="utf-8")):
+            modules_that_write.add(path.relative_to(ROOM).with_suffix("").as_posix())
+
+    assert modules_that_write == MAY_FORMAT.keys()
 
 
 @pytest.mark.parametrize("name", ["assets/notes", "page/assets/film"])
@@ -241,6 +255,10 @@ def test_each_kind_of_claim_is_in_the_table_of_the_docs():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_claim_has_a_json_form_and_a_sentence(language):
+    """All that is claimed of an invented film can be read by programs, which know the kind and the number.
+
+    People read a sentence, which is not empty.
+    """
     film = invented_film(n_rows=60, duration_s=600.0)
     for claim in film_claims(film):
         as_json = document(claim)
@@ -381,11 +399,14 @@ def seconds_by_hand(film):
 def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
     """Each second of a film is judged, not judged (unlike the training clips), or empty (black, credits).
 
-    The claim has the same three sums as the rows, and its sentence writes them.
+    Random films have all three. The claim on the judged time has the same sums as the film's rows
+    (`seconds_by_hand` adds them up), and its sentence writes them.
     """
     words = Words(language)
     judged_s, unjudged_s, nothing_s = seconds_by_hand(film)
+
     (claim,) = claims_of_kind(film, kinds.JudgedTime)
+
     assert claim.judged_s == pytest.approx(judged_s, abs=1e-6)
     assert claim.unlike_s == pytest.approx(unjudged_s, abs=1e-6)
     assert claim.nothing_s == pytest.approx(nothing_s, abs=1e-6)
@@ -398,11 +419,12 @@ def test_judged_unjudged_and_empty_seconds_add_up_to_the_film(film, language):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_is_of_judged_time_if_over_a_fifth_is_not_judged(film, language):
-    """Then it says "of these minutes", and not "of the film". Where nothing is judged there is no sentence.
+    """The first sentence on a film says what share of it the model marks.
 
-    The fifth is of what has content: what is black or credits does not count.
+    Where over a fifth is not judged it says "of these minutes", and not "of the film". Where nothing is
+    judged there is no sentence. The fifth is of what has content: what is black or credits does not count.
     """
-    judged_s, unlike_s, _ = seconds_by_hand(film)
+    judged_s, unlike_s, _nothing_s = seconds_by_hand(film)
 
     sentence = first_sentence(film, language=language)
 
@@ -484,16 +506,21 @@ def without_concepts(sentence, claim, words):
 
 @given(films(), st.sampled_from(LANGUAGES))
 def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
-    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again."""
+    """As in "In 8 min of 10 min (80%) ... 2 min, in 3 passages": each is computed from the rows again.
+
+    The sentence ends with the concepts of the passages, whose numbers another test is on. Where nothing is
+    judged there is no sentence.
+    """
     words = Words(language)
     sentence = first_sentence(film, language=language)
     if not sentence:
         return
     (claim,) = claims_of_kind(film, kinds.MarkedPassages)
-    numbers = numbers_in(without_concepts(sentence, claim, words), words)
-    expected = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
 
-    assert sorted(numbers) == sorted(expected)
+    numbers_of_sentence = numbers_in(without_concepts(sentence, claim, words), words)
+
+    expected_numbers = numbers_in(" ".join(first_numbers_by_hand(film, words)), words)
+    assert sorted(numbers_of_sentence) == sorted(expected_numbers)
 
 
 # --- numbers of passages and their reasons
@@ -589,11 +616,12 @@ def test_a_reason_says_whether_there_is_more_or_less_of_its_concept_than_usual(f
 
     If the passage's rows lie on both sides of the usual value, two means may disagree: those of value and
     probability, or of what is added to the logit and to the probability. Then the reason is "mixed".
+    `ReasonByHand` computes these means from the passage's rows.
     """
     concepts = concepts_by_name(film)
-    for raw in raw_passages(film):
-        for reason in raw.claim.reasons:
-            by_hand = ReasonByHand(raw, reason, concepts[reason.what])
+    for passage_by_hand in raw_passages(film):
+        for reason in passage_by_hand.claim.reasons:
+            by_hand = ReasonByHand(passage_by_hand, reason, concepts[reason.what])
             value_and_p_agree = by_hand.value_is_above_usual == by_hand.p_is_above_usual
             logit_and_p_agree = by_hand.adds_to_logit == by_hand.raises_p
 
@@ -614,19 +642,23 @@ def beginning_of(text_key, words):
 def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt(film, language):
     """As in "For it: more Body": the side is for, the amount more.
 
-    The doubt is that the model finds the concept no better than by chance. A smaller change would be noise
-    to a reader, and its concept is not named.
+    A concept is a reason if the probability of the passage would change by .01 (`LEAST_CHANGE`) or more
+    without it; a smaller change would be noise to a reader, and its concept is not named. As numbers are kept
+    to four decimals, one within `ROUNDING` of .01 may be named or not. The doubt is that the model finds the
+    concept no better than by chance.
     """
     words = Words(language)
-    for raw in raw_passages(film):
-        reasons_by_concept = {reason.what: reason for reason in raw.claim.reasons}
-        sentence_on_all = phrases.reasons_sentence(raw.claim.reasons, words)
+    for passage_by_hand in raw_passages(film):
+        claim = passage_by_hand.claim
+        reasons_by_concept = {reason.what: reason for reason in claim.reasons}
+        sentence_on_all = phrases.reasons_sentence(claim.reasons, words)
         for concept in film.model().concepts:
-            size = abs(raw.change(concept.name))
+            change = passage_by_hand.change(concept.name)
+            size = abs(change)
             if size > LEAST_CHANGE + ROUNDING:
                 reason = reasons_by_concept[concept.name]
                 sentence = phrases.sentence(reason, words)
-                side = side_of(raw.change(concept.name), round(reason.contribution, 4))
+                side = side_of(change, round(reason.contribution, 4))
                 named = words.say(f"why_{reason.amount}", concept=reason.what)
                 assert sentence.startswith(beginning_of(side, words))
                 assert named in sentence
@@ -984,14 +1016,18 @@ def shares_and_changes(film):
 
 @given(films())
 def test_a_concept_is_named_if_it_is_seen_and_matters_half_the_time(film):
-    """Both must hold.
+    """The claim on all marked passages of a film names the concepts that speak for most of the marked time.
 
-    It is seen and raises the probability in half of the marked time, and its mean change is .01 or more.
+    Such a concept is seen and raises the probability by .01 or more in half of the marked time, and its mean
+    change is .01 or more, too. `shares_and_changes` computes both from the rows. Where one is just at its
+    bound, the last digit of a sum decides, and the concept is passed over.
     """
     claim = reaching_passages(film, film.model(), film.segments())
     if claim is None or not claim.number:
         return
+
     named = {concept.name for concept in claim.concepts}
+
     for name, share_and_change in shares_and_changes(film).items():
         if not share_and_change.is_at_a_bound:
             assert (name in named) == share_and_change.is_named
@@ -1072,7 +1108,10 @@ def test_page_and_export_give_one_reason_why_nothing_is_predicted(flags, reason)
 
 
 def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
-    """Such a model gives no probability at all, which is no sign that the film differs from its clips."""
+    """A model without calibration gives no probability at all: no sign that the film differs from its clips.
+
+    So the sentence on the time that is not judged does not have the reason of films that do.
+    """
     film = invented_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))
     film = with_model(film, calibration=None, threshold_p=None)
@@ -1121,7 +1160,10 @@ def share_estimated_from_25_of_more_windows():
 
 
 def test_only_a_share_that_is_estimated_from_some_windows_has_an_interval():
-    """Where all windows are judged nothing is estimated, and so nothing is uncertain."""
+    """AB judged 25 windows and called six S: they are all windows of a film of 90 s, or some of a longer one.
+
+    Where all windows are judged nothing is estimated, and so nothing is uncertain.
+    """
     counted = share_of_all_25_windows()
     estimated = share_estimated_from_25_of_more_windows()
 
@@ -1201,9 +1243,9 @@ def test_the_sentence_on_groups_has_their_shares_and_says_that_unsure_windows_ar
 
 
 def test_a_share_of_several_judges_is_the_mean_of_those_who_were_sure():
-    """A window of which AB is sure and CD is not counts as AB judged it.
+    """AB and CD judged films of three decades. A window of which AB is sure and CD is not counts as AB's.
 
-    One of which none is sure is left out.
+    One of which none is sure is left out, as some of the 1960s are.
     """
     groups = GROUPS_OF_DECADES.assign(judges="AB, CD")
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
@@ -1217,7 +1259,10 @@ def with_condition(claim, condition):
 
 
 def test_the_sentence_on_groups_names_all_judges_of_their_films():
-    """AB and CD judged the 1950s, AB alone the others: the shares are not of one panel."""
+    """AB and CD judged the films of the 1950s, AB alone those of the 1960s and 1970s.
+
+    So the shares are not of one panel (the condition `OTHER_JUDGES`), and the sentence says so.
+    """
     groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
     claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))

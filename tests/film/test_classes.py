@@ -93,6 +93,7 @@ def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, store_wit
 
 
 def test_classes_of_windows_are_read_back_as_they_were_written(film, tmp_path):
+    """A classifier gave each window of the film probabilities of classes, such as a revolver."""
     film.write(tmp_path / "film")
     pd.testing.assert_frame_equal(Timeline.read(tmp_path / "film").classes, film.classes)
 
@@ -110,10 +111,13 @@ CLASSES_OF_TWO_WINDOWS = pd.DataFrame(
 """Of 0-4 s and 4-8 s. The first window has no row for a stove, which was improbable there: its p is 0."""
 
 
-def names_and_p_of_span(start_s, end_s):
-    """Return the classes of a span that are likelier there than in the film, likeliest first: name and p."""
+def p_by_class_of_span(start_s, end_s):
+    """Return the probabilities of the classes that are likelier in a span than in the film, likeliest first.
+
+    The film is that of `CLASSES_OF_TWO_WINDOWS`.
+    """
     classes = classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s, end_s)["net"]
-    return [(seen.name, pytest.approx(seen.p)) for seen in classes]
+    return {class_seen.name: class_seen.p for class_seen in classes}
 
 
 def test_only_a_class_likelier_in_a_span_than_in_the_film_is_named():
@@ -121,16 +125,22 @@ def test_only_a_class_likelier_in_a_span_than_in_the_film_is_named():
 
     A stove has 0 and .6: .3 in both, as in the whole film.
     """
-    assert names_and_p_of_span(0.0, 8.0) == [("stage", 0.5)]
+    assert p_by_class_of_span(start_s=0.0, end_s=8.0) == pytest.approx({"stage": 0.5})
 
 
 def test_a_part_of_a_window_has_the_windows_classes_likeliest_first():
-    """The span 5 to 8 s lies in the window of 4 to 8 s, in which a stove has .6 and a stage .2."""
-    assert names_and_p_of_span(5.0, 8.0) == [("stove", 0.6), ("stage", 0.2)]
+    """The span 5 to 8 s lies in the window of 4 to 8 s, in which a stove has .6 and a stage .2.
+
+    Both are likelier there than in the film, where a stove has .3 and a stage .1.
+    """
+    p_by_class = p_by_class_of_span(start_s=5.0, end_s=8.0)
+
+    assert list(p_by_class) == ["stove", "stage"]
+    assert p_by_class == pytest.approx({"stove": 0.6, "stage": 0.2})
 
 
 def test_a_span_without_windows_has_no_classes():
-    """Windows are from 0 to 8 s."""
+    """The film's two windows are from 0 to 4 and from 4 to 8 s, and the span begins behind them."""
     assert classes_of_span(CLASSES_OF_TWO_WINDOWS, 8.0, 12.0) == {}
 
 
@@ -169,6 +179,7 @@ def test_a_page_names_the_classes_that_are_seen_in_a_passage(film, language):
 
 @pytest.mark.parametrize("language", ["en", "fr"])
 def test_a_page_on_a_film_without_a_classifiers_answers_names_no_classes(timeline, language):
+    """The film has guns, and no classifier was asked, which would have named a revolver."""
     assert "revolver" not in film_page([timeline], language=language)
     assert phrases.classes_sentence([], Words(language)) == ""
 

@@ -174,6 +174,7 @@ def test_an_export_with_people_has_their_tiers_beside_the_models(obygaze, film_a
 
 
 def test_an_export_of_the_tier_people_has_nothing_of_the_model(obygaze, film_a_with_a_decision, tmp_path):
+    """AB judged one passage of the film at the desk. Tiers of a model are called "obygaze: ..."."""
     path = tmp_path / "film.TextGrid"
     obygaze(*export_textgrid(film_a_with_a_decision, path), "--people", "--tiers", "people")
 
@@ -185,6 +186,7 @@ def test_an_export_of_the_tier_people_has_nothing_of_the_model(obygaze, film_a_w
 def test_an_export_without_people_has_nothing_of_what_people_decided(
     obygaze, film_a_with_a_decision, tmp_path
 ):
+    """AB judged one passage of the film at the desk. Tiers of people are called "human: ..."."""
     path = tmp_path / "film.TextGrid"
     obygaze(*export_textgrid(film_a_with_a_decision, path))
     assert "human:" not in path.read_text(encoding="utf-8")
@@ -390,9 +392,11 @@ def test_an_export_of_a_run_of_two_films_is_refused(obygaze, films, tmp_path):
 
 
 def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
-    """Blind judgements lead to a rate (`film rate`), and judgements in sight of the score do not.
+    """Two windows of a film are asked for, to be judged blindly or in sight of the score.
 
-    A rate needs `LEAST_SURE` windows of each film that their judge was sure of.
+    Blind judgements lead to a rate (`film rate`), and judgements in sight of the score do not. A rate needs
+    `LEAST_SURE` windows of each film, ten, that their judge was sure of: the command says so on standard
+    error.
     """
     next_windows = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
 
@@ -872,7 +876,10 @@ def test_a_run_is_resumed_only_with_the_same_windows(film, finished_run, options
 
 
 def test_a_run_of_a_replaced_film_is_refused(film, finished_run):
-    """The file has other content: the features in the folder are of another film."""
+    """A run is finished, and then the film's file gets other content.
+
+    The features in the run's folder are of another film now, which are not to be scored.
+    """
     film.write_bytes(b"another film")
     options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="other films"):
@@ -880,7 +887,10 @@ def test_a_run_of_a_replaced_film_is_refused(film, finished_run):
 
 
 def test_a_run_of_a_replaced_film_is_made_anew_by_force(film, finished_run):
-    """All four steps are done again, and other windows can be asked for."""
+    """A run is finished with windows of 8 s, and then the film's file gets other content.
+
+    With --force all four steps are done again, and other windows can be asked for, here of 9 s.
+    """
     film.write_bytes(b"another film")
     commands = FakeObygaze(XCLIP_CARD)
     options = ("--model", "m.model", "--window", 9, "--out", finished_run, "--force")
@@ -945,9 +955,9 @@ def test_a_run_notices_a_change_in_any_file_of_a_dvd(tmp_path):
 
 
 def test_a_run_whose_record_is_damaged_is_refused(film, finished_run):
-    """The record says how the run's features were made. The message does not offer --force.
+    """The record of a finished run, which says how its features were made, is emptied.
 
-    That would throw hours of work away.
+    The message does not offer --force, which would throw hours of work away.
     """
     (finished_run / "film-run.json").write_text("", encoding="utf-8")
     options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
@@ -1021,6 +1031,10 @@ def test_a_run_of_a_film_without_subtitles_scores_without_and_says_so(film, tmp_
 
 
 def test_a_run_takes_the_subtitles_beside_the_film_and_their_encoding(film, tmp_path):
+    """Beside the film is a file of its name that ends in .srt: its path goes to the step that scores.
+
+    The step is the third of four.
+    """
     subtitles = film.with_suffix(".srt")
     subtitles.write_text("1\n00:00:01,000 --> 00:00:02,000\nHi\n", encoding="utf-8")
     commands = FakeObygaze(XCLIP_CARD)
@@ -1089,14 +1103,20 @@ def test_a_run_extracts_with_the_file_of_an_onnx_network(film, tmp_path, onnx_ne
 
 
 def test_a_run_asks_for_the_file_of_the_models_onnx_network(film, tmp_path, onnx_network):
-    """The model knows the network, called lab, by its digest only: the user must say where the file is."""
+    """The model was trained on features of a network in an ONNX file, which it calls lab.
+
+    It knows the network by its digest only: the user must say where the file is.
+    """
     _, card = onnx_network
     with pytest.raises(ObygazeError, match="--weights lab=FILE"):
         run_film(FakeObygaze(card), film, "--model", "m.model", "--out", tmp_path / "out")
 
 
 def test_a_dry_run_prints_its_commands_and_writes_nothing(film, tmp_path, capsys):
-    """Without the option --window, windows are cut as for the model's training."""
+    """A dry run prints the commands of a run and calls none of them.
+
+    Without the option --window, windows are cut as for the model's training (`--window train`).
+    """
     commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
 
     assert run_film(commands, film, "--model", "m.model", "--out", out, "--dry-run") == 0
@@ -1129,7 +1149,10 @@ def test_a_run_stops_at_an_error(film, tmp_path):
 
 
 def test_a_run_replaces_no_folder_of_something_else(film, tmp_path):
-    """Not even `--force` deletes a folder that holds other files than a run's."""
+    """The folder of the option --out holds a file of the user's, mine.txt.
+
+    Not even `--force` deletes a folder that holds other files than a run's.
+    """
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(click.UsageError, match="holds something else"):
@@ -1193,16 +1216,19 @@ def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
     """
     of_first_model = Layers((12, 4), norm, frames)
     of_second_model = Layers((8,), norm, frames)
-    assert _layer_options({"image": [of_first_model, of_second_model]}) == [
-        *("--layers", "image=4,8,12"),
-        *options,
-    ]
+
+    options_of_extraction = _layer_options({"image": [of_first_model, of_second_model]})
+
+    assert options_of_extraction == ["--layers", "image=4,8,12", *options]
 
 
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("frames", [False, True])
 def test_layers_that_models_read_in_different_ways_are_refused(norm, frames):
-    """Layers with and without a norm cannot be in one store."""
+    """Two models read layers of the backbone "image", one with a norm and the other one without.
+
+    Layers with and without a norm cannot be in one store.
+    """
     of_first_model = Layers((12, 4), norm, frames)
     of_second_model = Layers((2,), not norm, frames)
     with pytest.raises(click.UsageError):

@@ -126,17 +126,23 @@ def test_groups_of_scored_films_have_a_difference_and_a_trend(by_decade):
 
 @pytest.mark.long
 def test_compared_films_are_in_the_order_of_their_years(by_decade):
+    """14 films of 1995 to 2008 are compared."""
     assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
 
 
 @pytest.mark.long
 def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
-    """An estimate has a factor, `sample_size_ratio`; a group's `worth` is its windows times this factor.
+    """`worth` is how many judged windows would be needed without the model for as narrow an interval.
 
-    Where the factor is 1 or less, the model does not help, and there is no number.
+    An estimate has a factor, `sample_size_ratio`: `worth` is the group's windows times it. Where the factor
+    is 1 or less, the model does not help, and there is no number. Five films are of the 1990s, the others of
+    the 2000s.
     """
     samples = [film.sample for film in by_decade.films]
-    estimates = estimate_groups([samples[:5], samples[5:]])  # films of the 1990s, and of the 2000s
+    of_nineties, of_noughties = samples[:5], samples[5:]
+
+    estimates = estimate_groups([of_nineties, of_noughties])
+
     for group, estimate in zip(by_decade.groups.itertuples(), estimates, strict=True):
         if estimate.sample_size_ratio > 1:
             assert group.worth == pytest.approx(group.n_windows * estimate.sample_size_ratio)
@@ -146,7 +152,10 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
 
 @pytest.mark.long
 def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judged, ungrouped):
-    """AB calls the third window of each draw S or HN, or is not sure of it (NS)."""
+    """AB judged ten windows of each of eleven films, the third as S or HN.
+
+    If AB is not sure of the third (NS), the judgements are others, and what the model expects is the same.
+    """
     clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
     unsure_of_the_third = judged.with_clips(clips)
 
@@ -183,11 +192,13 @@ def test_a_report_has_no_empty_columns_of_reasons_and_notes(by_decade):
 
 @pytest.mark.long
 def test_rows_of_a_reports_data_have_numbers_of_their_own(by_decade):
+    """The data of a report are those of several tables in one: their rows are numbered throughout."""
     assert comparison_report(by_decade).data.index.is_unique
 
 
 @pytest.mark.long
 def test_the_order_of_films_and_judgements_changes_no_share(films, judged, by_decade):
+    """14 films are compared by decade (`by_decade`), and once more with films and judgements in reverse."""
     judgements_reversed = Manifest(judged.clips[::-1], Path())
     of_reversed = compare_films(films[::-1], judgements_reversed, by="decade", trend="year")
     assert of_reversed.groups.equals(by_decade.groups)
@@ -241,6 +252,7 @@ def test_changes_are_explained_where_there_are_any(with_one_positive_film_of_the
     ],
 )
 def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_of_the_nineties, without):
+    """Changes are the difference of two decades and the trend along their years; `without` removes them."""
     compared = with_one_positive_film_of_the_nineties
     notes = notes_of_shares(replace(compared, changes=without(compared.changes)))
     assert "note_changes" not in {note.key for note in notes}
@@ -309,6 +321,7 @@ def test_a_comparison_without_judgements_has_no_share(films):
 
 
 def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(ungrouped):
+    """Films are compared as one group, eleven of which AB judged: the sentence has a share, as "30%"."""
     assert "%" in sentence_on_groups(ungrouped)
     assert len(notes_on_shares(ungrouped)) == 1
 
@@ -414,6 +427,7 @@ def test_films_of_two_models_are_refused(films, judged):
     ids=["that no table has", "a trend along no numbers"],
 )
 def test_a_column_that_films_cannot_be_compared_by_is_refused(films, judged, options, column):
+    """Films have a year and a title, and no author; titles are no numbers. The message names the column."""
     with pytest.raises(FilmError, match=column):
         compare_films(films, judged, **options)
 
@@ -453,6 +467,7 @@ def test_a_table_of_films_is_matched_by_title(films, tmp_path):
     ids=["no film", "two rows of a film", "no cell", "a control character", "turned round", "in a heading"],
 )
 def test_a_table_of_films_that_cannot_be_read_is_refused(films, tmp_path, text, error):
+    """The films tt00 to tt13 are scored. A table of their genres has something wrong, as a missing cell."""
     (tmp_path / "films.csv").write_text(text, encoding="utf-8")
     with pytest.raises(error):
         read_facts(tmp_path / "films.csv", films)
@@ -460,6 +475,7 @@ def test_a_table_of_films_that_cannot_be_read_is_refused(films, tmp_path, text, 
 
 @pytest.mark.parametrize("year", UNREADABLE_YEARS)
 def test_an_ambiguous_year_is_refused(films, tmp_path, year):
+    """By its year a row is matched to a film of its title: what is no plain year is refused, as "c. 1960"."""
     (tmp_path / "films.csv").write_text(f"title,year\nFilm 1,{year}\n", encoding="utf-8")
     with pytest.raises(FilmError):
         read_facts(tmp_path / "films.csv", films)
@@ -498,7 +514,11 @@ def test_a_row_is_matched_by_title_and_year_in_many_forms(psycho, tmp_path, text
 
 
 def test_a_table_with_semicolons_has_decimal_commas(psycho, tmp_path):
-    facts, _ = read_table(tmp_path, "title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n", psycho)
+    """Spreadsheets that write 1.234,5 for 1234.5 separate cells by semicolons. Psycho is the film tt02."""
+    text = "title;year;votes;sound\nPsycho;1998;1.234,5;5.1\n"
+
+    facts, _notes = read_table(tmp_path, text, psycho)
+
     assert facts["tt02"]["votes"] == "1234.5"
 
 
@@ -525,9 +545,15 @@ def test_a_row_of_another_film_is_not_matched_but_named(psycho, tmp_path, text, 
 
 
 def test_rows_of_missing_films_are_named_once(psycho, tmp_path):
-    """Déjà vu stands there twice, with whole letters and with letters and accents. A film is called 2."""
-    whole_letters, letters_and_accents = "D\u00e9j\u00e0 vu", "De\u0301ja\u0300 vu"
+    """The table has a film called 2, and twice Déjà vu: with whole letters, and with letters and accents.
+
+    The only scored film is Psycho, so that no row is matched. A note names the films 2 and Déjà vu.
+    """
+    whole_letters = "D\u00e9j\u00e0 vu"
+    letters_and_accents = "De\u0301ja\u0300 vu"
+
     facts, notes = read_table(tmp_path, f"title\n2\n{whole_letters}\n{letters_and_accents}\n", psycho)
+
     assert facts == {}
     assert "2, " in notes
 
@@ -556,8 +582,12 @@ def test_rows_of_missing_films_are_named_once(psycho, tmp_path):
     ],
 )
 def test_of_several_rows_that_of_the_films_year_is_matched(psycho, tmp_path, text, matched_year, note):
-    """The film is Psycho (1998), tt02."""
+    """The only scored film is Psycho (1998), tt02. Tables have several rows, and notes name those of others.
+
+    If no row of the title has the film's year, one with a year off by one is matched.
+    """
     facts, notes = read_table(tmp_path, text, psycho)
+
     assert [*facts] == ["tt02"]
     assert facts["tt02"].get("year") == matched_year
     assert note in notes
@@ -763,6 +793,7 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(by_decade):
 
 @pytest.mark.long
 def test_the_french_page_of_decades_has_no_english_words(by_decade):
+    """English words to look for: "minus", "model", and decades as "1990s"."""
     page = side_by_side.comparison_page(by_decade, language="fr")
     _head, body = page.split("<body", 1)
     text = re.sub("<[^>]*>", " ", body)

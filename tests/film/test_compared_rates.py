@@ -176,7 +176,8 @@ def least_squares_slope(x, y):
 def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
     """20 films of 20 years are judged. The useless model expects .2 of each, the perfect one what was judged.
 
-    Even a model that follows the judgements closely adds nothing to them where none is missing.
+    Even a model that follows the judgements closely adds nothing to them where none is missing. So the trend
+    is the slope of least squares, and its interval is as wide as that of textbooks.
     """
     rng = np.random.default_rng(0)
     years = np.arange(20.0)
@@ -282,10 +283,15 @@ def test_a_trend_says_on_how_few_films_it_rests(rarer):
 def test_a_difference_of_two_shares_is_at_most_1(distance):
     """With three films per group, Student's t alone would give an interval that ends beyond 1.
 
-    The groups lie at 0 and `distance` on x, so that a difference of 1 is a slope of 1 / distance.
+    The groups lie at 0 and `distance` on x, so that a difference of 1 is a slope of 1 / distance. The model
+    expects of each film what was judged.
     """
-    shares = [0.3, 0.7, 1.0, 0.0, 0.2, 0.5]
-    films = [judged_film(expected=share, judged=share, variance=0.01, covariance=0.01) for share in shares]
+    shares_of_first_group = [0.3, 0.7, 1.0]
+    shares_of_second_group = [0.0, 0.2, 0.5]
+    films = [
+        judged_film(expected=share, judged=share, variance=0.01, covariance=0.01)
+        for share in shares_of_first_group + shares_of_second_group
+    ]
     x = np.array([distance, distance, distance, 0.0, 0.0, 0.0])
 
     slope = estimate_contrast(films, x)
@@ -333,7 +339,10 @@ UNITS = pytest.mark.parametrize("unit", [1e-9, 1e4, 1e9])
 
 @UNITS
 def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
-    """EF judged .4 of each film, AB the rest, but of one film CD."""
+    """A trend is a slope along a number x of each film: by x * unit it is the same slope over the unit.
+
+    20 films have random numbers. EF judged .4 of each film, AB the rest, but of one film CD.
+    """
     x = np.random.default_rng(0).random(20)
     films = planted_films(1, n_films=20, n_judged=20).samples
 
@@ -342,8 +351,10 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
         return {first: 0.6, "EF": 0.4}
 
     films = with_judges(films, who_judged)
+
     slope = numbers_of(estimate_contrast(films, x))
     slope_in_other_units = numbers_of(estimate_contrast(films, unit * x))
+
     np.testing.assert_allclose(slope_in_other_units * unit, slope, rtol=1e-6)
 
 
@@ -451,7 +462,10 @@ def mixed_films():
 
 
 def test_an_all_positive_group_has_an_interval_up_to_1():
-    """Six films are few: Wilson's interval of 6 of 6 positives begins at .61, and this one from .4 to .8."""
+    """In all six films of one group all judged windows are positive; those of another group are mixed.
+
+    Six films are few: Wilson's interval of 6 of 6 positives begins at .61, and this one from .4 to .8.
+    """
     all_positive, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
     assert all_positive.high == pytest.approx(1, abs=1e-6)
     assert 0.4 < all_positive.low < 0.8
@@ -459,7 +473,11 @@ def test_an_all_positive_group_has_an_interval_up_to_1():
 
 @pytest.mark.parametrize("share", [np.nextafter(1, 2), np.nextafter(1, 0)], ids=["above 1", "below 1"])
 def test_a_share_that_rounding_moves_from_1_counts_as_1(share):
-    """Weights of a film's windows may add up to a little more or less than one."""
+    """In all six films of a group all judged windows are positive.
+
+    Weights of a film's windows may add up to a little more or less than one: a share is the next number above
+    1, or the one below it.
+    """
     exact, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
     rounded, _ = estimate_groups([all_positive_films(share), mixed_films()])
     assert rounded.high == pytest.approx(1, abs=1e-6)
@@ -472,7 +490,7 @@ ORDERS = st.permutations(range(30))
 
 @given(SEEDS, ORDERS)
 def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
-    """Of 30 films twelve are judged."""
+    """Of 30 films twelve are judged. Rate and interval are of all, in whatever order films are given."""
     films = planted_films(seed).samples
     films_in_other_order = [films[place] for place in order]
     (rate,) = estimate_groups([films])
@@ -482,7 +500,7 @@ def test_the_order_of_films_does_not_change_a_groups_rate(seed, order):
 
 @given(SEEDS, ORDERS, st.floats(0.01, 100), st.floats(-1e3, 1e3))
 def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, order, factor, origin):
-    """30 films have the numbers 0 to 6 on x, again and again.
+    """A trend is a slope along a number x of each film. 30 films have the numbers 0 to 6, again and again.
 
     A slope on factor * x + origin is that on x over the factor.
     """
@@ -499,7 +517,10 @@ def test_neither_the_order_of_films_nor_the_scale_of_x_changes_a_trend(seed, ord
 
 @given(SEEDS)
 def test_two_groups_of_the_same_films_do_not_differ(seed):
-    """Their difference is 0, with an interval that is symmetric around it."""
+    """30 films are in one group, and the same 30 in another one.
+
+    Their difference is 0, with an interval that is symmetric around it.
+    """
     films = planted_films(seed).samples
     difference = estimate_contrast([*films, *films], np.repeat([1.0, 0.0], 30))
     assert difference.value == pytest.approx(0, abs=1e-12)
@@ -527,27 +548,36 @@ def test_variances_of_equal_cells_are_those_of_a_draw_without_replacement():
 def test_judgements_are_weighed_by_content_over_chance():
     """Cells with more content are drawn more often, and the weight content / chance makes up for it.
 
-    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
-    By successive sampling longer cells are drawn a little less often than in proportion to their content.
+    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not. So
+    the rate is the weight of the first over that of both. By successive sampling longer cells are drawn a
+    little less often than in proportion to their content, so that it is not just a half.
     """
     content_s = np.repeat([1.0, 0.5], 30)
     cells = planted_cells(content_s=content_s, p=np.random.default_rng(0).random(60))
-    judged, y = np.array([0, 59]), np.array([1.0, 0.0])
-    chances = inclusion_chances(content_s, 2)[judged]
-    weight_of_long, weight_of_short = content_s[judged] / chances
-    expected = weight_of_long / (weight_of_long + weight_of_short)
+    a_long_and_a_short_one = np.array([0, 59])
+    is_positive = np.array([1.0, 0.0])
 
-    assert sample_of(cells, judged, y).judged == pytest.approx(expected)
+    sample = sample_of(cells, a_long_and_a_short_one, is_positive)
+
+    chances = inclusion_chances(content_s, 2)[a_long_and_a_short_one]
+    weight_of_long, weight_of_short = content_s[a_long_and_a_short_one] / chances
+    expected = weight_of_long / (weight_of_long + weight_of_short)
+    assert sample.judged == pytest.approx(expected)
 
 
 def test_judgements_drawn_by_sequential_poisson_sampling_weigh_alike():
     """Chances are proportional to content then, so that content over chance is the same for each cell.
 
-    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not.
+    Of 30 cells of 1 s and 30 of .5 s one each is judged: that of 1 s is positive, the other one is not. As
+    both weigh alike, the rate is a half.
     """
-    cells = planted_cells(content_s=np.repeat([1.0, 0.5], 30), p=np.random.default_rng(0).random(60))
-    judged, y = np.array([0, 59]), np.array([1.0, 0.0])
-    sample = sample_of(cells, judged, y, sampling=SEQUENTIAL_POISSON)
+    content_s = np.repeat([1.0, 0.5], 30)
+    cells = planted_cells(content_s=content_s, p=np.random.default_rng(0).random(60))
+    a_long_and_a_short_one = np.array([0, 59])
+    is_positive = np.array([1.0, 0.0])
+
+    sample = sample_of(cells, a_long_and_a_short_one, is_positive, sampling=SEQUENTIAL_POISSON)
+
     assert sample.judged == pytest.approx(0.5)
 
 

@@ -37,7 +37,7 @@ def films(trained, tmp_path_factory):
 
 
 def calls_of_two(clip):
-    """AB calls violent what is planted, and CD every other 8 seconds, whatever they show.
+    """Judge a window: AB calls violent what is planted, and CD every other 8 seconds, whatever they show.
 
     So the two agree no better than by chance.
     """
@@ -72,7 +72,8 @@ def on_one_line(text):
 def test_the_report_says_why_a_film_has_no_share(compared):
     """Nobody judged two of three films, one of which, "cut", could not be read from 72 s of 168 s on.
 
-    Of this one the model gives no rate either. A reason says more than an empty cell or "undefined".
+    Of this one the model gives no rate either. Each has a reason, which says more than an empty cell or
+    "undefined".
     """
     text = on_one_line(plain(comparison_report(compared)))
     assert "undefined" not in text
@@ -90,10 +91,10 @@ def test_the_page_says_why_a_film_has_no_share(compared):
 
 
 def test_report_and_page_warn_that_judges_may_agree_by_chance(compared):
-    """The interval of AB's and CD's kappa reaches down to 0: their agreement may be chance.
+    """AB called violent what was planted, and CD every other window: they agree by chance alone.
 
-    Report and page say so beside the kappa ("it may ...") and as a warning ("they may ..."), though no group
-    of films has a share.
+    The interval of their kappa reaches down to 0. Report and page say so beside the kappa ("it may ...") and
+    as a warning ("they may ..."), though no group of films has a share.
     """
     (pair,) = compared.agreement
     assert pair.low is not None
@@ -109,11 +110,17 @@ def test_report_and_page_warn_that_judges_may_agree_by_chance(compared):
 
 
 def test_film_rate_and_page_have_one_sentence_on_two_judges(compared, films, judgements):
-    """The command `film rate` and the page must not differ on how far AB and CD agree."""
+    """The command `film rate` and the page must not differ on how far AB and CD agree.
+
+    The two judged the first of the three films that the page compares.
+    """
     judged_film = films[0]
-    claims = rate_claims(rates_by_definition(judged_film, judgements))
-    (sentence,) = [text for text in sentences(claims) if text.startswith("AB and CD: ")]
-    assert sentence.removesuffix(".") in comparison_page(compared)
+    claims_of_film_rate = rate_claims(rates_by_definition(judged_film, judgements))
+    (sentence,) = [text for text in sentences(claims_of_film_rate) if text.startswith("AB and CD: ")]
+
+    page = comparison_page(compared)
+
+    assert sentence.removesuffix(".") in page
 
 
 def test_the_sentence_on_a_share_says_whether_a_model_corrected_it(films, judgements):
@@ -141,7 +148,10 @@ KAPPA_OF_280_S = TimelineAgreement(
 
 
 def test_a_kappa_of_timelines_is_of_the_time_that_the_model_can_judge():
-    """Model m can judge 280 s of 408 s; kappa says nothing of the rest."""
+    """Of two films of 408 s together, model m gives probabilities in 280 s; kappa says nothing of the rest.
+
+    KAPPA_OF_280_S is such a claim: m and the person AB agree with kappa .25.
+    """
     (english,) = sentences([KAPPA_OF_280_S], "en")
     (french,) = sentences([KAPPA_OF_280_S], "fr")
     assert "mean of 2 films, in the 280 s that m can judge of 408 s" in english
@@ -149,7 +159,10 @@ def test_a_kappa_of_timelines_is_of_the_time_that_the_model_can_judge():
 
 
 def test_a_kappa_of_timelines_that_are_all_or_nothing_is_undefined():
-    """Where both mark all or nothing there is no agreement beyond chance to measure: kappa is 0 / 0."""
+    """Where model and person both mark all of a film, or nothing, chance agreement is 1.
+
+    Kappa, (agreement - chance) / (1 - chance), is 0 / 0 then. The claim is KAPPA_OF_280_S without its number.
+    """
     undefined = replace(KAPPA_OF_280_S, number=None)
     (english,) = sentences([undefined], "en")
     (french,) = sentences([undefined], "fr")

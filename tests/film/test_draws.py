@@ -22,17 +22,22 @@ SECONDS_OF_WINDOWS = st.lists(st.floats(0.1, 200), min_size=2, max_size=40)
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
 def test_chances_of_a_successive_draw_add_up_to_n(seconds, n):
-    """Each window has a chance of being among the n drawn, and n are drawn: the chances add up to n."""
-    seconds = np.array(seconds)
+    """Of 2 to 40 windows n are drawn. Each has a chance of being among them: the chances add up to n."""
     n = min(n, len(seconds))
-    chances = inclusion_chances(seconds, n)
+
+    chances = inclusion_chances(np.array(seconds), n)
+
     assert chances.sum() == pytest.approx(n)
 
 
 @given(SECONDS_OF_WINDOWS)
 def test_if_all_windows_are_drawn_each_chance_is_1(seconds):
-    chances = inclusion_chances(np.array(seconds), len(seconds))
-    assert chances.tolist() == [1] * len(seconds)
+    """Of 2 to 40 windows, of .1 to 200 s each, as many are drawn as there are."""
+    n_windows = len(seconds)
+
+    chances = inclusion_chances(np.array(seconds), n_windows)
+
+    assert chances.tolist() == [1] * n_windows
 
 
 @given(SECONDS_OF_WINDOWS, st.integers(1, 40))
@@ -103,19 +108,27 @@ def test_each_window_is_drawn_in_proportion_to_its_content(n):
 
 @pytest.mark.parametrize("law", [SUCCESSIVE, SEQUENTIAL_POISSON])
 def test_an_order_depends_on_the_films_name_and_the_seed(law):
-    """A draw can be repeated by anybody who knows the film's name and the seed."""
+    """A draw can be repeated by anybody who knows the film's name and the seed.
+
+    The film has 40 windows of three lengths.
+    """
     seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10)
-    order = random_order(seconds, "a", 0, law)
-    assert random_order(seconds, "a", 0, law) == order
-    assert random_order(seconds, "b", 0, law) != order
-    assert random_order(seconds, "a", 1, law) != order
+
+    order = random_order(seconds, "a", seed=0, sampling=law)
+    order_again = random_order(seconds, "a", seed=0, sampling=law)
+    order_of_another_film = random_order(seconds, "b", seed=0, sampling=law)
+    order_by_another_seed = random_order(seconds, "a", seed=1, sampling=law)
+
+    assert order_again == order
+    assert order_of_another_film != order
+    assert order_by_another_seed != order
 
 
 @pytest.mark.parametrize("law", [SUCCESSIVE, SEQUENTIAL_POISSON])
 def test_windows_without_content_are_not_drawn(law):
-    """The last five of 45 windows are empty."""
+    """The last five of 45 windows have 0 s of content: the order is of the first 40, 0 to 39."""
     seconds = np.array([46.0] * 20 + [23.0] * 10 + [5.0] * 10 + [0.0] * 5)
-    order = random_order(seconds, "a", 0, law)
+    order = random_order(seconds, "a", seed=0, sampling=law)
     assert sorted(order) == list(range(40))
 
 
@@ -126,23 +139,25 @@ def random_numbers():
 
 
 def test_the_order_of_a_successive_draw(random_numbers):
-    """Each of three windows of the film called film gets a random number u, with the seed 5.
+    """Three windows of the film called "film" get random numbers u, by the seed 5 (`random_numbers`).
 
     They come in the order of -log(u) / content: long windows come early.
     """
     content_s = np.array([10.0, 20.0, 40.0])
     keys = -np.log(random_numbers) / content_s
-    assert random_order(content_s, "film", 5, SUCCESSIVE) == np.argsort(keys).tolist()
+    windows_by_key = np.argsort(keys).tolist()
+    assert random_order(content_s, "film", seed=5, sampling=SUCCESSIVE) == windows_by_key
 
 
 def test_the_order_of_a_sequential_poisson_draw(random_numbers):
-    """Each of three windows of the film called film gets a random number u, with the seed 5.
+    """Three windows of the film called "film" get random numbers u, by the seed 5 (`random_numbers`).
 
     They come in the order of u / content: long windows come early.
     """
     content_s = np.array([10.0, 20.0, 40.0])
     keys = random_numbers / content_s
-    assert random_order(content_s, "film", 5, SEQUENTIAL_POISSON) == np.argsort(keys).tolist()
+    windows_by_key = np.argsort(keys).tolist()
+    assert random_order(content_s, "film", seed=5, sampling=SEQUENTIAL_POISSON) == windows_by_key
 
 
 def test_a_draw_that_is_read_back_has_the_same_order():
@@ -161,6 +176,8 @@ def test_a_draw_that_is_read_back_has_the_same_order():
     "senseless", [{"law": "another"}, {"seed": -1}, {"content": [-1.0]}, {"content": "all"}, {"movie": None}]
 )
 def test_a_draw_with_a_senseless_field_is_refused(senseless):
-    draw = {"law": SUCCESSIVE, "seed": 0, "movie": "m", "content": [1.0]} | senseless
+    """A draw is read from files of strangers. One field of a good draw, of one window of 1 s, is replaced."""
+    good_draw = {"law": SUCCESSIVE, "seed": 0, "movie": "m", "content": [1.0]}
+    assert msgspec.convert(good_draw, Draw).movie == "m"
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(draw, Draw)
+        msgspec.convert(good_draw | senseless, Draw)

@@ -195,22 +195,29 @@ def lines_of_data(page):
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
 def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
-    """The numbers of a page and their order are frozen; its texts are replaced by their names.
+    """The file frozen/page-N.txt has all texts and numbers of a page of N films, and what its scripts read.
 
-    On a page of several films two have a rate from judgements; that of the second film has no worth.
+    Texts are replaced by their names, as words may change. The films are called A, B, C, E and F. On a page
+    of several films two have a rate from judgements, as what belongs to a film beside its scores (`Owned`);
+    that of the second film has no worth.
     """
-    owned = {}  # what belongs to a film beside its scores, here its rates
+    owned = {}
     if n_films > 1:
-        rate, *_ = correct_rate(films[0], judged)
+        rate, _notices = correct_rate(films[0], judged)
         rate = changed(rate, high=0.6)  # where the scale of a figure ends
         owned["tt01"] = Owned([FilmRates((rate,))])
         owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
 
     page = film_page(films[:n_films], top=6, owned=owned)
 
-    lines_of_texts = without_markup(page)
-    assert not re.search(r"\bNone\b|\bnan\b", "\n".join(lines_of_texts))
-    lines = [line for line in lines_of_texts + lines_of_data(page) if line]
+    lines_of_texts = [line for line in without_markup(page) if line]
+    text = "\n".join(lines_of_texts)
+    strongest_passage = films[0].segments().iloc[0]
+    assert f"{strongest_passage['p']:.2f}" in text
+    for title in ["A", "B", "C", "E", "F"][:n_films]:
+        assert f"d-name {title} " in text  # the heading of the film
+    assert not re.search(r"\bNone\b|\bnan\b", text)
+    lines = [*lines_of_texts, *lines_of_data(page)]
     assert_equals_snapshot(f"page-{n_films}", "\n".join(lines))
 
 
@@ -233,18 +240,29 @@ def on_one_line(value):
 
 
 def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, export_format):
-    """Two films are exported, one with a share and one without; their words are left out."""
+    """The file frozen/FORMAT.txt has the numbers of each line of two exported films, without the words.
+
+    Of the first film a share is expected, and of the second one none.
+    """
+    with_share, without_share, *_ = films
+    assert with_share.rate().value is not None
+    assert without_share.rate().value is None
+
     numbers = ""
-    for film in films[:2]:
+    for film in (with_share, without_share):
         numbers += numbers_of_lines(export(film, export_format, top=6, rate=25))
+
     assert_equals_snapshot(export_format, numbers)
 
 
 @pytest.mark.parametrize("rows_are", ["shots", "steps"])
 def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, rows_are):
-    """The rows of a film are its shots, if there is a table of them, and else steps of equal length.
+    """The file frozen/scores-shots.txt, or -steps, has the scores, passages and expected shares of a film.
 
-    Numbers are compared to two decimals: models that are fitted on another machine differ in later ones.
+    The rows of a film are its shots, if there is a table of them, and else steps of equal length. A gun is
+    planted from 20 to 45 s of 100 s, so that the strongest passage begins at 20 s. Two windows failed, which
+    are from 44 to 52 and from 48 to 56 s. Numbers are compared to two decimals: models that are fitted on
+    another machine differ in later ones.
     """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
     models = [trained.paths["pcbm_lr"], trained.paths["bank"]]
@@ -253,6 +271,10 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     film = score_film(store, models, shots=shots)
 
     segments = with_rounded_lists(film.segments())
+    strongest = segments.iloc[0]
+    assert strongest["start_s"] == pytest.approx(20, abs=0.1)  # where the nearest row begins
+    assert strongest["end_s"] > 45
+    assert film.record.windows.n_missing == 2
     rates = pd.DataFrame([to_builtins(model.rate) | model.flags for model in film.record.models])
     numbers = ""
     for table in (film.table, segments, rates):
@@ -272,11 +294,12 @@ def passages_marked_by(annotator, movie, *, n_passages, late_s=0):
 
 @pytest.mark.long
 def test_an_evaluation_is_as_in_its_snapshot(films):
-    """All numbers of an evaluation are compared: tables, and lines of the report without their words.
+    """The file frozen/evaluation.txt has all numbers of an evaluation: its tables, and those of its report.
 
-    AB marks the five planted passages of three films, and CD the first four of them, six seconds later. The
-    films are one by two models, one without an expected share and one without a bracket, as each has other
-    numbers. Twenty shifts for the null are enough for a snapshot, and quick.
+    AB marks the five planted passages of three films, and CD the first four of them, six seconds later. So no
+    start of CD's is within 5 s of one of AB's. Within 15 s four are: F1 is 2 * 4 / (5 + 4). The films are one
+    by two models, one without an expected share and one without a bracket, as each has other numbers. Twenty
+    shifts for the null are enough for a snapshot, and quick.
     """
     film_of_two, without_share, _, _, without_bracket = films
     annotated_films = [film_of_two, without_share, without_bracket]
@@ -288,6 +311,11 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
 
     evaluated = evaluation.evaluate_films(annotated_films, marks, n_shifts=20)
 
+    of_cd_by_ab = evaluated.by_film.query("truth == 'AB' and who == 'human: CD'")
+    of_first_film = of_cd_by_ab[of_cd_by_ab["movie"] == film_of_two.movie]
+    of_cd_in_first_film = of_first_film.set_index("metric")["value"]
+    assert of_cd_in_first_film["boundary_f1_5s"] == 0
+    assert of_cd_in_first_film["boundary_f1_15s"] == pytest.approx(2 * 4 / (5 + 4))
     text = evaluated.summary.to_csv() + evaluated.by_film.to_csv()
     for table in evaluation.evaluation_report(evaluated).blocks:
         for row in table.rows:
@@ -298,18 +326,25 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
 def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
     """Whoever began to judge a film must get the same windows from a later version.
 
-    AB and CD judged ten windows of the first film.
+    The file frozen/judgements.txt has ids, times and places of windows, and the share from judgements. AB and
+    CD judged ten of the eleven windows of the first film, and call eight of them alike. Twelve windows of
+    three films are chosen, and nine of the first film, of which one is left.
     """
     first, second, _, fourth, _ = films
 
     windows_of_three_films = choose_next([fourth, first, second], 12)
     windows_after_judgements = choose_next([first], 9, judged=list(judged))
-    rate_by_ab, _rate_by_cd = correct_rate(first, judged)
+    rate_of_both, _notices = correct_rate(first, judged)
 
+    assert len(windows_of_three_films) == 12
+    assert len(windows_after_judgements) == 1
+    assert rate_of_both.annotators == ["AB", "CD"]
+    assert rate_of_both.n == 10
+    assert rate_of_both.agreement[0].alike == 8
     text = ""
     for clip in (*judged, *windows_of_three_films, *windows_after_judgements):
         text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
-    text += str(to_builtins(rate_by_ab, enc_hook=str))
+    text += str(to_builtins(rate_of_both, enc_hook=str))
     assert_equals_snapshot("judgements", numbers_of_lines(text))
 
 
@@ -317,9 +352,10 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
 def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     films, judged, trained, tmp_path, monkeypatch, capsys
 ):
-    """In the folder are a scored film a with judgements of AB and CD, and two stores of films, x and y.
+    """The file frozen/commands.txt has the numbers of each line that seven commands print.
 
-    The stores have windows of 8 and 5 s; the models were trained on clips of 4 s.
+    In the folder are a scored film a, of which AB and CD judged ten windows and call eight alike, and two
+    stores of films, x and y. The stores have windows of 8 and 5 s; the models were trained on clips of 4 s.
     """
     monkeypatch.chdir(tmp_path)
     films[0].write(Path("a"))
@@ -341,6 +377,7 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
             main(["film", *command.split()])
         assert not ended.value.code  # None or 0: it succeeded
 
-    assert Path("new/pages/1.html").exists()
     printed = capsys.readouterr().out
+    assert "AB and CD: 8 windows of 10 alike" in " ".join(printed.split())
+    assert Path("new/pages/1.html").exists()
     assert_equals_snapshot("commands", numbers_of_lines(printed))

@@ -44,9 +44,14 @@ def files_of_two(tmp_path):
 def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two, tmp_path):
     """AB judged 0 to 5 s twice, S and then HN: the last one is imported, with its comment.
 
-    '=CD() is the name =CD() with the quote that keeps a spreadsheet from computing it. "sure" is the level S.
+    The other person's table has the level "sure", which is S, and the concepts "body;look". Its names are
+    '=tt1 and '=CD(), with the quote that keeps a spreadsheet from computing what begins with =; they are
+    imported without it.
     """
-    manifest = import_judgements(files_of_two, tmp_path).manifest
+    tables_of_both = files_of_two
+
+    manifest = import_judgements(tables_of_both, tmp_path).manifest
+
     by_ab, first_by_cd, _second_by_cd = manifest
 
     assert by_ab.annotator == "AB"
@@ -57,12 +62,17 @@ def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two,
     assert first_by_cd.movie == "=tt1"
     assert first_by_cd.annotator == "=CD()"
     assert first_by_cd.level == "S"
-    assert first_by_cd.concepts == ("Look", "Body")
+    assert first_by_cd.concepts == ("Look", "Body")  # in the order of the codebook
 
 
 def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files_of_two, tmp_path):
-    """Each of two tables has rows a and b, so that these ids cannot stay: three judgements get new ones."""
-    manifest = import_judgements(files_of_two, tmp_path).manifest
+    """AB's table and another person's both have rows a and b, so that these ids cannot stay.
+
+    Three judgements are imported and get new ids. The film is called =tt1, of which an id has no =.
+    """
+    tables_of_both = files_of_two
+
+    manifest = import_judgements(tables_of_both, tmp_path).manifest
     write_manifest(manifest, tmp_path / "m.csv")
 
     ids = [clip.clip_id for clip in read_manifest(tmp_path / "m.csv")]
@@ -75,7 +85,10 @@ def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tm
 
     The table of the other person has two good rows.
     """
-    imported = import_judgements(files_of_two, tmp_path)
+    tables_of_both = files_of_two
+
+    imported = import_judgements(tables_of_both, tmp_path)
+
     ab_account, cd_account = imported.accounts
 
     assert (ab_account.seen, ab_account.used) == (3, 2)
@@ -126,7 +139,11 @@ def test_a_line_that_is_no_judgement_is_refused_and_its_column_named(tmp_path, l
         import_judgements([write_table(tmp_path, "j.csv", line)], tmp_path)
 
 
-@pytest.mark.parametrize("head", ["start,end\n", HEAD.replace("seen_score", "seen")])
+@pytest.mark.parametrize(
+    "head",
+    ["start,end\n", HEAD.replace("seen_score", "seen")],
+    ids=["two other columns", "seen_score has another name"],
+)
 def test_a_table_without_the_columns_of_judgements_is_refused(tmp_path, head):
     """The message names the command that writes tables which can be imported, `film next`."""
     with pytest.raises(ManifestError, match="`film next` wrote"):
@@ -134,20 +151,24 @@ def test_a_table_without_the_columns_of_judgements_is_refused(tmp_path, head):
 
 
 def test_a_judgement_without_a_film_is_of_the_given_one(tmp_path):
-    """The first line names neither film nor video, the second both: both videos are found in their folder."""
+    """The first line names neither film nor video, the second both: both videos are found in their folder.
+
+    Columns: clip_id, movie, video, start_s, end_s, level, concepts, annotator, seen_score, judgement.
+    """
     videos = tmp_path / "films"
     videos.mkdir()
     (videos / "tt1.mp4").touch()
     (videos / "tt2.mp4").touch()
-    path = write_table(tmp_path, "j.csv", "a,,,0,5,S,,AB,0,", "b,tt2,tt2.mp4,0,5,S,,AB,0,")
+    without_film = "a,,,0,5,S,,AB,0,"
+    of_tt2 = "b,tt2,tt2.mp4,0,5,S,,AB,0,"
+    path = write_table(tmp_path, "j.csv", without_film, of_tt2)
 
     imported = import_judgements([path], tmp_path, movie="tt1", videos=videos)
 
     first, second = imported.manifest
-
     assert (first.movie, first.video) == ("tt1", "films/tt1.mp4")
     assert (second.movie, second.video) == ("tt2", "films/tt2.mp4")
-    assert len(imported.notices) == 1
+    assert len(imported.notices) == 1  # on what was read of the table
 
 
 @pytest.fixture
@@ -234,16 +255,19 @@ def test_concepts_that_may_be_left_from_the_decision_before_are_named(tmp_path, 
     ],
 )
 def test_concepts_of_another_page_or_day_are_not_named(tmp_path, second_line):
-    """The first line has the concept Look, at 10:00:00. A page could keep its tick while it was open only.
+    """AB ticked the concept Look at 10:00:00; a page kept such a tick only for as long as it was open.
 
-    Nothing in the second lines can come of that.
+    Nothing in the second lines can come of that: a notice names none of them as a possible copy.
     """
     named = lines_that_may_copy_concepts(tmp_path, LOOK_AT_10_00, second_line)
     assert named == []
 
 
 def test_concepts_are_not_named_after_a_blind_judgement(tmp_path):
-    """AB went to the blind page and back, and no concept is ticked on a page that is opened anew."""
+    """AB went to the blind page and back, and no concept is ticked on a page that is opened anew.
+
+    All three judgements have the concept Look; none is named as a possible copy of the one before.
+    """
     in_sight = decision_at("10:00:00", clip_id="1", start_s=1)
     blind = decision_at("10:00:05", clip_id="2", start_s=2, seen_score=0, place=2)
     in_sight_again = decision_at("10:00:09", clip_id="3", start_s=3)

@@ -34,7 +34,7 @@ FILMS_OF_LENGTHS = pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
 
 def film_of(end_s, folder, trained):
     """Score a film of so many seconds; a very short one has no shots."""
-    _, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
+    _folder, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
     return film
 
 
@@ -203,6 +203,7 @@ def test_many_uncertain_windows_fill_the_film_without_neighbours(timeline):
 
 
 def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
+    """AB judged 21 windows in sight of the score, and 21 more are asked for."""
     judged = judged_by_ab(choose_next([timeline], 21), tmp_path)
     next_windows = choose_next([timeline], 21, judged=list(judged))
     judged_ids = {clip.clip_id for clip in judged}
@@ -213,7 +214,7 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
 @pytest.fixture
 def film_unlike_training(trained, tmp_path):
     """A film called unlike, all of which is unlike training: no probability of it counts."""
-    _, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    _folder, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
     assert not cells_of(film).is_known.any()
     return film
 
@@ -303,7 +304,7 @@ def test_a_model_that_was_trained_on_a_film_narrows_no_rate_of_it(timeline, tmp_
     nearly as much as others.
     """
     judgements = judged_by_ab(choose_next([timeline], 30, blind=True), tmp_path)
-    rate_by_new_film, _ = correct_rate(timeline, judgements)
+    rate_by_new_film, _notices = correct_rate(timeline, judgements)
     assert rate_by_new_film.method == "difference"
 
     rate, notices = correct_rate(trained_on(timeline), judgements)
@@ -338,8 +339,8 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_
 
     A machine, vlm, labelled all windows, nine in ten of them as AB would.
     """
-    rate_by_model, _ = correct_rate(timeline, sixty_by_ab)
-    rate_by_machine, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate_by_model, _notices = correct_rate(timeline, sixty_by_ab)
+    rate_by_machine, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     assert rate_by_machine.model == "vlm"
     assert rate_by_machine.worth > 60
     assert rate_by_machine.worth > rate_by_model.worth
@@ -347,15 +348,19 @@ def test_good_labels_of_a_machine_are_worth_more_than_the_model(timeline, sixty_
 
 def test_a_rate_corrected_by_labels_holds_the_true_share(timeline, sixty_by_ab, machine_labels):
     """AB judged 60 windows and calls the first 200 of the film's 600 s violent."""
-    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     assert rate.low < 200 / 600 < rate.high
 
 
 def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
     timeline, sixty_by_ab, machine_labels
 ):
-    """Labels are yes or no, and no probabilities."""
-    rate, _ = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
+    """A machine, vlm, labelled all windows, and its labels take the model's place.
+
+    They are yes or no, and no probabilities: the share that they expect is that of the windows they call
+    violent. It is of content, in which windows differ a little.
+    """
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
 
@@ -369,6 +374,7 @@ def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_label
 
 
 def test_labels_of_another_film_are_refused(timeline, sixty_by_ab, machine_labels):
+    """AB judged 60 windows of a film; a machine's labels are of a film called other."""
     of_another_film = machine_labels.with_clips(replace(clip, movie="other") for clip in machine_labels)
     with pytest.raises(FilmError, match="no span"):
         correct_rate(timeline, sixty_by_ab, labels=of_another_film)
@@ -551,6 +557,7 @@ def estimate_of_windows(cells, windows):
 def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
     """AB judged 30 windows that do not name the law by which they were drawn: all count.
 
+    Only versions before the law was named wrote such windows, and drew them by sequential Poisson sampling.
     They do not say their content either: a notice says that they count as if they were alike in it.
     """
     film = judged_film(timeline, thirty_without_a_law)
@@ -559,7 +566,7 @@ def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a
     assert len(windows.by_cell) == 30
     assert any("alike in content" in notice for notice in film.notices)
 
-    rate, _ = correct_rate(timeline, thirty_without_a_law)
+    rate, _notices = correct_rate(timeline, thirty_without_a_law)
 
     expected = estimate_of_windows(cells_of(timeline), windows)
     assert rate.low == expected.low[0]
@@ -623,6 +630,7 @@ def test_who_draws_more_windows_is_told_of_content_that_changed(timeline, drawn_
 
 
 def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, tmp_path):
+    """20 windows were judged, and each has the content now that it had when it was drawn."""
     judged = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
     assert content_notices([timeline], judged) == []
 
@@ -679,13 +687,14 @@ def judged_but_two(draw, timeline, folder):
 def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
-    The estimate is that from a film without them, of whose content their seconds are no part.
+    The estimate is that from a film without these two windows, of whose content their seconds are no part.
     """
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    expected = estimate_of_windows(windows.cells.without(windows.unsure), windows)
+    film_without_unsure = windows.cells.without(windows.unsure)
+    expected = estimate_of_windows(film_without_unsure, windows)
 
-    rate, _ = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(timeline, judgements)
 
     assert rate.value == expected.value[0]
     assert rate.low == expected.low[0]
@@ -695,13 +704,19 @@ def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_pa
 
 @BOTH_LAWS
 def test_unsure_windows_are_no_votes_and_have_no_sure_content(timeline, tmp_path, draw):
-    """AB is sure of 28 windows, in the order of the draw, and not sure of two."""
+    """AB judged 30 windows of a draw, and is not sure of two of them.
+
+    The votes are those of the 28 others, in the order of the draw. The seconds of the two unsure windows
+    count as no content.
+    """
     judgements = judged_but_two(draw, timeline, tmp_path)
+
     windows = judged_film(timeline, judgements).together()
 
     cells = cells_of(timeline)
-    sure = [clip for clip in judgements if clip.level != "unsure"]
-    assert list(windows.by_cell) == [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure]
+    sure_clips = [clip for clip in judgements if clip.level != "unsure"]
+    cells_of_sure = [cells.index_with_content(clip.start_s, clip.end_s) for clip in sure_clips]
+    assert list(windows.by_cell) == cells_of_sure
     assert len(windows.unsure) == 2
     assert windows.sure_cells.content_s[list(windows.unsure)].tolist() == [0, 0]
 
@@ -736,7 +751,7 @@ def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_t
     The 15 that were not judged are counted in a notice.
     """
     first_25 = judged_to_the_25th.with_clips(judged_to_the_25th.clips[:25])
-    expected, _ = correct_rate(timeline, first_25)
+    expected, _notices = correct_rate(timeline, first_25)
 
     rate, notices = correct_rate(timeline, judged_to_the_25th)
 
@@ -746,7 +761,7 @@ def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_t
 
 def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
     """Of 25 windows AB was not sure of the fifth: it is left out, and those after it count."""
-    rate, _ = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
+    rate, _notices = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
@@ -802,7 +817,7 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     levels_by_ab = [clip.level for clip in judgements if clip.annotator == "AB"]
     levels_by_cd = [clip.level for clip in judgements if clip.annotator == "CD"]
 
-    rate, _ = correct_rate(timeline, judgements)
+    rate, _notices = correct_rate(timeline, judgements)
 
     (pair,) = rate.agreement
     assert pair.annotators == ["AB", "CD"]
@@ -814,17 +829,20 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
 
 @pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
 def test_two_judges_have_no_alpha(timeline, tmp_path, opposite_at):
-    """It is for three judges or more."""
+    """AB and CD differ on one or on four of 40 windows.
+
+    Krippendorff's alpha is given for three judges or more; of two there is Cohen's kappa.
+    """
     judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
     assert correct_rates(timeline, judgements).alpha is None
 
 
 def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
-    """They agree on 40 windows, so that kappa is 1.
+    """AB and CD agree on all 40 windows, so that kappa is 1.
 
-    On others they might differ: the interval begins below 1.
+    On others they might differ: its interval begins below 1.
     """
-    rate, _ = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
+    rate, _notices = correct_rate(timeline, judgements_of_two(timeline, tmp_path))
     (pair,) = rate.agreement
     assert pair.kappa == 1.0
     assert pair.high == 1.0
@@ -832,6 +850,7 @@ def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
 
 
 def test_rates_are_read_back_as_they_were_written(timeline, tmp_path):
+    """AB and CD judged 40 windows: there are rates of each and of both, and their agreement."""
     rates = correct_rates(timeline, judgements_of_two(timeline, tmp_path))
     write_rates(tmp_path, [rates])
     assert read_rates(tmp_path) == [rates]
@@ -850,7 +869,7 @@ def test_rates_of_a_judge_whose_name_reverses_text_are_refused(timeline, tmp_pat
 @pytest.fixture
 def film_of_50_s(trained, tmp_path):
     """A scored film of 50 s, which has six windows of 8 s."""
-    _, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
     return film
 
 
@@ -863,7 +882,7 @@ def test_the_share_of_a_film_of_few_windows_is_counted(film_of_50_s, tmp_path):
     assert len(windows) == 6
     judgements = judged_by_ab(windows, tmp_path, is_violent=lambda clip: clip.start_s < 16)
 
-    rate, _ = correct_rate(film_of_50_s, judgements)
+    rate, _notices = correct_rate(film_of_50_s, judgements)
 
     assert rate.value == pytest.approx(16 / 50)
     assert rate.low == pytest.approx(16 / 50)

@@ -154,6 +154,7 @@ def test_the_gain_of_a_timid_model_is_at_most_1():
     """The gain is the factor by which the estimate counts the model's probabilities, from 0 to 1.
 
     The model says .49 of ten negatives and .51 of ten positives: the slope of y on p would be 1 / .02 = 50.
+    In the whole film its mean is .5, and the variance of its probabilities .01² = 1e-4.
     """
     y = [0.0] * 10 + [1.0] * 10
     p = [0.49] * 10 + [0.51] * 10
@@ -207,7 +208,8 @@ def test_a_cell_without_content_is_neither_found_nor_drawn():
 def test_the_gain_of_a_model_that_is_too_sure_is_below_1():
     """The model says .1 of 2,000 windows of which .3 are positive, and .9 of 2,000 of which .7 are.
 
-    The slope of y on p is (.7 - .3) / (.9 - .1) = .5, and so is the gain.
+    The slope of y on p is (.7 - .3) / (.9 - .1) = .5, and so is the gain. In the whole film the mean of p is
+    .5, and its variance .4² = .16, as .1 and .9 are .4 from the mean.
     """
     rng = np.random.default_rng(0)
     is_high = rng.permutation(np.arange(4000) < 2000)
@@ -363,10 +365,11 @@ def sixteen_films(rng, n_windows):
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("n", [30, 60])
 def test_intervals_hold_the_rate_if_positive_windows_are_longer(n):
-    """Positive windows are three times as long as they would be.
+    """Sixteen films are planted in which positive windows are three times as long as they would be.
 
-    The rate is of seconds, and windows are drawn by content, so that length is accounted for. Intervals from
-    windows drawn with equal chances would hold the rate in .87 to .91 of draws only.
+    Each is judged in 60 random draws of n windows. The rate is of seconds, and windows are drawn by content,
+    so that length is accounted for. Intervals from windows drawn with equal chances would hold the rate in
+    .87 to .91 of draws only.
     """
     windows = sixteen_films(np.random.default_rng(n), n_windows=600)
     times_longer = np.where(windows.y > 0, 3, 1)
@@ -383,8 +386,8 @@ def test_intervals_hold_the_rate_if_positive_windows_are_longer(n):
 def test_intervals_hold_the_rate_where_one_window_in_twenty_lasts_two_minutes(n):
     """Sixteen films of 60 windows: 57 of 5 s, which are 285 s, and about three of 120 s, which are 360 s.
 
-    Intervals hold the true rate nearly as often as they should, .95, and say something: they are below .3
-    wide.
+    Each film is judged in 60 random draws of n windows. Intervals hold the true rate nearly as often as they
+    should, .95, and say something: they are below .3 wide.
     """
     rng = np.random.default_rng(2 * n)
     windows = sixteen_films(rng, n_windows=60)

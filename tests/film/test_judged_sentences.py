@@ -88,10 +88,10 @@ def shares_in(rates):
     ids=["alike", "unlike"],
 )
 def test_a_panels_interval_lies_within_the_mean_of_its_judges(by_ab, by_cd):
-    """Two judges of one film are a panel, and its share is the mean of theirs.
+    """AB and CD judge the first windows of a film's draw, alike or not. They are a panel.
 
-    So its interval begins no lower than the mean of their lower ends, and ends no higher than that of
-    their upper ends. The sentence on the share has it.
+    Its share is the mean of theirs, so that its interval begins no lower than the mean of their lower ends,
+    and ends no higher than that of their upper ends. The sentence on the share has it.
     """
     rates = rates_by(AB=by_ab, CD=by_cd)
     rate_of_ab, rate_of_cd, rate_of_panel = rates.rates
@@ -201,7 +201,8 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(le
 def test_the_worth_of_a_share_lies_between_judged_and_all_windows(levels):
     """`worth` is how many windows would give as narrow an interval without the model.
 
-    With a model that helps, these are more than were judged; else there is no such number.
+    AB judges some of the film's N_WINDOWS windows. With a model that helps, `worth` is more than were judged
+    surely (n), and at most all but those of which AB was not sure. Else there is no such number.
     """
     (rate,) = rates_by(AB=levels).rates
     if rate.worth is not None:
@@ -253,18 +254,28 @@ def assert_says_what_time_it_is_of(text, levels, words):
 
 @given(levels_of_a_judge(), st.sampled_from(LANGUAGES))
 def test_the_sentence_on_a_share_says_what_time_it_is_of(levels, language):
-    """It is of all content, or of all but the windows that AB was not sure of."""
+    """AB judges windows of a film, and is not sure of some (NS).
+
+    The share is of all content of the film, or of all but the windows that AB was not sure of.
+    """
     words = Words(language)
     (claim,) = shares_in(rates_by(AB=levels))
+
     sentence = phrases.sentence(claim, words)
+
     assert_says_what_time_it_is_of(sentence, levels, words)
 
 
 @pytest.mark.parametrize("n_unsure", [0, 1, 4], ids=["all sure", "one unsure", "over a fifth unsure"])
 def test_the_figure_of_a_share_says_what_time_it_is_of(n_unsure):
-    """It is of all content, or of all but the windows that AB was not sure of."""
+    """AB is sure of 14 windows of a film, and not of none, one or four more.
+
+    The share is of all content of the film, or of all but the windows that AB was not sure of.
+    """
     levels = SEVEN_OF_14_POSITIVE + [NOT_SURE] * n_unsure
+
     figure = texts_of_figure(rates_by(AB=levels))
+
     assert_says_what_time_it_is_of(figure, levels, Words("en"))
 
 
@@ -276,7 +287,10 @@ def test_the_figure_of_a_share_says_what_time_it_is_of(n_unsure):
     ],
 )
 def test_the_sentence_on_a_panels_share_says_how_many_windows_it_leaves_out(language, words):
-    """AB is not sure of one window, and CD of another."""
+    """AB and CD judge 14 windows. AB is not sure of one, and CD of another one.
+
+    A share of both is of the windows that both were sure of: two are left out.
+    """
     by_ab = [NOT_SURE, NEGATIVE] + [POSITIVE, NEGATIVE] * 6
     by_cd = [NEGATIVE, NOT_SURE] + [POSITIVE, NEGATIVE] * 6
     *_, share_of_panel = shares_in(rates_by(AB=by_ab, CD=by_cd))
@@ -353,10 +367,10 @@ def test_judges_who_were_never_sure_of_ten_windows_have_no_rates():
 
 @given(some_judges())
 def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(levels_by_judge):
-    """Two or three judges. A share or kappa of AB and CD is of the windows that both judged surely.
+    """Two or three judges call windows positive or negative, or are not sure of them.
 
-    The others that both judged are counted apart; if there are any, the number is of the sure time, and not
-    of all content of the film.
+    A share or kappa of AB and CD is of the windows that both judged surely. The others that both judged are
+    counted apart; if there are any, the number is of the sure time, and not of all content of the film.
     """
     rates = rates_of_some(levels_by_judge)
     kappas = claims_of_kind(rates, kinds.PairKappa)
@@ -375,7 +389,10 @@ def test_shares_and_kappas_count_the_windows_that_all_their_judges_were_sure_of(
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by_judge, language):
-    """Alpha measures the agreement of three judges or more: a window needs two who were sure of it."""
+    """Alpha measures the agreement of three judges or more: a window needs two who were sure of it.
+
+    Windows that two or more judged, but not surely, are counted apart, and the sentence names their number.
+    """
     counts = counts_by_two_or_more(levels_by_judge)
     for alpha in claims_of_kind(rates_of_some(levels_by_judge), kinds.PanelAgreement):
         assert alpha.n_windows == counts.sure
@@ -387,9 +404,10 @@ def test_alpha_counts_the_windows_that_two_judges_or_more_were_sure_of(levels_by
 
 @given(some_judges(), st.sampled_from(LANGUAGES))
 def test_a_judge_without_a_share_is_told_what_was_judged_and_is_left(levels_by_judge, language):
-    """Judges, alone or together, have no share if they judged fewer than ten windows surely.
+    """Two or three judges judge windows of a film, and are not sure of some.
 
-    The claim counts the windows that are left, as more can be judged.
+    Judges, alone or together, have no share if they judged fewer than ten windows surely. The claim counts
+    the windows that are left, as more can be judged.
     """
     for claim in claims_of_kind(rates_of_some(levels_by_judge), kinds.NoJudgedShare):
         counts = counts_by_all(levels_by_judge, claim.who)
@@ -435,7 +453,10 @@ def test_a_share_with_unjudged_windows_is_of_the_time_left():
 
 @pytest.mark.parametrize(("n_sure", "are_enough"), [(1, False), (9, False), (10, True)])
 def test_kappa_and_alpha_need_ten_windows(n_sure, are_enough):
-    """Three judges judge all of a film alike, and are sure of its first windows alone."""
+    """Three judges judge all of a film alike, and are sure of its first windows alone: of 1, 9 or 10.
+
+    Kappa is of each of the three pairs, and alpha of all three judges. With ten windows both are given.
+    """
     by_each = SEVEN_OF_14_POSITIVE[:n_sure] + [NOT_SURE] * (N_WINDOWS - n_sure)
 
     rates = rates_by(AB=by_each, CD=by_each, EF=by_each)
@@ -538,7 +559,11 @@ def test_a_joint_share_that_is_not_the_mean_is_explained(joint_share, is_explain
 
 @pytest.mark.parametrize(("n_by_ab", "n_by_cd", "is_said"), [(12, 12, False), (14, 10, True)])
 def test_a_figure_says_if_a_joint_share_is_of_fewer_windows(n_by_ab, n_by_cd, is_said):
-    """A share of both is of the windows that both judged: with 14 and 10 it is of fewer than AB's own."""
+    """AB and CD judge 12 windows each, or AB 14 and CD 10 of them.
+
+    A share of both is of the windows that both judged: with 14 and 10 it is of fewer than AB's own, and the
+    figure says why the two differ.
+    """
     rates = rates_by(AB=SEVEN_OF_14_POSITIVE[:n_by_ab], CD=SEVEN_OF_14_POSITIVE[:n_by_cd])
     why_it_differs = Words("en")["own_shares"]
     assert (why_it_differs in texts_of_figure(rates)) == is_said
@@ -577,25 +602,33 @@ def test_few_sure_windows_have_a_share_if_all_were_judged(n_sure):
 
 @pytest.mark.parametrize("n_sure", [1, 9])
 def test_few_sure_windows_have_no_share_if_one_is_left_to_judge(n_sure):
-    """AB judged all windows but one, which might be called negative.
+    """AB judged all windows of a film but one, which might be called negative; AB was sure of 1 or 9.
 
-    Fewer than ten windows judged surely are no basis for an estimate.
+    Fewer than ten windows judged surely are no basis for an estimate. The error says how many were judged.
     """
-    n_unsure = N_WINDOWS - 1 - n_sure
-    with pytest.raises(FilmError, match=f"{N_WINDOWS - 1} windows"):
-        rates_by(AB=[POSITIVE] * n_sure + [NOT_SURE] * n_unsure)
+    n_judged = N_WINDOWS - 1
+    by_ab = [POSITIVE] * n_sure + [NOT_SURE] * (n_judged - n_sure)
+    with pytest.raises(FilmError, match=f"{n_judged} windows"):
+        rates_by(AB=by_ab)
 
 
 def test_a_judge_who_was_never_sure_is_told_to_judge_more_if_windows_are_left():
-    """AB judged all windows but one. `film next` would choose the last one."""
+    """AB judged all windows of a film but one, and was sure of none, so that there is no share.
+
+    The command `film next` would choose the last window: the error names it.
+    """
     with pytest.raises(FilmError, match="film next"):
         rates_by(AB=[NOT_SURE] * (N_WINDOWS - 1))
 
 
 def test_a_judge_who_was_never_sure_of_any_window_is_not_told_to_judge_more():
-    """`film next` would choose more windows, and none is left."""
+    """AB judged all windows of a film and was sure of none, so that there is no share.
+
+    The error has their number, and does not name `film next`, which would choose more: none is left.
+    """
+    all_unsure = [NOT_SURE] * N_WINDOWS
     with pytest.raises(FilmError, match=f"{N_WINDOWS}") as refused:
-        rates_by(AB=[NOT_SURE] * N_WINDOWS)
+        rates_by(AB=all_unsure)
     assert "film next" not in str(refused.value)
 
 
@@ -717,7 +750,10 @@ THREE_OTHERS = {"CD": SEVEN_OF_14_POSITIVE, "EF": SEVEN_OF_14_POSITIVE, "GH": [N
     ids=LANGUAGES,
 )
 def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film):
-    """AB, CD and EF judged 14 windows surely, and GH too few: three shares are shown."""
+    """AB, CD and EF judged 14 windows surely, and GH (of `THREE_OTHERS`) three, too few.
+
+    So three shares are shown beside each other, all of the film without black and credits.
+    """
     figure = texts_of_figure(rates_by(AB=SEVEN_OF_14_POSITIVE, **THREE_OTHERS), language)
     assert of_film in figure
 
@@ -731,7 +767,10 @@ def test_shares_beside_each_other_say_that_all_are_of_the_film(language, of_film
     ids=LANGUAGES,
 )
 def test_a_share_without_unsure_windows_says_how_much_time_it_is_of(language, of_sure_windows, of):
-    """AB is not sure of four of 14 windows, and so AB's share is of less time than those of CD and EF."""
+    """AB is not sure of four of 14 windows, of which CD and EF (of `THREE_OTHERS`) are all sure.
+
+    So AB's share is of less time than theirs, and this time is written beside it.
+    """
     words = Words(language)
     ten_sure_windows = SEVEN_OF_14_POSITIVE[:10] + [NOT_SURE] * 4
     rates = rates_by(AB=ten_sure_windows, **THREE_OTHERS)
@@ -1005,7 +1044,11 @@ def test_report_and_page_say_that_a_judge_is_left_out(compared_by_year, compared
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, language):
-    """A window counts for a concept even if its judge was not sure of its level."""
+    """Ten films are compared by the share of the level S, or as if S were a concept.
+
+    A window counts for a concept even if its judge was not sure of its level: the note on shares and the
+    legend say so by other texts.
+    """
     words = Words(language)
     positive = replace(compared_by_year.positive, is_concept=True)
     of_concept = replace(compared_by_year, positive=positive)
@@ -1028,7 +1071,10 @@ def test_the_share_of_a_group_counts_sure_windows(compared):
 
 
 def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
-    """`worth` is how many windows would be needed without the model, or None where the model is no help."""
+    """AB judged 13 windows surely of each of ten films, which have a share together.
+
+    `worth` is how many windows would be needed without the model, or None where the model is no help.
+    """
     (share,) = group_shares(compared)
     assert share.worth is None or round(share.worth) > share.n_windows
 
@@ -1044,9 +1090,10 @@ def test_sentence_and_page_on_a_group_say_that_windows_are_left_out(compared, la
 
 
 def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_sure():
-    """AB and CD judged nine windows, and were both sure of three, which are 24 s; the other six are 50 s.
+    """The note on one film's share says of which time it is, if judges were not sure of much.
 
-    If they had been sure of 500 s, the share would be of nearly all of the film, and no time is named.
+    AB and CD judged nine windows, and were both sure of three, which are 24 s; the other six are 50 s. If
+    they had been sure of 500 s, the share would be of nearly all of the film, and no time is named.
     """
     words = Words("en")
     seldom_sure = replace(
@@ -1115,7 +1162,10 @@ def test_a_group_of_too_few_films_names_one_to_judge(few_films_judged):
 
 
 def test_a_page_says_of_films_without_a_share_how_many_windows_were_judged(few_films_judged):
-    """Of one film all windows are judged and none surely, so that none is left; of the other one six."""
+    """Of one film all windows are judged and none surely, so that none is left to judge; of another one six.
+
+    Neither has a share, and the page says of each how many windows were judged.
+    """
     compared = compare_films(few_films_judged.films, few_films_judged.judgements)
     page = comparison_page(compared)
 
@@ -1274,7 +1324,10 @@ def test_the_legend_explains_only_what_is_drawn(
     ],
 )
 def test_the_legend_says_whose_the_trend_is_and_where_its_line_lies(compared_by_year, language, trend):
-    """A dot may be of one judge alone, where others judged too few of the film's windows."""
+    """The figure of ten films along their years has a dot for each film's share, and a line of the trend.
+
+    A dot may be of one judge alone, where others judged too few of the film's windows; the trend is of all.
+    """
     assert trend in years_legend(compared_by_year, Words(language))
 
 

@@ -26,7 +26,7 @@ from tests.planted_models import codebook
 
 
 @pytest.fixture
-def drawn(timeline):
+def drawn_windows(timeline):
     """The first 40 windows of a draw, to be judged blindly."""
     return choose_next([timeline], 40, blind=True)
 
@@ -43,13 +43,16 @@ def judged_by(tmp_path, clips, **judges):
     return Manifest(tuple(rows), tmp_path, codebook(tmp_path))
 
 
-YES, NO = "violent", "calm"
+VIOLENT, CALM = "violent", "calm"
 
 
 @pytest.mark.parametrize("n_by_cd", [1, 9])
-def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by_cd):
-    """AB marks all of 40 windows and has a share alone; CD marks none of a few, fewer than ten."""
-    judgements = judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd)
+def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn_windows, n_by_cd):
+    """AB calls all of 40 windows violent, and has a share alone; CD judges the first 1 or 9, fewer than ten.
+
+    So neither CD nor both together have a share.
+    """
+    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
     rates = correct_rates(timeline, judgements)
 
@@ -68,9 +71,13 @@ def test_a_share_needs_ten_windows_of_each_judge(timeline, tmp_path, drawn, n_by
 
 
 @pytest.mark.parametrize("n_by_cd", [10, 40])
-def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn, n_by_cd):
-    """AB marks all and CD none of the windows: the mean is .5. It is given as the film's one rate."""
-    judgements = judged_by(tmp_path, drawn, AB=[YES] * 40, CD=[NO] * n_by_cd)
+def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, drawn_windows, n_by_cd):
+    """AB calls 40 windows violent, and CD the first 10 or all of them calm.
+
+    The share of both is of the windows that both judged, and the mean of their shares, 1 and 0. It is given
+    as the film's one rate.
+    """
+    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=[CALM] * n_by_cd)
 
     rates = correct_rates(timeline, judgements)
 
@@ -85,21 +92,21 @@ def test_two_judges_of_ten_common_windows_have_a_mean_share(timeline, tmp_path, 
 
 
 @pytest.mark.parametrize("judge", ["AB", "CD", "EF"])
-def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn, judge):
-    """AB's share is AB's own, whether CD and EF judged the same windows or not. It can be asked for.
+def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn_windows, judge):
+    """AB, CD and EF judge 40 windows, each at random.
 
-    All three judge 40 windows, at random.
+    A judge's share is the same alone, beside those of the others, and if it is asked for (`judge`).
     """
     rng = np.random.default_rng(0)
-    levels = {name: rng.choice([YES, NO], 40) for name in ("AB", "CD", "EF")}
-    by_three = judged_by(tmp_path, drawn, **levels)
-    by_one = judged_by(tmp_path, drawn, **{judge: levels[judge]})
+    levels = {name: rng.choice([VIOLENT, CALM], 40) for name in ("AB", "CD", "EF")}
+    by_three = judged_by(tmp_path, drawn_windows, **levels)
+    by_one = judged_by(tmp_path, drawn_windows, **{judge: levels[judge]})
 
     (rate_beside_others,) = [
         rate for rate in correct_rates(timeline, by_three).rates if rate.annotators == [judge]
     ]
-    rate_asked_for, _ = correct_rate(timeline, by_three, judge=judge)
-    rate_alone, _ = correct_rate(timeline, by_one)
+    rate_asked_for, _notices = correct_rate(timeline, by_three, judge=judge)
+    rate_alone, _notices = correct_rate(timeline, by_one)
 
     assert rate_asked_for == rate_beside_others
     assert rate_beside_others.value == rate_alone.value
@@ -107,13 +114,13 @@ def test_a_judges_share_does_not_depend_on_others(timeline, tmp_path, drawn, jud
     assert rate_beside_others.high == rate_alone.high
 
 
-def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path, drawn):
+def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path, drawn_windows):
     """AB judged 40 windows, CD the first 20 of them and was not sure of the fourth.
 
     19 are common and sure; the unsure one has no content in the share of both.
     """
-    by_cd = [NO] * 3 + ["unsure"] + [NO] * 16
-    film = judged_film(timeline, judged_by(tmp_path, drawn, AB=[YES] * 40, CD=by_cd))
+    by_cd = [CALM] * 3 + ["unsure"] + [CALM] * 16
+    film = judged_film(timeline, judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 40, CD=by_cd))
 
     windows_of_cd = film.of("CD")
     windows_of_both = film.panel()
@@ -126,10 +133,10 @@ def test_windows_of_several_judges_are_those_all_were_sure_of(timeline, tmp_path
 
 
 @pytest.fixture
-def half_by_each(tmp_path, drawn):
+def half_by_each(tmp_path, drawn_windows):
     """AB judged the first 20 windows of a draw, and CD the 20 that follow."""
-    by_ab = judged_by(tmp_path, drawn[:20], AB=[YES] * 20)
-    by_cd = judged_by(tmp_path, drawn[20:], CD=[NO] * 20)
+    by_ab = judged_by(tmp_path, drawn_windows[:20], AB=[VIOLENT] * 20)
+    by_cd = judged_by(tmp_path, drawn_windows[20:], CD=[CALM] * 20)
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
@@ -144,10 +151,12 @@ def test_a_judge_of_the_second_half_of_a_draw_has_no_share(timeline, half_by_eac
 
 
 @pytest.fixture
-def all_but_the_tenth(tmp_path, drawn):
+def all_but_the_tenth(tmp_path, drawn_windows):
     """AB judged 15 windows of a draw; CD judged all of them but the tenth, and was not sure of the fourth."""
-    by_ab = judged_by(tmp_path, drawn[:15], AB=[YES] * 15)
-    by_cd = judged_by(tmp_path, drawn[:9] + drawn[10:15], CD=[NO] * 3 + ["unsure"] + [NO] * 10)
+    by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 15)
+    by_cd = judged_by(
+        tmp_path, drawn_windows[:9] + drawn_windows[10:15], CD=[CALM] * 3 + ["unsure"] + [CALM] * 10
+    )
     return by_ab.with_clips([*by_ab, *by_cd])
 
 
@@ -176,14 +185,14 @@ def test_sentences_say_how_many_windows_after_a_gap_do_not_count(timeline, all_b
     assert french.count("dans une part de tous ensemble)") == 1
 
 
-def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline, drawn):
+def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline, drawn_windows):
     """Of 12 windows AB is not sure of the last three, and CD of the first three.
 
     Both are sure of 6, which is too few for a share of the film. In the share of a group each window counts
     of which any judge is sure: all 12.
     """
-    by_ab = judged_by(tmp_path, drawn[:12], AB=[YES] * 9 + ["unsure"] * 3)
-    by_cd = judged_by(tmp_path, drawn[:12], CD=["unsure"] * 3 + [NO] * 9)
+    by_ab = judged_by(tmp_path, drawn_windows[:12], AB=[VIOLENT] * 9 + ["unsure"] * 3)
+    by_cd = judged_by(tmp_path, drawn_windows[:12], CD=["unsure"] * 3 + [CALM] * 9)
     (film,) = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd])).films
     assert film.rate is None
     assert film.windows_of_share.n == 6
@@ -241,10 +250,10 @@ def test_the_note_on_a_films_share_says_how_many_windows_after_a_gap_do_not_coun
     assert in_no_share_of_all in note
 
 
-def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn):
+def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timeline, drawn_windows):
     """AB and CD both judged 14 windows, of which the last three, after CD's gap, are in no share of both."""
-    by_ab = judged_by(tmp_path, drawn[:14], AB=[YES] * 14)
-    by_cd = judged_by(tmp_path, drawn[:11] + drawn[12:15], CD=[NO] * 14)
+    by_ab = judged_by(tmp_path, drawn_windows[:14], AB=[VIOLENT] * 14)
+    by_cd = judged_by(tmp_path, drawn_windows[:11] + drawn_windows[12:15], CD=[CALM] * 14)
     compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
     (film,) = compared.films
     claim = compared_share(film, compared)
@@ -257,13 +266,13 @@ def test_windows_of_a_share_are_not_all_that_its_judges_judged(tmp_path, timelin
     )
 
 
-def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, timeline, drawn):
+def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, timeline, drawn_windows):
     """Of 15 windows AB was sure of the first 12 and CD of the last 9: the share is AB's alone.
 
     So the film's windows are these 12, and not the 6 of which both were sure.
     """
-    by_ab = judged_by(tmp_path, drawn[:15], AB=[YES] * 12 + ["unsure"] * 3)
-    by_cd = judged_by(tmp_path, drawn[:15], CD=["unsure"] * 6 + [NO] * 9)
+    by_ab = judged_by(tmp_path, drawn_windows[:15], AB=[VIOLENT] * 12 + ["unsure"] * 3)
+    by_cd = judged_by(tmp_path, drawn_windows[:15], CD=["unsure"] * 6 + [CALM] * 9)
     compared = compare_films([timeline], by_ab.with_clips([*by_ab, *by_cd]))
     (film,) = compared.films
     assert film.rate.annotators == ["AB"]
@@ -273,9 +282,9 @@ def test_windows_of_one_judges_share_are_explained_as_that_judges(tmp_path, time
     assert "d’un film, celles dont chaque juge de sa part était sûr" in Words("fr").translated(note)
 
 
-def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_path, timeline, drawn):
+def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_path, timeline, drawn_windows):
     """AB judged 12 windows and saw the score; a note says that, and the table that none counts."""
-    judgements = judged_by(tmp_path, drawn, AB=[YES] * 12)
+    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 12)
     seen = [replace(clip, extras=clip.extras | {"seen_score": "1"}) for clip in judgements]
     compared = compare_films([timeline], judgements.with_clips(seen))
     report = comparison_report(compared)
@@ -285,41 +294,44 @@ def test_a_film_judged_with_the_score_in_sight_is_not_said_to_be_unjudged(tmp_pa
     assert "no judgement counts" in table_of_films.rows[0]
 
 
-def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, timeline, drawn):
-    nothing_judged = judged_by(tmp_path, drawn)
+def test_a_film_that_nobody_judged_is_said_to_be_unjudged(tmp_path, timeline, drawn_windows):
+    """A report compares films; the row of this one says "not judged", as there are no judgements."""
+    nothing_judged = judged_by(tmp_path, drawn_windows)
     report = comparison_report(compare_films([timeline], nothing_judged))
     (table_of_films,) = [block for block in report.blocks if block.title == "Films"]
     assert "not judged" in table_of_films.rows[0]
 
 
 def test_a_comparison_takes_the_windows_of_all_judges_as_one_draw(timeline, half_by_each):
-    """AB judged the first half of the draw and CD the second.
+    """AB judged the first 20 of 40 windows of a draw, and CD the 20 that follow.
 
-    A comparison accounts for who judged which, and so may take all 40.
+    A comparison of films accounts for who judged which, and so may take all 40 (`together`).
     """
     assert len(judged_film(timeline, half_by_each).together().by_cell) == 40
 
 
-def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, drawn):
+def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, drawn_windows):
     """AB judged six windows and CD five, and a share needs ten."""
-    judgements = judged_by(tmp_path, drawn, AB=[YES] * 6, CD=[NO] * 5)
+    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 6, CD=[CALM] * 5)
     with pytest.raises(FilmError, match="6 windows"):
         correct_rates(timeline, judgements)
 
 
-def test_the_share_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn):
+def test_the_share_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn_windows):
     """AB judged 12 windows, and the share of EF is asked for."""
-    judgements = judged_by(tmp_path, drawn, AB=[YES] * 12)
+    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 12)
     with pytest.raises(FilmError, match="no window"):
         correct_rate(timeline, judgements, judge="EF")
 
 
 @pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
-def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(timeline, tmp_path, drawn, language, counts):
+def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
+    timeline, tmp_path, drawn_windows, language, counts
+):
     """Of 30 windows AB calls 8 positive and CD 10, of which 2 are the same: "2 positive" would mislead."""
-    by_ab = [YES] * 2 + [YES] * 6 + [NO] * 22
-    by_cd = [YES] * 2 + [NO] * 6 + [YES] * 8 + [NO] * 14
-    *_, rate_of_both = correct_rates(timeline, judged_by(tmp_path, drawn, AB=by_ab, CD=by_cd)).rates
+    by_ab = [VIOLENT] * 2 + [VIOLENT] * 6 + [CALM] * 22
+    by_cd = [VIOLENT] * 2 + [CALM] * 6 + [VIOLENT] * 8 + [CALM] * 14
+    *_, rate_of_both = correct_rates(timeline, judged_by(tmp_path, drawn_windows, AB=by_ab, CD=by_cd)).rates
     assert rate_of_both.n == 30
     assert rate_of_both.positives == [8, 10]
     assert rate_of_both.n_positive_by_all == 2
@@ -338,16 +350,20 @@ def under(definition, clips):
 
 
 @pytest.fixture
-def under_two_definitions(tmp_path, drawn):
+def under_two_definitions(tmp_path, drawn_windows):
     """AB judged 20 windows before the definition changed, CD 12 after, and EF 15, nobody knows when."""
-    by_ab = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=[YES] * 20))
-    by_cd = under(AFTER, judged_by(tmp_path, drawn[:12], CD=[NO] * 12))
-    by_ef = list(judged_by(tmp_path, drawn[:15], EF=[NO] * 15))
-    return judged_by(tmp_path, drawn).with_clips([*by_ab, *by_cd, *by_ef])
+    by_ab = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=[VIOLENT] * 20))
+    by_cd = under(AFTER, judged_by(tmp_path, drawn_windows[:12], CD=[CALM] * 12))
+    by_ef = list(judged_by(tmp_path, drawn_windows[:15], EF=[CALM] * 15))
+    return judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd, *by_ef])
 
 
 def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_two_definitions):
-    """After a level was defined anew its name means something else: the two are not to be mixed."""
+    """AB judged 20 windows before the definition of a level changed, and CD 12 after.
+
+    A name that was defined anew means something else: the two are not to be mixed. The error counts the
+    judgements under each definition, which it calls by its digest, aaa... or bbb...
+    """
     with pytest.raises(ManifestError, match=r"20 judgements under aaa.*12 judgements under bbb"):
         correct_rates(timeline, under_two_definitions)
 
@@ -371,7 +387,10 @@ def test_judgements_under_two_definitions_have_a_share_under_each(timeline, unde
 
 
 def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
-    """Without CD's judgements only the definition of AB's is known: EF's count under it."""
+    """AB judged under the definition `BEFORE`, and EF's judgements do not say under which they were made.
+
+    Without CD's, which are under another one, only the definition of AB's is known: EF's count under it.
+    """
     without_cd = [clip for clip in under_two_definitions if clip.annotator != "CD"]
     rates = rates_by_definition(timeline, under_two_definitions.with_clips(without_cd)).rates
     assert [rate.annotators for rate in rates] == [["AB"], ["EF"], ["AB", "EF"]]
@@ -383,15 +402,15 @@ def sentences_on_kappa(rates):
     return [sentence for sentence in sentences(rate_claims(rates)) if "kappa" in sentence]
 
 
-def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn):
+def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_path, drawn_windows):
     """AB and CD judged under the first definition, EF and GH under the second.
 
     Each definition is named by the first twelve digits of its digest.
     """
-    first, second = [YES, NO] * 10, [YES] * 15 + [NO] * 5
-    before = under(BEFORE, judged_by(tmp_path, drawn[:20], AB=first, CD=second))
-    after = under(AFTER, judged_by(tmp_path, drawn[:20], EF=first, GH=second))
-    judgements = judged_by(tmp_path, drawn).with_clips([*before, *after])
+    first, second = [VIOLENT, CALM] * 10, [VIOLENT] * 15 + [CALM] * 5
+    before = under(BEFORE, judged_by(tmp_path, drawn_windows[:20], AB=first, CD=second))
+    after = under(AFTER, judged_by(tmp_path, drawn_windows[:20], EF=first, GH=second))
+    judgements = judged_by(tmp_path, drawn_windows).with_clips([*before, *after])
 
     on_ab_and_cd, on_ef_and_gh = sentences_on_kappa(rates_by_definition(timeline, judgements))
 
@@ -399,33 +418,38 @@ def test_agreement_under_two_definitions_says_under_which_it_is(timeline, tmp_pa
     assert on_ef_and_gh.startswith("under definition bbbbbbbbbbbb: EF and GH: ")
 
 
-def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn):
-    """There is no other one to confuse it with."""
-    judgements = judged_by(tmp_path, drawn[:20], AB=[YES, NO] * 10, CD=[YES] * 15 + [NO] * 5)
+def test_agreement_under_the_only_definition_does_not_name_it(timeline, tmp_path, drawn_windows):
+    """AB and CD judged 20 windows under one definition: there is no other one to confuse it with."""
+    judgements = judged_by(
+        tmp_path, drawn_windows[:20], AB=[VIOLENT, CALM] * 10, CD=[VIOLENT] * 15 + [CALM] * 5
+    )
     judgements = judgements.with_clips(under(BEFORE, judgements))
     (on_ab_and_cd,) = sentences_on_kappa(rates_by_definition(timeline, judgements))
     assert on_ab_and_cd.startswith("AB and CD: ")
 
 
-def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn):
-    """CD calls two of five windows positive: Clopper and Pearson's exact interval is .05 to .85."""
-    judgements = judged_by(tmp_path, drawn, AB=[NO] * 40, CD=[YES, YES, NO, NO, NO])
-    rate, _ = correct_rate(timeline, judgements, judge="CD")
+def test_few_windows_have_no_narrower_interval_than_the_exact_one(timeline, tmp_path, drawn_windows):
+    """Of five windows CD calls two violent: Clopper and Pearson's exact interval of 2 of 5 is .05 to .85.
+
+    The interval of CD's share is nearly as wide or wider.
+    """
+    judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT, VIOLENT, CALM, CALM, CALM])
+    rate, _notices = correct_rate(timeline, judgements, judge="CD")
     assert rate.low < 0.1
     assert rate.high > 0.8
 
 
 @pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "the later row first"])
-def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, drawn, is_reversed):
+def test_the_later_of_two_decisions_counts_whatever_its_row(timeline, tmp_path, drawn_windows, is_reversed):
     """AB judged 12 windows at two desks that did not know of each other: yes, and, a minute later, no."""
     clips = []
-    for judged_at, level in (("2026-11-29T02:16:00+00:00", YES), ("2026-11-29T02:17:00+00:00", NO)):
-        for clip in judged_by(tmp_path, drawn, AB=[level] * 12):
+    for judged_at, level in (("2026-11-29T02:16:00+00:00", VIOLENT), ("2026-11-29T02:17:00+00:00", CALM)):
+        for clip in judged_by(tmp_path, drawn_windows, AB=[level] * 12):
             extras = clip.extras | {"judged_at": judged_at}
             clips.append(replace(clip, clip_id=f"{judged_at}-{clip.clip_id}", extras=extras))
     if is_reversed:
         clips.reverse()
-    (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn).with_clips(clips)).rates
+    (rate,) = correct_rates(timeline, judged_by(tmp_path, drawn_windows).with_clips(clips)).rates
 
     assert rate.n == 12
     assert rate.positives == [0]
@@ -436,11 +460,11 @@ FIRST, SECOND = "1" * 64, "0" * 64
 
 
 @pytest.fixture
-def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn):
+def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
     """CD judged all windows under the first definition; AB three, too few, under the second."""
-    by_cd = under(FIRST, judged_by(tmp_path, drawn, CD=[YES] * 40))
-    by_ab = under(SECOND, judged_by(tmp_path, drawn, AB=[NO] * 3))
-    return judged_by(tmp_path, drawn).with_clips([*by_cd, *by_ab])
+    by_cd = under(FIRST, judged_by(tmp_path, drawn_windows, CD=[VIOLENT] * 40))
+    by_ab = under(SECOND, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
+    return judged_by(tmp_path, drawn_windows).with_clips([*by_cd, *by_ab])
 
 
 @pytest.mark.parametrize(
@@ -485,32 +509,32 @@ def test_a_notice_says_under_which_definition_there_is_no_share(
     assert notice.startswith("under definition 000000000000: ")
 
 
-def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_path, drawn):
+def test_a_joint_interval_is_not_cut_by_shares_of_other_windows(timeline, tmp_path, drawn_windows):
     """The interval of both is cut at the mean of the judges' own ends if all shares are of the same windows.
 
     Here they are only of the same time. AB was not sure of window 15, which CD did not judge, and CD not of
     window 7, of which AB was. So the interval must be as if AB had not judged window 15.
     """
-    by_cd = [NO] * 6 + ["unsure"] + [NO] * 6
-    with_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14 + ["unsure"], CD=by_cd)
+    by_cd = [CALM] * 6 + ["unsure"] + [CALM] * 6
+    with_window_15 = judged_by(tmp_path, drawn_windows, AB=[CALM] * 14 + ["unsure"], CD=by_cd)
     of_ab, of_cd, of_both = correct_rates(timeline, with_window_15).rates
     assert of_ab.content_s == of_cd.content_s == of_both.content_s
 
-    without_window_15 = judged_by(tmp_path, drawn, AB=[NO] * 14, CD=by_cd)
+    without_window_15 = judged_by(tmp_path, drawn_windows, AB=[CALM] * 14, CD=by_cd)
     *_, of_both_without_it = correct_rates(timeline, without_window_15).rates
     assert of_both.high == of_both_without_it.high
 
 
-def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path, drawn):
+def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path, drawn_windows):
     """CD was not sure of a window of which AB was, so that AB's own share is of more time than that of both.
 
     Only where all are of the same time, the interval of both is cut at the mean of the judges' own ends.
     """
-    judgements = judged_by(tmp_path, drawn, AB=[NO] * 12, CD=["unsure", *[NO] * 11])
+    judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 12, CD=["unsure", *[CALM] * 11])
     of_ab, of_cd, of_both = correct_rates(timeline, judgements).rates
     assert of_ab.content_s > of_cd.content_s
     assert of_cd.content_s == of_both.content_s
 
-    uncut, _ = correct_rate(timeline, judgements)
+    uncut, _notices = correct_rate(timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high

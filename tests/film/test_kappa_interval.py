@@ -42,10 +42,11 @@ def ends_by_simulation(*, neither, only_second, only_first, both):
 def test_the_interval_is_that_of_many_draws_of_the_four_shares(counts):
     """Two judges give four pairs of answers, each with an unknown share of all windows.
 
-    The interval is that of kappa over the shares that may be behind the counts; the oracle draws these
-    300,000 times.
+    Which shares may be behind the counts is a Dirichlet distribution (the posterior). The oracle draws the
+    shares from it 300,000 times, and takes the middle 95 % of the kappas that they give.
     """
     first, second = calls_with(**counts)
+
     interval = kappa_interval(first, second)
 
     drawn_low, drawn_high = ends_by_simulation(**counts)
@@ -65,9 +66,11 @@ calls_of_one = st.lists(st.booleans(), min_size=8, max_size=60)
 def test_the_interval_does_not_depend_on_order_or_sign(data, first):
     """Two judges answer yes or no for 8 to 60 windows.
 
-    Kappa treats both judges alike, and both answers: swapping either leaves the interval as it is.
+    Kappa treats both judges alike, and both answers: swapping either leaves the interval as it is, but for
+    .002, as its ends are computed numerically.
     """
-    second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
+    n_windows = len(first)
+    second = data.draw(st.lists(st.booleans(), min_size=n_windows, max_size=n_windows))
     first, second = np.array(first), np.array(second)
 
     interval = kappa_interval(first, second)
@@ -81,20 +84,26 @@ def test_the_interval_does_not_depend_on_order_or_sign(data, first):
 @given(st.data(), calls_of_one)
 def test_the_interval_contains_the_kappa_and_lies_between_its_bounds(data, first):
     """Two judges answer yes or no for 8 to 60 windows. Kappa is from -1 to 1, or undefined (nan)."""
-    second = data.draw(st.lists(st.booleans(), min_size=len(first), max_size=len(first)))
+    n_windows = len(first)
+    second = data.draw(st.lists(st.booleans(), min_size=n_windows, max_size=n_windows))
+
     interval = kappa_interval(np.array(first), np.array(second))
+
     if not np.isnan(interval.kappa):
         assert -1 <= interval.low <= interval.kappa <= interval.high <= 1
 
 
 def test_kappa_of_a_judge_who_marks_nothing_is_0_with_an_interval():
-    """With any window left out it is 0 again: an interval from these (jackknife) would have no width.
+    """Of 20 windows the first judge marks two, and the second none: they agree as by chance, and kappa is 0.
 
+    With any window left out it is 0 again, so that an interval from these (jackknife) would have no width.
     The interval must be wide, as 20 windows say little: from below -.05 to above .3.
     """
-    first_marks_two_of_twenty = np.arange(20) < 2
-    second_marks_none = np.zeros(20, np.bool_)
+    first_marks_two_of_twenty = np.array([True] * 2 + [False] * 18)
+    second_marks_none = np.array([False] * 20)
+
     interval = kappa_interval(first_marks_two_of_twenty, second_marks_none)
+
     assert interval.kappa == 0.0
     assert interval.low < -0.05
     assert interval.high > 0.3

@@ -374,6 +374,7 @@ def test_learning_without_judgements_of_the_films_is_refused(trained, film):
 
 
 def test_other_windows_than_those_scored_are_refused(trained, film, tmp_path):
+    """A film was scored from one store of windows; judgements of it are to be learnt from another store."""
     other_windows = film_store(tmp_path, "tt0000001", seed=2)
     assert "tt0000001 was scored from store" in refusal(trained, film, windows=[other_windows])
 
@@ -461,14 +462,17 @@ def test_judgements_under_another_wording_are_refused(trained, film):
 def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
     trained, meaning, accepts_all, is_accepted
 ):
-    """Judgements are under a definition, `REWORDED`, whose meaning is the corpus's or another one.
+    """Eleven judgements are under a definition, `REWORDED`, and the corpus is under another one.
 
-    `accepts_all` is True if the user declares that all definitions mean the same.
+    A ledger may declare that both have one meaning. `accepts_all` is True if the user declares that all
+    definitions mean the same. Stand-ins are the tables of judgements, and what ledgers declare.
     """
-    meaning_of = {"corpus": "the corpus's", REWORDED: meaning}
-    meanings = SimpleNamespace(representative=meaning_of.__getitem__)
-    tables = SimpleNamespace(manifest=judgements_under(trained, REWORDED), meanings=meanings)
-    accepted = _accepted_definitions(tables, "corpus", accepts_all=accepts_all)
+    meaning_by_definition = {"definition of the corpus": "the corpus's", REWORDED: meaning}
+    declared = SimpleNamespace(representative=lambda definition: meaning_by_definition[definition])
+    tables = SimpleNamespace(manifest=judgements_under(trained, REWORDED), meanings=declared)
+
+    accepted = _accepted_definitions(tables, "definition of the corpus", accepts_all=accepts_all)
+
     assert accepted == ([REWORDED] if is_accepted else [])
 
 
@@ -501,7 +505,10 @@ def learnt(trained, film):
 
 @pytest.mark.long
 def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
-    """Its AUC is that of scores by models that were not trained on it."""
+    """Of one film eleven windows were judged. Its AUC is that of scores by models not trained on it.
+
+    These are in the run after learning (`after`), from which the scores of one model are taken.
+    """
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     task = learnt.after.predictions.table["task"].iloc[0]
     run_of_model = om.side(om.saved(learnt.after), learnt.model, task)  # the part of the run of one model
@@ -515,9 +522,10 @@ def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
 
 @pytest.mark.long
 def test_the_only_judged_film_has_no_gain(learnt):
-    """Where this film is left out, nothing that was judged is left to learn from, and a note says so.
+    """Of one film eleven windows were judged, and no other film was.
 
-    The only claim is on the films of the corpus.
+    Where this film is left out, nothing that was judged is left to learn from, and a note says so. The only
+    claim is on the films of the corpus.
     """
     (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
     assert judged_film["before"] == pytest.approx(judged_film["after"])
@@ -623,11 +631,14 @@ def halved_beside_former(timeline):
 
 
 def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):
-    """All probabilities are halved, so that at least the four planted passages moved.
+    """A new model halves all probabilities of a film, so that at least the four planted passages moved.
 
-    Each has its probability before and now.
+    The data of the page has the former probability of each row (`former`), and each passage that moved its
+    probability before and now.
     """
-    opened = OpenFilm(0, halved_beside_former, Decisions(tmp_path, halved_beside_former, codebook(tmp_path)))
+    film = halved_beside_former
+    opened = OpenFilm(0, film, Decisions(tmp_path, film, codebook(tmp_path)))
+
     page = desk_page([opened], opened, "read", "en")
 
     state = json.loads(re.search('id="state">(.*?)</script>', page, re.DOTALL)[1])
@@ -640,29 +651,35 @@ def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, hal
 
 
 def test_the_desk_without_a_former_curve_lists_nothing_moved(timeline, tmp_path):
+    """The film was scored once, so that the desk has no list of passages that moved."""
     opened = OpenFilm(0, timeline, Decisions(tmp_path, timeline, codebook(tmp_path)))
-    _, body = desk_page([opened], opened, "read", "en").split("<body")
-    assert "d-moved" not in body
+
+    _head, body = desk_page([opened], opened, "read", "en").split("<body")
+
+    id_of_list_of_moved_passages = "d-moved"
+    assert id_of_list_of_moved_passages not in body
 
 
 @pytest.mark.parametrize(
     ("field", "curve"), [("before", "-before"), ("number", "")], ids=["the former one", "that of now"]
 )
 def test_a_passage_that_moved_has_the_probability_that_its_model_gives_it(halved_beside_former, field, curve):
-    """A claim on such a passage has the probability by the former model, `before`, and by that of now.
+    """A new model halves all probabilities of a film, which has the former model's beside them.
 
-    A passage may be one of both models or of one. Of a model that has it among its passages, the claim has
-    the probability that stands there.
+    A claim on a passage that moved has its probability by the former model, `before`, and by that of now,
+    `number`. A passage may be one of both models or of one. Of a model that has it among its passages, the
+    claim has the probability that stands there, to two decimals.
     """
     view = FilmView(halved_beside_former, "f", Words("en"), top=5)
-    passages = halved_beside_former.segments(f"{view.model.key}{curve}")
-    p_by_span = passages.set_index(["start_s", "end_s"])["p"].to_dict()
+    passages_of_model = halved_beside_former.segments(f"{view.model.key}{curve}")
+    p_by_span = passages_of_model.set_index(["start_s", "end_s"])["p"].to_dict()
+
     n_compared = 0
     for claim in view.changed_passages:
         span = claim.time.start_s, claim.time.end_s
         if span in p_by_span:
             n_compared += 1
-            p = getattr(claim, field)
-            assert view.words.probability(p) == view.words.probability(p_by_span[span])
+            p_of_claim = getattr(claim, field)
+            assert view.words.probability(p_of_claim) == view.words.probability(p_by_span[span])
 
     assert n_compared > 0

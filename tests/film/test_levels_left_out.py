@@ -96,7 +96,11 @@ def test_title_terminal_evidence_and_page_warn_that_the_model_lacks_a_level(film
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_citation_names_the_levels_that_the_model_never_saw(language):
-    """Each passage of the film can be cited, and its model never saw clips of EN (easy negative)."""
+    """Whoever cites a passage must say that its model never saw clips of EN (easy negative).
+
+    The film WITHOUT_EN is by such a model. A citation also has the positive level, here S, and the model's
+    name, here m.
+    """
     words = Words(language)
     passages = [claim for claim in film_claims(WITHOUT_EN) if isinstance(claim, kinds.Passage)]
     assert passages
@@ -122,7 +126,8 @@ def sentence_on_error_of_shares(film, words):
 def test_the_error_of_shares_names_the_levels_it_was_measured_on(language):
     """The error is measured with the clips that the model was trained on.
 
-    If these lack the level EN, the sentence names the others, HN and S; else it names none.
+    If these lack the level EN (the film WITHOUT_EN), the sentence names the others, HN and S. If they have
+    all levels (OF_ALL_LEVELS), it names none.
     """
     words = Words(language)
     assert words.listed(["HN", "S"]) in sentence_on_error_of_shares(WITHOUT_EN, words)
@@ -137,7 +142,8 @@ def why_no_share(film, words):
 def test_a_refused_share_names_the_levels_unless_the_film_was_trained_on():
     """A model that never saw EN expects no share of a film, nor does one that was trained on the film.
 
-    Where both is so, the more serious reason is given: the film was trained on.
+    Where both is so, the more serious reason is given: the film was trained on. WITHOUT_EN is a film by a
+    model that never saw clips of the level EN.
     """
     words = Words("en")
     also_trained_on = with_model(WITHOUT_EN, is_trained_on=True)
@@ -148,13 +154,15 @@ def test_a_refused_share_names_the_levels_unless_the_film_was_trained_on():
 # --- captions
 # ---------------------------------------------------------------------------
 def test_captions_name_flags_in_words():
-    """The label of a passage has the flags' texts; `no_skill` and `trained_on` are names in files.
+    """A flag such as `no_skill` is a name in files; the label of a passage has its text, in words.
 
-    Each row of the film gets three flags more.
+    Each row of an invented film gets three flags beside its own, joined by semicolons.
     """
     words = Words("en")
-    flags = [f"{own_flags};bars;no_skill;trained_on".strip(";") for own_flags in OF_ALL_LEVELS.table["flags"]]
-    flagged = replace(OF_ALL_LEVELS, table=OF_ALL_LEVELS.table.assign(flags=flags))
+    film = OF_ALL_LEVELS
+    flags = [f"{own_flags};bars;no_skill;trained_on".strip(";") for own_flags in film.table["flags"]]
+    flagged = replace(film, table=film.table.assign(flags=flags))
+
     passages = [claim for claim in film_claims(flagged) if isinstance(claim, kinds.Passage)]
     assert passages
 
@@ -190,7 +198,8 @@ def test_page_and_desk_explain_only_what_their_model_has(film, has_contributions
     """Models of concepts have contributions, and some of them usual values of concepts; others have neither.
 
     Where concepts have a usual value, a reason is a change of the probability, of .01 or more. Else it is a
-    contribution to the logit, of .05 or more.
+    contribution to the logit, of .05 or more. `Words` has the texts of pages by keys, such as "about_3" for
+    the text that explains contributions.
     """
     words = Words("en")
     about_contributions = words["about_3"]

@@ -164,10 +164,15 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_a_desk_of_an_own_codebook_has_no_word_of_the_other_language(tmp_path, scored, language, mode):
-    """A lab's codebook, `OWN`, has texts in English and French."""
+    """A lab's codebook, `OWN`, has texts in English and French, as "violent" and "brutal".
+
+    What people read on the desk of a film, in either mode, has no word of the language that is not asked for.
+    """
     book = codebook_of_text(OWN)
     opened = OpenFilm(0, scored, Decisions(tmp_path, scored, book))
+
     page = desk_page([opened], opened, mode, language)
+
     assert words_in(text_that_people_read(page), OTHER_WORDS[language]) == []
 
 
@@ -198,7 +203,10 @@ def read_again(rates):
 def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
     scored, judged_windows, language, are_read
 ):
-    """A rate in a file has the level's name, "violent"; the reader of a French page is shown "brutal"."""
+    """A share of windows is of the level "violent", which the codebook calls "brutal" in French.
+
+    A rate that is read from a file has the level's name alone: `named_rates` adds the codebook's texts.
+    """
     rates = correct_rates(scored, judged_windows)
     assert {rate.positive for rate in rates.rates} == {"violent"}
 
@@ -211,12 +219,16 @@ def test_sentences_on_rates_name_the_level_in_the_language_of_the_reader(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_comparison_with_an_own_codebook_is_in_one_language(scored, judged_windows, language):
-    """A lab's codebook, `OWN`, has texts in English and French."""
+    """A lab's codebook, `OWN`, has texts in English and French, as "violent" and "brutal".
+
+    What people read on the page of a compared film has no word of the language that is not asked for.
+    """
     page = comparison_page(compare_films([scored], judged_windows), language=language)
     assert words_in(text_that_people_read(page), OTHER_WORDS[language]) == []
 
 
 def test_a_french_comparison_names_its_model(scored, judged_windows):
+    """The French page of a comparison says by which model shares are corrected: "modèle NAME."."""
     compared = compare_films([scored], judged_windows)
     page = comparison_page(compared, language="fr")
     assert f"modèle {compared.model}." in text_that_people_read(page)
@@ -236,7 +248,11 @@ def test_claims_with_an_own_codebook_are_in_one_language(scored, language):
 
 
 def test_claims_as_data_have_names_and_no_translations(scored):
-    """Programs find levels and concepts by their names, which are the same in each language."""
+    """A lab's codebook, `OWN`, has French texts, as "brutal" for the level "violent".
+
+    Programs find levels and concepts by their names, which are the same in each language: the data of claims
+    have no French text.
+    """
     documents = [document(claim) for claim in film_claims(scored)]
     assert words_in(json.dumps(documents, ensure_ascii=False), FRENCH) == []
 
@@ -293,7 +309,10 @@ def test_translations_are_not_part_of_a_codebooks_digest():
 
 
 def test_a_film_scored_without_translations_is_shown_with_names(scored):
-    """The film's record has no texts of the codebook: a French page calls its levels and concepts by name."""
+    """The film's record has no texts of the codebook, as those of earlier versions have none.
+
+    A French page calls its levels and concepts by their names, as "violent" and "Gun".
+    """
     record = msgspec.to_builtins(scored.record)
     for model in record["models"]:
         del model["translations"], model["titles"]

@@ -85,7 +85,10 @@ def assert_has_no_plural_of_one(sentence):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("claim", CLAIMS_OF_ONE.values(), ids=CLAIMS_OF_ONE)
 def test_a_claim_of_one_has_no_plural(claim, language):
-    """In English "1 windows" is wrong, and so is "1 fenêtres" in French."""
+    """Each claim counts something once, as one common window of two judges.
+
+    In English "1 windows" is wrong, and so is "1 fenêtres" in French.
+    """
     assert_has_no_plural_of_one(phrases.sentence(claim, Words(language)))
 
 
@@ -100,13 +103,16 @@ def test_sentences_on_pairs_have_no_plural_of_one_window(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("note", NOTES_OF_ONE.values(), ids=NOTES_OF_ONE)
 def test_a_note_on_one_has_no_plural(note, language):
-    """Notes are made in English, and `translated` writes them in a language."""
+    """Each note counts something once, as one damaged line. It is made in English.
+
+    `translated` writes it in a language: "1 lines" would be wrong in English, and "1 lignes" in French.
+    """
     assert_has_no_plural_of_one(Words(language).translated(note))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_one_passage_and_one_point_of_percentage_are_no_plural(language):
-    """A distance of .01 is one point."""
+    """One passage reaches the threshold; a distance of .01 of two shares is one point of percentage."""
     words = Words(language)
     assert_has_no_plural_of_one(words.counted("passages", 1))
     assert_has_no_plural_of_one(words.distance(0.01))

@@ -192,9 +192,14 @@ def labelled_at_random(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
-    """By a model of Body a window counts if the judge names Body, even if they are not sure of its level."""
+    """AB gives windows random levels, NS (not sure) among them, and names Body in some.
+
+    By a model of Body a window counts if AB names Body, even if not sure of its level.
+    """
     windows = labelled_at_random(seed)
+
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
+
     (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
 
     assert claim.what == "Body"
@@ -207,9 +212,14 @@ def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_levels_share_counts_the_same_judgements_by_level(seed):
-    """By a model of the level S, the windows count that the judge called S, whatever concepts they have."""
+    """AB gives windows random levels and concepts.
+
+    By a model of the level S, the windows count that AB called S, whatever concepts they have.
+    """
     windows = labelled_at_random(seed)
+
     rates = correct_rates(invented_film(**SMALL), judged(AB=windows.labels))
+
     assert rates.rates[0].positives == [windows.n_sure]
 
 
@@ -218,25 +228,34 @@ LEVELS_ALONE = [("EN",), ("S",)] * 15
 
 
 def test_a_rate_of_a_concept_is_refused_if_nobody_names_concepts():
-    """A judge who names no concept in any window was not asked for them: 0 % would be wrong."""
+    """A model finds the concept Body. AB gives 30 windows levels, and names no concept in any of them.
+
+    So AB was not asked for concepts, and a share of 0 % would be wrong.
+    """
     with pytest.raises(ObygazeError, match="Body"):
         correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE))
 
 
 def test_a_rate_of_a_concept_leaves_out_a_judge_who_names_none():
-    """AB names no concept in any window, and so was not asked; the rate is CD's alone.
+    """A model finds the concept Body. AB gives 30 windows levels alone, and CD names Body in some.
 
-    A notice counts AB's judgements, as many as there are windows.
+    AB was not asked for concepts: the rate is CD's alone. A notice counts AB's judgements, as many as there
+    are windows.
     """
     with_concepts = [("EN",), ("S", "Body")] * 15
+
     rates = correct_rates(FILM_OF_BODY, judged(AB=LEVELS_ALONE, CD=with_concepts))
+
     assert [rate.annotators for rate in rates.rates] == [["CD"]]
     n_windows = len(WINDOWS)
     assert any(str(n_windows) in notice and "Body" in notice for notice in rates.notices)
 
 
 def test_labels_without_concepts_cannot_replace_a_concepts_model():
-    """The machine gives levels alone, which say nothing of where Body is."""
+    """Labels of all windows by a machine may take the place of a model's probabilities.
+
+    This machine gives levels alone, and the model finds the concept Body: they say nothing of where it is.
+    """
     with pytest.raises(ObygazeError, match="Body"):
         cells_by(judged(machine=LEVELS_ALONE), FILM_OF_BODY)
 
@@ -245,9 +264,10 @@ LABELS_OF_A_MACHINE = judged(machine=[("EN", "Body"), ("S", "Look"), ("NS", "Bod
 
 
 def test_a_label_gives_a_concept_the_probability_0_or_1():
-    """Labels of a machine take the model's place.
+    """Labels of windows by a machine take the place of the model, which finds the concept Body.
 
-    A label that names Body gives 1, another one 0, whatever its level.
+    A label that names Body gives the probability 1, another one 0, whatever its level. Each is a window, a
+    cell of the film.
     """
     cells = cells_by(LABELS_OF_A_MACHINE, FILM_OF_BODY)
     for clip in LABELS_OF_A_MACHINE:
@@ -257,7 +277,11 @@ def test_a_label_gives_a_concept_the_probability_0_or_1():
 
 
 def test_annotated_spans_of_a_concept_are_those_of_the_clips_that_name_it():
-    """The truth to compare a model of Body with is where people named Body, whatever the level."""
+    """The truth to compare a model of Body with is where annotators named Body, whatever the level.
+
+    Here a machine labelled 30 windows, two in three of them with Body: as many seconds are positive as these
+    windows have together.
+    """
     truth = answers_of(LABELS_OF_A_MACHINE, positive_of(FILM_OF_BODY.model()))
     spans = truth[FILM_OF_BODY.movie]["machine"].positive
     with_body = [clip for clip in LABELS_OF_A_MACHINE if "Body" in clip.concepts]

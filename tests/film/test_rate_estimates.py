@@ -38,7 +38,11 @@ def test_12_of_21_windows_may_miss_3_positives_but_hardly_4(n_positive, chance):
 
 
 def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
-    """3 positives would be missed in .063 of draws; 4 only in .021, less than .025."""
+    """Of 21 windows that are alike the first 12 of a draw are judged, and none is positive.
+
+    If 3 of the 21 were positive, the 12 would miss all of them in .063 of draws; 4 only in .021, less than
+    the .025 that an interval of 95 % leaves out at one end.
+    """
     all_negative = np.zeros((1, 12))
     estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_negative)
     assert estimates.value[0] == pytest.approx(0)
@@ -47,7 +51,11 @@ def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
 
 
 def test_12_positives_in_12_of_21_windows_leave_at_least_18():
-    """As many negative ones may be left as positive ones where none is positive: 3."""
+    """Of 21 windows that are alike the first 12 of a draw are judged, and all are positive.
+
+    Of the nine that are left as many may be negative as may be positive where none is positive: 3. So 18 of
+    the 21 or more are positive.
+    """
     all_positive = np.ones((1, 12))
     estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_positive)
     assert estimates.value[0] == pytest.approx(1)
@@ -114,13 +122,19 @@ def test_sums_of_two_judges_are_means_of_two_subsets(sizes):
 
 
 def test_too_many_sums_are_not_listed():
-    """30 windows of different lengths have 2**30 sums."""
+    """The positive seconds are the sum of some windows: 30 windows of different lengths have 2**30 sums.
+
+    So many are not listed, and the function returns None.
+    """
     different_lengths = np.random.default_rng(0).random(30)
     assert possible_sums_s(different_lengths) is None
 
 
 def test_as_many_sums_as_may_be_listed_are_listed():
-    """Equal windows have one more sum than windows: that of 0, 1, 2, ... of them."""
+    """At most `MOST_SUMS` sums of windows are listed. One less windows that are alike have just as many.
+
+    They are the sums of 0, 1, 2, ... of the windows.
+    """
     equal_lengths = np.full(MOST_SUMS - 1, 46.0)
     assert len(possible_sums_s(equal_lengths)) == MOST_SUMS
 

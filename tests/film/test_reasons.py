@@ -137,21 +137,23 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(
 ):
     """A concept that is named in a passage would be taken for one that is there.
 
-    Activity and Look explain the strongest passage by their absence; they may be named where another passage
-    has them.
+    Activity and Look explain the strongest passage, the first of the table, by their absence. They may be
+    named only where another passage has them.
     """
     film = all_found_better_than_chance
+    strongest_first = film.segments(top=0)
+    present_in_other_passages = set()
+    for names in strongest_first["present"].iloc[1:]:
+        present_in_other_passages |= set(names.split(";"))
+    absent_from_all = {"Activity", "Look"} - present_in_other_passages
 
     text = export(film, export_format, tiers=["segments"])
-
     if export_format == "csv":  # its column of contributions has all concepts, present or not
         text = " ".join(row["text"] for row in csv.DictReader(io.StringIO(text)))
+
     if export_format != "rttm":  # its labels are names of tiers alone
         assert "Body" in text
-    present_somewhere = set()
-    for names in film.segments(top=0)["present"].iloc[1:]:  # both are absent from the first passage
-        present_somewhere |= set(names.split(";"))
-    for name in {"Activity", "Look"} - present_somewhere:
+    for name in absent_from_all:
         assert name not in text
 
 
@@ -251,17 +253,25 @@ def seen_by_hand(segment, rows, concepts):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
-    """Each concept has a threshold of its own, from .1 to .9; the largest contribution comes first."""
+    """A concept is seen in a passage if its mean probability there reaches its threshold.
+
+    A film is invented whose concepts have thresholds of their own, from .1 to .9. The column `present` has
+    the names of the seen concepts, joined by ;, and the one with the largest contribution, of either sign,
+    comes first. `seen_by_hand` computes both means from the film's rows.
+    """
     rng = np.random.default_rng(seed)
     film = invented_film(seed=seed, **SMALL)
     concepts = [
         changed(concept, threshold_p=float(rng.uniform(0.1, 0.9))) for concept in film.model().concepts
     ]
     film = with_model(film, concepts=concepts)
-    judged_rows = film.rows().dropna(subset="p")
+    rows_with_probability = film.rows().dropna(subset="p")
 
-    for segment in film.segments().to_dict(orient="records"):
-        assert segment["present"] == ";".join(seen_by_hand(segment, judged_rows, concepts))
+    passages = film.segments().to_dict(orient="records")
+
+    for passage in passages:
+        expected_names = seen_by_hand(passage, rows_with_probability, concepts)
+        assert passage["present"] == ";".join(expected_names)
 
 
 def numbers_by_start(passages):
@@ -271,19 +281,21 @@ def numbers_by_start(passages):
 
 def test_passages_are_numbered_by_time_and_weaker_ones_apart(film):
     """Passages are 1, 2, 3, ... in order of time, and places below the threshold w1, w2, ..."""
-    passages = film.segments().sort_values("start_s")
-    reaching = passages[passages["reaches"] == 1]
-    weaker = passages[passages["reaches"] == 0]
+    by_time = film.segments().sort_values("start_s")
+    reaching = by_time[by_time["reaches"] == 1]
+    weaker = by_time[by_time["reaches"] == 0]
+    one_to_last = [str(n) for n in range(1, len(reaching) + 1)]
+    w1_to_last = [f"w{n}" for n in range(1, len(weaker) + 1)]
 
-    assert reaching["number"].tolist() == [str(n) for n in range(1, len(reaching) + 1)]
-    assert weaker["number"].tolist() == [f"w{n}" for n in range(1, len(weaker) + 1)]
+    assert reaching["number"].tolist() == one_to_last
+    assert weaker["number"].tolist() == w1_to_last
 
 
 def test_a_passage_has_one_number_however_many_are_listed(film):
     """People cite passages by their numbers, which must not depend on how many are asked for (`top`).
 
     A list has all passages that reach the threshold, even if fewer are asked for, and as many of the next
-    ones as are needed.
+    ones as are needed. Lists of different lengths are held against that of the written file.
     """
     all_written = film.segments()
     n_reaching_threshold = int(all_written["reaches"].sum())
@@ -353,14 +365,17 @@ def without_passages(request):
 def test_the_notice_of_no_passages_is_in_the_file_or_told(without_passages, export_format, tmp_path):
     """An empty file alone would look like an error.
 
-    A csv and an edl have no row or event for notes: then all notes are told, of which it is the last.
+    So the notice, one line, is in the file, and `write_export` returns it to be printed. A csv and an edl
+    have no row or event for notes: then `write_export` returns all notes, of which the notice is the last.
     """
-    exported = collect(without_passages, export_format, tiers=["segments"])
-    assert not any(tier.spans for tier in exported.tiers)
+    film = without_passages
+    exported = collect(film, export_format, tiers=["segments"])
+    for tier in exported.tiers:
+        assert not tier.spans
     notice = exported.notice
     assert len(notice.splitlines()) == 1
 
-    told = write_export(without_passages, export_format, tmp_path / "film", tiers=["segments"])
+    told = write_export(film, export_format, tmp_path / "film", tiers=["segments"])
 
     text = text_in(tmp_path / "film")
     if export_format == "rttm":  # it writes _ for a space
@@ -421,6 +436,7 @@ def test_credits_have_no_probability_on_the_page_and_are_hatched(with_credits):
 
 
 def test_no_passage_reaches_into_the_credits(with_credits):
+    """The film's credits have probabilities, but credits are no content: these count for nothing."""
     assert with_credits.segments()["end_s"].max() <= start_of_credits(with_credits)
 
 
@@ -464,7 +480,11 @@ def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, export
 
 @pytest.mark.parametrize(("gap_s", "n_segments"), [(4.9, 1), (5.0, 1), (5.1, 2)])
 def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments):
-    """Two windows of 8 s have the threshold's probability, .5, and the gap between them has .1."""
+    """Two spans of 8 s have the threshold's probability, .5, and the gap between them has .1.
+
+    `n_reaching` counts the passages that reach the threshold: the two spans are one passage if the gap is
+    short.
+    """
     gap_end_s = 28.0 + gap_s
     rows = pd.DataFrame(
         {

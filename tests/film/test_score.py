@@ -75,6 +75,7 @@ def test_the_first_reason_of_each_planted_segment_is_the_gun(timeline):
 
 @pytest.mark.long
 def test_segments_are_ranked_from_1(timeline):
+    """The segments of a scored film come in the order of their ranks, the strongest first: 1, 2, 3, ..."""
     segments = timeline.segments()
     assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
 
@@ -82,7 +83,7 @@ def test_segments_are_ranked_from_1(timeline):
 @pytest.fixture
 def rows_of_csv(scored):
     """The rows of the model pcbm_lr as anybody reads them from timeline.csv."""
-    folder, _ = scored
+    folder, _film = scored
     table = pd.read_csv(folder / "timeline.csv")
     return table[table["model"] == "pcbm_lr"]
 
@@ -166,6 +167,7 @@ def logits_of_windows(trained, film_of_one_minute):
 
 
 def test_a_model_and_its_file_give_the_same_rows(trained, film_of_one_minute):
+    """A film may be scored by a model's file, or by the model that was read from it."""
     file = trained.paths["linear"]
     by_file = score_film(film_of_one_minute, [file]).rows()
     by_model = score_film(film_of_one_minute, [load_model(file)]).rows()
@@ -255,7 +257,10 @@ def test_the_length_of_windows_is_in_milliseconds():
 
 
 def test_a_concept_has_the_metric_of_its_own_task():
-    """Of three metrics one is of concept A and has a chance level: .6 against .2."""
+    """A model's card has three metrics. Only the last is of concept A and has a chance level: .6 against .2.
+
+    The record of the concept has this one, and the threshold of its probability, .4.
+    """
     metrics = (
         {"task": "hn_s", "movie_mean": 0.9, "movie_chance": 0.5},  # of another task
         {"task": "concept:A", "movie_mean": 0.7},  # without a chance level
@@ -276,7 +281,7 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
     All features of the film are 30 off those of training clips, which vary by about 1. Logits are kept; the
     title says why there is no prediction.
     """
-    _, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
+    _folder, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
 
     assert heading_of(film).startswith("A Planted Film · no prediction: unlike")
     for model in film.keys:
@@ -293,7 +298,7 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
 def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
     """Two windows of 8 s are 16 s. All rows of a shorter film have the flag."""
-    _, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
     rows = film.rows()
     assert has_flag(rows, "short").tolist() == [is_short] * len(rows)
 
@@ -401,16 +406,21 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
 @pytest.mark.long
 def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
     """A scored film can be reproduced by anybody with the same store and models."""
-    first_folder, _ = scored
+    first_folder, _film = scored
     second_folder, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (second_folder / name).read_bytes() == (first_folder / name).read_bytes()
 
 
 def test_a_scored_film_is_read_back_as_it_was(scored):
-    """`scored` is the folder of a scored film, and the film as it was written there."""
+    """`scored` is the folder of a scored film, and the film as it was written there.
+
+    Record and rows that are read are those that were written, and would be written as the same bytes.
+    """
     folder, written_film = scored
+
     read_film = Timeline.read(folder)
+
     assert read_film.record == written_film.record
     pd.testing.assert_frame_equal(read_film.table, written_film.table)
     assert files_of(read_film) == files_of(written_film)
@@ -419,7 +429,8 @@ def test_a_scored_film_is_read_back_as_it_was(scored):
 def test_a_bank_has_concepts_and_no_decision(timeline):
     """A bank is a model that finds concepts and does not decide on a level.
 
-    It has a probability of each concept, here of a gun, in all rows but black and credits (`NO_CONTENT`).
+    It has a probability of each concept, here of a gun, in all rows but black and credits (`NO_CONTENT`). A
+    level has none, and so the film has neither a share nor segments by it.
     """
     rows = timeline.rows("bank")
     has_content = ~has_flag(rows, *NO_CONTENT)
@@ -474,12 +485,14 @@ def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
 
 
 def test_shots_of_a_film_that_is_not_in_the_store_are_refused(trained, store_of_two_films):
+    """The store has films a and b, and shots are given of a film called other."""
     shots = {"other": shots_of("other")}
     with pytest.raises(FilmError, match="other"):
         score_films(store_of_two_films, [trained.paths["pcbm_lr"]], shots=shots)
 
 
 def test_models_of_one_name_are_numbered(trained, store_of_two_films):
+    """A film is scored by three models called linear; a key tells them apart in the film's tables."""
     film = score_film(store_of_two_films, [trained.paths["linear"]] * 3, movie="a")
     assert film.keys == ("linear", "linear-2", "linear-3")
 
@@ -510,7 +523,10 @@ def test_a_store_of_whole_files_is_refused(trained, tmp_path):
     ids=lambda value: "all of it" if value is None else None,
 )
 def test_a_damaged_file_is_named_in_one_line(timeline, tmp_path, name, old, new):
-    """In a file of a scored film a piece of text is replaced, or, where `old` is None, all of it is lost."""
+    """In a file of a scored film a piece of text is replaced, or, where `old` is None, all of it is lost.
+
+    Reading the folder fails with a message of one line that has the file's path.
+    """
     timeline.write(tmp_path / "film")
     path = tmp_path / "film" / name
     text = path.read_text(encoding="utf-8")
@@ -667,7 +683,7 @@ def test_rows_cover_the_film_without_overlap(film):
     Times are in milliseconds: rows may lie so far apart, or overlap by so much.
     """
     windows, cuts = film
-    _, rows = cut_into_rows(windows, shots_between(cuts, windows))
+    _rows_are, rows = cut_into_rows(windows, shots_between(cuts, windows))
 
     starts_s, ends_s = rows[:, 0], rows[:, 1]
     assert starts_s[0] == 0
@@ -689,7 +705,7 @@ def test_rows_are_shots_windows_or_steps(film):
     Times are in milliseconds: an overlap of up to .001 s is none. One of just .001 s may be taken for either.
     """
     windows, cuts = film
-    rows_are, _ = cut_into_rows(windows, shots_between(cuts, windows))
+    rows_are, _rows = cut_into_rows(windows, shots_between(cuts, windows))
 
     ends_s, next_starts_s = windows.spans[:-1, 1], windows.spans[1:, 0]
     overlap_s = max(ends_s - next_starts_s, default=0.0)
@@ -705,7 +721,7 @@ def test_a_long_shot_is_cut_into_as_few_rows_as_possible():
     """Windows last 8 s: a shot of 8 s stays whole, and one of 16 s becomes two rows."""
     windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [8.0, 16.0], [16.0, 24.0]]))
     shots = np.array([[0.0, 8.0], [8.0, 24.0]])
-    _, rows = cut_into_rows(windows, shots)
+    _rows_are, rows = cut_into_rows(windows, shots)
     assert rows.tolist() == [[0, 8], [8, 16], [16, 24]]
 
 
@@ -790,6 +806,7 @@ def test_subtitles_are_matched_to_films_by_name(tmp_path):
 
 
 def test_the_only_file_of_the_only_film_may_have_any_name(tmp_path):
+    """The film is called other, and its subtitles are in the file a.en.srt: they can be of no other film."""
     file = write_subtitles(tmp_path, "a.en.srt")
     assert list(read_subtitles_of([file], ["other"])) == ["other"]
 
@@ -802,6 +819,7 @@ def test_subtitles_of_a_film_that_is_not_scored_are_refused(tmp_path):
 
 
 def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
+    """a.en.srt and a.fr.srt are both of film a, in two languages: nobody says which is to be taken."""
     files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "a.fr.srt")]
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
         read_subtitles_of(files, ["a", "c"])

@@ -100,28 +100,28 @@ def test_an_impossible_cell_is_refused_with_its_file_and_column(scored, copy_wit
 
     An end that does not fit its start may be reported as of `start_s`, and a missing p as of `p_low`.
     """
-    folder, _ = scored
+    folder, _film = scored
     line = line_with(folder, column, value)
-    changed_folder = copy_with("timeline.csv", line.before, line.after)
+    changed_folder = copy_with("timeline.csv", old=line.before, new=line.after)
     with pytest.raises(FilmError, match=rf"timeline\.csv: column.*(start_s|p_low|{column})"):
         Timeline.read(changed_folder)
 
 
 def test_a_span_without_length_is_refused(scored, copy_with):
     """The 30th row of the timeline ends where it begins."""
-    folder, _ = scored
+    folder, _film = scored
     start_s = pd.read_csv(folder / "timeline.csv", dtype=str).loc[29, "start_s"]
     line = line_with(folder, "end_s", start_s, row=30)
-    changed_folder = copy_with("timeline.csv", line.before, line.after)
+    changed_folder = copy_with("timeline.csv", old=line.before, new=line.after)
     with pytest.raises(FilmError):
         Timeline.read(changed_folder)
 
 
 def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy_with):
     """Two rows have changed places, so that the second begins before the first."""
-    folder, _ = scored
+    folder, _film = scored
     _head, first, second, *_ = (folder / "timeline.csv").read_text(encoding="utf-8").splitlines()
-    changed_folder = copy_with("timeline.csv", f"{first}\n{second}", f"{second}\n{first}")
+    changed_folder = copy_with("timeline.csv", old=f"{first}\n{second}", new=f"{second}\n{first}")
     with pytest.raises(FilmError, match="do not rise"):
         Timeline.read(changed_folder)
 
@@ -142,7 +142,11 @@ def test_times_of_a_model_that_do_not_rise_are_refused(scored, copy_with):
     ],
 )
 def test_an_impossible_field_is_refused(copy_with, field, value):
-    """It is a field of a film's record. Some texts have characters that change what a terminal shows."""
+    """A field of a film's record, `film.json`, is replaced, as in a folder from a stranger.
+
+    A length is more than 0 s and at most a million, and a year is positive. Some texts have characters that
+    change what a terminal shows.
+    """
     folder = copy_with("film.json")
     record = json.loads((folder / "film.json").read_bytes())
     (folder / "film.json").write_text(json.dumps(record | {field: value}), encoding="utf-8")
@@ -152,8 +156,11 @@ def test_an_impossible_field_is_refused(copy_with, field, value):
 
 @pytest.mark.parametrize("name", ["timeline.csv", "shots.csv"])
 def test_a_table_of_another_scoring_is_refused(copy_with, name):
-    """The record has digests of the tables that were written with it; this table was changed afterwards."""
-    changed_folder = copy_with(name, "0", "1", digests=False)
+    """The record has digests of the tables that were written with it.
+
+    One of the tables is changed afterwards, by a digit, so that it is not the one of the record any more.
+    """
+    changed_folder = copy_with(name, old="0", new="1", digests=False)
     with pytest.raises(FilmError, match=f"{name}: not the table"):
         Timeline.read(changed_folder)
 
@@ -161,12 +168,14 @@ def test_a_table_of_another_scoring_is_refused(copy_with, name):
 @pytest.fixture
 def film_of_eleven_days(copy_with):
     """A film of a million seconds, the longest that may be: over eleven days."""
-    return Timeline.read(copy_with("film.json", '"duration_s": 600.0', '"duration_s": 1000000.0'))
+    old, new = '"duration_s": 600.0', '"duration_s": 1000000.0'
+    return Timeline.read(copy_with("film.json", old=old, new=new))
 
 
 @pytest.mark.long  # eleven days of minutes
 @pytest.mark.nightly
 def test_the_page_of_the_longest_film_is_below_5_megabytes(film_of_eleven_days):
+    """A film may last a million seconds, over eleven days, of which a page tells each minute."""
     assert len(film_page([film_of_eleven_days])) < 5e6
 
 
@@ -222,7 +231,7 @@ def test_writing_a_film_keeps_a_users_files_but_no_old_rates(scored, tmp_path):
 @pytest.mark.parametrize("movie", ["../x", "a/../../x", "..", "", " a", "a\\\\b", "a\u202eb"])
 def test_a_film_has_a_name_that_manifests_may_have(copy_with, movie):
     """A name such as ../x would lead out of the folder that films are written to."""
-    changed_folder = copy_with("film.json", '"movie": "tt0000001"', f'"movie": "{movie}"')
+    changed_folder = copy_with("film.json", old='"movie": "tt0000001"', new=f'"movie": "{movie}"')
     with pytest.raises(FilmError):
         Timeline.read(changed_folder)
 
@@ -239,7 +248,7 @@ def test_no_file_carries_a_control_character(timeline, export_format, tmp_path):
 
 def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
     """The maximum is set to the size of the largest file of a scored film, and then to a byte less."""
-    folder, _ = scored
+    folder, _film = scored
     size_of_largest_file = max(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
     monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file)
@@ -303,6 +312,7 @@ def test_fast_reading_of_a_table_equals_reading_each_cell(cells):
 
 
 def test_a_table_of_plain_numbers_is_read_exactly_in_one_call():
+    """A row has no p. 0.30000000000000004 is the float after 0.3: no digit of a number may be lost."""
     table = scored_files._plain_table(b"start_s,p,text\n0.1,0.30000000000000004,a\n2,,b\n")
     assert table["p"].dtype == np.float64
     assert table["p"][0] == 0.30000000000000004

@@ -129,9 +129,10 @@ def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
 
 @pytest.mark.long
 def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_by_length):
-    """The fewer windows, the wider the bracket of a film's expected share.
+    """The fewer windows, the wider the bracket of a film's expected share, by more than that of many windows.
 
-    From a widening of `LEAST_WIDER` on, which the docs give, the number is named as the reason.
+    From a widening of `LEAST_WIDER` on, which the docs give, the number of windows is named as the reason
+    (`n_windows`); below it the number is None. Tried are 2 to 80 windows of one film.
     """
     model = load_model(trained.paths["pcbm_lr"])
     film = films_by_length[600.0]
@@ -164,7 +165,10 @@ def test_the_docs_give_the_widening_that_is_explained(page):
     ("n_windows", "text"), [(2.5, "2.5 windows only"), (3.04, "3 windows only"), (1.0, "1 window only")]
 )
 def test_a_film_of_two_and_a_half_windows_keeps_the_half(n_windows, text):
-    """A short film may have a fraction of a window: rounded down it would seem to have fewer."""
+    """A short film may have a fraction of a window: rounded down it would seem to have fewer.
+
+    Sentence and note on its expected share write the number with one decimal, but for .0.
+    """
     claim = replace(claim_of(invented_film(**SIXTY_ROWS), kinds.ExpectedShare), n_windows=n_windows)
     assert text in phrases.expected_sentence(claim, ENGLISH)
     assert text in phrases.expected_note(claim, ENGLISH)
@@ -266,6 +270,7 @@ def test_films_with_one_expected_share_are_not_told_apart(language):
 
 
 def test_films_with_different_expected_shares_are_told_apart():
+    """Three films differ in their probabilities, and so in their shares: no claim says that these are one."""
     films = three_films()
     judgements = judged_by(films[0], AB=[("EN",), ("S",)] * 20)
     assert same_share_claims(compare_films(films, judgements)) == []
@@ -317,7 +322,10 @@ def test_a_part_without_probability_is_called_unlike_training_or_unread(share, c
 
 @pytest.mark.parametrize("change", [lambda film: film, with_unread], ids=["unlike training", "unread"])
 def test_the_pages_legend_says_why_a_part_is_hatched(change):
-    """The first tenth of the film is unlike training, or could not be read."""
+    """The first tenth of the film is unlike training, or could not be read: the page hatches it.
+
+    The legend of the hatching is that which names the reason.
+    """
     film = change(invented_film(unlike_parts=((0.0, 0.1),), **SIXTY_ROWS))
     legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
     assert legend in text_of(film_page([film]))
@@ -585,8 +593,12 @@ def test_the_shares_of_a_films_time_add_up_to_100_percent(parts):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_sentence_writes_the_share_of_a_part_alike(language):
-    """All sentences round the parts of the time together, so that no part is 15% here and 16% there."""
-    film, words = invented_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS), Words(language)
+    """.155 of a film is unlike training: rounded, it could be 15% in one sentence and 16% in another.
+
+    All sentences round the parts of the time together: what is judged, what is not, and what is black.
+    """
+    film = invented_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS)
+    words = Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
 
@@ -855,6 +867,7 @@ def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_people_who_gave_the_labels_are_named_on_the_page(language):
+    """AB and CD labelled the model's training clips; there is no record of experts' agreement (`human`)."""
     film = with_model(invented_film(**SIXTY_ROWS), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
     assert "AB" in text_of(film_page([film], language=language))
 
@@ -1016,7 +1029,10 @@ def test_credits_are_called_found_only_if_a_detector_found_them(language, word, 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_each_text_on_black_has_another_one_for_what_a_detector_found(language):
-    """Texts have names; that of the other one ends with `_found`."""
+    """Black and credits may be found by a detector or flagged by a person, and sentences differ in that.
+
+    Texts have names, as "time_parts"; that on what a detector found ends with `_found`.
+    """
     words = Words(language)
     for key in ("sentence_rest", "sure_nothing", "caveat_nothing", "time_parts"):
         assert words[f"{key}_found"] != words[key]
@@ -1068,6 +1084,10 @@ def film_by_a_built_in_model():
 
 
 def test_a_french_page_has_french_words_for_models_and_codebooks(film_by_a_built_in_model):
+    """The built-in model's English title is Logistic regression, and the codebook is obygaze12.
+
+    The folder of the descriptors is called planted.
+    """
     page = text_of(film_page([film_by_a_built_in_model], language="fr"))
     assert "Logistic regression" not in page
     assert "modèle Régression logistique (" in page
@@ -1077,7 +1097,7 @@ def test_a_french_page_has_french_words_for_models_and_codebooks(film_by_a_built
 
 
 def test_a_french_page_keeps_the_title_of_a_model_of_somebodys_own(film_by_a_built_in_model):
-    """Only a title that is the built-in model's is translated; this one is "linear"."""
+    """Only a title that is the built-in model's, Logistic regression, is translated; this one is "linear"."""
     film = with_model(film_by_a_built_in_model, title="linear")
     page = text_of(film_page([film], language="fr"))
     assert "modèle linear (" in page
@@ -1096,6 +1116,9 @@ def test_every_built_in_model_has_a_title_in_each_language():
     [(82, 88, "0:01:22–0:01:28"), (87.708, 88.125, "0:01:27.7–0:01:28.1")],
 )
 def test_ends_of_a_short_span_are_written_with_tenths(start_s, end_s, written):
-    """87.708 and 88.125 s would both be written as 0:01:28: tenths tell them apart."""
+    """87.708 and 88.125 s would both be written as 0:01:28: tenths tell them apart.
+
+    82 s are 0:01:22 and 88 s 0:01:28, which differ without tenths.
+    """
     time = kinds.ClaimTime("span", end_s - start_s, start_s, end_s)
     assert phrases.span_ends(time) == written

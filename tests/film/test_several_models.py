@@ -66,12 +66,13 @@ def warnings_in(text, words):
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("model", "expected"), WARNINGS_OF.items(), ids=WARNINGS_OF)
 def test_a_title_has_the_warnings_of_its_own_model_alone(language, model, expected):
-    """Four models scored the film, and three have a warning each.
+    """Four models scored a film. Three have a warning: by chance, trained on the film, or without a level.
 
-    A title is of one model, with its warning only.
+    A title is of one model, called by its key, with its warning only. `expected` has the keys of its texts.
     """
     heading = heading_of(FILM, language, model)
     (title,) = [claim for claim in film_claims(FILM, model) if isinstance(claim, kinds.Title)]
+
     assert warnings_in(heading, Words(language)) == expected
     assert title.who == (model,)
 
@@ -115,6 +116,7 @@ def test_the_terminal_says_which_model_each_warning_is_of():
 
 
 def test_the_terminal_names_no_model_of_a_film_that_one_scored():
+    """With one model there is nothing to confuse it with: the first line is the film's title alone."""
     film = scored_by()
     title_line, *_ = lines_of_film(film, Words("en"))
     assert title_line == heading_of(film)
@@ -236,7 +238,10 @@ def test_without_named_concepts_only_the_model_of_levels_has_a_share(judge_ten_w
 
 @pytest.mark.parametrize(("language", "body"), [("en", "Body"), ("fr", "Corps")])
 def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, language, body):
-    """The film is scored by a model of Body. AB judged four windows, and named no concept in any."""
+    """The film is scored by a model of the concept Body. AB judged four windows, and named no concept in any.
+
+    So no window counts for a share of Body, and the desk says whose judgements these are, and how many.
+    """
     words = Words(language)
     film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))

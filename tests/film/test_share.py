@@ -117,17 +117,18 @@ def mean_share(store, path):
 
 @pytest.mark.parametrize("recipe", ["recipe", "wide", "narrower test", "several tests"])
 def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(planted, recipe):
-    """In three new films .2 of the clips are S. The mean share that a model expects of them is near that.
+    """In three new films .2 of the clips are S, the others EN and HN. A model expects about that share.
 
-    It has a standard deviation of .027, and .06 is about twice as much. Simulated with 85 corpora and 30 new
-    films for each, the mean was .198.
+    All four models are trained on HN and S, or on all levels, and calibrated on clips of all three levels.
+    The mean of three films has a standard deviation of .027, and .06 is about twice as much. Simulated with
+    85 corpora and 30 new films for each, the mean was .198.
     """
     share = mean_share(planted.new, planted.paths[recipe])
     assert share == pytest.approx(0.2, abs=0.06)
 
 
 def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
-    """Half of a film is EN, and the model was trained and calibrated on HN and S alone.
+    """Half of a film is EN, and the model ("narrow") was trained and calibrated on HN and S alone.
 
     Less than a fifth of the film is unlike training, so that this is not why.
     """
@@ -189,10 +190,16 @@ def test_a_card_names_the_clips_of_training_and_of_calibration(planted):
 
 
 def test_by_default_a_model_is_calibrated_on_its_training_clips(planted):
-    """The corpus has 108 clips of HN and 72 of S, which the model is trained on."""
+    """The corpus has 108 clips of HN and 72 of S, on which the model "narrow" is trained, and so calibrated.
+
+    The model "recipe" is trained on the same clips, and calibrated on those of EN, too: it has another
+    calibration.
+    """
     card = load_model(planted.paths["narrow"]).card
+    card_if_calibrated_on_all = load_model(planted.paths["recipe"]).card
+
     assert card.population["clips"] == {"HN": 108, "S": 72}
-    assert card.calibration != load_model(planted.paths["recipe"]).card.calibration
+    assert card.calibration != card_if_calibrated_on_all.calibration
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -217,7 +224,8 @@ def test_a_sentence_has_the_median_lengths_of_clips(planted, language):
 def test_a_calibration_is_fitted_to_scores_of_films_left_out(planted):
     """A logistic curve that is fitted to scores gives them, on average, the share of positives.
 
-    Platt's labels, which are not quite 0 and 1, move it a little: up to .005 here.
+    The scores are those of films left out of training, by the model "recipe", which is calibrated on clips
+    of all levels. Platt's labels, which are not quite 0 and 1, move the mean a little: up to .005 here.
     """
     calibration = load_model(planted.paths["recipe"]).calibration
     held_out = planted.runs["recipe"].predictions.table.query("model == 'linear'")
@@ -282,6 +290,7 @@ def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
 
 
 def test_a_share_is_read_back_with_its_film(planted, tmp_path):
+    """A scored film is written to a folder; read again, it has the same share with all its bounds."""
     film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     film.write(tmp_path)
     assert Timeline.read(tmp_path).rate() == film.rate()

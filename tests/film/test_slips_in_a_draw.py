@@ -18,9 +18,6 @@ from obygaze_film.judged_windows import judged_film
 from obygaze_film.windows_to_judge import choose_next
 from tests.planted_models import codebook
 
-SPOILT = 15
-"""Place of the row that a slip has spoilt, of 30 that were judged."""
-
 
 def judged(clips, folder, judge="AB"):
     """Let a judge call windows violent that begin in the first 200 of 600 seconds."""
@@ -32,112 +29,139 @@ def judged(clips, folder, judge="AB"):
 
 
 @pytest.fixture
-def thirty(timeline, tmp_path):
+def thirty_judgements(timeline, tmp_path):
     """AB's judgements of the first 30 windows of the draw, in its order."""
     return judged(choose_next([timeline], 30, blind=True), tmp_path)
 
 
-def with_slip(judgements, change):
-    """Change the row of the place `SPOILT`."""
+def with_row_15(judgements, row):
+    """Put a row in the place of the 15th of some judgements."""
     rows = list(judgements)
-    rows[SPOILT - 1] = change(rows[SPOILT - 1])
+    rows[14] = row
     return judgements.with_clips(rows)
 
 
-def with_extra(column, value):
-    return lambda clip: replace(clip, extras={**clip.extras, column: value})
+def with_column(row, **columns):
+    """Set columns of a row of judgements that not all manifests have, such as `place`."""
+    return replace(row, extras={**row.extras, **columns})
 
 
-SLIPS = {
-    "another start": lambda clip: replace(clip, start_s=clip.start_s + 1),
-    "another end": lambda clip: replace(clip, end_s=clip.end_s - 1),
-    "times of a window before": lambda clip: replace(
-        clip, start_s=clip.start_s + 0.5, end_s=clip.end_s + 0.5
-    ),
-    "content of no window": with_extra("content_s", "80"),
-    "content of no number": with_extra("content_s", "8 s"),
-    "no place": with_extra("place", ""),
-    "not blind": with_extra("seen_score", "1"),
-    "no level": lambda clip: replace(clip, level=None),
-    "another film": lambda clip: replace(clip, movie="tt9"),
-}
+def begun_later(row):
+    """Return the row with a start that is one second late."""
+    return replace(row, start_s=row.start_s + 1)
 
 
-@pytest.mark.parametrize("slip", SLIPS)
-def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty, slip):
-    """14 windows come before it. The 15 after it are left out and counted, whatever the slip was."""
-    without_the_row = thirty.with_clips([*thirty.clips[: SPOILT - 1], *thirty.clips[SPOILT:]])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(begun_later, id="another start"),
+        pytest.param(lambda row: replace(row, end_s=row.end_s - 1), id="another end"),
+        pytest.param(
+            lambda row: replace(row, start_s=row.start_s + 0.5, end_s=row.end_s + 0.5),
+            id="both times half a second late",
+        ),
+        pytest.param(lambda row: with_column(row, content_s="80"), id="more content than a window has"),
+        pytest.param(lambda row: with_column(row, content_s="8 s"), id="content that is no number"),
+        pytest.param(lambda row: with_column(row, place=""), id="no place"),
+        pytest.param(lambda row: with_column(row, seen_score="1"), id="not blind"),
+        pytest.param(lambda row: replace(row, level=None), id="no level"),
+        pytest.param(lambda row: replace(row, movie="tt9"), id="another film"),
+    ],
+)
+def test_a_spoilt_row_ends_the_count_as_a_missing_one_does(timeline, thirty_judgements, spoil):
+    """AB judged the first 30 windows of a random draw, and a slip spoilt the row of the 15th.
 
-    rate, notices = correct_rate(timeline, with_slip(thirty, SLIPS[slip]))
+    The 14 windows before it are a random draw, too. The 15 after it are left out, and a notice counts them.
+    """
+    rows = thirty_judgements.clips
+    with_slip = with_row_15(thirty_judgements, spoil(rows[14]))
+    without_the_row = thirty_judgements.with_clips([*rows[:14], *rows[15:]])
+
+    rate, notices = correct_rate(timeline, with_slip)
+    rate_without_the_row, _notices = correct_rate(timeline, without_the_row)
 
     assert rate.n == 14
-    assert rate == correct_rate(timeline, without_the_row)[0]
+    assert rate == rate_without_the_row
     assert any(notice.startswith("left out 15 judgements drawn after place 15,") for notice in notices)
 
 
-def test_the_notice_says_what_to_restore(timeline, thirty):
-    moved = with_slip(thirty, SLIPS["another start"])
+def test_the_notice_on_a_spoilt_row_says_what_to_restore(timeline, thirty_judgements):
+    """One row of AB's 30 begins a second late: no window of the film has these times."""
+    with_slip = with_row_15(thirty_judgements, begun_later(thirty_judgements.clips[14]))
 
-    _, notices = correct_rate(timeline, moved)
+    _, notices = correct_rate(timeline, with_slip)
 
-    assert (
-        "left out 1 judgement whose times are no window of this film's grid of 8 s: restore times"
-        in notices[0]
-    )
+    expected = "left out 1 judgement whose times are no window of this film's grid of 8 s: restore times"
+    assert expected in notices[0]
     assert "rétablissez les temps" in Words("fr").translated(notices[0])
 
 
-def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(timeline, thirty, tmp_path):
-    """CD's share is of 30 windows, AB's and that of both are of 14."""
-    by_cd = judged(choose_next([timeline], 30, blind=True), tmp_path, judge="CD")
-    both = thirty.with_clips([*with_slip(thirty, SLIPS["another start"]), *by_cd])
+def test_a_slip_of_one_judge_ends_that_judges_count_and_the_panels(timeline, thirty_judgements, tmp_path):
+    """AB and CD judged the same 30 windows, and AB's 15th row is spoilt.
 
-    rates = correct_rates(timeline, both).rates
-
-    assert {tuple(rate.annotators): rate.n for rate in rates} == {("AB",): 14, ("CD",): 30, ("AB", "CD"): 14}
-
-
-def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty):
-    """The film has lost the window, and with it the share that is estimated: the 29 others are a draw of it.
-
-    The row does not say the content that its window had.
+    CD's share is of all 30. AB's is of the 14 before the slip, and so is that of both, which needs both.
     """
-    row = thirty.clips[SPOILT - 1]
+    of_ab = with_row_15(thirty_judgements, begun_later(thirty_judgements.clips[14]))
+    of_cd = judged(choose_next([timeline], 30, blind=True), tmp_path, judge="CD")
+    of_both = of_ab.with_clips([*of_ab, *of_cd])
+
+    rates = correct_rates(timeline, of_both).rates
+
+    n_windows = {tuple(rate.annotators): rate.n for rate in rates}
+    assert n_windows == {("AB",): 14, ("CD",): 30, ("AB", "CD"): 14}
+
+
+def test_a_window_that_is_black_by_now_is_no_gap(timeline, thirty_judgements):
+    """AB judged 30 windows; then the time of the 15th is found to be black, which is no content.
+
+    The share is of content, so that the other windows are still a random draw of it: none counts as judged
+    after a gap. The rows of the film that become black may reach beyond the window, so that a neighbour can
+    be lost with it. No judgement says the content that its window had (`content_s`).
+    """
+    judgements = thirty_judgements.with_clips([with_column(row, content_s="") for row in thirty_judgements])
+    judged_window = judgements.clips[14]
     table = timeline.table.copy()
-    in_window = (table["start_s"] < row.end_s) & (table["end_s"] > row.start_s)
-    table.loc[in_window, "flags"] = "black"
-    film = replace(timeline, table=table)
-    judgements = thirty.with_clips([with_extra("content_s", "")(clip) for clip in thirty])
+    is_in_window = (table["start_s"] < judged_window.end_s) & (table["end_s"] > judged_window.start_s)
+    table.loc[is_in_window, "flags"] = "black"
+    film_now = replace(timeline, table=table)
 
-    judged_now = judged_film(film, judgements)
+    of_ab = judged_film(film_now, judgements).of("AB")
 
-    cells = cells_of(film)
-    lost = np.flatnonzero((cells.content_s == 0) & (cells_of(timeline).content_s > 0)).tolist()
-    assert cells.index_of(row.start_s, row.end_s) in lost
-    assert judged_now.of("AB").n_after_gap == 0
-    assert judged_now.of("AB").counts.judged == 30 - len(
-        [clip for clip in thirty if cells.index_of(clip.start_s, clip.end_s) in lost]
-    )
+    cells = cells_of(film_now)
+    had_content = cells_of(timeline).content_s > 0
+    lost_cells = np.flatnonzero(had_content & (cells.content_s == 0)).tolist()
+    judged_cells = [cells.index_of(row.start_s, row.end_s) for row in judgements]
+    n_lost = sum(cell in lost_cells for cell in judged_cells)
+    assert judged_cells[14] in lost_cells
+    assert of_ab.n_after_gap == 0
+    assert of_ab.counts.judged == 30 - n_lost
 
 
-def test_one_window_at_two_places_is_refused(timeline, thirty):
-    """A slip gave the row the times of the next one: nobody knows which window was judged."""
-    next_row = thirty.clips[SPOILT]
-
-    def as_the_next(clip):
-        return replace(clip, start_s=next_row.start_s, end_s=next_row.end_s)
+def test_one_window_at_two_places_is_refused(timeline, thirty_judgements):
+    """A slip gave the 15th row the times of the 16th: nobody knows which window was judged."""
+    row_15 = thirty_judgements.clips[14]
+    row_16 = thirty_judgements.clips[15]
+    with_times_of_16 = replace(row_15, start_s=row_16.start_s, end_s=row_16.end_s)
 
     with pytest.raises(FilmError, match="one window, at place 15 and at place 16 of the draw"):
-        correct_rate(timeline, with_slip(thirty, as_the_next))
+        correct_rate(timeline, with_row_15(thirty_judgements, with_times_of_16))
 
 
-def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty, tmp_path):
-    """Judging it anew mends the draw, also if the spoilt row stays in the table."""
-    moved = with_slip(thirty, SLIPS["another start"])
+def test_the_place_of_a_spoilt_row_is_drawn_again(timeline, thirty_judgements, tmp_path):
+    """AB judged 30 windows, and a slip spoilt the row of the 15th: this is the next window to be judged.
 
-    (again,) = choose_next([timeline], 1, blind=True, judged=moved)
+    Judging it anew mends the draw, also if the spoilt row stays in the table: the share is again that of all
+    30 windows.
+    """
+    row_15 = thirty_judgements.clips[14]
+    with_slip = with_row_15(thirty_judgements, begun_later(row_15))
 
-    original = thirty.clips[SPOILT - 1]
-    assert (again.extras["place"], again.start_s) == (str(SPOILT), original.start_s)
-    mended = moved.with_clips([*moved, *judged([replace(again, clip_id="again")], tmp_path)])
-    assert correct_rate(timeline, mended)[0] == correct_rate(timeline, thirty)[0]
+    (window,) = choose_next([timeline], 1, blind=True, judged=with_slip)
+    assert window.extras["place"] == "15"
+    assert window.start_s == row_15.start_s
+
+    judged_anew = judged([replace(window, clip_id="again")], tmp_path)
+    mended = with_slip.with_clips([*with_slip, *judged_anew])
+    rate_of_mended, _notices = correct_rate(timeline, mended)
+    rate_without_slip, _notices = correct_rate(timeline, thirty_judgements)
+    assert rate_of_mended == rate_without_slip

@@ -88,6 +88,7 @@ def test_what_is_no_number_is_refused_by_line_and_column(write_table, cell):
     ],
 )
 def test_impossible_times_are_refused_by_line(write_table, times):
+    """A table of variables has one window of film a, on line 2 after its head, whose times are impossible."""
     path = write_table(f"a-0001,a,{times},1,1,1")
     with pytest.raises(FilmError, match="line 2"):
         read_variables(path, films_of_one_minute("a"))
@@ -115,6 +116,7 @@ def test_a_table_of_windows_mostly_after_the_films_end_is_refused(write_table):
 
 
 def test_two_rows_of_a_window_are_refused(write_table):
+    """The table of film a has the window from 0 to 8 s twice: it would count twice in a mean."""
     row = "a-0001,a,0.0,8.0,-23.5,12,"
     with pytest.raises(FilmError, match="two rows"):
         read_variables(write_table(row, row), films_of_one_minute("a"))
@@ -140,7 +142,7 @@ def test_a_film_with_impossible_times_is_not_written(tmp_path, trained, behind_t
 
 
 def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained):
-    """A billion seconds are 31 years."""
+    """A film of 60 s has a shot that ends after a billion seconds, which are 31 years."""
     shots = pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "detector": "own", "flags": ""})
     with pytest.raises(FilmError, match="a shot ends"):
         score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
@@ -193,6 +195,7 @@ def test_each_second_counts_once_in_a_mean():
 
 
 def test_windows_of_which_nothing_is_known_do_not_count_in_a_mean():
+    """The window from 0 to 10 s has the loudness -30; that of two others, which overlap it, is not known."""
     windows = pd.DataFrame(
         {"start_s": [0.0, 3.0, 3.0], "end_s": [10.0, 13.0, 13.0], "loudness": [-30.0, np.nan, np.nan]}
     )
@@ -201,7 +204,10 @@ def test_windows_of_which_nothing_is_known_do_not_count_in_a_mean():
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0.1, 30)), min_size=1, max_size=12))
 def test_shared_seconds_add_up_to_the_covered_time(windows):
-    """However windows overlap, each second of the film is counted once."""
+    """Random windows overlap; a second that lies in several is divided among them (`shared_seconds`).
+
+    So their shares add up to the time that the windows cover, each second of the film counted once.
+    """
     spans = pd.DataFrame([(start, start + length) for start, length in windows], columns=["start_s", "end_s"])
 
     covered_s = 0.0
@@ -327,7 +333,10 @@ def test_a_trend_is_by_the_mean_time_of_people_on_screen(films_with_people):
 
 
 def test_films_are_grouped_by_close_pictures(films_with_people):
-    """Of three films only the last one has close pictures, so that the median is 0."""
+    """Of three films only the last one has close pictures: the variable `close` is 0, 0 and 1.
+
+    Its median is 0, so that two films are in the group up to 0, and one above.
+    """
     compared = compare_films(films_with_people, NOTHING_JUDGED, by="close")
     groups = [film.group for film in compared.films]
     assert groups == ["close up to 0", "close up to 0", "close above 0"]

@@ -91,7 +91,10 @@ def test_frames_of_overlapping_windows_are_averaged_by_the_second(monkeypatch):
 
 
 def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypatch):
-    """Frames are at 0, 3, 6 and 9 s. A step of a second would leave two of three without a frame."""
+    """A film's only window has frames at 0, 3, 6 and 9 s.
+
+    Steps of a second would leave two of three without a frame.
+    """
     steps = traces_of_frames(monkeypatch, frames_at([0.0, 3, 6, 9]), "film-0001")
     assert steps["start_s"].tolist() == [0, 3, 6, 9]
     assert steps["end_s"].tolist() == [3, 6, 9, 12]
@@ -99,12 +102,15 @@ def test_frames_three_seconds_apart_are_kept_in_steps_of_three_seconds(monkeypat
 
 
 def test_frames_of_unknown_times_are_left_out(monkeypatch):
+    """Both frames of a film's only window have no time, so that no step has a frame."""
     steps = traces_of_frames(monkeypatch, frames_at([np.nan, np.nan]), "film-0001")
     assert len(steps) == 0
 
 
 def test_a_film_with_frames_is_written_and_read_back(traced, tmp_path):
+    """The film has a step of frames for every second. Read back, it would be written as the same bytes."""
     traced.write(tmp_path)
+
     read_film = Timeline.read(tmp_path)
     pd.testing.assert_frame_equal(read_film.frames, traced.frames, check_dtype=False)
     assert files_of(read_film) == files_of(traced)
@@ -132,7 +138,10 @@ def test_the_page_has_frames_of_segments_with_a_traced_concept(traced):
 
 
 def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced):
-    """In the first segment this is ten seconds after its start."""
+    """Body and Type of shot have the probability .95 ten seconds after the start of each segment, else .2.
+
+    The page names the second of the first segment, on the clock, in which they are likeliest.
+    """
     first_segment = traced.segments().iloc[0]
     expected = clock(np.floor(first_segment["start_s"] + 10))
 
@@ -145,6 +154,7 @@ def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced
 
 
 def test_the_page_of_a_film_without_traces_has_no_frames():
+    """The film was scored without values of frames: none are in the data of its passages."""
     for passage in data_of(film_page([invented_film(**SMALL)]))["passages"]:
         assert not passage["frames"]
 
@@ -189,5 +199,5 @@ def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp
     """Both models are made to have two steps: the rows of the table are 0 to 3."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
-    _, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
+    _folder, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
     assert film.frames.index.tolist() == [0, 1, 2, 3]

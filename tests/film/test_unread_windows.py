@@ -50,7 +50,8 @@ def n_windows_read(cells):
 def test_no_mostly_unread_window_is_drawn(cut_off_film):
     """Nobody can judge a window whose pictures are mostly lost.
 
-    From second 121 of 168 on nothing of the file could be read. All windows that can be drawn are asked for.
+    From second 121 of 168 on nothing of the file could be read. More windows are asked for than can be drawn:
+    all come whose middle lies before the cut, and no other one.
     """
     cells = cells_of(cut_off_film)
     window_s = cells.spans[0, 1]
@@ -64,7 +65,10 @@ def test_no_mostly_unread_window_is_drawn(cut_off_film):
 
 
 def test_a_notice_counts_the_windows_that_are_never_drawn(cut_off_film):
-    """More than three windows of the film "cut" are lost for the most part; else the cut would not matter."""
+    """The film "cut" of 168 s cannot be read from 121 s on: more than three windows lie mostly behind this.
+
+    They are those whose middle is after the cut.
+    """
     cells = cells_of(cut_off_film)
     n_left_out = len(cells.spans) - n_windows_read(cells)
     assert n_left_out > 3
@@ -94,7 +98,10 @@ def test_a_share_is_of_the_readable_part_of_drawable_windows(cut_off_film, judge
 
 @pytest.mark.parametrize(("language", "rest"), [("en", " and credits"), ("fr", " ni générique")])
 def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut_off_film, judged_by_ab, language, rest):
-    """The file is cut off: the share is not of the whole film."""
+    """AB judged a film whose file is cut off: the share is of what could be read, and not of the whole film.
+
+    It is of windows that can be drawn, as no window counts of which more than half could not be read.
+    """
     (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     (sentence,) = sentences([judged_share(rate)], language)
     assert READ[language] + rest in sentence
@@ -105,9 +112,9 @@ def test_the_sentence_on_a_share_says_it_is_of_what_was_read(cut_off_film, judge
     [("en", ", credits and 1 window (4 s)"), ("fr", ", ni générique, ni 1 fenêtre (4 s)")],
 )
 def test_the_sentence_on_a_share_leaves_out_unsure_windows_too(cut_off_film, judged_by_ab, language, rest):
-    """One window of 4 s of content was judged "unsure".
+    """AB judged a film whose file is cut off. One window of 4 s of content is planted as judged "unsure".
 
-    The share is without it, and without what was not read.
+    The share is without it, and without what was not read (`READ`).
     """
     (rate,) = correct_rates(cut_off_film, judged_by_ab).rates
     with_unsure_window = structs.replace(rate, n_unsure=1, unsure_s=4.0)
@@ -146,12 +153,14 @@ def sentence_on_group(cut_off_film, judged_by_ab):
     ids=["en", "fr"],
 )
 def test_a_groups_share_is_of_what_could_be_read_of_its_films(sentence_on_group, language, of_what):
-    """A part of a film of the group could not be read."""
+    """A part of a film of the group could not be read, which the sentence on the group's share says."""
     assert of_what in sentence_on_group(language)
 
 
 def test_a_groups_share_is_of_its_films_if_all_could_be_read(sentence_on_group):
-    assert "of a film without black and credits" in sentence_on_group("en", has_unread=False)
+    """If no part was unread (`has_unread` is False), the share is of films, but for black and credits."""
+    sentence = sentence_on_group("en", has_unread=False)
+    assert "of a film without black and credits" in sentence
 
 
 def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut_off_film, judged_by_ab):

@@ -48,6 +48,7 @@ def eaf(film, tmp_path_factory):
 
 
 def test_every_format_says_that_scores_are_no_annotation_by_people(film, export_format):
+    """Nobody decided anything of the film. Without the words an export might be taken for people's work."""
     text = export(film, export_format)
     assert "no annotation by people" in text.replace("_", " ")  # RTTM writes _ for a space
 
@@ -100,29 +101,36 @@ def test_exports_name_the_people_who_labelled_what_a_program_did_not(film):
 
 
 def test_an_exported_document_is_valid_by_elans_schema(eaf):
+    """`eaf` is a film exported for ELAN, which publishes a schema of its files, here of version 3.0."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
     schema.validate(str(eaf))
 
 
 def test_pympi_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
-    """The library pympi reads documents of ELAN."""
+    """The library pympi reads documents of ELAN. `segments_ms` are the film's segments, in order of time."""
     pympi = pytest.importorskip("pympi")
+
     annotations = pympi.Elan.Eaf(str(eaf)).get_annotation_data_for_tier("obygaze: segments")
     times_ms = [(start, end) for start, end, *_ in sorted(annotations)]
     assert times_ms == segments_ms
 
 
 def test_speach_reads_the_segments_back_to_the_millisecond(eaf, segments_ms):
-    """The library speach reads documents of ELAN."""
+    """The library speach reads documents of ELAN. `segments_ms` are the film's segments, in order of time."""
     elan = pytest.importorskip("speach.elan")
+
     annotations = elan.read_eaf(str(eaf))["obygaze: segments"].annotations
     times_ms = [(annotation.from_ts.value, annotation.to_ts.value) for annotation in annotations]
     assert sorted(times_ms) == segments_ms
 
 
 def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
-    """`BINS` are "0.0 to 0.2" and so on: ELAN lists each distinct value, and exact ones would be many."""
+    """ELAN lists each distinct value of a tier, and exact ones would be many.
+
+    So a row that the model judges has a range that holds its probability: "0.0 to 0.2", "0.2 to 0.4" and so
+    on, of which `BINS` is the list.
+    """
     pympi = pytest.importorskip("pympi")
     document = pympi.Elan.Eaf(str(eaf))
     rows = film.rows().dropna(subset="p")
@@ -137,8 +145,9 @@ def test_elan_has_each_rows_probability_as_one_of_five_ranges(eaf, film):
 
 
 def test_elan_has_the_probability_of_a_concept_as_one_of_five_ranges(eaf):
-    """`BINS` are "0.0 to 0.2" and so on."""
+    """The concept Body has a tier. Its values are ranges, "0.0 to 0.2" and so on, which `BINS` lists."""
     pympi = pytest.importorskip("pympi")
+
     annotations = pympi.Elan.Eaf(str(eaf)).get_annotation_data_for_tier("obygaze: Body")
     values = {value for *_, value in annotations}
     assert values <= set(BINS)
@@ -189,15 +198,19 @@ def clock_ms(clock):
 
 
 def test_webvtts_own_reader_reads_cues_back_to_the_millisecond(film, segments_ms):
-    """The library webvtt reads such files."""
+    """The library webvtt reads such files. `segments_ms` are the film's segments, in order of time."""
     webvtt = pytest.importorskip("webvtt")
+
     cues = webvtt.from_string(export(film, "vtt", top=20))
     times_ms = [(clock_ms(cue.start), clock_ms(cue.end)) for cue in cues]
     assert times_ms == segments_ms
 
 
 def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(film, segments_ms):
-    """A block has its number in the first line, its times in the second, and then its text."""
+    """A block has its number in the first line, its times in the second, and then its text.
+
+    `segments_ms` has start and end of the film's segments, in order of time.
+    """
     text = export(film, "srt", top=20)
 
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
@@ -212,7 +225,10 @@ def test_subrip_has_a_block_of_caveats_and_one_per_segment_all_numbered_from_1(f
 
 
 def test_the_caveats_of_subrip_are_imported_as_no_span(film, segments_ms, tmp_path):
-    """The first block of the file has the caveats, and one follows for each segment."""
+    """The first block of the file has the caveats, and one follows for each segment of the film.
+
+    Imported are as many spans as there are segments.
+    """
     path = tmp_path / "film.srt"
     path.write_text(export(film, "srt", top=20), encoding="utf-8")
     imported = import_spans([path], tmp_path).manifest
@@ -226,7 +242,11 @@ def in_frames(spans_ms, fps):
 
 @pytest.mark.parametrize(("export_format", "adapter"), [("otio", "otio_json"), ("fcpxml7", "fcp_xml")])
 def test_video_editors_get_markers_to_the_frame(film, segments_ms, export_format, adapter):
-    """The library OpenTimelineIO reads what video editors read, by its adapters."""
+    """The library OpenTimelineIO reads what video editors read, by its adapters.
+
+    The film is exported at 23.976 frames a second (24000 / 1001). Each of its segments, `segments_ms`, is a
+    marker, whose times are rounded to frames.
+    """
     otio = pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
@@ -266,7 +286,7 @@ def test_an_edit_list_has_a_marker_for_each_segment_in_frames_after_the_start_ti
 ):
     """As DaVinci Resolve reads them: an event lasts one frame, and its marker has the segment's frames.
 
-    The film begins at the start time code.
+    The film begins at the start time code. A time code numbers frames, so that it is one number at a rate.
     """
     fps = Fraction(rate)
 
@@ -309,7 +329,10 @@ def turns_of(film):
 
 
 def test_rttm_has_one_speakers_turn_per_segment_in_the_columns_that_pyannote_reads(film, segments_ms):
-    """RTTM is a format for who speaks when: a segment is a turn, with its start and its duration."""
+    """RTTM is a format for who speaks when: a segment is a turn, with its start and its duration.
+
+    `segments_ms` has start and end of the film's segments, in order of time.
+    """
     turns = turns_of(film)
     starts_ms = (1000 * turns["start_s"]).round()
     ends_ms = (1000 * (turns["start_s"] + turns["duration_s"])).round()
@@ -444,6 +467,7 @@ def test_time_codes_begin_at_zero_again_after_24_hours(film):
 
 
 def test_the_notice_of_an_export_names_a_tier_that_the_film_does_not_have(film):
+    """The tier of subtitles is asked for, and the film has none: an empty file would look like an error."""
     assert film.subtitles.empty
     exported = collect(film, "vtt", tiers=["subtitles"])
     assert "no subtitles" in exported.notice
@@ -551,7 +575,8 @@ def test_web_annotations_are_linked_data_whose_nodes_have_iris(film):
 def test_iiifs_own_parser_reads_the_manifest_back(film, top):
     """A manifest of IIIF has one canvas, the film, and on it one page of annotations.
 
-    They are as many as the web annotations of the film: both have the segments and the concepts.
+    They are as many as the web annotations of the film: both have the segments and the concepts. `top` is how
+    many segments are listed at least, 0 for those that reach the threshold alone.
     """
     iiif = pytest.importorskip("iiif_prezi3")
     manifest = iiif.Manifest.model_validate_json(export(film, "iiif", top=top))
@@ -601,6 +626,7 @@ def test_no_cell_of_the_table_is_a_formula_to_a_spreadsheet():
 
 
 def test_each_row_of_the_table_has_a_probability_and_the_first_alone_the_caveats(film):
+    """Caveats say what the scores are not. Once in a table is enough: they are the same for each row."""
     rows = list(csv.DictReader(io.StringIO(export(film, "csv", top=20))))
     for row in rows:
         assert 0 < float(row["p"]) < 1
@@ -661,6 +687,7 @@ def test_no_title_is_longer_than_a_line_of_an_edit_list():
 
 
 def test_an_unknown_format_or_tier_is_refused_by_name(film):
+    """There is no format called docx, and no tier called words."""
     with pytest.raises(FilmError, match="'docx'"):
         export(film, "docx")
     with pytest.raises(FilmError, match="'words'"):
@@ -702,7 +729,8 @@ def film_with_all_caveats(film):
 def test_the_caveats_of_exports_have_the_conditions_that_the_page_has(film_with_all_caveats):
     """The model was trained on the film and found some concepts no better than by chance.
 
-    Its clips are of 6.083 s, and the film's windows are not. One row of the film is black.
+    Its clips are of 6.083 s, and the film's windows are not. One row of the film is black. Of each condition
+    an export has the sentence that the page has (`phrases`).
     """
     film, words = film_with_all_caveats, Words("en")
     model = film.model()

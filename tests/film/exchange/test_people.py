@@ -73,42 +73,54 @@ def labels_of_decisions(*decided):
 
 
 def test_by_default_no_export_holds_what_people_decided(film, export_format):
-    """Their tiers are called "human: ..."; RTTM writes _ for a space."""
+    """Tiers of people are called "human: ...", as "human: level, blind"; RTTM writes _ for a space."""
     text = export(film, export_format).replace("_", " ")
     assert "human: level, blind" not in text
 
 
 def test_every_format_says_who_decided_and_how(film, export_format):
-    """AB decided blindly and in sight of the score, C_D blindly; they agreed on a level together."""
+    """AB decided blindly and in sight of the score, C_D blindly; they agreed on a level together (`SETTLED`).
+
+    RTTM has no spaces in a label: it writes _ for them, and %5F for the _ of a name.
+    """
     text = export(film, export_format, people=(AB_BLIND, AB_SIGHT, CD_BLIND, SETTLED))
-    if (
-        export_format == "rttm"
-    ):  # it has no spaces in a label: it writes _ for them, and %5F for the _ of a name
+    if export_format == "rttm":
         text = text.replace("_", " ").replace("%5F", "_")
+
     for words in ("AB", "C_D", "blind", "in sight", "agreed"):
         assert words in text
-    assert "no annotation by people" not in text
+    assert "no annotation by people" not in text  # which an export of scores alone says
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
 def test_our_reader_gets_back_who_decided_what_and_how(film, export_format, tmp_path):
-    """What they settled together, and a note without a level, change nothing of what each one decided."""
+    """Three decisions of AB and one of C_D are exported, with a level that both agreed on and a note of AB.
+
+    Imported, each of the four has its annotator, times, level, concepts, and whether the score was in sight.
+    What was agreed, and a note without a level, change nothing of this.
+    """
     by_one_person = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
     path = exported(film, export_format, tmp_path, *by_one_person, SETTLED, NOTE)
 
     imported = import_spans([path], tmp_path, movie=film.movie)
 
     (account,) = imported.accounts
-    assert account.kind == FORMATS[export_format].read_as
+    assert account.kind == FORMATS[export_format].read_as  # the file is known by its content
     clips_by_one_person = [clip for clip in imported.manifest if clip.annotator != SETTLED.annotator]
     assert labels_of_clips(clips_by_one_person) == labels_of_decisions(*by_one_person)
 
 
 def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(film, tmp_path):
-    """The library pysubs2 stands in for an editor: it reads our SubRip and writes a file of SubStation."""
+    """The library pysubs2 stands in for an editor: it reads our SubRip and writes a file of SubStation.
+
+    Three decisions of AB and one of C_D come back with annotator, times, level, concepts, and whether the
+    score was in sight.
+    """
     pysubs2 = pytest.importorskip("pysubs2")
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    pysubs2.load(exported(film, "srt", tmp_path, *decisions)).save(tmp_path / "film.ass")
+    subrip_file = exported(film, "srt", tmp_path, *decisions)
+    subtitles_in_editor = pysubs2.load(subrip_file)
+    subtitles_in_editor.save(tmp_path / "film.ass")
 
     manifest = import_spans([tmp_path / "film.ass"], tmp_path, movie=film.movie).manifest
 
@@ -117,15 +129,23 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
 
 @pytest.mark.parametrize("export_format", ["eaf", "csv"])
 def test_an_imported_label_names_the_decision_that_it_shows(film, export_format, tmp_path):
-    """Five decisions with ids of their own are exported and imported."""
+    """Five decisions with ids of their own, of AB, of C_D and of both, are exported and imported.
+
+    The column `decision` of each imported clip has the id.
+    """
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
     path = exported(film, export_format, tmp_path, *decisions)
 
     manifest = import_spans([path], tmp_path).manifest
 
-    expected = {decision.id: (decision.annotator, decision.level) for decision in decisions}
-    shown = {clip.extras["decision"]: (clip.annotator, clip.level) for clip in manifest if clip.level}
-    assert shown == expected
+    expected = {}
+    for decision in decisions:
+        expected[decision.id] = (decision.annotator, decision.level)
+    named_by_clips = {}
+    for clip in manifest:
+        if clip.level:
+            named_by_clips[clip.extras["decision"]] = (clip.annotator, clip.level)
+    assert named_by_clips == expected
 
 
 @pytest.mark.parametrize("export_format", READ_BACK)
@@ -137,6 +157,10 @@ def test_an_imported_label_names_the_decision_that_it_shows(film, export_format,
 def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
     film, export_format, tmp_path, options, has_tiers_of_model
 ):
+    """A decision of AB is exported, with the model's passages or without them.
+
+    The account of the import says whether the file shows what a model says.
+    """
     path = exported(film, export_format, tmp_path, AB_BLIND, **options)
     account = import_spans([path], tmp_path).accounts[0]
     assert account.shows_model_output == has_tiers_of_model
@@ -144,13 +168,17 @@ def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
 
 @pytest.mark.parametrize("export_format", READ_BACK)
 def test_decisions_alone_come_back_without_the_models_tiers(film, export_format, tmp_path):
+    """With `tiers=["people"]` a file has AB's blind judgement and nothing of the model: one label is read."""
     path = exported(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
     manifest = import_spans([path], tmp_path).manifest
     assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
 
 
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
-    """AB decided blindly and twice in sight of the score, and C_D é blindly; they agreed once."""
+    """AB decided blindly and twice in sight of the score, and C_D é blindly; they agreed once.
+
+    ELAN has no spans that overlap on one tier, so that a second one gets a tier with a number.
+    """
     pympi = pytest.importorskip("pympi")
     path = exported(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
     eaf = pympi.Elan.Eaf(str(path))
@@ -191,6 +219,7 @@ def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
 
 
 def test_a_document_with_decisions_is_valid_by_elans_schema(film, tmp_path):
+    """The document has the decisions of all kinds (`ALL_DECISIONS`), by two people, one called C_D é."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
     schema.validate(str(exported(film, "eaf", tmp_path)))
@@ -273,6 +302,7 @@ def test_an_edit_list_names_who_decided(film, tmp_path):
 
 
 def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
+    """The edit list has the decisions of all kinds (`ALL_DECISIONS`), a hostile note among them."""
     otio = pytest.importorskip("opentimelineio")
     if "cmx_3600" not in otio.adapters.available_adapter_names():
         pytest.skip("OpenTimelineIO's adapter of edit lists is not installed")
@@ -317,6 +347,7 @@ def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, t
 
 
 def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
+    """AB noted "dark" of 40 to 41 s, without a level, so that nothing is classified."""
     note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
     (comment,) = annotations_of_people(film, tmp_path, note)
     assert comment["motivation"] == "commenting"
@@ -324,14 +355,18 @@ def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
 
 
 def test_web_annotations_of_decisions_have_ids_of_their_own(film, tmp_path):
-    """There are six decisions, one of which notes more, and so is two annotations."""
+    """All six decisions are exported. AB's blind one has a level and a note, and so is two annotations."""
     annotations = annotations_of_people(film, tmp_path)
-    assert len(annotations) == 7
+
+    assert len(annotations) == 6 + 1
     assert len({annotation["id"] for annotation in annotations}) == 7
 
 
 def test_the_facts_of_a_decision_say_if_the_score_was_in_sight():
-    """A note without a level says nothing of it."""
+    """Two people agreed on a level in sight of the score: `seen_score` is 1.
+
+    A note without a level is no judgement, and says nothing of the score.
+    """
     in_sight = replace(SETTLED, is_blind=False)
     assert in_sight.facts["seen_score"] == 1
     assert "seen_score" not in NOTE.facts

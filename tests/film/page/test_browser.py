@@ -72,16 +72,24 @@ def tenths_shown(page):
 
 
 def test_a_page_requests_nothing_when_its_timeline_is_moved(visit, page):
-    """A page is one file, which can be read without a network: its own address is all that is asked for."""
+    """A page is one file, which can be read without a network: its own address is all that is asked for.
+
+    A key moves the cursor on the timeline (the slider, of class `d-over`), and no script fails.
+    """
     seen = visit(page)
+
     seen.page.locator(".d-over").focus()
     seen.page.keyboard.press("ArrowRight")
+
     assert seen.requests == [page.as_uri()]
     assert seen.errors == []
 
 
 def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
-    """The policy in the page's head is enforced by the browser, whatever a script tries."""
+    """The policy in the page's head is enforced by the browser, whatever a script tries.
+
+    A local film has an address that begins with blob:; a request to another machine is blocked.
+    """
     seen = visit(page).page
     policy = seen.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "media-src blob:" in policy
@@ -137,6 +145,10 @@ def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
 
 
 def test_keys_move_the_cursor_to_the_start_and_no_farther(visit, page):
+    """The timeline is a slider (of class `d-over`), which says the time under its cursor.
+
+    From the end of the film Home leads to the start, and the left arrow leads nowhere from there.
+    """
     seen = visit(page).page
     seen.locator(".d-over").focus()
     at_start = spoken_time(seen)
@@ -225,7 +237,10 @@ def announced(visit, tmp_path):
 
 
 def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(announced):
-    """As "0.00" it would seem to be impossible."""
+    """All probabilities of a film are below .004. As "0.00" one would seem to be impossible.
+
+    `announced` is all that a screen reader says of the film's times; in the credits nothing is judged.
+    """
     for text in announced:
         assert "0.00" not in text
         if "credits" not in text:
@@ -234,7 +249,10 @@ def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(ann
 
 
 def test_of_credits_no_probability_is_announced(announced):
-    """Credits are no content of the film, and nothing is judged there."""
+    """Credits are no content of the film, and nothing is judged there.
+
+    `announced` is all that a screen reader says of the film's times: what it says of credits has no number.
+    """
     of_credits = [text for text in announced if "credits" in text]
     assert of_credits
     for text in of_credits:
@@ -243,14 +261,20 @@ def test_of_credits_no_probability_is_announced(announced):
 
 
 def test_no_concept_below_its_threshold_is_announced(announced):
-    """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it."""
+    """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it.
+
+    `announced` is all that a screen reader says of the film's times. Body is seen at some of them.
+    """
     all_announced = "\n".join(announced)
     assert "Body 0." in all_announced
     assert "Clothing" not in all_announced
 
 
 def test_no_title_breaks_the_page(visit, page_of_three_films):
-    """A title is text, though it is written like the end of a script."""
+    """Of three films one has a title that is written like the end of a script, and a script: it is text.
+
+    Run, it would set the title of the page.
+    """
     seen = visit(page_of_three_films)
     assert seen.page.title() == "3 films, scored"
     assert seen.page.locator("h2.d-name").nth(0).text_content().startswith(NASTY)
@@ -455,7 +479,10 @@ def test_an_address_with_a_time_leads_to_its_scene(visit, watched):
 
 
 def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
-    """The copy ends after 50 of 60 s, so that its times may be of other scenes."""
+    """The film that was scored has 60 s. The reader's own copy ends after 50 s: it may be another cut.
+
+    So its times may be of other scenes, and the page says so below the button that opens it.
+    """
     page = visit(watched / "film.html").page
     page.get_by_label("Open your own copy").set_input_files(watched / "shorter.webm")
     expect(page.locator("#f1-own")).to_contain_text("Another cut")
@@ -527,7 +554,7 @@ def test_a_hostile_file_name_is_not_in_the_command_that_converts_it(hostile, tmp
 
 
 def test_people_who_decided_have_tiers_of_their_own(visit, watched):
-    """AB and CD judged the film: each has a row below the timeline."""
+    """AB and CD judged the film: each has a row (a tier) below the timeline, by the name in `data-who`."""
     page = visit(watched / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")
     assert names == ["AB", "CD"]
@@ -568,7 +595,11 @@ SLIDER = "d-track d-over"
 
 
 def test_a_screen_reader_is_told_the_time_only_when_the_film_stops(visit, watched):
-    """A time that is read out every second would drown the film's own sound."""
+    """A time that is read out every second would drown the film's own sound.
+
+    While the film plays for two seconds, nothing that a screen reader reads aloud changes. Stopped, the
+    timeline's slider does.
+    """
     page = visit(watched / "film.html").page
     open_own_copy(page, watched / "own.webm")
     page.keyboard.press("n")
@@ -690,6 +721,7 @@ RIGHT_END_OF_CELLS = (
 
 
 def test_no_column_of_a_report_is_cut_on_paper(visit, report):
+    """The report has a table of twelve columns. Printed, neither the page nor a cell reaches beyond A4."""
     a4_without_margins = 718  # pixels
     seen = visit(report, width=a4_without_margins).page
     seen.emulate_media(media="print")
@@ -699,7 +731,12 @@ def test_no_column_of_a_report_is_cut_on_paper(visit, report):
 
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_wide_table_of_a_report_scrolls_to_its_last_column(visit, report, width):
+    """The report has a table of twelve columns, wider than the window: the table scrolls, and not the page.
+
+    Scrolled as far as it goes, the last column ends within the window.
+    """
     seen = visit(report, width=width).page
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
+
     seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")
     assert seen.evaluate(RIGHT_END_OF_CELLS) <= width

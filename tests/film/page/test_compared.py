@@ -113,6 +113,7 @@ def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit,
 
 
 def test_the_figure_names_its_axes(visit, page_of_12_films):
+    """Twelve films are drawn along their years, by the share of their time; S is the positive level."""
     figure = visit(page_of_12_films).page.locator(".c-figure")
     texts = figure.locator("text").all_text_contents()
     assert "year" in texts
@@ -120,6 +121,7 @@ def test_the_figure_names_its_axes(visit, page_of_12_films):
 
 
 def test_the_figure_draws_intervals_broader_than_its_grid(visit, page_of_12_films):
+    """Both are lines, in pixels: an interval must not be taken for a line of the grid behind it."""
     figure = visit(page_of_12_films).page.locator(".c-figure")
     interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
     grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)

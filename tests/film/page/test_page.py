@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 from base64 import b64decode, b64encode
-from dataclasses import replace as film_of
+from dataclasses import replace as film_with
 from html import unescape
 from typing import NamedTuple
 from xml.dom import minidom
@@ -57,6 +57,7 @@ def page():
 
 
 def test_two_pages_of_a_film_have_the_same_bytes(page):
+    """`page` is of this film, too: nothing on it depends on the time or a random number."""
     assert film_page([ten_minute_film()]) == page
 
 
@@ -216,7 +217,7 @@ def with_unjudged_row_in_a_passage(film):
     table = film.table.copy()
     table.loc[middle_row, ["p", "p_low", "p_high"]] = np.nan
     table.loc[middle_row, "flags"] = "unlike"
-    return film_of(film, table=table), seconds[middle_row]
+    return film_with(film, table=table), seconds[middle_row]
 
 
 def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
@@ -258,7 +259,7 @@ def test_windows_unlike_the_training_clips_in_length_have_a_warning(window_s, n_
     """The model was trained on clips of 10 s: windows of up to 11 s are near enough, others are not."""
     film = with_model(ten_minute_film(), clip_s=10.0)
     windows = replace(film.record.windows, window_s=window_s)
-    film = film_of(film, record=replace(film.record, windows=windows))
+    film = film_with(film, record=replace(film.record, windows=windows))
     assert len(warnings_on_page(film)) == n_warnings
 
 
@@ -276,8 +277,9 @@ def test_concepts_without_a_known_precision_say_so():
 
 
 def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
+    """A page has three key figures: the film's share, the number of its passages, and the model's AUC."""
     film = ten_minute_film()
-    _, number_of_passages, _ = key_figures(film)
+    _share, number_of_passages, _auc = key_figures(film)
     n_marked = len(marked_passages_of(film))
     assert re.findall(r"\d+", number_of_passages.value) == [str(n_marked)]
 
@@ -292,8 +294,12 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
     ids=["no probability", "no threshold", "no calibration"],
 )
 def test_where_no_passage_is_looked_for_none_is_counted(film):
-    """A count of 0 would say that the model looked for passages; a dash stands in its place."""
-    _, number_of_passages, _ = key_figures(film)
+    """A count of 0 would say that the model looked for passages; a dash stands in its place.
+
+    The key figures of a page are the film's share, the number of its passages, and the model's AUC.
+    """
+    _share, number_of_passages, _auc = key_figures(film)
+
     assert number_of_passages.value == "–"
     for line in lines_of_film(film, Words("en")):
         assert "0 passages" not in line
@@ -313,8 +319,8 @@ def test_a_calibration_without_its_worst_error_leaves_the_share_as_it_is():
     calibration = replace(film.model().calibration, worst_film_error=None)
     film_without_worst_error = with_model(film, calibration=calibration)
 
-    share, _, _ = key_figures(film)
-    share_without_worst_error, _, _ = key_figures(film_without_worst_error)
+    share, _n_passages, _auc = key_figures(film)
+    share_without_worst_error, _n_passages, _auc = key_figures(film_without_worst_error)
 
     assert share_without_worst_error.value == share.value
 
@@ -419,13 +425,15 @@ def test_a_page_says_that_frames_of_the_film_are_in_it():
 
     assert words["has_stills"] in page_with_stills
     assert words["no_frames"] not in page_with_stills
-    assert "f1-stills" in page_with_stills
+    id_of_strip_of_stills = "f1-stills"
+    assert id_of_strip_of_stills in page_with_stills
 
 
 def test_a_page_says_that_no_frames_of_the_film_are_in_it(page):
-    """It was made from scores alone."""
+    """The page was made from the film's scores alone, so that it has no strip of stills."""
+    id_of_strip_of_stills = "f1-stills"
     assert Words("en")["no_frames"] in page
-    assert "f1-stills" not in page
+    assert id_of_strip_of_stills not in page
 
 
 # --- charts and words
@@ -549,6 +557,7 @@ def test_numbers_are_rounded_half_up():
 
 
 def test_french_numbers_have_a_comma():
+    """A half is 0.50 in English and 0,50 in French."""
     assert Words("fr").number(0.5) == "0,50"
 
 
@@ -557,6 +566,7 @@ def test_french_numbers_have_a_comma():
     [(0.0, "0%"), (0.0001, "<1%"), (0.165, "17%"), (0.9999, ">99%"), (1.0, "100%")],
 )
 def test_only_nothing_is_written_as_0_percent_and_only_all_as_100(share, text):
+    """Other shares are rounded to whole percent, .165 up to 17%, and those near the ends have < or >."""
     assert Words("en").share(share) == text
 
 
@@ -571,6 +581,7 @@ def test_a_share_that_is_all_or_nothing_but_for_its_last_digit_is_written_so():
 
 @pytest.mark.parametrize(("value", "text"), [(1.449, "+1.45"), (-0.1, "−0.10"), (-0.001, "0.00")])
 def test_a_signed_number_has_a_sign_unless_it_rounds_to_zero(value, text):
+    """Numbers have two decimals. Below 0 they have a minus sign (−), which is broader than a hyphen."""
     assert Words("en").signed(value) == text
 
 
@@ -705,6 +716,7 @@ def figure_words(film, start_s=0.0, end_s=600.0, language="en"):
     [("en", "No passage", "Passages reach"), ("fr", "Aucun passage", "Les passages atteignent")],
 )
 def test_a_figure_says_whether_passages_reach_the_threshold(language, none, some):
+    """The figure is of all ten minutes of a film: with the threshold .999 no passage reaches it."""
     film = ten_minute_film()
     without_passages = with_model(film, threshold_p=0.999)
 
@@ -714,6 +726,7 @@ def test_a_figure_says_whether_passages_reach_the_threshold(language, none, some
 
 
 def test_a_figure_without_passages_has_the_notice_that_exports_have():
+    """With the threshold .999 no passage of the film reaches it, of which exports have a notice."""
     without_passages = with_model(ten_minute_film(), threshold_p=0.999)
     notice = collect(without_passages, "eaf", tiers=["segments"]).notice
     assert notice.startswith("No passage")
@@ -917,23 +930,29 @@ def titles_in(book, language):
 
 @pytest.mark.parametrize(("language", "other"), [("en", "fr"), ("fr", "en")])
 def test_a_page_has_a_codebooks_words_in_one_language(language, other):
-    """Titles of levels and concepts, and what levels mean. Titles that both languages share are left out."""
+    """The codebook has titles of levels and concepts, and what levels mean, in English and in French.
+
+    Neither the page's text nor the data of its script has those of the other language. Titles that both
+    languages share are left out. AB decided something, so that the page also has what people decided.
+    """
     book = builtin_codebook("obygaze12")
     film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
     decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
+
     page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
+
     assert f'<html lang="{language}">' in page
     text, data = text_of(page), json.dumps(data_of(page), ensure_ascii=False)
-    own, foreign = titles_in(book, language), titles_in(book, other)
-    book_means_of_sure = {"en": "staged like those", "fr": "mis en scène comme ceux"}
-
-    assert any(title in data for title in own - foreign)
-    for title in foreign - own:
+    only_in_language = titles_in(book, language) - titles_in(book, other)
+    only_in_other_language = titles_in(book, other) - titles_in(book, language)
+    assert any(title in data for title in only_in_language)
+    for title in only_in_other_language:
         assert not re.search(rf"\b{title}\b", text), title
         assert not re.search(rf"\b{title}\b", data), title
     for level in book.levels:
         assert level.in_language(other).means not in text
-    assert book_means_of_sure[language] in text
+    beginning_of_meaning_of_sure = {"en": "staged like those", "fr": "mis en scène comme ceux"}
+    assert beginning_of_meaning_of_sure[language] in text
 
 
 # --- minute by minute
@@ -955,7 +974,7 @@ def film_of_seconds(judged_in_minutes):
     table["p_high"] = np.where(is_judged, 0.5 * (1 + p), np.nan)
     table["flags"] = np.where(is_judged, "", "unlike")
     calibration = replace(film.model().calibration, draws=draws)
-    return with_model(film_of(film, table=table), calibration=calibration)
+    return with_model(film_with(film, table=table), calibration=calibration)
 
 
 def test_a_minute_has_a_probability_from_ten_judged_seconds_on():
@@ -999,6 +1018,10 @@ def without_experts(film):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_page_and_exports_of_a_model_without_experts_speak_of_none(language):
+    """The model's record names no experts whose labels it was trained on.
+
+    One text of the page says so, and has the word; nothing else on the page or in an export has it.
+    """
     film = without_experts(ten_minute_film())
     page = text_of(film_page([film], language=language))
     no_experts = Words(language)["no_human"]  # it says that no experts' agreement is known
@@ -1021,9 +1044,10 @@ def band_by_hand(film, rows):
 
 
 def test_the_band_of_a_passage_or_minute_is_that_of_its_mean():
-    """It is that of the mean over all calibrations that fit, and not the mean of its rows' bands.
+    """A band is the middle 80 % of a probability over all calibrations that fit (draws).
 
-    The film has six minutes, of which each second is a row that is judged.
+    That of a passage or a minute is of the mean of its rows, and not the mean of its rows' bands;
+    `band_by_hand` computes it. The film has six minutes, of which each second is a row that is judged.
     """
     film = film_of_seconds(judged_in_minutes=[60] * 6)
     rows = film.rows()

@@ -54,7 +54,8 @@ def test_the_anytime_interval_holds_the_share_and_narrows(share, is_model_useful
     """Forty films are planted with a share of positive time, and 40 windows of each are judged.
 
     The interval misses the true share of at most 1 film in 20, and so of 2 of 40. Forty judgements make it
-    clearly narrower than ten do, even with a model that knows nothing.
+    clearly narrower than ten do, even with a model that knows nothing: `width_ratio` is its width after 40
+    judgements over that after 10.
     """
     films = [two_intervals(seed, share, is_model_useful=is_model_useful) for seed in range(40)]
 
@@ -83,8 +84,9 @@ def test_a_refuted_share_stays_refuted():
 def test_a_wrong_model_widens_the_anytime_interval_only_a_little():
     """The interval bets with the model's probabilities and without them, so a wrong model does little harm.
 
-    A model that is right about every window makes the interval narrower. Of 150 windows 30 % are positive,
-    and 40 are judged.
+    Of 150 windows 30 % are positive, and 40 are judged. A model that gives .3 to all is of no use. One that
+    is wrong about every window makes the interval less than a quarter wider than this, and one that is right
+    about every window makes it narrower.
     """
     rng = np.random.default_rng(0)
     is_positive = (rng.random(150) < 0.3).astype(float)
@@ -145,7 +147,8 @@ def test_a_share_is_refuted_once_bets_against_it_multiply_by_20():
 
     This is Ville's inequality, and so a share is refuted, at the level .95, as soon as its bets reach 20.
     Of 50 windows 12 are judged, all positive, so that a share of 1 is not refuted. Shares are tested in steps
-    of .001: the interval begins at the lowest one whose bets stay below 20.
+    of .001: the interval begins at the lowest one whose bets stay below 20. `mean_capital` computes what the
+    bets against a share have become.
     """
     cells = planted_cells(content_s=np.ones(50), p=0.5)
     judged_windows = np.arange(12)

@@ -86,16 +86,18 @@ def random_ledgers(draw):
 def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
     """Synchronised folders deliver the lines of a ledger in any order.
 
-    What stands must always be what the rules say: a decision, unless a later line that may do so takes it
-    back or replaces it.
+    What stands must always be what the rules say: a valid decision, unless a later line that may do so takes
+    it back or replaces it. Each random ledger has up to ten lines of three people; `is_valid` says which
+    levels are of the codebook, and `ids_that_stand_by_the_rules` asks every line by recursion.
     """
     shuffled_lines = [*lines]
     rng.shuffle(shuffled_lines)
 
-    standing_lines = standing(shuffled_lines, is_valid)
+    standing_as_drawn = standing(lines, is_valid)
+    standing_if_shuffled = standing(shuffled_lines, is_valid)
 
-    assert {line.id for line in standing_lines} == ids_that_stand_by_the_rules(lines)
-    assert standing_lines == standing(lines, is_valid)
+    assert {line.id for line in standing_if_shuffled} == ids_that_stand_by_the_rules(lines)
+    assert standing_if_shuffled == standing_as_drawn
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,7 +105,8 @@ def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
 def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
     """A person can replace or take back only their own decisions.
 
-    So what stands of all others is the same with this annotator's lines and without them.
+    Each random ledger has lines of three people, whose claims name lines of anybody. What stands of the two
+    others is the same with this annotator's lines and without them.
     """
     lines_of_others = [line for line in lines if line.annotator != annotator]
 
@@ -122,12 +125,11 @@ def is_decision_or_undo(line):
 def test_a_claim_to_somebody_elses_line_is_refused(lines):
     """A line that would replace or take back another person's line is listed as a refused claim.
 
-    Claims of lines that were taken back themselves are not examined.
+    Each random ledger has decisions, undos and other lines of three people; `replaces` has the ids of the
+    lines that a line claims. Claims of lines that were taken back themselves are not examined.
     """
     line_by_id = {line.id: line for line in lines}
-
-    refused = {(claim.line.id, claim.target.id) for claim in refused_claims(lines, is_valid)}
-
+    claims_to_others = []
     for line in lines:
         if not is_decision_or_undo(line) or is_taken_back(line, lines):
             continue
@@ -136,7 +138,12 @@ def test_a_claim_to_somebody_elses_line_is_refused(lines):
             if target is None or not is_decision_or_undo(target):
                 continue
             if target.annotator != line.annotator:
-                assert (line.id, target.id) in refused
+                claims_to_others.append((line.id, target.id))
+
+    refused = [(claim.line.id, claim.target.id) for claim in refused_claims(lines, is_valid)]
+
+    for claim in claims_to_others:
+        assert claim in refused
 
 
 def line(line_id, kind="judgement", *, annotator="ANNA", clock=1, replaces=(), level="calm"):
@@ -174,11 +181,14 @@ def ids_of(lines):
 
 
 def test_a_strangers_note_replaces_none_of_annas_judgements():
-    """MALLORY's note names ANNA's judgements as replaced; they stand, as they are not MALLORY's."""
+    """MALLORY's note names ANNA's judgements as replaced; they stand, as they are not MALLORY's.
+
+    A line may replace only lines of earlier clocks: 99 is later than those of ANNA's, so that nothing but
+    the name forbids it.
+    """
     judgements = three_judgements_of_anna()
-    note = line(
-        ID_IN_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, replaces=[one.id for one in judgements]
-    )
+    ids_of_judgements = [judgement.id for judgement in judgements]
+    note = line(ID_IN_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, replaces=ids_of_judgements)
     lines = [*judgements, note]
 
     assert ids_of(standing(lines)) == ids_of(lines)
@@ -186,14 +196,18 @@ def test_a_strangers_note_replaces_none_of_annas_judgements():
 
 
 def test_an_invalid_judgement_replaces_nothing():
-    """ANNA may replace her own judgements, but not by one whose level no codebook has."""
+    """ANNA may replace her own judgements, but not by one whose level no codebook has.
+
+    `is_valid` refuses the level "nonsense" alone, as a codebook without it would.
+    """
     judgements = three_judgements_of_anna()
+    ids_of_judgements = [judgement.id for judgement in judgements]
     invalid = line(
         ID_IN_ANOTHER_SITTING,
         annotator="ANNA",
-        clock=99,
+        clock=99,  # later than the three
         level="nonsense",
-        replaces=[one.id for one in judgements],
+        replaces=ids_of_judgements,
     )
     lines = [*judgements, invalid]
 
@@ -204,7 +218,8 @@ def test_an_invalid_judgement_replaces_nothing():
 def test_one_judgement_can_replace_several_of_ones_own():
     """ANNA's later judgement names her three earlier ones as replaced, so that it alone stands."""
     judgements = three_judgements_of_anna()
-    newer = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=99, replaces=[one.id for one in judgements])
+    ids_of_judgements = [judgement.id for judgement in judgements]
+    newer = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=99, replaces=ids_of_judgements)
 
     assert standing([*judgements, newer]) == [newer]
 

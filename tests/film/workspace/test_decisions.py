@@ -50,7 +50,15 @@ def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
     Its window was drawn at random, here as the first of the draw: only such judgements estimate a share.
     """
     (window,) = choose_next([decisions.film], 1, blind=True)
-    judge(decisions, window.start_s, window.end_s, "violent", concepts=["Gun"], place=1, n_planned=40)
+    judge(
+        decisions,
+        start=window.start_s,
+        end=window.end_s,
+        level="violent",
+        concepts=["Gun"],
+        place=1,
+        n_planned=40,
+    )
 
     (clip,) = clips_of_tables(decisions, JUDGEMENTS)
 
@@ -66,9 +74,9 @@ def test_a_blind_judgement_is_imported_with_its_place_in_the_draw(decisions):
 def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
     """Whoever saw the model's score may be swayed by it, so `seen_score` is 1, and the span is of no draw.
 
-    The model finds violence, with which a calm judgement disagrees.
+    AB judges a span and marks a passage. The model finds violence, with which a calm judgement disagrees.
     """
-    judge(decisions, 10, 20, "calm")
+    judge(decisions, start=10, end=20, level="calm")
     decisions.keep("passage", 30, 41.5, "AB", level="violent", origin="passage 2")
 
     judgement, passage = clips_of_tables(decisions, JUDGEMENTS, PASSAGES)
@@ -85,8 +93,10 @@ def test_white_space_in_a_name_becomes_one_space(decisions):
     """So " A  B " and " A B" are one person, who has judged one window of 99 planned."""
     judge_blindly(decisions, "calm", who=" A  B ", in_all=99)
 
+    opened = OpenFilm(0, decisions.film, decisions)
+    answer = next_window(opened, " A B", 99)
+
     assert standing_levels(decisions) == [("A B", "calm")]
-    answer = next_window(OpenFilm(0, decisions.film, decisions), " A B", 99)
     assert answer["done"] == 1
 
 
@@ -99,14 +109,14 @@ def test_a_new_line_in_a_note_becomes_a_space(decisions):
 
 def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
     """A table quotes "=cmd()", which a spreadsheet would run, and the import takes the quote off again."""
-    judge(decisions, 10, 20, who="=cmd()")
+    judge(decisions, start=10, end=20, who="=cmd()")
     (clip,) = clips_of_tables(decisions, JUDGEMENTS)
     assert clip.annotator == "=cmd()"
 
 
 def test_reading_decisions_again_writes_nothing(decisions):
     """Reading is not deciding: no file is touched, and the ledger has one file, of the one sitting."""
-    judge(decisions, 10, 20)
+    judge(decisions, start=10, end=20)
     decisions.keep("passage", 30, 41.5, "AB", level="violent")
     decisions.keep("note", 30, 41.5, "AB", note="why here")
 
@@ -133,10 +143,10 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
     folder, film, book = scored_tt1
     codebook_with_none = replace(book, levels=(Level("none"), *book.levels))
     decisions = Decisions(folder, film, codebook_with_none)
-    judge(decisions, 0, 1, "none")
-    judge(decisions, 1, 2, "calm")
-    judge(decisions, 2, 3, "unsure")
-    judge(decisions, 3, 4, "violent")
+    judge(decisions, start=0, end=1, level="none")
+    judge(decisions, start=1, end=2, level="calm")
+    judge(decisions, start=2, end=3, level="unsure")
+    judge(decisions, start=3, end=4, level="violent")
 
     in_table = [row["judgement"] for row in rows_of(folder / JUDGEMENTS)]
     on_desk = [decision["verdict"] for decision in shown_decisions(OpenFilm(0, film, decisions), "AB")]
@@ -147,7 +157,7 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
 
 def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
     """A new model changes scores, and not what people decided. What AB took back is not brought back."""
-    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
     judge_blindly(decisions, "calm", "violent", who="AB")
     decisions.undo("AB")
     folder_of_new_scores = decisions.folder.parent / "again"
@@ -163,13 +173,13 @@ def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
 
 def test_copied_decisions_still_belong_to_who_made_them(decisions):
     """AB's judgement is copied to the film as it is scored anew. There AB can delete it and judge on."""
-    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
     folder_of_new_scores = decisions.folder.parent / "again"
     decisions.film.write(folder_of_new_scores)
     copy_decisions(decisions.folder, folder_of_new_scores)
     copied = Decisions(folder_of_new_scores, decisions.film, decisions.codebook)
 
-    added_id = judge(copied, 30, 40, who="AB")
+    added_id = judge(copied, start=30, end=40, who="AB")
     copied.delete(judgement_id, "AB")
 
     standing_ids = [clip.clip_id for clip in copied.kept["judgement"]]
@@ -178,9 +188,9 @@ def test_copied_decisions_still_belong_to_who_made_them(decisions):
 
 def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
     """AB judges one span twice, and can undo both; nobody, a person without a name included, undoes CD's."""
-    judge(decisions, 10, 20, "calm", who="AB")
-    judge(decisions, 10, 20, "violent", who="AB")
-    judge(decisions, 10, 20, "calm", who="CD")
+    judge(decisions, start=10, end=20, level="calm", who="AB")
+    judge(decisions, start=10, end=20, level="violent", who="AB")
+    judge(decisions, start=10, end=20, level="calm", who="CD")
     assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
 
     nothing_to_undo = None
@@ -193,8 +203,11 @@ def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
 
 
 def test_decisions_of_an_earlier_sitting_are_not_undone(decisions):
-    """Undo takes back what was decided since the desk was opened, and never yesterday's work."""
-    judge(decisions, 10, 20, who="CD")
+    """Undo takes back what was decided since the desk was opened, and never yesterday's work.
+
+    It returns what it took back, or None.
+    """
+    judge(decisions, start=10, end=20, level="calm", who="CD")
 
     next_sitting = open_again(decisions)
 
@@ -220,15 +233,16 @@ def act_at_random(decisions, rng, number):
         decisions.keep("passage", start_s, start_s + 3, "AB", level=level, changed_id=rng.choice(ids))
     elif act == "judge":
         start_s = 10.0 * int(rng.integers(3))  # one of three spans, which may be judged already
-        judge(decisions, start_s, 50, level)
+        judge(decisions, start=start_s, end=50, level=level)
     else:
         decisions.keep("passage", 30 + number, 40 + number, "AB", level=level)
 
 
 def test_undo_and_redo_lead_through_every_earlier_state(decisions):
-    """After 24 random acts of one person, each undo restores the state before an act, back to the first.
+    """AB judges, marks, changes and deletes at random, 24 times; a state is what stands after an act.
 
-    Each redo restores the state after it, and the file holds the last one.
+    Each undo restores the state before an act, back to the first, and each redo the state after it. Where
+    nothing is left to undo or redo, it returns None. The folder, read again, holds the last state.
     """
     rng = np.random.default_rng(0)
     states = [what_stands(decisions)]
@@ -237,30 +251,32 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
         states.append(what_stands(decisions))
         assert decisions.conflicts() == set()
 
-    for before in reversed(states[:-1]):
+    states_before_acts = states[:-1]
+    for state_before in reversed(states_before_acts):
         assert decisions.undo("AB")
-        assert what_stands(decisions) == before
+        assert what_stands(decisions) == state_before
     assert decisions.undo("AB") is None
 
-    for after in states[1:]:
+    states_after_acts = states[1:]
+    for state_after in states_after_acts:
         assert decisions.redo("AB")
-        assert what_stands(decisions) == after
+        assert what_stands(decisions) == state_after
     assert decisions.redo("AB") is None
     assert what_stands(open_again(decisions)) == states[-1]
 
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
     """As in any editor, redo is possible only right after undo."""
-    judge(decisions, 10, 20, who="AB")
+    judge(decisions, start=10, end=20, who="AB")
     decisions.undo("AB")
-    judge(decisions, 1, 2, who="AB")
+    judge(decisions, start=1, end=2, who="AB")
 
     assert decisions.redo("AB") is None
 
 
 def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
     """CD tries to delete AB's judgement, and to make a passage of it."""
-    judgement_of_ab = judge(decisions, 10, 20, "calm", who="AB")
+    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", who="AB")
 
     with pytest.raises(FilmError):
         decisions.delete(judgement_of_ab, "CD")
@@ -271,6 +287,7 @@ def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
 
 
 def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
+    """Nobody has decided anything on the film. CD names an id to delete, and to make a passage of."""
     id_of_nothing = "0000000000000000-1"
     with pytest.raises(FilmError):
         decisions.delete(id_of_nothing, "CD")
@@ -281,7 +298,7 @@ def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
 
 def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
     """Two desks are open on one folder. The second one is told that the first has deleted it meanwhile."""
-    judgement_id = judge(decisions, 10, 20, who="AB")
+    judgement_id = judge(decisions, start=10, end=20, who="AB")
     first_desk, second_desk = open_again(decisions), decisions
 
     first_desk.delete(judgement_id, "AB")
@@ -295,12 +312,13 @@ def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
 def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     """Blind judgements are the measurement, so that a second look in sight of the score must not change it.
 
-    A further judgement in sight replaces the one in sight. One window of the draw is still done.
+    AB judges the first window of the draw blindly, and then twice in sight of the score: the second of these
+    replaces the first. One window of the draw is still done.
     """
-    start_s, end_s = decisions.windows[0]  # the first window of the draw
+    start_s, end_s = decisions.windows[0]
     judge_blindly(decisions, "violent", who="AB")
-    judge(decisions, start_s, end_s, "calm", who="AB")
-    judge(decisions, start_s, end_s, "unsure", who="AB")
+    judge(decisions, start=start_s, end=end_s, level="calm", who="AB")
+    judge(decisions, start=start_s, end=end_s, level="unsure", who="AB")
 
     assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
     blind, in_sight = clips_of_tables(decisions, JUDGEMENTS)
@@ -318,17 +336,20 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     ids=["the second place", "a place after the last", "a negative place", "an end a second later"],
 )
 def test_a_blind_judgement_must_have_the_place_and_the_end_of_its_window(decisions, place, seconds_later):
-    """The window is the first of the draw. With a wrong place or end it would pass for another window."""
+    """A window of the draw is judged blindly, which names its place: here it is the first.
+
+    With a wrong place or end it would pass for another window.
+    """
     start_s, end_s = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
-        judge(decisions, start_s, end_s + seconds_later, place=place, n_planned=40)
+        judge(decisions, start=start_s, end=end_s + seconds_later, place=place, n_planned=40)
     assert decisions.kept["judgement"] == []
 
 
 def test_a_decision_may_end_less_than_a_second_after_the_film(decisions):
     """The film lasts 120 s. Players round its end, so that .9 s more is no mistake of the judge."""
     assert decisions.film.record.duration_s == 120.0
-    judge(decisions, 100, 120.9)
+    judge(decisions, start=100, end=120.9, level="calm", who="AB")
     assert standing_levels(decisions) == [("AB", "calm")]
 
 
@@ -367,9 +388,9 @@ def ledger_with_second_line(folder, wrong):
 
 @pytest.mark.parametrize("wrong", NONSENSE.values(), ids=NONSENSE)
 def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wrong):
-    """The second line of the file is wrong: the desk shows the first, and a notice names file and line.
+    """A file of the ledger has two judgements of AB, and some cells of the second one are wrong.
 
-    A later decision does not repeat the notice.
+    The desk shows the first, and a notice names file and line. A later decision does not repeat the notice.
     """
     folder, film, book = scored_tt1
     path = ledger_with_second_line(folder, wrong)
@@ -383,13 +404,16 @@ def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wron
     assert len(shown_decisions(opened, "AB")) == 1
     assert "<html" in desk_page([opened], opened, "read", "en")
 
-    judge(decisions, 10, 20)
+    judge(decisions, start=10, end=20)
     assert decisions.notices == notices
 
 
 @pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
 def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
-    """The judgement is shown, with a notice, as it may be honest; no window of the draw counts as done."""
+    """A file of the ledger has two judgements of AB: in sight of the score, and blind with a wrong place.
+
+    The blind one is shown, with a notice, as it may be honest; no window of the draw counts as done.
+    """
     folder, film, book = scored_tt1
     path = ledger_with_second_line(folder, wrong)
 
@@ -409,7 +433,7 @@ def judge_in_two_sittings_at_once(decisions, **fields_of_each):
 
     Each field has two values: that of the other sitting, which is kept first, and that of this one.
     """
-    judge(decisions, 10, 20)
+    judge(decisions, start=10, end=20)
     other = open_again(decisions)
     replaced_id = decisions.kept["judgement"][0].clip_id
     row = dict(decisions.ledger.lines[replaced_id].row)
@@ -420,9 +444,10 @@ def judge_in_two_sittings_at_once(decisions, **fields_of_each):
 
 
 def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_again(decisions):
-    """Neither sitting saw the other's judgement, so that neither replaces the other.
+    """AB judges 10 to 20 s in two sittings at once, as violent and as unsure.
 
-    The third judgement is made in sight of both, and replaces both.
+    Neither sitting saw the other's judgement, so that neither replaces the other: both stand, marked as
+    standing beside another. A third judgement is made in sight of both, and replaces both.
     """
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
     assert sorted(standing_levels(decisions)) == [("AB", "unsure"), ("AB", "violent")]
@@ -431,7 +456,7 @@ def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_agai
     assert all(decision["beside"] for decision in shown)
     assert any("beside" in notice for notice in decisions.notices)
 
-    judge(decisions, 10, 20, "violent")
+    judge(decisions, start=10, end=20, level="violent", who="AB")
     assert standing_levels(decisions) == [("AB", "violent")]
     assert decisions.conflicts() == set()
 
@@ -458,17 +483,18 @@ def test_of_two_judgements_made_at_once_the_later_one_counts(decisions, is_later
 
 @pytest.mark.parametrize("kind", ["undo", "note", "judgement"])
 def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
-    """XY writes a line by hand that would undo or replace AB's judgement.
+    """XY writes a line into the ledger by hand that would undo or replace AB's judgement.
 
     AB's judgement stands, and the notice names both people.
     """
-    judgement_of_ab = judge(decisions, 10, 20, who="AB")
-    other = open_again(decisions)
+    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", who="AB")
+    desk_of_xy = open_again(decisions)
     row_of_xy = ROW_OF_AB | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
-    other.ledger.add(kind, row_of_xy, [judgement_of_ab])
-    decisions.refresh()
-    assert ("AB", "calm") in standing_levels(decisions)
+    desk_of_xy.ledger.add(kind, row_of_xy, replaces=[judgement_of_ab])
 
+    decisions.refresh()
+
+    assert ("AB", "calm") in standing_levels(decisions)
     (notice,) = decisions.notices
     assert "XY" in notice
     assert "AB" in notice
@@ -482,7 +508,7 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
     """
     folder, film, book = scored_tt1
     newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
-    judgement_id = judge(newer, 10, 20, "violent")
+    judgement_id = judge(newer, start=10, end=20, level="violent")
     newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
     assert standing_levels(newer) == [("AB", "brutal")]
 
@@ -513,7 +539,7 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
 
     The judgement goes and the passage comes in one act, which one undo takes back.
     """
-    judgement_id = judge(decisions, 10, 20, "violent", who="AB")
+    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
     with_judgement = what_stands(decisions)
     assert with_judgement["judgement"] == [Standing("AB", 10.0, 20.0, "violent")]
     assert with_judgement["passage"] == []
@@ -568,13 +594,13 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
     On this disk there is space for the line of the ledger, and none for the table. So the table stays as it
     was, and a notice says where the decision is.
     """
-    judge(decisions, 10, 20)
+    judge(decisions, start=10, end=20)
     table = decisions.folder / JUDGEMENTS
     table_before = table.read_bytes()
 
     with monkeypatch.context() as full_disk:
         full_disk.setattr(io, "write_all", fail_as_on_a_full_disk)  # which writes tables
-        judge(decisions, 20, 30)
+        judge(decisions, start=20, end=30)
 
     assert table.read_bytes() == table_before
     assert len(standing_levels(open_again(decisions))) == 2
@@ -585,32 +611,37 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
 
 def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
     """What the ledger cannot keep was not decided: the error reaches the user, and deciding goes on later."""
-    judge(decisions, 10, 20, "calm", who="AB")
+    judge(decisions, start=10, end=20, level="calm", who="AB")
     before = what_stands(decisions)
 
     with monkeypatch.context() as full_disk:
         full_disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)  # lines of the ledger
         with pytest.raises(OSError, match="No space"):
-            judge(decisions, 30, 40, "violent", who="AB")
+            judge(decisions, start=30, end=40, level="violent", who="AB")
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
     assert what_stands(decisions) == before
 
     # Then there is space again: the first judgement is undone, and two others are made.
     assert decisions.undo("AB") is not None
-    judge(decisions, 40, 50, "violent", who="AB")
-    judge(decisions, 60, 70, "unsure", who="AB")
+    judge(decisions, start=40, end=50, level="violent", who="AB")
+    judge(decisions, start=60, end=70, level="unsure", who="AB")
     assert tabled_levels(decisions) == ["violent", "unsure"]
     assert what_stands(open_again(decisions)) == what_stands(decisions)
 
 
 def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(decisions):
-    """The judge looks at the old scores, and must open the film again before deciding on the new ones."""
-    judge(decisions, 10, 20)
+    """The judge looks at the old scores, and must open the film again before deciding on the new ones.
+
+    AB's judgement is there in the folder of the film as it is scored again.
+    """
+    judge(decisions, start=10, end=20, level="calm", who="AB")
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
-    decisions.film.write(decisions.folder)
+    decisions.film.write(decisions.folder)  # as if scored again
+
     with pytest.raises(ObygazeError, match="scored again"):
-        judge(decisions, 20, 30)
+        judge(decisions, start=20, end=30, level="calm", who="AB")
+
     assert standing_levels(open_again(decisions)) == [("AB", "calm")]
 
 
@@ -633,16 +664,18 @@ def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(dec
 
 
 def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
-    """AB planned all windows, and then only eleven.
+    """AB planned to judge all windows, and says eleven after the first one.
 
-    Otherwise a lower number would open CD's judgements early.
+    With the eleventh AB would be finished, and see CD's judgements early: the higher number holds, and AB
+    sees none but AB's own.
     """
     n_windows = len(decisions.windows)
     assert n_windows > 11  # else AB could not plan more than eleven
-
     judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+
     judge_blindly(decisions, "calm", who="AB", in_all=n_windows)
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
+
     assert judges_seen_by(decisions, "AB") == {"AB"}
 
 
@@ -689,7 +722,10 @@ def asked_intervals(monkeypatch):
 
 
 def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, asked_intervals):
-    """The interval holds only for windows in random order, and so must not be given them sorted by time."""
+    """The interval holds only for windows in random order, and so must not be given them sorted by time.
+
+    A stand-in for `anytime_interval` records what it is asked for. Positive is "violent".
+    """
     ten_levels = ["violent", "calm"] * 5
     judge_blindly(decisions, *ten_levels, in_all=10)
     starts_in_order_of_draw = [start for start, _ in decisions.windows[:10]]
@@ -706,7 +742,7 @@ def test_unsure_windows_are_left_out_of_the_anytime_share(decisions, asked_inter
     """All windows but the last of the draw are judged; AB is unsure of the second.
 
     An unsure window is neither positive nor negative: its seconds are taken from the whole film, and from
-    what was judged.
+    what was judged. A stand-in for `anytime_interval` records what it is asked for.
     """
     _, unsure_window, *_, unjudged_window = decisions.windows
     n_windows = len(decisions.windows)
@@ -820,7 +856,7 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
         answer = next_window(film, "AB", 99)
         assert answer["done"] == place - 1
         assert answer["window"] == {"start": start, "end": end, "place": place}
-        judge(decisions, start, end, who="AB", place=place)
+        judge(decisions, start=start, end=end, who="AB", place=place)
 
     assert "window" not in next_window(film, "AB", 99)
 
@@ -828,7 +864,7 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
 def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(decisions):
     """AB judged the first window in sight, and CD judged it blindly: CD's next window is the second."""
     start_s, end_s = decisions.windows[0]
-    judge(decisions, start_s, end_s, who="AB")
+    judge(decisions, start=start_s, end=end_s, who="AB")
     judge_blindly(decisions, "calm", who="CD")
     film = OpenFilm(0, decisions.film, decisions)
 
@@ -852,7 +888,7 @@ def test_who_has_judged_as_many_windows_as_asked_for_gets_no_further_one(decisio
 def test_a_table_names_its_codebook_unless_it_is_obygaze12(tmp_path, name, is_named):
     """A table that names no codebook, as tables of earlier versions, is of obygaze12."""
     decisions = Decisions(tmp_path, ten_minute_film(), builtin_codebook(name))
-    judge(decisions, 0, 10, "S")
+    judge(decisions, start=0, end=10, level="S")
 
     (row,) = rows_of(tmp_path / JUDGEMENTS)
 
@@ -869,44 +905,61 @@ def elsewhere(tmp_path):
 
 
 def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, elsewhere):
-    """In a folder from a stranger, a link could lead writes to any file of the user."""
+    """In a folder from a stranger, a link could lead writes to any file of the user.
+
+    Here the folder of the ledger is a link to an empty folder, which stays empty.
+    """
     (decisions.folder / "ledger").symlink_to(elsewhere)
+
     with pytest.raises(ObygazeError, match="link"):
-        judge(decisions, 10, 20)
+        judge(decisions, start=10, end=20)
+
     assert [*elsewhere.iterdir()] == []
 
 
 def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
-    """In a folder from a stranger, a link could lead to any file of the user and show it."""
+    """In a folder from a stranger, a link could lead to any file of the user and show it.
+
+    The file at the end of the link is a good table, so that nothing but the link is wrong.
+    """
+    folder, film, codebook = scored_tt1
     (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
-    (scored_tt1[0] / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
+    (folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
+
     with pytest.raises(ObygazeError, match="link"):
-        Decisions(*scored_tt1)
+        Decisions(folder, film, codebook)
 
 
 def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, elsewhere):
     """A link takes the table's place while the desk is open: the file at its end stays as it was.
 
-    The judgement made meanwhile is in the ledger, so that the table then has both.
+    The judgement made meanwhile, "calm", is in the ledger, so that the table then has both.
     """
-    (decisions.folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
-    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
-    judge(decisions, 10, 20, "calm")
-    assert (elsewhere / "secret.csv").read_text("utf-8") == HEADER_OF_JUDGEMENTS
+    table = decisions.folder / JUDGEMENTS
+    secret = elsewhere / "secret.csv"
+    secret.write_text(HEADER_OF_JUDGEMENTS, "utf-8")
+    table.symlink_to(secret)
+
+    judge(decisions, start=10, end=20, level="calm")
+    assert secret.read_text("utf-8") == HEADER_OF_JUDGEMENTS
     assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
 
-    (decisions.folder / JUDGEMENTS).unlink()
-    judge(decisions, 20, 30, "violent")
+    table.unlink()
+    judge(decisions, start=20, end=30, level="violent")
     assert tabled_levels(decisions) == ["calm", "violent"]
 
 
 def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, elsewhere):
-    """Writing through the link would make a file elsewhere: instead the table takes the link's place."""
-    folder = scored_tt1[0]
+    """The tables of a stranger's folder are links to files that do not exist, in a folder elsewhere.
+
+    Writing through the links would make these files: instead the tables take the links' place.
+    """
+    folder, film, codebook = scored_tt1
     for name in (JUDGEMENTS, PASSAGES, NOTES):
         (folder / name).symlink_to(elsewhere / name)
-    decisions = Decisions(*scored_tt1)
-    judge(decisions, 10, 20)
+    decisions = Decisions(folder, film, codebook)
+
+    judge(decisions, start=10, end=20, level="calm", who="AB")
     decisions.keep("note", 10, 20, "AB", note="here")
 
     assert [*elsewhere.iterdir()] == []
@@ -922,12 +975,12 @@ def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, elsewhere)
     """
     table = decisions.folder / JUDGEMENTS
     moved_table = elsewhere / "moved.csv"
-    judge(decisions, 10, 20, "calm")
+    judge(decisions, start=10, end=20, level="calm")
     table.rename(moved_table)
     table.symlink_to(moved_table)
     before = moved_table.read_bytes()
 
-    judge(decisions, 20, 30, "violent")
+    judge(decisions, start=20, end=30, level="violent")
 
     assert moved_table.read_bytes() == before
     assert not table.is_symlink()
@@ -956,7 +1009,8 @@ def judge_as_many(decisions, n_judges):
 def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
     """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits.
 
-    `MOST_NAMED` pairs are named, and of all hundred that are compared the median is given.
+    Each has judged the first ten windows. A hundred pairs are compared; the desk names as many as
+    `pages.MOST_NAMED` says, and gives the median of all hundred.
     """
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)  # which would take long
     judge_as_many(decisions, 16)
@@ -1012,7 +1066,8 @@ def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
 def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
     """A sitting is a file of a ledger. Its header holds the draw that its judgements are of.
 
-    A stranger's draw is not of this film's windows: the film keeps its own.
+    A stranger writes a sitting with another draw, which is not of this film's windows, and a judgement of the
+    film's first window in it. The film keeps its own draw.
     """
     draw = decisions.draw
     forged_header = Header(draw=forge(draw))
@@ -1023,5 +1078,6 @@ def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
     sitting.add("judgement", ROW_OF_AB | cells | of_draw)
 
     again = open_again(decisions)
+
     assert again.draw == draw
     assert again.windows == decisions.windows

@@ -59,7 +59,7 @@ def judged_film(scored_tt1):
     folder, film, book = scored_tt1
     decisions = Decisions(folder, film, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
-    judge(decisions, 10, 20, "violent")
+    judge(decisions, start=10, end=20, level="violent")
     return JudgedUnderOriginal(folder, film, book, reworded(book))
 
 
@@ -73,9 +73,11 @@ def shown_under_other_definitions(decisions):
 def test_each_sitting_stores_its_codebook_and_its_digest(judged_film):
     """A sitting (one file of the ledger) begins with the wording that its decisions were made under.
 
-    The first sitting was under the original codebook, the second one is under the reworded codebook.
+    In the first sitting a film was judged under the original codebook. In the second one a span is judged
+    under the codebook reworded: it has another meaning of the level "violent".
     """
-    judge(judged_film.open_with(judged_film.reworded), 30, 38)
+    second_sitting = judged_film.open_with(judged_film.reworded)
+    judge(second_sitting, start=30, end=38, level="calm")
 
     codebook_by_digest = {}
     for path in judged_film.folder.glob("ledger/*.jsonl"):
@@ -91,7 +93,11 @@ def test_each_sitting_stores_its_codebook_and_its_digest(judged_film):
 
 @pytest.mark.long
 def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film):
-    """AB's eleven judgements stay. AB is asked for the windows again, from the first of the draw on."""
+    """AB judged ten windows blindly and one span in sight of the score; then the codebook was reworded.
+
+    All eleven judgements stay, and none counts. AB is asked for the windows again, from the first of the draw
+    on.
+    """
     decisions = judged_film.open_with(judged_film.reworded)
     film = OpenFilm(0, judged_film.film, decisions)
 
@@ -102,7 +108,10 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
 
 @pytest.mark.long
 def test_windows_judged_again_under_the_new_wording_count(judged_film):
-    """AB judges the ten windows again as calm, which were violent. Ten windows are enough for a share."""
+    """AB judged ten windows as violent; then the codebook was reworded, so that these do not count.
+
+    AB judges the ten again, as calm. Ten windows are enough for a share.
+    """
     decisions = judged_film.open_with(judged_film.reworded)
     film = OpenFilm(0, judged_film.film, decisions)
 
@@ -114,7 +123,11 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
 
 @pytest.mark.long
 def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(judged_film):
-    """AB judges the ten windows again, and then the span from 10 to 20 s, even with the same level."""
+    """AB judged ten windows, and 10 to 20 s in sight of the score; then the codebook was reworded.
+
+    AB judges the ten windows again under the new wording, so that one judgement under the earlier one is
+    left. It is made again with the same level: then none is left.
+    """
     decisions = judged_film.open_with(judged_film.reworded)
     judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
@@ -126,10 +139,11 @@ def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(jud
 
 
 def test_a_notice_counts_judgements_under_an_earlier_wording(judged_film):
-    """A reader who finds nothing counted is told why: how many decisions there are under which wording.
+    """Eleven judgements were made under the original codebook, and the film is opened with it reworded.
 
-    The two wordings have one name and version, so the digest of the definitions tells them apart. If the
-    reworded codebook has a new version, name and version are enough, and no digest is printed.
+    Nothing counts, and a notice says why: how many decisions there are under which wording. The two wordings
+    have one name and version, so the digest of the definitions tells them apart. If the reworded codebook has
+    a new version, name and version are enough, and no digest is printed.
     """
     original = judged_film.original
     digits_of_original = original.definition()[:12]
@@ -158,7 +172,7 @@ def test_wordings_of_one_version_are_named_with_their_digests(judged_film):
     digest = original.definition()
 
     of_one_wording = meanings_in([judged_film.folder])
-    of_two_wordings = meanings_in([judged_film.folder], [judged_film.reworded])
+    of_two_wordings = meanings_in([judged_film.folder], [judged_film.reworded])  # of the same version
 
     assert of_one_wording.names()[digest] == name
     assert of_two_wordings.names()[digest] == f"{name} ({digest[:12]})"
@@ -197,7 +211,7 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
     assert len(judged_film.open_with(judged_film.original).judgements()) == 11
     assert len(judged_film.open_with(judged_film.reworded).judgements()) == 11
 
-    judge(judged_film.open_with(judged_film.reworded), 40, 48)
+    judge(judged_film.open_with(judged_film.reworded), start=40, end=48, level="calm")
     tables = [judged_film.folder / JUDGEMENTS]
     table = import_spans(tables, judged_film.folder, "judgements", codebook=judged_film.original).manifest
     assert len(judgements_of(table).definitions) == 1
@@ -208,12 +222,12 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
 
 
 def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, tmp_path):
-    """The judgement at 10 s was made under the first wording, and that at 30 s after the change.
+    """AB made 11 judgements under the first wording, one of them at 10 s, and one at 30 s after the change.
 
     The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
     """
     decisions = judged_film.open_with(judged_film.reworded)
-    judge(decisions, 30, 38)
+    judge(decisions, start=30, end=38, level="calm")
 
     table = judged_film.folder / JUDGEMENTS
     definition_by_start = {row["start_s"]: row["definition"] for row in rows_of(table)}
@@ -229,19 +243,20 @@ def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, t
 
 
 def test_judgements_without_a_stored_wording_count_with_one_notice(judged_film):
-    """Earlier versions of the program stored no codebook in a sitting. Their 11 judgements count.
+    """Earlier versions of the program stored no codebook in a sitting, a file of the ledger.
 
-    A notice says once that their wording is unknown.
+    So the first line of a sitting with 11 judgements is removed. All of them count, and a notice says once
+    that their wording is unknown, however many decisions are made later.
     """
-    (path,) = judged_film.folder.glob("ledger/*.jsonl")
-    _line_of_codebook, *lines_of_judgements = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines_of_judgements))
-    (judged_film.folder / JUDGEMENTS).unlink()
+    (sitting,) = judged_film.folder.glob("ledger/*.jsonl")
+    _line_of_codebook, *lines_of_judgements = sitting.read_bytes().splitlines(keepends=True)
+    sitting.write_bytes(b"".join(lines_of_judgements))
+    (judged_film.folder / JUDGEMENTS).unlink()  # the table, which names the wording of each row
 
     decisions = judged_film.open_with(judged_film.original)
     assert len(decisions.judgements()) == 11
 
-    judge(decisions, 30, 38)
+    judge(decisions, start=30, end=38, level="calm")
     notices_on_it = [notice for notice in decisions.notices if "earlier version" in notice]
     assert len(notices_on_it) == 1
 
@@ -269,8 +284,9 @@ def declaration(definition, *same):
 def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
     """If c means b, and b means a, all three have the meaning of the first by name, a.
 
-    Here a digest is one letter. A declaration that a means c, and so closes the circle, changes nothing.
-    Nothing is declared of g.
+    A definition is known by its digest, here one letter. The header of a sitting, under one definition, may
+    declare that others mean the same. A declaration that a means c, and so closes the circle, changes
+    nothing. Nothing is declared of g.
     """
     c_means_b = declaration("c", "b")
     b_means_a = declaration("b", "a")
@@ -288,14 +304,17 @@ def test_definitions_mean_the_same_if_a_chain_of_declarations_joins_them():
 def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
     """A sitting begins with the codebook that its decisions were made under, and the codebook's digest.
 
-    A forged sitting stores the digest of one wording with the text of another: its decision has no
-    definition.
+    A forged sitting stores the digest of one wording with the text of another, in which "violent" has another
+    meaning: its decision has no definition.
     """
     book = decisions.codebook
-    own_id = judge(decisions, 10, 20)
-    forged = Header(StoredCodebook(book.definition(), reworded(book).to_toml()))
+    own_id = judge(decisions, start=10, end=20)
+    text_of_another = reworded(book).to_toml()
+    forged_header = Header(StoredCodebook(book.definition(), text_of_another))
+    forged_sitting = Ledger(decisions.folder, print, lambda: forged_header)
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
-    forged_line = Ledger(decisions.folder, print, lambda: forged).add("judgement", row)
+    forged_line = forged_sitting.add("judgement", row)
+
     decisions.refresh()
 
     assert decisions.definition_of(decisions.lines[own_id]) == book.definition()
@@ -303,7 +322,11 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
 
 
 def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
-    """A stored text that has another digest, or that is no codebook at all, is not read."""
+    """A ledger stores the text of a codebook with the digest of its definitions.
+
+    A text that has another digest, as that of the codebook reworded, or that is no codebook at all is not
+    read.
+    """
     book = decisions.codebook
     with_text_of_another = StoredCodebook(book.definition(), reworded(book).to_toml())
     with_broken_text = StoredCodebook(book.definition(), "name = ")
@@ -315,17 +338,21 @@ def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
 
 @pytest.mark.long
 def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions):
-    """Only the meaning of "violent" was changed, so that one pair of texts is listed."""
-    (text,) = changed_texts(decisions.codebook, reworded(decisions.codebook))
+    """Of two wordings of a codebook only the meaning of "violent" differs: one pair of texts is listed."""
+    original = decisions.codebook
+
+    (text,) = changed_texts(original, reworded(original))
+
     assert text.name == "violent"
     assert NEW_MEANING_OF_VIOLENT in text.now
     assert NEW_MEANING_OF_VIOLENT not in text.before
 
 
 def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged_film, tmp_path):
-    """Opened with the reworded codebook, the command reports 11 decisions under the other wording.
+    """AB judged ten windows and one span; then the codebook was reworded.
 
-    With `--same-meaning` AB's ten windows count as done, in this command and in a later one without it.
+    Opened with it, the command reports 11 decisions under the other wording, and none of AB's ten windows
+    counts as done. With `--same-meaning` all ten do, in this command and in a later one without it.
     """
     path = tmp_path / "reworded.codebook.toml"
     path.write_text(judged_film.reworded.to_toml(), "utf-8")

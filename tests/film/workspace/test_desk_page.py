@@ -119,7 +119,7 @@ def test_a_citation_names_the_model_by_12_digits_of_its_digest(tmp_path):
     """The first 12 of the 64 digits of a model's SHA-256 are enough to tell models apart."""
     film = with_model(ten_minute_film(), sha256="0123456789abcdef" * 4)
 
-    citation = cite(film, 50.0, 70.0, tmp_path)
+    citation = cite(film, start_s=50.0, end_s=70.0, folder=tmp_path)
 
     assert citation.text.startswith("probability ")
     assert re.search(r" 0123456789ab(;|$)", citation.text)
@@ -194,7 +194,7 @@ def test_a_citation_says_how_much_of_its_span_the_model_judged(tmp_path, languag
     """
     film = film_of_seconds(flags_of_first_minute="unlike")
 
-    citation = cite(film, 0.0, 65.0, tmp_path, language)
+    citation = cite(film, start_s=0.0, end_s=65.0, folder=tmp_path, language=language)
 
     assert "65 s" in citation.text
     assert "65 s" in citation.note
@@ -208,7 +208,7 @@ def test_a_citation_of_a_span_that_was_judged_wholly_does_not_qualify_it(tmp_pat
     """The first minute is unlike the model's training. It judged all of the second, from 60 to 120 s."""
     film = film_of_seconds(flags_of_first_minute="unlike")
 
-    citation = cite(film, 60.0, 120.0, tmp_path, language)
+    citation = cite(film, start_s=60.0, end_s=120.0, folder=tmp_path, language=language)
 
     assert "60 s" not in citation.text
     assert citation.note == ""
@@ -232,7 +232,7 @@ def test_a_span_without_a_probability_is_cited_with_the_reason(tmp_path, flags, 
     """
     film = film_of_seconds(flags_of_first_minute=flags)
 
-    citation = cite(film, 0.0, 20.0, tmp_path, language)
+    citation = cite(film, start_s=0.0, end_s=20.0, folder=tmp_path, language=language)
 
     phrase_of_reason = no_prediction_phrase(reason, Words(language))
     assert phrase_of_reason in citation.text
@@ -288,8 +288,10 @@ def test_every_citation_carries_the_warning_on_its_model(tmp_path, language, key
     film = film_of_seconds()
     film_of_doubtful_model = with_model(film, **fields)
 
-    citation = cite(film, 50.0, 70.0, tmp_path / "a", language)
-    citation_of_doubtful_model = cite(film_of_doubtful_model, 50.0, 70.0, tmp_path / "b", language)
+    citation = cite(film, start_s=50.0, end_s=70.0, folder=tmp_path / "a", language=language)
+    citation_of_doubtful_model = cite(
+        film_of_doubtful_model, start_s=50.0, end_s=70.0, folder=tmp_path / "b", language=language
+    )
 
     assert warning not in citation.text
     assert warning in citation_of_doubtful_model.text
@@ -303,7 +305,7 @@ def test_a_citation_gives_the_length_of_the_training_clips(tmp_path, language):
     """
     film = with_model(film_of_seconds(), clip_s=6.083)
 
-    citation = cite(film, 50.0, 70.0, tmp_path, language)
+    citation = cite(film, start_s=50.0, end_s=70.0, folder=tmp_path, language=language)
 
     length = {"en": "6.08", "fr": "6,08"}[language]
     assert length in citation.text

@@ -42,7 +42,7 @@ def test_a_film_that_browsers_cannot_play_is_sent_as_a_copy(
 
     served = serve(scored_films / "tt1", codebook_file, "--film", str(film))
     assert "make a copy" in served.said
-    no_video, _ = served.ask("GET", "/film/0/video")
+    no_video, _body = served.ask("GET", "/film/0/video")
     assert no_video.status == 404
 
     _, text = served.ask("POST", "/film/0/copy")
@@ -100,7 +100,7 @@ def test_a_file_that_browsers_play_is_sent_itself_for_the_film_of_its_name(
     served = serve(scored_films, codebook_file, "--film", str(file))
 
     assert "make a copy" not in served.said
-    video_of_tt1, _ = served.ask("GET", "/film/0/video", range="bytes=0-99")
+    video_of_tt1, _body = served.ask("GET", "/film/0/video", range="bytes=0-99")
     assert video_of_tt1.status == 404
     video_of_tt2, data = served.ask("GET", "/film/1/video", range="bytes=0-99")
     assert video_of_tt2.status == 206  # a part of a file
@@ -127,7 +127,7 @@ def test_judging_goes_on_when_the_video_is_replaced_or_removed(
     file = scored_films / "film.mp4"
     shutil.copyfile(shared_data / "videos" / "arm_wrestling.mp4", file)
     served = serve(scored_films / "tt1", codebook_file, "--film", str(file))
-    video, _ = served.ask("GET", "/film/0/video", range="bytes=0-9")
+    video, _body = served.ask("GET", "/film/0/video", range="bytes=0-9")
     assert video.status == 206  # a part of the file is sent
 
     if change == "replaced":
@@ -175,6 +175,7 @@ def making_a_copy_fails(monkeypatch):
 
 @pytest.mark.usefixtures("making_a_copy_fails")
 def test_a_film_that_browsers_play_gets_no_copy(shared_data):
+    """The desk sends an MP4 itself. A copy is asked for all the same; the fixture fails if one is made."""
     film = OpenFilm(0, ten_minute_film(), None, shared_data / "videos" / "nasa_13013.mp4")
     assert film.played is not None  # the file that is sent
 
@@ -185,6 +186,7 @@ def test_a_film_that_browsers_play_gets_no_copy(shared_data):
 
 @pytest.mark.usefixtures("making_a_copy_fails")
 def test_a_film_without_a_file_gets_no_copy():
+    """A film may be judged without its video. A copy is asked for; the fixture fails if one is made."""
     film = OpenFilm(0, ten_minute_film(), None, None)
     assert film.played is None
 

@@ -34,8 +34,8 @@ def judged_once(tmp_path_factory, scored_once):
     decisions = Decisions(copy, film, codebook(copy.parent))
     judge_blindly(decisions, "calm", "violent", "unsure", "calm", who="AB")
     judge_blindly(decisions, "calm", "calm", "violent", who="C D")
-    judge(decisions, 40, 48.0625, "violent", who="AB", concepts=["Gun", "Dim light"])
-    judge(decisions, 44, 52, "calm", who="C D")
+    judge(decisions, start=40, end=48.0625, level="violent", who="AB", concepts=["Gun", "Dim light"])
+    judge(decisions, start=44, end=52, level="calm", who="C D")
     decisions.keep("passage", 42.123, 60.5, "AB", level="violent", note="a note")
     decisions.keep("note", 3, 4, "AB", note="a note alone")
     decisions.ledger.close()
@@ -200,7 +200,10 @@ def test_an_export_gives_all_decisions_to_an_empty_ledger(decisions_of_two, nobo
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ALL_KINDS)
 def test_an_export_with_the_scores_changes_nothing_where_it_was_made(decisions_of_two, kind):
-    """The model's passages beside people's decisions are not taken for decisions."""
+    """The file has the model's passages beside people's decisions, six of AB and four of C D.
+
+    Its passages are not taken for decisions: nothing is new and nothing is left out.
+    """
     stood_before = what_stands(decisions_of_two)
     path = export_file(decisions_of_two, kind)
 
@@ -257,9 +260,10 @@ def violent_with_gun_to_calm_in_subtitles(text):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two, kind):
-    """AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not.
+    """AB has made six decisions that a file can have, and C D four; all are exported.
 
-    All other judgements, passages and notes stay.
+    AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not. All
+    other judgements, passages and notes stay.
     """
     before = what_stands(decisions_of_two)
     path = export_file(decisions_of_two, kind)
@@ -282,21 +286,25 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
 @pytest.mark.long
 @pytest.mark.parametrize("kind", READ_BACK)
 def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisions_of_two, kind):
-    """AB's judgement at 40 s has two concepts. Its level is changed in the file, from violent to calm.
+    """AB's judgement at 40 s has two concepts, Gun and Dim light.
 
-    The version before it is the history. The file imported once more changes nothing.
+    Its level is changed in the file, from violent to calm. The version before it is the history. The file
+    imported once more changes nothing: no sitting, a file of the ledger, is added.
     """
     path = export_file(decisions_of_two, kind)
     change_violent_at_40_s_to_calm(path, kind)
+
     import_file(decisions_of_two, path)
 
     (changed,) = [clip for clip in decisions_of_two.kept["judgement"] if clip.start_s == 40]
+    earlier_versions = decisions_of_two.history(changed.clip_id)
     assert changed.level == "calm"
     assert changed.concepts == ("Gun", "Dim light")
-    assert len(decisions_of_two.history(changed.clip_id)) == 1
+    assert len(earlier_versions) == 1
 
     n_sittings_before = n_sittings(decisions_of_two)
-    assert import_file(decisions_of_two, path)["AB"] == Imported(unchanged=6)
+    imported_again = import_file(decisions_of_two, path)
+    assert imported_again["AB"] == Imported(unchanged=6)
     assert n_sittings(decisions_of_two) == n_sittings_before
 
 
@@ -331,7 +339,10 @@ def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_o
 
 
 def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_two):
-    """A passage begins half a second earlier: it is a change of AB's passage, and not a new one."""
+    """AB marked a passage from 42.123 s on. In the exported file it begins half a second earlier.
+
+    This is a change of AB's passage, and not a new one; AB's five other decisions are unchanged.
+    """
     passage = Standing("AB", 42.123, 60.5, "violent", note="a note")
     assert what_stands(decisions_of_two)["passage"] == [passage]
     path = export_file(decisions_of_two, "eaf")
@@ -374,9 +385,13 @@ def test_an_annotation_with_another_ones_id_is_known_by_its_times(decisions_of_t
 
 
 def test_an_old_unchanged_file_does_not_undo_later_judgements(decisions_of_two):
-    """The file was exported on Monday, and the span judged again on Tuesday: Tuesday's judgement stands."""
+    """AB judged 40 to 48.0625 s violent, and the film was exported on Monday with all that people decided.
+
+    On Tuesday AB judges the span again. The file is imported as it was: Tuesday's judgement stands. All six
+    of AB's annotations in the file count as unchanged, as nobody edited any.
+    """
     path_of_monday = export_file(decisions_of_two, "eaf")
-    judge(decisions_of_two, 40, 48.0625, "unsure", who="AB")
+    judge(decisions_of_two, start=40, end=48.0625, level="unsure", who="AB")
     stands_on_tuesday = what_stands(decisions_of_two)
 
     imported = import_file(decisions_of_two, path_of_monday)
@@ -386,12 +401,13 @@ def test_an_old_unchanged_file_does_not_undo_later_judgements(decisions_of_two):
 
 
 def test_a_change_in_an_old_file_stands_beside_a_later_judgement(decisions_of_two):
-    """The span was judged "unsure" at the desk after the export, and changed to "calm" in the file.
+    """AB's judgement of 40 to 48.0625 s, "violent", is exported.
 
-    Neither was made in knowledge of the other, so that both stand and are marked as a conflict.
+    Then AB judges the span "unsure" at the desk, and it is changed to "calm" in the file. Neither was made in
+    knowledge of the other, so that both stand, and both are marked as a conflict.
     """
     path = export_file(decisions_of_two, "eaf")
-    judge(decisions_of_two, 40, 48.0625, "unsure", who="AB")
+    judge(decisions_of_two, start=40, end=48.0625, level="unsure", who="AB")
     change_violent_at_40_s_to_calm(path, "eaf")
 
     import_file(decisions_of_two, path)
@@ -630,15 +646,19 @@ def remove_all_decisions(folder):
     name=st.text(st.characters(categories=("L", "N", "P")), min_size=1, max_size=12),
 )
 def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, name):
-    """Whatever letters, marks and signs they have, the file is recognised as unchanged."""
+    """A judgement by a random name, with a random note, is exported in a random format and imported.
+
+    Whatever letters and signs they have, the import finds one annotation, which is as it stands. Notes have
+    no control characters (category C) and no separators of lines (Zl, Zp), which the desk refuses.
+    """
     folder, film, book = scored_tt1
     remove_all_decisions(folder)  # of the example before
     decisions = Decisions(folder, film, book)
-    judge(decisions, 40, 48, "violent", name, note=note)
+    judge(decisions, start=40, end=48, level="violent", who=name, note=note)
     before = what_stands(decisions)
 
     path = export_file(decisions, kind)
-    (imported,) = import_file(decisions, path).values()
+    (imported,) = import_file(decisions, path).values()  # of the only annotator
 
     assert imported == Imported(unchanged=1)
     assert what_stands(decisions) == before
@@ -677,11 +697,11 @@ def test_films_whose_decisions_have_the_same_ids_open_together(scored_tt1, films
     monkeypatch.setattr(ledger, "token_hex", lambda _n_bytes: "b4eb22ea28378d85")
     folder_tt1, timeline_tt1, codebook = scored_tt1
     decisions_on_tt1 = Decisions(folder_tt1, timeline_tt1, codebook)
-    judge(decisions_on_tt1, 0, 8, "calm")
+    judge(decisions_on_tt1, start=0, end=8, level="calm")
     folder_tt2 = shutil.copytree(films / "scored" / "tt2", tmp_path / "tt2")
     (timeline_tt2,) = read_films([folder_tt2])
     decisions_on_tt2 = Decisions(folder_tt2, timeline_tt2, codebook)
-    judge(decisions_on_tt2, 0, 8, "calm")
+    judge(decisions_on_tt2, start=0, end=8, level="calm")
     ids_in_tt1, ids_in_tt2 = list(decisions_on_tt1.lines), list(decisions_on_tt2.lines)
     assert ids_in_tt1 == ids_in_tt2
 

@@ -76,7 +76,7 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
 
     # Another passage, from 240 to 262 s, is marked as violent, with a note.
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
@@ -160,9 +160,10 @@ def pause(page):
 def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_browser):
     """A browser's Space presses the button that was clicked last, which here would decide twice.
 
-    With a pointer Space plays the film; one who reaches a button by Tab needs Space to press it.
+    With a pointer Space plays the film; one who reaches a button by Tab needs Space to press it. The desk is
+    at the model's first passage, which has buttons for levels and concepts.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, f"{TITLE}.startsWith('Passage')")
@@ -194,9 +195,10 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
 def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path):
     """A person judges 14 of 40 windows blindly, and the others another day; every fourth one is violent.
 
-    The number of windows is fixed in the first sitting and cannot be changed in the second.
+    The number of windows is fixed in the first sitting and cannot be changed in the second. Once 20 are
+    judged, the interval so far is looked at.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     go_to_blind_desk(page)
     begin_without_a_name(page)
 
@@ -275,7 +277,7 @@ def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
     The film has four passages. The first is judged calm with one concept, the second calm with another, and
     the third unsure without any. The fourth is left.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     concept_of_first, concept_of_second = first_two_concepts(page)
 
@@ -303,8 +305,12 @@ def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
 
 
 def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browser):
-    """The planted gun is at 160 s and not at 92 s: probability and concepts change with the span."""
-    page, _, errors, _ = workspace_in_browser
+    """One drags over the timeline of a film to choose a span. A gun is planted at 160 s, and not at 92 s.
+
+    Probability, sentence and concepts are those of the span; a concept that was ticked for a passage of the
+    model is not ticked there. The desk still fits on a small screen.
+    """
+    page, _requests, errors, _folder = workspace_in_browser
     open_desk(page)
     concept, _ = first_two_concepts(page)
     page.keyboard.press(NEXT_PASSAGE)
@@ -312,12 +318,12 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     press_and_hear(page, CALM)
 
     # Nothing was planted from 92 to 104 s, and the concept of the passage is not ticked there.
-    drag(page, 92, 104)
+    drag(page, start=92, end=104)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) < 0.3")
     assert page.evaluate(PRESSED_CONCEPTS) == []
 
     # From 160 to 170 s a gun was.
-    drag(page, 160, 170)
+    drag(page, start=160, end=170)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0.6")
     assert "Gun" in page.locator("#d-sentence").inner_text()
     assert "→" in page.locator("#d-parts").inner_text()
@@ -328,10 +334,10 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
 
 
 def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browser):
-    """Whoever goes to 560 s, beyond the passages, is not taken back to the passage that was repeated.
+    """The player repeats the passage that one is at.
 
-    The film has four passages: three are left by the player, by a click and by a key, and of the fourth
-    Escape stops the repetition.
+    Whoever goes to 560 s, beyond the passages, is not taken back to it. The film has four passages: three are
+    left by the player, by a click and by a key, and of the fourth Escape stops the repetition.
     """
     page, *_ = workspace_in_browser
     open_desk(page)
@@ -395,11 +401,11 @@ MOVED_AND_CALM = SpanAndLevel(250, 290, "calm")
 
 def mark_move_and_edit(page, folder):
     """Mark a passage, move its end, move it as a whole, and call it calm."""
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
-    drag_decision(page, 261.8, 280)
+    drag_decision(page, start=261.8, end=280)
     assert own_passages(folder) == [WITH_END_MOVED]
-    drag_decision(page, 255, 265)  # 10 s later
+    drag_decision(page, start=255, end=265)  # 10 s later
     assert own_passages(folder) == [MOVED]
     press_and_hear(page, CALM)
     assert own_passages(folder) == [MOVED_AND_CALM]
@@ -410,11 +416,12 @@ def mark_move_and_edit(page, folder):
 def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     """A passage is marked, its end and then all of it is moved, its level is changed, and it is deleted.
 
-    Undo leads back through every state, and redo forth again; both work after the page is loaded again.
+    Its states are MARKED (240 to 262 s, violent), WITH_END_MOVED, MOVED and MOVED_AND_CALM. Undo leads back
+    through every state, and redo forth again. After the page is loaded again, the passage can be edited.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
-    mark_move_and_edit(page, folder)  # through the states MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM
+    mark_move_and_edit(page, folder)
     press_and_hear(page, DELETE, "deleted")
     assert own_passages(folder) == []
     assert decided_texts(page) == []
@@ -443,8 +450,11 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
 
 
 def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
-    """CD decides, then AB types their name, changes to blind judging, and judges a window: it is AB's."""
-    page, _, errors, folder = workspace_in_browser
+    """CD decides in sight of the score; then AB types their name, and goes on to the page of blind judging.
+
+    The name is there, and the window that AB judges is AB's.
+    """
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     give_name(page, "CD")
     page.keyboard.press(NEXT_PASSAGE)
@@ -460,14 +470,17 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     wait_until(page, f"{PROGRESS}.includes('Window 2 of')")
 
     judge_by_seen_score = {row["seen_score"]: row["annotator"] for row in rows_of(folder / JUDGEMENTS)}
-    in_sight, blind = "1", "0"
+    in_sight, blind = "1", "0"  # cells of `seen_score`
     assert judge_by_seen_score == {in_sight: "CD", blind: "AB"}
     assert errors == []
 
 
 def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_browser):
-    """`BEGIN_HERE` and `END_HERE` take the time at which the film stands: 500 and 503 s."""
-    page, _, errors, folder = workspace_in_browser
+    """A person marks a passage from 500 to 503 s as violent, and deletes it by a button of its row.
+
+    The keys `BEGIN_HERE` and `END_HERE` take the time at which the film stands.
+    """
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     seek(page, 400)
     page.keyboard.press(NEXT_PASSAGE)
@@ -486,13 +499,14 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
 
 
 def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser):
-    """Three levels are pressed before the server has answered: one passage, of which the last level counts.
+    """A span is dragged, and the keys of three levels are pressed before the server has answered.
 
-    The two others are its history, and not passages of their own.
+    This gives one passage, of which the last level counts. The two others are its history, and not passages
+    of their own: the table shows three versions of one row.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
-    drag(page, 100, 120)
+    drag(page, start=100, end=120)
     for level in (VIOLENT, CALM, UNSURE):
         page.keyboard.press(level)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
@@ -512,11 +526,12 @@ def wait_for_rows(page, n):
 
 
 def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_browser):
-    """A page asks what was decided meanwhile when somebody looks at it again.
+    """AB has the desk of one film open in two pages of a browser.
 
-    A judgement that was deleted in the other page cannot be changed.
+    A page asks what was decided meanwhile when somebody looks at it again. A judgement that was deleted in
+    the other page cannot be changed.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     other = page.context.new_page()
     other.goto(page.url)
@@ -566,7 +581,11 @@ def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
 
 
 def test_a_passage_without_evidence_says_why(workspace_in_browser):
-    """The server cannot explain one passage, as features are missing; the next one has evidence again."""
+    """The desk asks its server what the model finds in a passage, and shows the answer in place of p.
+
+    Of the first passage the server answers that features are missing (400). The next one has a probability
+    again.
+    """
     page, *_ = workspace_in_browser
     open_desk(page)
     answer_next_request(page, "span", 400, '{"said": "no features"}')
@@ -598,8 +617,12 @@ def tab_to_button(page, word):
 
 
 def test_without_single_letter_keys_one_judges_by_tab_and_enter(workspace_in_browser):
-    """The switch is remembered when the page is loaded again, and letters then do nothing."""
-    page, _, errors, folder = workspace_in_browser
+    """Keys of one letter disturb people who dictate, and can be switched off in the dialog of help.
+
+    The switch is remembered when the page is loaded again, and letters then do nothing. By Tab and Enter one
+    goes to the model's first passage and judges it.
+    """
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     switch_off_single_letters(page)
     page.reload()
@@ -633,7 +656,7 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
 
     An empty note is refused where there is none yet, and deletes the one that is there.
     """
-    page, _, errors, _ = workspace_in_browser
+    page, _requests, errors, _folder = workspace_in_browser
     open_desk(page)
     keep_note(page, "")
     wait_until_said(page, "note is empty")
@@ -655,11 +678,12 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
 
 
 def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(workspace_in_browser):
-    """A note written before a level is kept with the judgement of its window.
+    """AB judges windows blindly. A note written before a level is kept with the judgement of its window.
 
-    When the judgement is deleted, its window, the first of the draw, is to be judged again.
+    When the judgement is deleted, its window, the first of the draw, is to be judged again. Keys that lead to
+    the model's passages say that only windows are shown here.
     """
-    page, _, errors, folder = workspace_in_browser
+    page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     page.get_by_role("link", name="Judge blind").click()
     page.wait_for_url("**/blind")
@@ -685,10 +709,13 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
 
 
 def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
-    """The address of the figure names who saves it, so that others' hidden judgements are left out."""
+    """AB marks a passage, and saves the figure that the desk offers with its citation.
+
+    The address of the figure names who saves it, so that others' hidden judgements are left out.
+    """
     page, *_ = workspace_in_browser
     open_desk(page, name="AB")
-    drag(page, 240, 262)
+    drag(page, start=240, end=262)
     press_and_hear(page, VIOLENT)
 
     with page.expect_download() as downloading:
@@ -708,14 +735,18 @@ def begin_to_judge_again(page):
 
 
 def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
-    """Ten windows and a passage are judged violent, then the codebook is reworded. They become calm."""
+    """Ten windows and a span are judged violent; then the codebook has another meaning of "violent".
+
+    The desk, opened with the codebook `reworded`, offers to judge them again under the new text: all eleven
+    become calm.
+    """
     # Given: judgements under one codebook, and the desk opened with another
     scored_folder, timeline = scored_once
     folder = shutil.copytree(scored_folder, tmp_path / "tt1")
     book = codebook(tmp_path)
     decisions = Decisions(folder, timeline, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
-    judge(decisions, 10, 20, "violent")
+    judge(decisions, start=10, end=20, level="violent")
     reworded_codebook = tmp_path / "other.codebook.toml"
     reworded_codebook.write_text(reworded(book).to_toml(), "utf-8")
     served = serve(folder, reworded_codebook, "--film", str(film), enter=False)

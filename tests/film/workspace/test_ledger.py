@@ -192,26 +192,33 @@ def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
 
 
 def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
-    """Lines of all sittings are ordered by their clocks, which count up."""
-    judgement = unread_ledger(tmp_path).add("judgement", cells_of_decision(1))
-    of_another_sitting = read_ledger(tmp_path).add("judgement", cells_of_decision(2))
-    assert of_another_sitting.clock == judgement.clock + 1
+    """Lines of all sittings are ordered by their clocks, which count up.
+
+    One sitting adds a judgement. Another one reads the folder and adds the next.
+    """
+    first_sitting = unread_ledger(tmp_path)
+    first = first_sitting.add("judgement", cells_of_decision(1))
+
+    second_sitting = read_ledger(tmp_path)
+    second = second_sitting.add("judgement", cells_of_decision(2))
+
+    assert second.clock == first.clock + 1
 
 
 def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
     """Each sitting has a file of a random name; here all names that are drawn are the same.
 
-    In the rare case that one is taken, an error is better than two writers.
+    In the rare case that one is taken, an error is better than two writers. The first sitting's note stands.
     """
-    monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)
+    monkeypatch.setattr(ledgers, "token_hex", lambda _n_bytes: "0" * 16)  # which draws names
     first_sitting = unread_ledger(tmp_path)
     second_sitting = unread_ledger(tmp_path)
 
-    line = first_sitting.add("note", cells_of_decision(1))
+    note = first_sitting.add("note", cells_of_decision(1))
     with pytest.raises(FileExistsError):
         second_sitting.add("note", cells_of_decision(2))
 
-    assert what_stands(read_ledger(tmp_path)) == [(line.id, cells_of_decision(1))]
+    assert what_stands(read_ledger(tmp_path)) == [(note.id, cells_of_decision(1))]
 
 
 def add_conflicted_copy(path):
@@ -239,8 +246,14 @@ def test_what_other_programs_do_to_a_sitting_changes_no_decision(tmp_path, chang
 
 
 def test_git_is_told_to_leave_the_ends_of_lines_of_a_ledger(tmp_path):
-    """Git on Windows would rewrite the files, which are only appended to, unless it is told not to."""
-    unread_ledger(tmp_path).add("note", cells_of_decision(1))
+    """Git on Windows would rewrite the files, which are only appended to, unless it is told not to.
+
+    The first decision in a folder writes `-text`, which tells it, into Git's file of attributes.
+    """
+    ledger = unread_ledger(tmp_path)
+
+    ledger.add("note", cells_of_decision(1))
+
     attributes = (tmp_path / "ledger" / ".gitattributes").read_text("utf-8")
     assert "-text" in attributes
 
@@ -296,44 +309,39 @@ def write_sitting(folder, *entries, name="0" * 16):
     return path
 
 
-FARTHEST_AHEAD = 2**32
-"""How far a line's clock may be ahead of its number in its sitting, which an honest ledger never comes to."""
-
-
-LATEST_OF_FIRST_LINE = 1 + FARTHEST_AHEAD
-"""The latest clock that the line with the number 1 may have, as `VALID_ENTRY` is."""
-
-AHEAD_OF_ALL = 2**20 + 9
-"""A clock that is far ahead of all others here, but may be read."""
-
-
-@pytest.mark.parametrize("clock", [LATEST, LATEST_OF_FIRST_LINE + 1])
+@pytest.mark.parametrize("clock", [LATEST, 1 + 2**32 + 1], ids=["the latest that is read", "one too many"])
 def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
-    """A clock far in the future would make all honest lines too early to replace it.
+    """Lines of a ledger are ordered by their clocks, which count up: only a later line replaces another.
 
-    The message names who wrote it.
+    So a clock far in the future would make all honest lines too early. The clock of the first line of a file
+    may be 1 + 2^32 at most. The message on a later one names who wrote it, MALLORY, and AB's note stands
+    alone.
     """
     path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(1, "MALLORY")})
 
     ledger = read_ledger(tmp_path)
-    added = ledger.add("note", cells_of_decision(1, "AB"))
+    note_of_ab = ledger.add("note", cells_of_decision(1, "AB"))
 
     (message,) = ledger.damage
     assert str(path) in message
     assert "MALLORY" in message
-    assert list(read_ledger(tmp_path).lines) == [added.id]
+    assert list(read_ledger(tmp_path).lines) == [note_of_ab.id]
 
 
-@pytest.mark.parametrize("clock", [1, 99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
+@pytest.mark.parametrize(
+    "clock",
+    [1, 99, 2**20 + 9, 1 + 2**32],
+    ids=["the first", "ahead", "far ahead", "the latest that a first line may have"],
+)
 def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
-    """A stranger's line has a high clock that is still allowed.
+    """Only a line with a later clock replaces another. A stranger's line has a high one that is allowed.
 
     New lines count on from it, so that AB's change of a note, its undo and its redo all work.
     """
     write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(0, "MALLORY")})
     id_of_stranger = VALID_ENTRY["id"]
     first = read_ledger(tmp_path).add("note", cells_of_decision(1, "AB"))
-    ledger = read_ledger(tmp_path)  # another sitting of the same person
+    ledger = read_ledger(tmp_path)  # another sitting of AB
 
     change = ledger.add("note", cells_of_decision(2, "AB"), replaces=[first.id])
     assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
@@ -345,11 +353,16 @@ def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
     assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
 
 
-@pytest.mark.parametrize("clock", [99, AHEAD_OF_ALL, LATEST_OF_FIRST_LINE])
+@pytest.mark.parametrize(
+    "clock",
+    [99, 2**20 + 9, 1 + 2**32],
+    ids=["ahead", "far ahead", "the latest that a first line may have"],
+)
 def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
-    """A stranger signs an undo as AB, of lines of AB's sitting that are not written yet: 2 to 59.
+    """The id of a line is that of its sitting and a number, so that the ids of the next lines can be guessed.
 
-    So AB's next lines go into another sitting, with ids that the stranger could not guess.
+    A stranger signs an undo as AB, of lines of AB's sitting that are not written yet: 2 to 59. Its clock is
+    ahead of theirs. So AB's next lines go into another sitting, with ids that the stranger could not guess.
     """
     ledger = unread_ledger(tmp_path)
     first = ledger.add("note", cells_of_decision(1, "AB"))
@@ -366,9 +379,10 @@ def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
 
 
 def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
-    """An undo needs a later clock than the line that it takes back, and there is none: an error says so.
+    """A clock may be 2^32 ahead of the line's number, which has nine digits at most: here is the latest.
 
-    Other decisions go on. A clock may be 2^32 ahead of the line's number, which has nine digits at most.
+    An undo needs a later clock than the line that it takes back, and there is none: an error says so. Other
+    decisions go on.
     """
     last_id = "0123456789abcdef-999999999"
     latest_clock = 999_999_999 + 2**32
@@ -424,16 +438,24 @@ def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, 
     reason="Windows renames no folder of an open file",
 )
 def test_a_replaced_folder_gets_a_new_file(tmp_path):
-    """Somebody moves the ledger's folder away while the desk is open: the next line goes to a new one."""
+    """Somebody moves the ledger's folder away while the desk is open: the next line goes to a new one.
+
+    The first note is in the folder that was moved, and the second one alone in the new one.
+    """
     ledger = unread_ledger(tmp_path)
     ledger.add("note", cells_of_decision(1))
+
     shutil.move(tmp_path / "ledger", tmp_path / "old")
     line = ledger.add("note", cells_of_decision(2))
+
     assert what_stands(read_ledger(tmp_path)) == [(line.id, cells_of_decision(2))]
 
 
 def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
-    """All rows of a table are imported or none, so that the import can be repeated."""
+    """All rows of a table are imported or none, so that the import can be repeated.
+
+    A table has two rows, and the disk fails while they are written. A table is known by its digest.
+    """
     ledger = unread_ledger(tmp_path)
     rows = [TableRow(cells_of_decision(1)), TableRow(cells_of_decision(2))]
     digest_of_table = token_hex(32)
@@ -491,17 +513,22 @@ def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
 
 
 def test_undo_and_redo_alternate(tmp_path):
-    """An undo of an undo is a redo: calm, replaced by violent, stands after each odd number of undos."""
+    """A judgement "calm" is replaced by "violent"; an undo of this lets calm stand again.
+
+    An undo of an undo is a redo. So calm stands after each odd number of undos, and violent after each even
+    number, in whatever order the lines are read.
+    """
     ledger = unread_ledger(tmp_path)
     calm = ledger.add("judgement", {"level": "calm"})
     violent = ledger.add("judgement", {"level": "violent"}, replaces=[calm.id])
 
     last_line = violent
-    for standing_judgement in (calm, violent, calm, violent):
+    for expected_to_stand in (calm, violent, calm, violent):
         last_line = ledger.add("undo", {}, replaces=[last_line.id])
-        assert ids_that_stand(ledger) == [standing_judgement.id]
+
+        assert ids_that_stand(ledger) == [expected_to_stand.id]
         lines_backwards = reversed(ledger.lines.values())
-        assert [line.id for line in standing(lines_backwards)] == [standing_judgement.id]
+        assert [line.id for line in standing(lines_backwards)] == [expected_to_stand.id]
     assert ledger.damage == []
 
 
@@ -556,8 +583,12 @@ def test_a_sitting_replaced_by_a_longer_file_is_read_anew(two_notes_that_are_rea
 
 
 def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
-    """Two files have the same line, and one of them becomes empty."""
-    line = unread_ledger(tmp_path).add("note", cells_of_decision(1))
+    """Two files of a ledger have the same line, as one is a copy of the other, and one becomes empty.
+
+    A desk that has read both reads the folder again, and still has the line.
+    """
+    writer = unread_ledger(tmp_path)
+    line = writer.add("note", cells_of_decision(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     copied_file = path.with_name(f"{path.stem} (copy).jsonl")
     copied_file.write_bytes(path.read_bytes())
@@ -611,9 +642,16 @@ def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, mo
 
 
 def test_the_first_line_of_a_sitting_is_its_header(tmp_path):
-    """The header names the codebook that the sitting's decisions were made under, by its digest."""
-    header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
-    Ledger(tmp_path, pytest.fail, lambda: header).add("note", cells_of_decision(1))
+    """The header names the codebook that the sitting's decisions were made under, by its digest.
+
+    Here the digest is 64 times d, and the codebook's text is one line. The header also names a definition
+    that is declared to mean the same.
+    """
+    codebook = StoredCodebook("d" * 64, 'name = "x"')
+    header = Header(codebook, ("e" * 64,))
+    ledger = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
+
+    ledger.add("note", cells_of_decision(1))
 
     (path,) = tmp_path.glob("ledger/*.jsonl")
     first_line, _line_of_note = path.read_bytes().splitlines()
@@ -627,8 +665,10 @@ def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
 
     A header is no decision: the note after it is the only one.
     """
-    header = Header(StoredCodebook("d" * 64, 'name = "x"'), ("e" * 64,))
-    note = Ledger(tmp_path, pytest.fail, lambda: header).add("note", cells_of_decision(1))
+    codebook = StoredCodebook("d" * 64, 'name = "x"')
+    header = Header(codebook, ("e" * 64,))
+    writer = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
+    note = writer.add("note", cells_of_decision(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     line_of_header, line_of_note = path.read_bytes().splitlines(keepends=True)
     entry = json.loads(line_of_header)["entry"]

@@ -118,7 +118,7 @@ def test_the_strip_of_colours_goes_from_the_first_shot_to_the_last(media_of_film
     A column of the picture may be a mean over several shots, so that its ends lie between. Compression may
     make a column a little darker than the one before.
     """
-    paths, _ = media_of_film
+    paths, _facts = media_of_film
     with Image.open(paths["colours.png"]) as colours:
         greys_of_columns = np.asarray(colours.convert("L"), dtype=float)[0]
 
@@ -134,7 +134,7 @@ def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
     There are 4000 peaks, 400 a second, as percentages of the loudest. In each quarter of a second there is a
     peak of the tone. Compression smears its beginning, so half a second on either side is left out.
     """
-    _, facts = media_of_film
+    _paths, facts = media_of_film
     peaks = np.array(facts["peaks"])
 
     until_4_5_s = peaks[: int(4.5 * 400)]
@@ -147,8 +147,8 @@ def test_peaks_of_sound_are_where_the_film_has_sound(media_of_film):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
 def test_stills_and_peaks_are_readable_by_the_owner_only(media_of_film):
-    """Films may be private, and so may be their stills."""
-    paths, _ = media_of_film
+    """Films may be private, and so may be their stills: others may not enter the folder that they are in."""
+    paths, _facts = media_of_film
     cache = paths["media.json"].parent
     only_its_owner = 0o700
     assert cache.stat().st_mode & 0o777 == only_its_owner
@@ -168,7 +168,10 @@ def test_a_moved_film_keeps_its_stills(film, tmp_path, monkeypatch):
 
 
 def test_other_shots_get_files_of_their_own(film):
-    """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found."""
+    """If a film is cut into shots anew, its old stills are of the wrong shots and must not be found.
+
+    The film's shots begin at 0, 1, 4, 4.4 and 9 s, and then at 0, 1, 2, 3 and 4 s.
+    """
     path, scored = film
     other_shots = scored.shots.assign(start_s=[0.0, 1, 2, 3, 4])
     with_other_shots = replace(scored, shots=other_shots)
@@ -213,7 +216,10 @@ def test_a_peak_is_from_0_to_1_whatever_the_type_of_the_samples(samples, peak):
 
 @pytest.mark.usefixtures("empty_cache")
 def test_a_broken_film_is_named_and_the_next_one_gets_its_stills(film, tmp_path):
-    """Of the first of two films only 2000 bytes are there; the message names its file."""
+    """Stills of two films are to be made. Of the first one only 2000 bytes are there, as of a torn copy.
+
+    A message names its file, and the second film gets its stills all the same.
+    """
     path, scored = film
     torn_film = tmp_path / "torn.mp4"
     torn_film.write_bytes(path.read_bytes()[:2000])
@@ -251,7 +257,7 @@ def grey_of_still(data_url):
 
 def test_a_still_of_a_time_is_that_of_its_shot(media_of_film):
     """Each shot is of one grey: .1 s after a shot's start, the still has the grey of this shot."""
-    paths, _ = media_of_film
+    paths, _facts = media_of_film
     sheet = StillSheet(paths)
 
     assert sheet.width == 96

@@ -71,7 +71,11 @@ WIDTH_OF_A4 = 718
 @pytest.mark.parametrize("path", ["films", "film/0/read", "film/0/blind"])
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 400)])
 def test_pages_are_accessible_and_nothing_overflows(workspace_in_browser, path, theme, width):
-    """Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print."""
+    """The pages are the list of films, the desk with a passage's evidence, and a window to judge blindly.
+
+    Axe finds no barrier for people with disabilities, and nothing is cut at any width, nor in print. On a
+    wide screen nothing of the desk scrolls.
+    """
     page, *_ = workspace_in_browser
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": 720})
@@ -166,12 +170,18 @@ def test_the_desk_answers_how_sure_the_model_is_and_how_it_learns(desk_of_a_scho
 
 
 def test_the_desk_defines_levels_and_concepts(desk_of_a_scholar):
-    """The definition comes by pointing at a button, or by reaching it with keys."""
+    """The definition comes by pointing at a button, or by reaching it with keys.
+
+    Of the level Hard Negative the codebook says that elements "can objectify a character, and do not here".
+    """
     page = desk_of_a_scholar
+    shown_definition = page.locator("#d-means")
+
     page.get_by_role("button", name="Hard Negative").hover()
-    assert "can objectify a character, and do not here" in page.locator("#d-means").inner_text()
+    assert "can objectify a character, and do not here" in shown_definition.inner_text()
+
     page.get_by_role("button", name="Posture").focus()
-    assert page.locator("#d-means").inner_text().startswith("Posture: ")
+    assert shown_definition.inner_text().startswith("Posture: ")
 
 
 def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
@@ -185,11 +195,14 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
 
 
 def test_the_desk_shows_stills_and_colours(desk_of_a_scholar):
-    """Stills and colours are made in the background; the film has no sound, and the desk none to show."""
+    """Stills and colours are made in the background; the film has no sound, and the desk none to show.
+
+    The strip of colours is as long as the film of 600 s, in tenths of a second.
+    """
     page = desk_of_a_scholar
     wait_until(page, "document.querySelector('#d-stills').clientHeight")
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
-    assert page.locator("#d-colours image").get_attribute("width") == "6000"
+    assert page.locator("#d-colours image").get_attribute("width") == str(10 * 600)
     assert not page.locator("#d-sound").is_visible()
 
 
@@ -199,16 +212,19 @@ def test_the_desk_shows_what_is_said_in_a_span(desk_of_a_scholar):
     The film has two lines, which are subtitles of the picture, too.
     """
     page = desk_of_a_scholar
-    drag(page, 110, 130)
+    drag(page, start=110, end=130)
     wait_until(page, "document.querySelector('#d-said').textContent.includes('Look at her')")
     wait_until(page, f"{VIDEO}.textTracks[0].cues?.length === 2")
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
 
 
 def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
-    """It begins at 300 s, and its end is set at 290 s."""
+    """A person begins a passage at 300 s, and sets its end at 290 s: the desk says what is wrong.
+
+    The keys `BEGIN_HERE` and `END_HERE` take the time at which the film stands.
+    """
     page = desk_of_a_scholar
-    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")  # leaves the model's passage
     seek(page, 300)
     page.keyboard.press(BEGIN_HERE)
     seek(page, 290)
@@ -264,7 +280,7 @@ def served_with_everything(tmp_path_factory):
 def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     served_with_everything, browser, width, height
 ):
-    """The desk with everything it can have must fit on common screens.
+    """The desk with everything it can have must fit on common screens: two judges, subtitles, a film.
 
     The film is at least 120 pixels high.
     """
@@ -297,7 +313,10 @@ def give_name_in_french(page):
 
 
 def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
-    """The list of films, the desk, and the page of windows to judge."""
+    """The browser asks for French. So are the list of films, the desk, and the page of windows to judge.
+
+    Their dialogs are in French, too, and what the desk says when one judges and undoes.
+    """
     page, *_ = workspace_in_browser
     page.set_extra_http_headers({"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"})
     go_to(page, "films")
@@ -323,7 +342,10 @@ def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
 def test_a_film_that_browsers_do_not_play_gets_a_copy(
     workspace_in_browser, serve, films, film, tmp_path, monkeypatch
 ):
-    """Once the copy is made the page shows it: a video of ten minutes."""
+    """The film is in a container, Matroska, that not all browsers open: the desk offers to make a copy.
+
+    Once the copy is made the page shows it: a video of ten minutes.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     page, *_ = workspace_in_browser
     path = tmp_path / "tt2.mkv"

@@ -83,7 +83,10 @@ def judged_round(films, planned_round, last_of_ef, tmp_path):
 def test_progress_of_a_round_names_the_films_still_to_be_judged(
     planned_round, judged_round, last_of_ef, tmp_path, capsys
 ):
-    """EF has judged all films of their list but the last one, so this one is named as to do."""
+    """Two of three people judge each of six films, and EF has judged all of their list but the last one.
+
+    The command names this one as to do. Nothing of the table of judgements is left out.
+    """
     plan = tmp_path / "round.csv"
     write_manifest(planned_round, plan)
     capsys.readouterr()
@@ -98,7 +101,10 @@ def test_progress_of_a_round_names_the_films_still_to_be_judged(
 
 @pytest.mark.long
 def test_progress_of_a_round_counts_the_windows_judged(planned_round, judged_round):
-    """AB has judged all of their windows, and EF all but the 20 of the last film."""
+    """Two of three people judge each of six films of 20 windows.
+
+    AB has judged all of their windows, and EF all but the 20 of the last film.
+    """
     progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
     assert progress["AB"].clips_done == progress["AB"].clips
     assert progress["EF"].clips_done == progress["EF"].clips - 20

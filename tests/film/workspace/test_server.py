@@ -119,7 +119,7 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
     it is forbidden (403).
     """
     for what_gives_it_away, request in requests_of_strangers(desk).items():
-        answer, _ = desk.ask(request.method, request.path, request.body, **request.differs)
+        answer, _body = desk.ask(request.method, request.path, request.body, **request.differs)
         assert answer.status == 403, what_gives_it_away
 
     assert_nothing_is_decided(folder_of_desk)
@@ -127,7 +127,8 @@ def test_requests_of_strangers_are_forbidden_and_write_nothing(desk, folder_of_d
 
 def test_pages_are_served_only_below_the_secret_path(desk):
     """All pages of a desk are below a path that nobody can guess. This request has its cookie alone."""
-    answer, _ = desk.ask("GET", "/films", base="")
+    without_secret_path = ""
+    answer, _body = desk.ask("GET", "/films", base=without_secret_path)
     assert answer.status in {403, 404}
 
 
@@ -140,7 +141,7 @@ def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
         "/film/../../scored/tt1.mp4",
         "/film/..%2f..%2ftt1.mp4/video",
     ):
-        answer, _ = desk.ask("GET", path)
+        answer, _body = desk.ask("GET", path)
         assert answer.status in {403, 404, 405}, path
 
 
@@ -164,13 +165,14 @@ def test_a_video_that_nobody_named_is_not_served(desk, folder_of_desk):
     ],
 )
 def test_what_a_desk_on_two_films_does_not_have_is_refused(desk, method, path):
-    answer, _ = desk.ask(method, path)
+    """The desk has the films 0 and 1, and no corpus. Each request is one of its page but for the path."""
+    answer, _body = desk.ask(method, path)
     assert answer.status in {403, 404, 405}
 
 
 def test_pages_are_closed_to_other_sites_and_caches(desk):
     """Headers forbid to show a page in another site, to keep it in a cache, and to pass on its address."""
-    page, _ = desk.ask("GET", "/film/0/read")
+    page, _body = desk.ask("GET", "/film/0/read")
 
     assert page.status == 200
     assert page.getheader("content-security-policy") == "frame-ancestors 'none'"
@@ -219,7 +221,7 @@ def test_the_address_opens_once_though_others_tried_before(serve, scored_films_a
     address = served.entry  # such as /enter/TOKEN
 
     def status_of(method, path, **headers):
-        answer, _ = served.ask(method, path, **headers)
+        answer, _body = served.ask(method, path, **headers)
         return answer.status
 
     assert status_of("HEAD", address) == 403
@@ -263,15 +265,16 @@ def test_a_wrong_decision_is_refused_with_a_reason_and_writes_nothing(desk, fold
 
 
 def test_a_decision_of_64_kib_is_written_and_a_longer_one_refused(serve, scored_films_and_codebook):
+    """A judgement is made as long by spaces after its JSON, and then longer by one byte."""
     scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films, codebook_file)
     of_64_kib = json.dumps(JUDGEMENT).encode().ljust(64 * 1024)  # with spaces after it, which JSON allows
 
-    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
+    answer, _body = served.ask("POST", "/film/0/decide", of_64_kib + b" ")
     assert answer.status == 400
     assert_nothing_is_decided(scored_films)
 
-    answer, _ = served.ask("POST", "/film/0/decide", of_64_kib)
+    answer, _body = served.ask("POST", "/film/0/decide", of_64_kib)
     assert answer.status == 200
     assert (scored_films / "tt1" / JUDGEMENTS).is_file()
 
@@ -470,7 +473,7 @@ def test_the_only_film_is_shown_at_once(serve, scored_films_and_codebook):
     scored_films, codebook_file = scored_films_and_codebook
     served = serve(scored_films / "tt2", codebook_file)
 
-    answer, _ = served.ask("GET", "/")
+    answer, _body = served.ask("GET", "/")
 
     assert answer.status == 303
     assert answer.getheader("location") == "film/0/read"
@@ -620,8 +623,8 @@ def test_the_evidence_of_a_segments_span_is_that_of_the_segment(desk, folder_of_
 
 def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
     """A gun is planted from 150 to 190 s, which makes the model find violence there, and not at 250 s."""
-    _, with_gun = ask_about_span(desk, 155, 165)
-    _, without = ask_about_span(desk, 250, 260)
+    _, with_gun = ask_about_span(desk, start=155, end=165)
+    _, without = ask_about_span(desk, start=250, end=260)
     assert float(with_gun["p"]) > 0.6  # likely violent
     assert float(without["p"]) < 0.3
     assert with_gun["sentence"] != without["sentence"]
@@ -629,7 +632,7 @@ def test_any_other_span_has_the_evidence_of_its_own_rows(desk):
 
 def test_a_black_span_has_no_probability_and_no_concepts(desk):
     """The first shot of the film is planted black; it is longer than this second."""
-    _, evidence = ask_about_span(desk, 0, 1)
+    _, evidence = ask_about_span(desk, start=0, end=1)
 
     assert evidence["p"] == ""
     assert evidence["parts"] == []
@@ -641,8 +644,11 @@ def test_a_black_span_has_no_probability_and_no_concepts(desk):
 )
 @pytest.mark.parametrize("asked_for", ["span", "figure.svg", "figure.pdf"])
 def test_what_is_no_span_of_the_film_is_refused(desk, asked_for, times):
-    """A span is asked for as seconds from `a` to `b`. Here one is missing, no number, or before the other."""
-    answer, _ = desk.ask("GET", f"/film/0/{asked_for}?{times}")
+    """A span of the film is asked for as seconds from `a` to `b`.
+
+    Here one of them is missing, no number, given twice or before the film, or the end is before the start.
+    """
+    answer, _body = desk.ask("GET", f"/film/0/{asked_for}?{times}")
     assert answer.status == 400
 
 
@@ -651,7 +657,7 @@ def gun_at_160_s(films):
     """A span with a planted gun: the desk's answer, the film's store, and the span's clip there."""
     with desks_in_threads() as start:
         served = start(films / "scored" / "tt1", films / "violence.codebook.toml")
-        status, answer = ask_about_span(served, 160, 168)
+        status, answer = ask_about_span(served, start=160, end=168)
     assert status == 200
     store = open_store(films / "scored" / "tt1-1.0.0")
     (clip,) = [clip for clip in store.clips if clip.start_s == 160]
@@ -669,11 +675,11 @@ def gun_of(answer):
 def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, gun_at_160_s):
     """The desk shows what the probability would be at a concept's usual value.
 
-    At its usual value the gun contributes nothing to the logit of a row. Rows that reach beyond the span,
-    160 to 168 s, weigh by their seconds within it.
+    At its usual value the gun contributes nothing to the logit of a row, from which the model's calibration
+    makes a probability. Rows that reach beyond the span, 160 to 168 s, weigh by their seconds within it.
     """
-    answer, _, _ = gun_at_160_s
-    _, p_shown, p_at_usual_shown = gun_of(answer)
+    answer, _store, _clip = gun_at_160_s
+    _gun, p_shown, p_at_usual_shown = gun_of(answer)
 
     film = Timeline.read(films / "scored" / "tt1")
     rows = film.rows().query("start_s < 168 and end_s > 160")
@@ -733,13 +739,17 @@ def test_a_page_is_in_the_browsers_language_compressed_and_below_100_kb(desk):
 
 
 def test_the_desks_scripts_are_served_and_no_other_files(desk):
-    for name in modules.DESK:  # the names of the desk's scripts
-        script, _ = desk.ask("GET", f"/desk/{name}.js")
+    """A script is asked for as /desk/NAME.js; `modules.DESK` lists the names.
+
+    A name that is none of these must lead to no file, neither in that folder nor above it.
+    """
+    for name in modules.DESK:
+        script, _body = desk.ask("GET", f"/desk/{name}.js")
         assert script.status == 200
         assert script.getheader("content-type").startswith("text/javascript")
 
-    for name in ("timeline.js", "../html.py", "x.js"):
-        answer, _ = desk.ask("GET", f"/desk/{name}.js")
+    for no_name in ("timeline.js", "../html.py", "x.js"):
+        answer, _body = desk.ask("GET", f"/desk/{no_name}.js")
         assert answer.status == 404
 
 
@@ -843,6 +853,7 @@ def state_after_learning(served):
 
 
 def test_with_a_corpus_the_desk_can_learn_and_has_not_begun(desk_that_learns):
+    """The desk was opened with a corpus to learn from. It tells how far learning has come: not begun."""
     answer, text = desk_that_learns.ask("GET", "/film/0/learn")
 
     assert answer.status == 200

@@ -37,8 +37,13 @@ def agreed_ids(decisions):
 
 @pytest.mark.long
 def test_people_differ_on_windows_that_they_judged_differently(judged_by_ab_and_cd):
-    """AB and CD judged three windows: alike the first, differently the second and the third."""
+    """AB called three windows calm, violent, calm, and CD calm, calm, violent.
+
+    They differ on the second and the third, on which nothing is agreed yet. A disagreement has the ids of the
+    two judgements.
+    """
     decisions = judged_by_ab_and_cd
+
     assert open_or_settled(decisions) == ["open", "open"]
     for disagreement in decisions.disagreements():
         levels = {decisions.lines[line_id].row["level"] for line_id in disagreement.decisions}
@@ -49,20 +54,23 @@ def test_a_blind_judgement_is_not_compared_with_one_in_sight_of_the_score(decisi
     """AB judged the first window blindly as calm. CD saw the model's score, and found it violent."""
     start_s, end_s = decisions.windows[0]
     judge_blindly(decisions, "calm", who="AB")
-    judge(decisions, start_s, end_s, "violent", who="CD")
+    judge(decisions, start=start_s, end=end_s, level="violent", who="CD")
     assert decisions.disagreements() == []
 
 
 def test_judgements_in_sight_of_the_score_are_compared_with_each_other(decisions):
     """AB and CD saw the model's score when they judged the first window, as calm and as violent."""
     start_s, end_s = decisions.windows[0]
-    judge(decisions, start_s, end_s, "calm", who="AB")
-    judge(decisions, start_s, end_s, "violent", who="CD")
+    judge(decisions, start=start_s, end=end_s, level="calm", who="AB")
+    judge(decisions, start=start_s, end=end_s, level="violent", who="CD")
     assert len(decisions.disagreements()) == 1
 
 
 def test_each_disagreement_is_settled_on_its_own(judged_by_ab_and_cd):
-    """What is agreed on one span says nothing of another one. Deleting an agreement opens its span again."""
+    """AB and CD differ on two windows. What is agreed on one says nothing of the other.
+
+    Deleting an agreement opens its window again.
+    """
     decisions = judged_by_ab_and_cd
     first, second = decisions.disagreements()
 
@@ -96,7 +104,7 @@ def test_settling_disagreements_leaves_all_judgements(judged_by_ab_and_cd):
 def test_a_new_agreement_replaces_the_former_until_undone(judged_by_ab_and_cd):
     """One disagreement is settled as violent, and then as calm. AB's undo takes back the latter."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
 
     violent_id = settle(decisions, disagreement, "violent", who="AB")
     calm_id = settle(decisions, disagreement, "calm", who="AB")
@@ -114,9 +122,10 @@ def judge_window_again(decisions, line_id, level):
 
 
 def test_judging_again_reopens_a_settled_disagreement(judged_by_ab_and_cd):
-    """An agreement settles two judgements. When AB judges the window again, one of them is no more.
+    """AB and CD differ on two windows, and settle the first: the agreement is on their two judgements of it.
 
-    So the agreement no longer stands, and a notice says so, until AB undoes the new judgement.
+    When AB judges the window again, one of the two is no more. So the agreement no longer stands, and a
+    notice says so, until AB undoes the new judgement.
     """
     decisions = judged_by_ab_and_cd
     first, _ = decisions.disagreements()
@@ -141,7 +150,7 @@ def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
     """
     decisions_of_ab = judged_by_ab_and_cd
     decisions_of_ef = open_again(decisions_of_ab)
-    disagreement, _ = decisions_of_ab.disagreements()
+    disagreement, _other = decisions_of_ab.disagreements()
 
     settle(decisions_of_ab, disagreement, "violent", who="AB")
     settle(decisions_of_ef, disagreement, "calm", who="EF")
@@ -155,7 +164,9 @@ def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd)
     """AB and CD differ on two windows. An agreement joins the two judgements of one window."""
     decisions = judged_by_ab_and_cd
     first, second = decisions.disagreements()
-    of_two_spans = first._replace(decisions=(first.decisions[0], second.decisions[0]))
+    of_first_window, _ = first.decisions  # ids of judgements
+    of_second_window, _ = second.decisions
+    of_two_spans = first._replace(decisions=(of_first_window, of_second_window))
     with pytest.raises(FilmError):
         settle(decisions, of_two_spans)
     assert decisions.kept["agreed"] == []
@@ -165,7 +176,8 @@ def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_c
     """AB and CD differ on a window. An agreement joins the judgements of two people."""
     decisions = judged_by_ab_and_cd
     first, _ = decisions.disagreements()
-    of_one_person = first._replace(decisions=(first.decisions[0], first.decisions[0]))
+    id_of_judgement, _ = first.decisions
+    of_one_person = first._replace(decisions=(id_of_judgement, id_of_judgement))
     with pytest.raises(FilmError):
         settle(decisions, of_one_person)
     assert decisions.kept["agreed"] == []
@@ -174,7 +186,7 @@ def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_c
 def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
     """AB and CD differ on a window, until one of them deletes their judgement."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     judgement_id, _ = disagreement.decisions
     decisions.delete(judgement_id, decisions.lines[judgement_id].annotator)
     with pytest.raises(FilmError):
@@ -233,7 +245,7 @@ def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_c
     Models are trained on 6 - 2 + 1 clips: the agreed one takes the place of the two that it settles.
     """
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     settle(decisions, disagreement, "unsure", who="AB")
     tables = (JUDGEMENTS, PASSAGES)
     folders = {decisions.folder: decisions.film}
@@ -253,7 +265,7 @@ def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_c
 def test_exports_say_who_agreed(judged_by_ab_and_cd):
     """An exported agreement names both people; the six blind judgements are exported beside it."""
     decisions = judged_by_ab_and_cd
-    disagreement, _ = decisions.disagreements()
+    disagreement, _other = decisions.disagreements()
     settle(decisions, disagreement, "violent", note="seen twice", mode="blind")
 
     decided = read_decided(decisions.folder, decisions.film).decided
@@ -274,13 +286,13 @@ def test_exports_say_who_agreed(judged_by_ab_and_cd):
 
 
 def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
-    """EF, who judged nothing, writes that two decisions are settled, and that the line replaces all.
+    """AB and CD made six judgements. EF, who made none, writes a line of an agreement into the ledger.
 
-    `parents` are the two judgements that an agreed line settles, `replaces` the lines that it takes away.
+    It claims to settle two of the judgements (`parents`), and to take all six away (`replaces`). All stand.
     """
     decisions = judged_by_ab_and_cd
     ids_before = {line.id for line in decisions.lines.values()}
-    parents = sorted(ids_before)[:2]
+    two_judgements = sorted(ids_before)[:2]
     row = {
         "movie": "tt1",
         "start_s": "0",
@@ -288,9 +300,10 @@ def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
         "annotator": "EF",
         "level": "calm",
         "seen_score": "1",
-        "parents": ";".join(parents),
+        "parents": ";".join(two_judgements),
     }
     decisions.ledger.add("agreed", row, replaces=list(ids_before))
+
     decisions.refresh()
     decisions._update()  # as after each act at the desk
 

@@ -89,14 +89,15 @@ def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
 
 def test_sound_goes_on_to_the_films_end(film):
     """The film lasts 12 s and is sent from 4 s on, so that the sound ends after 8 s."""
-    data = b"".join(FilmStream(film, 4.0).chunks())
-    with av.open(io.BytesIO(data)) as container:
+    sent = b"".join(FilmStream(film, 4.0).chunks())
+
+    with av.open(io.BytesIO(sent)) as container:
         *_, last_piece_of_sound = container.decode(audio=0)
     assert last_piece_of_sound.time == pytest.approx(12 - 4, abs=0.1)
 
 
 def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
-    """The film lasts 12 s."""
+    """The film lasts 12 s, and is asked for from 99 s on."""
     with pytest.raises(VideoError, match="no picture from 99 s on"):
         FilmStream(film, 99.0)
 
@@ -112,6 +113,7 @@ def test_a_film_in_mpeg_2_is_encoded_while_it_plays_with_its_sound_if_it_has_one
 
 @pytest.mark.parametrize("name", ["arm_wrestling.mp4", "rotated_90.mov"])
 def test_a_film_that_browsers_play_or_whose_file_says_that_it_is_turned_is_not_encoded(shared_data, name):
+    """The type of what the desk would send while it plays is empty: the file is sent itself, or a copy."""
     not_encoded = ""
     assert stream_type(shared_data / "videos" / name) == not_encoded
 
@@ -132,6 +134,6 @@ def test_the_answer_says_from_which_time_on_the_film_is_encoded(film):
 
 @pytest.mark.parametrize("time", ["nan", "-1", "1e999", "x"])
 def test_what_is_no_time_of_the_film_is_refused(film, time):
-    """The desk is asked for the film from this second on."""
+    """The desk is asked for the film from a second on: none of these is one, and 1e999 is infinite."""
     with pytest.raises(FilmError, match="time"):
         ask_for_stream(film, time)

@@ -29,9 +29,11 @@ def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tm
     So a table of that version may have, at a span after another, concepts that nobody chose there: a notice
     names the line. A ledger was never written by that version, and beside one there is no such notice.
     """
-    judge(decisions, 10, 15, "violent", concepts=["Gun"])
-    judge(decisions, 30, 35, "violent", concepts=["Gun"])  # line 3 of the table, after the head
-    judge(decisions, 50, 55, "violent", concepts=[])
+    judge(decisions, start=10, end=15, level="violent", concepts=["Gun"])
+    judge(
+        decisions, start=30, end=35, level="violent", concepts=["Gun"]
+    )  # line 3 of the table, after the head
+    judge(decisions, start=50, end=55, level="violent", concepts=[])
     folder_without_ledger = tmp_path / "table_alone"
     folder_without_ledger.mkdir()
     shutil.copy(decisions.folder / JUDGEMENTS, folder_without_ledger)
@@ -69,7 +71,8 @@ def folder_of_earlier_version(scored_tt1):
 def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, scored_tt1):
     """An earlier version wrote tables only: two judgements of XY and a note. Their rows become decisions.
 
-    8.50 is read as the number 8.5, and "Violent" as the codebook's level "violent". A notice names each file.
+    XY called 0 to 8.50 s calm, and 8 to 16 s "Violent": 8.50 is read as the number 8.5, and "Violent" as the
+    codebook's level "violent". A notice names each file.
     """
     decisions = Decisions(*scored_tt1)
 
@@ -119,11 +122,11 @@ def test_an_old_table_that_comes_back_removes_nothing(folder_of_earlier_version,
     table = folder_of_earlier_version / JUDGEMENTS
     old_content = table.read_bytes()
     decisions = Decisions(*scored_tt1)
-    judge(decisions, 10, 20, who="AB")
+    judge(decisions, start=10, end=20, who="AB")
     again = open_again(decisions)
 
     table.write_bytes(old_content)
-    judge(again, 30, 40, who="AB")
+    judge(again, start=30, end=40, who="AB")
 
     assert len(standing_levels(again)) == 4
     assert len(rows_of(table)) == 4
@@ -156,6 +159,7 @@ def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
 
 
 def test_a_row_of_another_film_stays_so_and_a_notice_says_it(scored_tt1):
+    """In the folder of the film tt1 a table has one judgement, of the film tt2."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, "tt2")
 
     (clip,) = decisions.kept["judgement"]
@@ -184,13 +188,13 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
     What was edited by hand is kept as decisions, and the new one is written beside it: 4 in all.
     """
     table = decisions.folder / JUDGEMENTS
-    judge(decisions, 0, 8, "calm", who="AB")
-    judge(decisions, 20, 28, "calm", who="AB")
+    judge(decisions, start=0, end=8, level="calm", who="AB")
+    judge(decisions, start=20, end=28, level="calm", who="AB")
     replace_text(table, ",calm,", ",violent,")
     cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
     add_row(table, **cells, annotator="COLLEAGUE", seen_score=1)
 
-    judge(decisions, 30, 38, "calm", who="AB")
+    judge(decisions, start=30, end=38, level="calm", who="AB")
 
     expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
     assert sorted(standing_levels(decisions)) == expected
@@ -204,10 +208,10 @@ def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
     The ledger has two files: that of the desk's sitting, and one of what came from the table.
     """
     table = decisions.folder / JUDGEMENTS
-    id_at_the_desk = judge(decisions, 0, 8, "calm", who="AB")
+    id_at_the_desk = judge(decisions, start=0, end=8, level="calm", who="AB")
     replace_text(table, ",calm,", ",violent,")
 
-    judge(decisions, 30, 38, "calm", who="AB")
+    judge(decisions, start=30, end=38, level="calm", who="AB")
 
     standing_ids = [clip.clip_id for clip in decisions.kept["judgement"]]
     assert id_at_the_desk not in standing_ids
@@ -225,14 +229,18 @@ def save_as_a_spreadsheet_does(path):
 
 
 def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
-    """A spreadsheet writes the same rows in another way; only cells that differ in meaning are edits."""
-    judge(decisions, 0, 8.5, who="=A")
-    judge(decisions, 10, 20, "violent", concepts=["Gun", "Dim light"])
+    """A spreadsheet writes the same rows in another way; only cells that differ in meaning are edits.
+
+    It separates cells by semicolons, begins the file with a byte order mark, and writes 8.50 for 8.5.
+    """
+    judge(decisions, start=0, end=8.5, who="=A")
+    judge(decisions, start=10, end=20, level="violent", concepts=["Gun", "Dim light"])
     before = what_stands(decisions)
     table = decisions.folder / JUDGEMENTS
     save_as_a_spreadsheet_does(table)
     saved = table.read_bytes()
-    assert saved.startswith(b"\xef\xbb\xbf")  # a byte order mark
+    byte_order_mark = b"\xef\xbb\xbf"
+    assert saved.startswith(byte_order_mark)
     assert b'"Gun;Dim light"' in saved  # in quotes, as semicolons part cells
     assert b"8.50" in saved
 
@@ -247,8 +255,8 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
 def test_a_row_deleted_from_a_table_is_written_again(decisions):
     """A row may be missing by accident, so that deleting it deletes no decision: that is done at the desk."""
     table = decisions.folder / JUDGEMENTS
-    judge(decisions, 0, 8)
-    judge(decisions, 10, 20)
+    judge(decisions, start=0, end=8)
+    judge(decisions, start=10, end=20)
     header, first_row, _second_row = table.read_text("utf-8").splitlines(keepends=True)
     nine_seconds_later = table.stat().st_mtime + 9  # another time on any disk, however it rounds times
     table.write_text(header + first_row, "utf-8")
@@ -265,9 +273,9 @@ def test_a_row_deleted_from_a_table_is_written_again(decisions):
 def test_a_deleted_table_is_written_again_with_the_next_decision(decisions):
     """The ledger has both decisions, so that the new table has two rows."""
     path = decisions.folder / JUDGEMENTS
-    judge(decisions, 0, 8)
+    judge(decisions, start=0, end=8)
     path.unlink()
-    judge(decisions, 30, 40)
+    judge(decisions, start=30, end=40)
     assert len(rows_of(path)) == 2
 
 
@@ -290,11 +298,16 @@ NO_JUDGEMENTS = {
 
 @pytest.mark.parametrize("wrong_row", NO_JUDGEMENTS.values(), ids=NO_JUDGEMENTS)
 def test_a_table_with_a_wrong_row_is_refused_by_file_and_line(scored_tt1, wrong_row):
-    """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened."""
-    table = scored_tt1[0] / JUDGEMENTS
-    table.write_text(f"{HEADER_OF_JUDGEMENTS}a,tt1,,0,8,calm,,XY,1,,,\n{wrong_row}\n", "utf-8")
+    """The wrong row is on line 3, after the header and a good row. A film with such a table is not opened.
+
+    Columns: clip_id, movie, video, start_s, end_s, level, concepts, annotator, seen_score, draw, place, mine.
+    """
+    folder, film, codebook = scored_tt1
+    good_row = "a,tt1,,0,8,calm,,XY,1,,,"
+    (folder / JUDGEMENTS).write_text(f"{HEADER_OF_JUDGEMENTS}{good_row}\n{wrong_row}\n", "utf-8")
+
     with pytest.raises(ObygazeError, match=rf"{JUDGEMENTS}.*line 3"):
-        Decisions(*scored_tt1)
+        Decisions(folder, film, codebook)
 
 
 def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
@@ -308,20 +321,21 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
     table.write_text(f"{HEADER_OF_JUDGEMENTS}{row_of_xy}\n{row_that_ends_after_the_film}\n", "utf-8")
     edited_table = table.read_bytes()
 
-    judge(decisions, 10, 20, who="AB")
-    judge(decisions, 20, 30, who="AB")
+    judge(decisions, start=10, end=20, who="AB")
+    judge(decisions, start=20, end=30, who="AB")
     (notice,) = decisions.notices
     assert str(table) in notice
     assert "line 3" in notice
     assert table.read_bytes() == edited_table
 
     replace_text(table, row_that_ends_after_the_film, "")
-    judge(decisions, 30, 40, who="AB")
+    judge(decisions, start=30, end=40, who="AB")
     assert len(rows_of(table)) == 4
     assert len(standing_levels(decisions)) == 4
 
 
 def test_a_file_of_other_columns_is_refused_by_its_name(scored_tt1):
+    """In the folder of a scored film the table of passages has the columns a and b, as by a mistake."""
     folder, film, codebook = scored_tt1
     (folder / PASSAGES).write_text("a,b\n1,2\n", "utf-8")
     with pytest.raises(ObygazeError, match=PASSAGES):
@@ -333,7 +347,7 @@ def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):
 
     Whatever reads the judgements of a folder writes the table anew.
     """
-    judge(decisions, 10, 20, who="AB")
+    judge(decisions, start=10, end=20, who="AB")
     decisions.ledger.add("judgement", ROW_OF_AB | {"annotator": "CD"})
 
     read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
@@ -403,8 +417,8 @@ OF_AB_AT_8_S = Judgement("AB", 8, "calm")
 
 def edit_table_of_two_judgements(decisions, change_rows):
     """Let AB judge the spans from 0 and 8 s as calm, and somebody edit the table of them."""
-    judge(decisions, 0, 8, "calm", who="AB")
-    judge(decisions, 8, 16, "calm", who="AB")
+    judge(decisions, start=0, end=8, level="calm", who="AB")
+    judge(decisions, start=8, end=16, level="calm", who="AB")
     edit_rows(decisions.folder / JUDGEMENTS, change_rows)
     decisions.refresh()
 
@@ -417,10 +431,11 @@ def edit_table_of_two_judgements(decisions, change_rows):
     ],
 )
 def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judgement_of_bc):
-    """AB judged two spans as calm. Then the first row of the table is copied for BC, or given to BC.
+    """AB judged two spans as calm, from 0 and from 8 s on.
 
-    It has the id of AB's judgement, which stays, as nobody can edit another's. The notice names both people,
-    in case AB's name was changed by mistake.
+    Then the first row of the table is copied for BC, or given to BC as violent. It has the id of AB's
+    judgement, which stays, as nobody can edit another's. The notice names both people, in case AB's name was
+    changed by mistake.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
@@ -447,9 +462,10 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
     ],
 )
 def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, change_rows, expected):
-    """AB judged two spans as calm. Rows that are copied to other spans have the id of the first one.
+    """AB judged two spans as calm, from 0 and from 8 s on. Then the table is edited, as `change_rows` says.
 
-    Without its id or definition a row is still known by its annotator, span and level.
+    Rows that are copied to other spans, from 24 or 32 s on, have the id of the first one. Without its id or
+    definition a row is still known by its annotator, span and level.
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
@@ -464,13 +480,13 @@ def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
 
     The edited row is a second version already, so that its line in the ledger replaces another one.
     """
-    judge(decisions, 0, 8, "calm", who="AB")
-    judge(decisions, 0, 8, "violent", who="AB")
+    judge(decisions, start=0, end=8, level="calm", who="AB")
+    judge(decisions, start=0, end=8, level="violent", who="AB")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     decisions.refresh()
     assert judgements_that_stand(decisions) == [Judgement("AB", 0, "unsure")]
 
-    judge(decisions, 0, 8, "violent", who="AB")
+    judge(decisions, start=0, end=8, level="violent", who="AB")
     assert judgements_that_stand(decisions) == [Judgement("AB", 0, "violent")]
 
     decisions.undo("AB")
@@ -521,15 +537,15 @@ def edit_table_at_random(path, rng, step):
 
 
 def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
-    """People may edit the table of judgements in a spreadsheet. What they do decides what becomes of them.
+    """AB and CD made six judgements; then somebody edits the table of them in a spreadsheet, eight times.
 
-    A row with another level or span replaces its judgement. A row that is given to somebody, copied or
-    deleted leaves the judgement as it is. Each edit but "leave" and "delete" adds one judgement.
+    Each time every row is left, gets another level, is given to somebody, moved to another span, copied,
+    copied for another person, or deleted. A row with another level or span replaces its judgement. All else
+    leaves the judgement as it is. Each edit but "leave" and "delete" adds one judgement.
     """
     rng = np.random.default_rng(0)
-    for number in range(6):
-        start_s = 8 * number
-        judge(decisions, start_s, start_s + 8, "calm", who="AB" if number % 2 else "CD")
+    for start_s, who in ((0, "CD"), (8, "AB"), (16, "CD"), (24, "AB"), (32, "CD"), (40, "AB")):
+        judge(decisions, start=start_s, end=start_s + 8, level="calm", who=who)
     table = decisions.folder / JUDGEMENTS
 
     for step in range(8):
@@ -539,9 +555,10 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
         ids_after = set(decisions.lines)
 
         replaced_ids = {line_id for line_id, act in act_by_id.items() if act in {"level", "move"}}
-        assert ids_before - ids_after == replaced_ids
         adding_acts = [act for act in act_by_id.values() if act not in {"leave", "delete"}]
-        added_ids = ids_after - ids_before
-        assert len(added_ids) == len(adding_acts)
+        ids_that_went = ids_before - ids_after
+        ids_that_came = ids_after - ids_before
+        assert ids_that_went == replaced_ids
+        assert len(ids_that_came) == len(adding_acts)
         assert len(rows_of(table)) == len(ids_after)  # the table is written anew
     assert judgements_that_stand(open_again(decisions)) == judgements_that_stand(decisions)

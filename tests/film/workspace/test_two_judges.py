@@ -156,13 +156,13 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     wait_until_said(desk.page, "Not kept")
 
     # Started again it has all five.
-    _, desk_again = machine(here, path, mode)
+    _process, desk_again = machine(here, path, mode)
     desk_again.give_name("AB")
     assert desk_again.count_of_differences() == "differ: 14, settled: 5"
 
     # On another machine two are settled, here one, and neither has seen what the other settles.
     synchronise(here, there)
-    _, desk_there = machine(there, path, mode)
+    _process, desk_there = machine(there, path, mode)
     desk_there.give_name("AB")
     desk_there.settle(VIOLENT)
     desk_there.settle(VIOLENT)
@@ -228,7 +228,7 @@ def desk_of_both(machine, films, tmp_path):
     folder, path = tmp_path / "tt1", films / "violence.codebook.toml"
     shutil.copytree(films / "scored" / "tt1", folder)
     both_judged(folder, codebook(tmp_path))
-    _, desk = machine(folder, path)
+    _process, desk = machine(folder, path)
     desk.give_name("AB")
     return desk
 
