@@ -70,12 +70,17 @@ def test_a_codebook_file_is_read(tmp_path):
 
 
 def test_a_codebook_is_found_by_the_path_of_its_file(tmp_path):
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
-    assert find_codebook(str(tmp_path / "mine.codebook.toml")) == codebook
+    """Where a built-in codebook is named, such as mobygaze, the path of a file may stand."""
+    path = tmp_path / "mine.codebook.toml"
+    path.write_text(VIOLENCE, encoding="utf-8")
+
+    codebook = find_codebook(str(path))
+
+    assert codebook == load_codebook(path)
 
 
 def test_a_codebook_can_be_sent_to_another_process(tmp_path):
-    """Workers get manifests with their codebooks, as pickles."""
+    """Workers, which are other processes, get manifests with their codebooks, as pickles."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     sent = pickle.loads(pickle.dumps(codebook))  # noqa: S301 - the pickle is our own
     assert sent == codebook
@@ -106,7 +111,7 @@ def test_a_codebook_can_be_sent_to_another_process(tmp_path):
     ],
 )
 def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
-    """In the text of a valid codebook, `old` is replaced by `new`.
+    """In `VIOLENCE`, the text of a valid codebook, `old` is replaced by `new`.
 
     The error is one line. It names the file, and the key of the codebook that is wrong (or the line, if the
     text is no TOML).
@@ -124,9 +129,9 @@ def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, ke
 
 @given(st.data())
 def test_a_damaged_file_is_a_codebook_or_refused(data):
-    """Up to 12 characters of the text of a valid codebook are replaced by something else.
+    """Up to 12 characters of `VIOLENCE`, the text of a valid codebook, are replaced by something else.
 
-    Whatever comes out, nothing but a ManifestError is raised.
+    Whatever comes out, it is read, or refused by a ManifestError; no other error is raised.
     """
     first = data.draw(st.integers(0, len(VIOLENCE)))
     behind_last = data.draw(st.integers(first, min(len(VIOLENCE), first + 12)))
@@ -198,19 +203,20 @@ def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_frenc
 
 @pytest.mark.parametrize("name", BUILTIN)
 def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(name):
+    """A concept says whether it is visual, and what conveys it: pictures, sound, words or the story."""
     for concept in builtin_codebook(name).concepts:
         assert concept.visual == (concept.modality == "visual")
 
 
 def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
-    """A digest tells codebooks apart by what labels refer to."""
+    """A digest tells codebooks apart by what labels refer to: levels, concepts, tasks and policies."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
     assert with_comment.digest() == codebook.digest()
 
 
 def test_the_digest_depends_on_everything_that_labels_refer_to(tmp_path):
-    """The codebook and its five changes have six different digests."""
+    """Of a codebook the version, concepts, levels, tasks or policies are changed: six different digests."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     codebooks = [
         codebook,
@@ -358,7 +364,7 @@ definition = "blood is seen"
 
 
 def test_texts_are_english_by_default():
-    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    """`TRANSLATED` is a codebook of violence, whose level V is titled and explained in English and French."""
     codebook = codebook_of_text(TRANSLATED)
     violent, _ = codebook.levels
 
@@ -367,7 +373,10 @@ def test_texts_are_english_by_default():
 
 
 def test_texts_are_given_in_a_language_that_the_codebook_has():
-    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    """`TRANSLATED` is a codebook of violence. Its level V has a title and a meaning in English and in French.
+
+    The concept Blood has a title in French, Sang.
+    """
     codebook = codebook_of_text(TRANSLATED)
     violent, _ = codebook.levels
     (blood,) = codebook.concepts
@@ -380,7 +389,7 @@ def test_texts_are_given_in_a_language_that_the_codebook_has():
 
 
 def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
-    """The level N and the definition of Blood have no French text, and nothing is in German.
+    """In `TRANSLATED`, the level N and the definition of Blood have no French text, and nothing is in German.
 
     A title that is not written is the name.
     """
@@ -401,7 +410,10 @@ def test_translations_are_written_and_read_back():
 
 
 def test_a_translation_changes_no_digest():
-    """Labels of a French and of an English annotator are about the same codebook."""
+    """Labels of a French and of an English annotator are about the same codebook.
+
+    `TRANSLATED` is a codebook with texts in both languages. The other one has its English texts alone.
+    """
     lines = TRANSLATED.replace(".en", "").splitlines()
     untranslated = codebook_of_text("\n".join(line for line in lines if ".fr" not in line))
 
@@ -422,7 +434,10 @@ def test_a_translation_changes_no_digest():
     ids=["a word", "a letter", "a number for a text"],
 )
 def test_a_translation_into_no_language_or_that_is_no_text_is_refused(line, reason):
-    """The line stands in place of means.fr = "un coup est vu". Languages are named by two small letters."""
+    """In `TRANSLATED`, a codebook with French texts, the line stands in place of means.fr = "un coup est vu".
+
+    Languages are named by two small letters.
+    """
     invalid = TRANSLATED.replace('means.fr = "un coup est vu"', line)
     with pytest.raises(ManifestError, match=reason):
         codebook_of_text(invalid)
