@@ -227,6 +227,7 @@ def test_a_model_is_chosen_by_name_and_the_first_one_by_default(run_of_mlp_and_p
 
 
 def test_a_model_that_a_run_does_not_have_is_refused(run_of_mlp_and_prior):
+    """The run has the models mlp and prior."""
     with pytest.raises(CompareError, match="'svm'"):
         side(run_of_mlp_and_prior, "svm")
 
@@ -247,6 +248,7 @@ def test_one_of_two_tasks_must_be_chosen_by_its_name(run_of_two_tasks):
 
 
 def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
+    """The run was tested on the tasks hn_s>hn_s and x>x."""
     with pytest.raises(CompareError, match="'y>y'"):
         side(run_of_two_tasks, task="y>y")
 
@@ -255,6 +257,7 @@ def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
     ("p", "text"), [(0.0, "< .0001"), (9e-5, "< .0001"), (1e-4, "0.0001"), (math.nan, "undefined")]
 )
 def test_no_p_is_printed_as_0(p, text):
+    """A p is printed with four decimals, or as smaller than the smallest number with these."""
     assert p_value(p) == text
 
 
@@ -316,6 +319,7 @@ def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    """A run is read from its folder. The error names the file that was looked for there first."""
     with pytest.raises(RunError, match=r"nowhere .*predictions\.csv"):
         read_run(tmp_path / "nowhere")
 

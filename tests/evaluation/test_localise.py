@@ -306,6 +306,7 @@ def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, m
     ids=["without times", "with a word for a weight"],
 )
 def test_a_table_that_holds_no_frames_is_refused(tmp_path, text, column):
+    """A table of frames says of each frame its film, its clip, its time and a number such as its weight."""
     (tmp_path / "frames.csv").write_text(text)
     with pytest.raises((ManifestError, ProtocolError), match=f"column {column}"):
         read_frames(tmp_path / "frames.csv")

@@ -166,6 +166,10 @@ def test_where_workers_contradict_each_other_the_master_is_right(contradictions,
 
 @pytest.mark.parametrize("master", ["up", "down"])
 def test_the_order_of_comparisons_does_not_matter(contradictions, master):
+    """Of each two of six items the worker "up" chose one, and "down" the other. One of them is the master.
+
+    A master is a worker whose judgements are taken as right.
+    """
     ranking = rank_items(contradictions, masters=[master], draws=300)
     ranking_of_reversed = rank_items(contradictions[::-1], masters=[master], draws=300)
     assert np.array_equal(ranking_of_reversed.strength, ranking.strength)
@@ -365,6 +369,7 @@ def test_a_pair_is_asked_again_only_while_its_votes_are_even():
 
 
 def test_pairs_of_more_than_ten_thousand_items_are_refused():
+    """`next_pairs` proposes which items to compare next, here of 10,001."""
     items = [f"{number}" for number in range(10_001)]
     with pytest.raises(ProtocolError, match="10,001"):
         next_pairs(items)

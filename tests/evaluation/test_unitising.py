@@ -141,8 +141,12 @@ def test_where_one_annotator_marked_nothing_no_segments_are_aligned():
 
 
 def test_where_neither_annotator_marked_anything_there_is_no_gamma():
+    """In a film of 10 s neither of two annotators has a segment. Gamma would be 1 - 0 / 0."""
+    film = (0, 10)
     no_segments = segments_as_units([])
-    gamma = unitised_gamma(no_segments, no_segments, LEVEL_DISTANCES, (0, 10))
+
+    gamma = unitised_gamma(no_segments, no_segments, LEVEL_DISTANCES, film)
+
     assert gamma.value is None
 
 
@@ -155,6 +159,7 @@ def test_where_neither_annotator_marked_anything_there_is_no_gamma():
     ids=["clips without times", "a single annotator"],
 )
 def test_segments_that_cannot_be_compared_are_refused(clips, message):
+    """Free segments of two annotators are compared by their times."""
     with pytest.raises(ManifestError, match=message):
         unitised_agreement(Manifest(clips, Path()))
 

@@ -45,7 +45,10 @@ def test_the_distances_of_levels_are_those_of_the_paper():
 
 
 def test_gamma_is_1_for_agreement():
-    assert gamma(["EN", "HN", "NS", "S"], ["EN", "HN", "NS", "S"]).value == 1
+    """Two annotators give each of four clips the same level."""
+    levels_of_first = ["EN", "HN", "NS", "S"]
+    levels_of_second = ["EN", "HN", "NS", "S"]
+    assert gamma(levels_of_first, levels_of_second).value == 1
 
 
 def test_gamma_is_0_for_agreement_as_by_chance():
@@ -73,6 +76,7 @@ def test_gamma_is_undefined_where_chance_has_no_disorder(labels):
 
 
 def test_the_mean_of_undefined_gammas_is_undefined():
+    """The only pair of annotators has no gamma (None)."""
     assert mean_defined([None]) is None
 
 

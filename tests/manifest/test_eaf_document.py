@@ -51,6 +51,10 @@ def two_annotators(tmp_path):
 
 @pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
 def test_a_blank_document_is_valid_by_elans_own_schema(annotators):
+    """A blank document of the film tt1 is for people to annotate: for none, one or two named annotators.
+
+    Signs that mean something in XML, as in "C & D", must be written otherwise.
+    """
     document = blank_document(MOBYGAZE, "tt1", annotators, media="film.mkv")
 
     schema_of_elan().validate(document)
@@ -68,6 +72,7 @@ def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook(annotat
 
 @pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
 def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
+    """Nobody has annotated the film tt1 in it yet."""
     path = tmp_path / "blank.eaf"
     path.write_text(blank_document(MOBYGAZE, "tt1", annotators), encoding="utf-8")
 

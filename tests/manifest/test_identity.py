@@ -92,6 +92,7 @@ def test_no_case_makes_another_name(name):
 
 @given(names=st.lists(st.text("abcxyz", min_size=1), unique=True))
 def test_different_names_of_plain_letters_are_different(names):
+    """Of a, b, c, x, y and z none looks like another, so that no two different names are or look alike."""
     pairs_of_one_name, pairs_that_look_alike = same_names(names)
     assert pairs_of_one_name == []
     assert pairs_that_look_alike == []

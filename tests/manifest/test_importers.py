@@ -121,9 +121,12 @@ def test_a_split_file_becomes_a_column_of_folds_in_the_same_order(whole_obygaze1
 
 
 def test_the_real_obygaze12_is_read_back_as_written(whole_obygaze12):
+    """The manifest has the 1914 clips of the released annotations, with their columns of folds and facts."""
     manifest = whole_obygaze12.manifest
     path = manifest.root / "obygaze12.csv"
+
     write_manifest(manifest, path)
+
     assert read_manifest(path).clips == manifest.clips
 
 
@@ -440,6 +443,7 @@ def whole_mobygaze(record_sets):
 
 @pytest.mark.long
 def test_the_real_mobygaze_has_6072_segments_of_20_films(whole_mobygaze):
+    """The numbers are those of the released table."""
     assert len(whole_mobygaze.manifest) == 6072
     assert len(whole_mobygaze.manifest.movies) == 20
     assert "1 segment names a concept more than once: counted once" in whole_mobygaze.notices

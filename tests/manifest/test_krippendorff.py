@@ -141,7 +141,10 @@ def test_alpha_is_undefined_where_no_clip_has_two_labels():
 
 
 def test_alpha_is_1_where_annotators_agree_although_labels_differ():
-    assert krippendorff_alpha([[1, 2], [1, 2]]) == 1
+    """Both annotators give the first clip the label 1 and the second clip the label 2."""
+    labels_of_first = [1, 2]
+    labels_of_second = [1, 2]
+    assert krippendorff_alpha([labels_of_first, labels_of_second]) == 1
 
 
 # --- segments

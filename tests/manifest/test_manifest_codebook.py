@@ -94,6 +94,7 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, con
 
 
 def test_the_columns_of_a_manifest_are_those_of_the_header_here():
+    """`HEADER` is the first line of the files of manifests that are written out in this file."""
     assert ",".join(FIELDS) == HEADER
 
 

@@ -31,6 +31,7 @@ def manifest_file(folder: Path, *rows: str, header: str = HEADER) -> Path:
 
 
 def test_a_manifest_has_these_columns():
+    """`HEADER` is the first line of the files of manifests that are written out here."""
     assert ",".join(FIELDS) == HEADER
 
 
@@ -388,5 +389,9 @@ def test_a_video_is_found_in_either_form_of_unicode(tmp_path, form_on_disk, form
 
 
 def test_a_video_that_is_found_in_no_form_of_unicode_keeps_the_path_of_the_manifest(tmp_path):
+    """The folder has no video à.mp4, whether its à is one sign or an a with an accent of its own."""
     clip = Clip("b", "m", "à.mp4")
-    assert Manifest((clip,), tmp_path).video_path(clip) == tmp_path / "à.mp4"
+
+    path = Manifest((clip,), tmp_path).video_path(clip)
+
+    assert path == tmp_path / "à.mp4"

@@ -91,9 +91,13 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
 
 
 def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
+    """The command writes the questions to ask of each clip of a manifest. Of none it ends with code 1."""
     monkeypatch.chdir(tmp_path)
     write_manifest(Manifest((), tmp_path), tmp_path / "none.csv")
-    assert obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl") == 1
+
+    exit_code = obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl")
+
+    assert exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -288,7 +292,11 @@ def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
 
 
 def test_a_machine_without_a_name_is_named_by_the_person(import_files):
-    (clip,), _ = import_files({"a.jsonl": jsonl_of({**ANSWERED, "model": None})}, annotator="vlm")
+    """The file of answers does not say which model gave them. The person calls the annotator vlm."""
+    answer_of_nobody = {**ANSWERED, "model": None}
+
+    (clip,), _ = import_files({"a.jsonl": jsonl_of(answer_of_nobody)}, annotator="vlm")
+
     assert clip.annotator == "vlm"
 
 

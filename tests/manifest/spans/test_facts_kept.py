@@ -446,6 +446,7 @@ def test_a_title_with_its_article_behind_a_comma_is_the_same_name():
 
 
 def test_a_table_of_a_title_with_its_article_in_two_places_is_refused(import_files):
+    """In a catalogue "Matrix, The" is "The Matrix". As two films, one could be trained on and one tested."""
     with pytest.raises(ManifestError, match="one name"):
         import_files({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
 

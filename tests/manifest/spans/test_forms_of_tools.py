@@ -331,5 +331,6 @@ def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
     ids=["a name of 304 letters", "3000 folders in each other", "a control character"],
 )
 def test_a_name_that_no_disk_holds_is_refused_with_its_line(import_content, video):
+    """The table a.x names its only video, on line 2, by a name that is too long, or has a control character."""
     with pytest.raises(ManifestError, match=r"a\.x: line 2, column video"):
         import_content(f"video,start_s,end_s\n{video},1,2\n")

@@ -566,6 +566,7 @@ def test_a_file_of_another_kind_than_stated_gives_no_clip_or_is_refused_by_its_n
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
 def test_content_of_no_known_kind_is_refused_by_the_files_name(import_file, content):
+    """The file f.txt is empty, a drawing, a word, an empty object of JSON, or bytes that are no text."""
     with pytest.raises(ManifestError, match=r"f.txt"):
         import_file(content, name="f.txt")
 

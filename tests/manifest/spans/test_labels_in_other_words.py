@@ -193,6 +193,7 @@ def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts)
 
 
 def test_a_spreadsheet_of_open_document_is_read(tmp_path):
+    """LibreOffice saves spreadsheets as OpenDocument (.ods). This one has two clips, of S and of EN."""
     cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
     path = tmp_path / "codes.ods"
     open_document(path, cells)

@@ -364,6 +364,7 @@ def test_an_encoding_that_does_not_exist_is_refused(read_file):
     ],
 )
 def test_a_file_without_a_readable_subtitle_is_refused_with_the_reason(read_file, name, content, message):
+    """The file has the suffix of subtitles, and no text with times that can be read."""
     with pytest.raises(ManifestError, match=message):
         read_file(name, content)
 

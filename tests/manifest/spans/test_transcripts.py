@@ -163,8 +163,11 @@ def test_a_transcript_of_chunks_is_read(import_files):
     ids=["no segment", "an empty one", "null", "a start that is no time"],
 )
 def test_a_transcript_without_a_whole_segment_gives_no_clip(import_files, segments):
+    """A segment of a transcript has a start, an end and a text. None of these has all three."""
     content = json.dumps({"segments": segments, "text": "", "language": "en"})
+
     clips, _ = import_files({"a.json": content}, kind="transcript")
+
     assert not clips
 
 
