@@ -80,7 +80,7 @@ def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
 
 @pytest.mark.long
 def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_planted, install_lab_metrics):
-    """A package has the metric "lab's recall". Two models of a run, one of them a baseline, are compared by it.
+    """A package has the metric "lab's recall". A linear model and a baseline of one run are compared by it.
 
     A test of it would change the corrected p of the built-in metrics, so that its own is undefined.
     """

@@ -111,7 +111,7 @@ def with_semicolons_and_decimal_commas(text):
 
 @pytest.mark.parametrize("rewrite", [with_spaces_around_names, with_semicolons_and_decimal_commas])
 def test_a_table_as_other_tools_write_it_has_the_same_variables(data_of_120_clips, table_of_cuts, rewrite):
-    """A table of 120 clips has their cuts a minute. Another tool would write it otherwise, as `rewrite` does."""
+    """A table of 120 clips has their cuts a minute. Another tool writes it otherwise, as `rewrite` does."""
     as_ours, _ = with_variables(data_of_120_clips, table_of_cuts)
 
     table_of_cuts.write_text(rewrite(table_of_cuts.read_text()))
@@ -205,6 +205,7 @@ def test_a_cell_that_is_no_number_is_refused(data_of_120_clips, table_of_cuts, c
 
 
 def with_first_row_twice(text):
+    """Write the row below the header once more, at the end."""
     _header, first_row, *_ = text.splitlines()
     return text + first_row + "\n"
 

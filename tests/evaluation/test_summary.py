@@ -34,6 +34,7 @@ def summary_by_metric(predictions_of_12_films):
 
 
 def width_of_auc_interval(predictions):
+    """Return how wide the interval of the pooled AUC is."""
     auc = summarise(predictions).set_index("metric").loc["auc"]
     assert auc["pooled_low"] < auc["pooled"] < auc["pooled_high"]
     return auc["pooled_high"] - auc["pooled_low"]

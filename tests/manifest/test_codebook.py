@@ -47,6 +47,7 @@ def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
 
 
 def load_text_as_codebook(folder, text):
+    """Write a text as the file of a codebook, mine.codebook.toml, and load it."""
     path = folder / "mine.codebook.toml"
     path.write_text(text, encoding="utf-8")
     return load_codebook(path)
@@ -262,6 +263,7 @@ def tasks_of(draw, levels):
 
 @st.composite
 def scales(draw):
+    """Draw a scale of two to four levels, with one cut less."""
     cuts = sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3)))
     levels = [Level(f"l{number}") for number in range(len(cuts) + 1)]
     return Scale("tension", tuple(levels), tuple(cuts))
@@ -269,6 +271,7 @@ def scales(draw):
 
 @st.composite
 def codebooks(draw):
+    """Draw a codebook of any levels, concepts, tasks, policies and texts, with one scale."""
     levels = []
     for name, synonyms in draw(names_with_synonyms(at_least=1)):
         levels.append(Level(name, label=draw(st.booleans()), synonyms=synonyms))

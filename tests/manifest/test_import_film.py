@@ -428,6 +428,7 @@ def table_of_one_shot(tmp_path) -> Path:
 
 @pytest.fixture
 def empty_folder(tmp_path) -> Path:
+    """The folder `out`, with nothing in it."""
     folder = tmp_path / "out"
     folder.mkdir()
     return folder

@@ -266,6 +266,7 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
 @pytest.fixture
 def empty_folder(tmp_path):
+    """The folder `films`, with nothing in it."""
     folder = tmp_path / "films"
     folder.mkdir()
     return folder

@@ -127,6 +127,7 @@ def two_windows_by_two_judges(definition_of_one):
 
 
 def project_on_the_same_windows(manifest):
+    """Project judgements onto the windows from 0 and from 46 s on, which were judged."""
     windows = manifest_of(judged_clip("", 0, None), judged_clip("", 46, None, name="w"))
     return project(manifest, windows)
 

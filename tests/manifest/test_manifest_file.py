@@ -79,6 +79,7 @@ spans = st.one_of(
 
 @st.composite
 def manifests(draw):
+    """Draw up to six clips of any names, times and labels, with up to three further columns."""
     columns = draw(
         st.lists(names.filter(lambda name: name not in (*FIELDS, CODEBOOK_COLUMN)), unique=True, max_size=3)
     )

@@ -95,6 +95,7 @@ def limit_a_childs_time(monkeypatch, cpu_s: int):
 
 
 def compute_without_end() -> Iterator[bytes]:
+    """Take all the time that there is."""
     while True:
         pass
     yield b""
@@ -128,11 +129,13 @@ def crash_without_memory() -> Iterator[bytes]:
 
 
 def answer_without_end() -> Iterator[bytes]:
+    """Answer megabyte after megabyte."""
     while True:
         yield b"x" * (1 << 20)
 
 
 def make_a_socket() -> Iterator[bytes]:
+    """Do what needs a network."""
     socket.socket().close()
     yield b""
 

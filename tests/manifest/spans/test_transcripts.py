@@ -86,6 +86,7 @@ def punctuation(sign):
 
 
 def amazon_document(**results):
+    """Write a transcript of Amazon Transcribe with these results."""
     return json.dumps(
         {"jobName": "j", "status": "COMPLETED", "results": {"transcripts": [{"transcript": ""}]} | results}
     )
