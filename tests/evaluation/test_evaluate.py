@@ -259,7 +259,10 @@ def test_every_candidate_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
 
 
 def test_every_epoch_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
-    """Only the perceptron learns in epochs. Each of six folds has four inner ones, each with a curve."""
+    """A linear model and a perceptron, mlp, were trained in six folds. Only the perceptron learns in epochs.
+
+    Each fold has four inner ones, each with a curve: a row for each epoch, from 1 on.
+    """
     curves = run_of_linear_and_mlp.curves
     assert set(curves["model"]) == {"mlp"}
 
@@ -270,7 +273,10 @@ def test_every_epoch_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
 
 
 def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_clips):
-    """A linear model and a perceptron were trained on HN vs S, and tested on EN and HN vs S: 240 clips."""
+    """A linear model and a perceptron were trained on HN vs S, and tested on EN and HN vs S.
+
+    240 clips of six films, 40 of each, were tested, each film in a fold of its own.
+    """
     record = run_of_linear_and_mlp.record
     assert record["train"]["name"] == "hn_s"
     assert record["train"]["classes"] == [["HN"], ["S"]]

@@ -130,7 +130,10 @@ def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, expert
 
 @pytest.mark.long
 def test_the_other_annotator_is_a_baseline(corpus, run_of_merged_labels):
-    """Where models are tested on Ann's labels, Ben's calls (S or EN) of the same clips are scores, too."""
+    """Where models are tested on Ann's labels, Ben's calls (S or EN) of the same clips are scores, too.
+
+    Their AUC, the mean over films, is the row of the other annotator. Ben did not judge all clips.
+    """
     labels = corpus.dataset().labels.experts
     both_judged = labels["ben"].levels != ""
     ann_says_s = labels["ann"].levels[both_judged] == "S"

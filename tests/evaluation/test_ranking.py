@@ -74,7 +74,10 @@ def test_the_planted_order_is_found_within_its_intervals(forty_items, ranking_of
 
 
 def test_workers_who_toss_coins_are_named(ranking_of_forty):
-    """Of nine workers, w0 to w8, the first three toss coins, which is called random."""
+    """Nine workers, w0 to w8, compared forty items. The first three toss coins, which is called random.
+
+    The reliability of the others, who choose by the planted strengths, is near 1.
+    """
     workers = ranking_of_forty.workers
     named_random = workers["worker"][workers["random"]]
     assert named_random.tolist() == ["w0", "w1", "w2"]

@@ -70,11 +70,13 @@ def run_of_linear(toy_dataset):
 
 @pytest.mark.long
 def test_a_model_that_knows_the_label_is_better_than_every_refit(toy_dataset, run_of_linear):
-    """Of n refits p is (1 + those as good) / (1 + n): if all are worse, 1 / (1 + n), the smallest possible.
+    """A linear model finds the levels of the toy films in their features. It is trained anew nine times.
 
+    Of n refits p is (1 + those as good) / (1 + n): if all are worse, 1 / (1 + n), the smallest possible.
     Refits learn labels that were exchanged between films, so that their mean AUC is that of chance, .5.
     """
-    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 9, **TRAINED_AND_TESTED)
+    n_refits = 9
+    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], n_refits, **TRAINED_AND_TESTED)
 
     refits = refitted.record["refits"]
     (model,) = refits["models"]

@@ -231,7 +231,10 @@ def elan_document(film, annotator):
 
 
 def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
-    """AB has annotated all films of their list, CD all but the last, and EF none."""
+    """Of a round in ELAN, AB has annotated all films of their list, CD all but the last, and EF none.
+
+    The plan is in round.csv, and what was annotated in done.csv.
+    """
     plan, annotated = elan_round
 
     progress = round_progress(plan, annotated)
@@ -242,7 +245,7 @@ def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     assert progress["EF"].done == []
 
     # The command prints the same.
-    capsys.readouterr()
+    capsys.readouterr()  # what was printed before is of no interest
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
     assert f"CD: to do {film_to_do}" in capsys.readouterr().out
 
@@ -265,7 +268,10 @@ def test_the_command_makes_templates_for_an_annotator_of_a_round():
 
 
 def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round, capsys):
-    """Neither GH nor the film f9 is in the round: one clip of each is annotated all the same."""
+    """A round has the films f00 to f05, for AB, CD and EF. One clip of GH is annotated, and one of a film f9.
+
+    The command counts both as left out.
+    """
     _, annotated = elan_round
     one_clip = annotated.clips[0]
     of_guest = replace(one_clip, annotator="GH")

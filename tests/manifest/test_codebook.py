@@ -162,9 +162,10 @@ def unexplained_codebook():
 
 
 def test_explanations_for_people_change_no_digest(explained_codebook, unexplained_codebook):
-    """The digest identifies the levels and concepts that labels refer to.
+    """Two codebooks have the same level a and concepts C and D; in one of them a and C are explained.
 
-    Explanations may be improved without making old labels invalid.
+    The digest identifies the levels and concepts that labels refer to. Explanations may be improved without
+    making old labels invalid.
     """
     assert explained_codebook.digest() == unexplained_codebook.digest()
 
@@ -177,9 +178,15 @@ def test_explanations_for_people_are_kept_in_the_codebooks_file(explained_codebo
 
 
 def test_explanations_for_people_are_kept_in_the_record_of_a_model(explained_codebook, unexplained_codebook):
-    """The record of a codebook is what files of models have of it."""
-    assert codebook_record(explained_codebook)["means"] == {"a": "as a", "C": "where C is"}
-    assert "means" not in codebook_record(unexplained_codebook)
+    """A file of a model has a record of its codebook. The level a and the concept C are explained in one.
+
+    The other codebook is the same without explanations.
+    """
+    record = codebook_record(explained_codebook)
+    record_without_explanations = codebook_record(unexplained_codebook)
+
+    assert record["means"] == {"a": "as a", "C": "where C is"}
+    assert "means" not in record_without_explanations
 
 
 def test_a_visual_modality_of_a_non_visual_concept_is_refused():
@@ -330,7 +337,10 @@ def test_concepts_separated_by_a_comma_are_refused_with_the_right_separator():
     ids=["a number", "an unknown key", "a text for a list", "5000 digits", "no TOML"],
 )
 def test_errors_do_not_quote_the_libraries(tmp_path, invalid):
-    """A library's text has names in backticks, places such as $.name, Expected, or a function of sys."""
+    """A codebook is read by libraries for TOML and for types, which may fail: then we say why in our words.
+
+    A library's text has names in backticks, places such as $.name, Expected, or a function of sys.
+    """
     path = tmp_path / "c.toml"
     path.write_text(invalid)
 

@@ -92,7 +92,11 @@ def labels_of(clips):
 
 
 def test_annotations_survive_an_export_to_elan_and_back(two_annotators, tmp_path):
-    """The document shows no score of a model, so that annotators are recorded as blind to it."""
+    """The labels of Ann and Ben become a document of ELAN, by which they can settle what they differ on.
+
+    It is valid by ELAN's schema, and its labels are read back. It shows no score of a model, so that
+    annotators are recorded as blind to one (seen_score 0).
+    """
     document = conflicts_document(two_annotators, "f")
     schema_of_elan().validate(document)
     path = tmp_path / "f.eaf"

@@ -140,19 +140,28 @@ def manifest_of_two_spellings(tmp_path, two_spellings, column):
 
 
 def test_an_import_of_two_spellings_of_one_name_is_refused(manifest_of_two_spellings, column, tmp_path):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two rows name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the column of the two spellings: movie, or annotator.
+    """
     with pytest.raises(ManifestError, match=column):
         import_spans([manifest_of_two_spellings], tmp_path)
 
 
 def test_a_manifest_of_two_spellings_of_one_name_is_not_read(manifest_of_two_spellings, column):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two rows name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the file, m.csv, and the column of the two spellings: movie, or annotator.
+    """
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(manifest_of_two_spellings)
 
 
 def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spellings, column, tmp_path):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two clips name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the column of the two spellings: movie, or annotator.
+    """
     clips = []
     for name in two_spellings:
         clips.append(Clip(f"c{name}", **{"movie": "f", column: name}))  # noqa: PERF401 - a plain loop
@@ -161,17 +170,28 @@ def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spe
 
 
 def test_a_command_shows_nothing_of_two_spellings_of_one_name(manifest_of_two_spellings, column, capsys):
-    """The error names the column of the two spellings: movie, or annotator."""
-    assert obygaze("manifest", "inspect", manifest_of_two_spellings) != 0
+    """Two rows of a manifest have two spellings of one name, such as AB and ab, as their film or annotator.
+
+    The error names the column of the two spellings.
+    """
+    exit_code = obygaze("manifest", "inspect", manifest_of_two_spellings)
+
+    assert exit_code != 0
     assert column in capsys.readouterr().err
 
 
 def test_a_command_writes_nothing_of_two_spellings_of_one_name(
     manifest_of_two_spellings, column, tmp_path, capsys
 ):
-    """The error names the column of the two spellings: movie, or annotator."""
+    """Two rows of a manifest have two spellings of one name, such as AB and ab, as their film or annotator.
+
+    The error names the column of the two spellings. The command would write windows of 5 s to out.csv.
+    """
     out = tmp_path / "out.csv"
-    assert obygaze("manifest", "project", manifest_of_two_spellings, "--window", "5", "--out", out) != 0
+
+    exit_code = obygaze("manifest", "project", manifest_of_two_spellings, "--window", "5", "--out", out)
+
+    assert exit_code != 0
     assert column in capsys.readouterr().err
     assert not out.exists()
 

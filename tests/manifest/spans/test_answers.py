@@ -172,7 +172,10 @@ def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
 
 
 def test_concepts_that_pictures_do_not_show_are_noted_as_not_asked(import_files):
-    """ObyGaze12 has four concepts that are not visual. All questions about the others are answered."""
+    """A machine that sees alone answered all questions of ObyGaze12 about levels and visual concepts.
+
+    Four concepts are not visual, so that no question was about them. No other remark is made on questions.
+    """
     _, notices = import_files({"a.jsonl": jsonl_of({"answers": ALL_NO})})
 
     assert "absent, not asked: 4 concepts" in notices

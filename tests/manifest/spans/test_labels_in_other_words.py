@@ -218,7 +218,10 @@ def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_colum
 
     The person says that "(x)" means Body, and gives "?", in the first clip, no meaning.
     """
-    imported = import_with_proposed_words(tmp_path / "marks.tsv", TABLE_OF_MARKS, {"(x)": "Body"})
+    meanings = {"(x)": "Body"}
+
+    imported = import_with_proposed_words(tmp_path / "marks.tsv", TABLE_OF_MARKS, meanings)
+
     assert labels_of(imported) == [("S", ["Look"]), ("S", ["Body"]), ("NS", ["Body", "Look"]), ("NS", [])]
 
 
