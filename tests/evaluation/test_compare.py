@@ -105,7 +105,10 @@ def test_the_interval_of_methods_reaches_lower_than_that_of_models(strong_compar
 
 
 def test_a_corrected_p_is_not_smaller_than_the_p_itself(strong_compared_with_weak):
-    """Holm's correction is of the metrics of a family; others have no corrected p."""
+    """Two models are compared by several metrics, each with a p of the models and one of the methods.
+
+    Holm's correction is of the metrics of a family; others have no corrected p.
+    """
     metrics = strong_compared_with_weak.metrics
     of_family = metrics[metrics["p_holm"].notna()]
     assert len(of_family) > 0

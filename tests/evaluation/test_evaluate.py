@@ -311,7 +311,7 @@ def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_eac
 
 @pytest.mark.long
 def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
-    """The level follows from concepts, which are planted in the features.
+    """The level follows from concepts, which are planted in the features. A bottleneck (pcbm_lr) finds it.
 
     One control reads random directions in place of concepts, and the other one concepts that were shuffled.
     """

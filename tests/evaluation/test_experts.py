@@ -115,9 +115,10 @@ def test_a_part_of_a_dataset_has_the_labels_of_each_annotator_on_its_clips(corpu
 @pytest.mark.long
 @pytest.mark.parametrize("experts", ["merged", "soft"])
 def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, experts):
-    """Each annotator errs in 15% of the clips.
+    """Ann and Ben labelled 240 clips of six films, and each of them errs in 15 % of the clips.
 
-    Where both agree, errors are rarer, so that the same model is better there.
+    Where both agree, errors are rarer, so that the same model is better there. The task "en_s>en_s@ann"
+    trains on EN vs S, and tests it on the labels of Ann.
     """
     run = om.evaluate(corpus.dataset(), ["linear"], "en_s", experts=experts)
 

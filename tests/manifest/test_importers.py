@@ -391,7 +391,10 @@ def test_the_record_set_of_speech_keeps_the_concepts_of_its_rows(record_sets, ro
 
 @pytest.mark.long  # reads the whole of it
 def test_segments_of_mobygaze_have_their_subtitles(record_sets, rows_of_mobygaze):
-    """Texts are the subtitles that are not blank: {clip: its subtitle}. All of "speech" have one."""
+    """Texts are the subtitles that are not blank: (clip, its subtitle). "full" has all segments of MObyGaze.
+
+    All segments of the record set "speech" have a subtitle.
+    """
     full = record_sets["full"]
     speech = record_sets["speech"]
 

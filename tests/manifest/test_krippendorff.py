@@ -381,5 +381,6 @@ def test_segments_without_times_are_refused():
 
 def test_films_of_one_annotator_are_refused():
     """AB alone marked a segment, from 0 to 10 s."""
+    of_ab_alone = manifest_of(("AB", 0, 10, "S"))
     with pytest.raises(ManifestError, match="two annotators"):
-        unitised_alphas(manifest_of(("AB", 0, 10, "S")))
+        unitised_alphas(of_ab_alone)

@@ -61,7 +61,10 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
 
 
 def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
-    """Both texts last from 1500 to 2500 ms. A tab within the text of the table is read as a blank."""
+    """The text of whisper.cpp, and the first of the table, last from 1500 to 2500 ms; the second is of 1 s.
+
+    A tab within the text of the table is read as a blank.
+    """
     document_of_whisper_cpp = {
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],

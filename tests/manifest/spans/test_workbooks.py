@@ -202,7 +202,7 @@ def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(import_files
 
 
 def with_sheet(content, name, rows):
-    """A workbook with one sheet more, in front."""
+    """Return a workbook with one sheet more, of these rows, in front."""
     return with_sheet_of(content, name, sheet(rows))
 
 
