@@ -84,7 +84,11 @@ def test_the_mean_of_undefined_gammas_is_undefined():
     first=st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5), random=st.randoms(use_true_random=False)
 )
 def test_the_expected_disorder_is_the_mean_over_every_order(first, random):
-    """It is computed by a formula. Here every order of the second annotator's labels is made."""
+    """Two annotators give levels to up to five clips. Disorder is the mean distance of a clip's two levels.
+
+    By chance, any order of the second annotator's levels is as likely. The expected disorder is computed by a
+    formula; here every order is made.
+    """
     second = [random.choice(LEVELS) for _ in first]
     first_ranks = np.array([OBYGAZE12.rank(level) for level in first])
     second_ranks = np.array([OBYGAZE12.rank(level) for level in second])

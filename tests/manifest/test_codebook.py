@@ -217,7 +217,10 @@ def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(
 
 
 def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
-    """A digest tells codebooks apart by what labels refer to: levels, concepts, tasks and policies."""
+    """`VIOLENCE` is the text of a codebook. With a comment above, it says the same.
+
+    A digest tells codebooks apart by what labels refer to: levels, concepts, tasks and policies.
+    """
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
     assert with_comment.digest() == codebook.digest()

@@ -266,7 +266,10 @@ def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_pa
     ],
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
-    """Common mistakes are an empty file, another encoding, a workbook and a web page."""
+    """A manifest is a table in UTF-8 with the columns of `HEADER`. Common mistakes are given in its place.
+
+    Where the content tells what it is, the error says so.
+    """
     path = tmp_path / "films.csv"
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=message):

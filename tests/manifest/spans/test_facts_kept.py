@@ -430,7 +430,7 @@ def task_of_24_frames_a_second():
 
 
 def test_a_file_that_says_its_rate_of_frames_needs_no_other(import_files):
-    """The file has 240 frames in 10 s, which are 24 per second."""
+    """The file counts frames. It says that there are 240 in 10 s, or 24 per second; the user says nothing."""
     clips, _ = import_files({"a.json": task_of_24_frames_a_second()}, rate=None)
     assert clips
 
