@@ -103,10 +103,11 @@ def test_with_one_clip_a_film_the_test_by_films_is_that_by_clips(one_clip_a_film
 
 
 def test_the_published_form_is_a_t_test_of_who_agrees_more(one_clip_a_film):
-    """On each clip the machine or h0 agrees with more of the two other annotators, h1 and h2.
+    """Three annotators, h0, h1 and h2, and a machine call 400 clips, each of a film of its own.
 
-    The shortfall of the machine is 1 where h0 does, -1 where the machine does, else 0. Its mean is tested
-    against the margin of 0.2.
+    On each clip the machine or h0 agrees with more of the two other annotators, h1 and h2. The shortfall of
+    the machine is 1 where h0 does, -1 where the machine does, else 0. Its mean is tested against the margin,
+    .2.
     """
     calls = one_clip_a_film
     h0, h1, h2 = calls.annotators.values()
@@ -123,7 +124,7 @@ def test_the_published_form_is_a_t_test_of_who_agrees_more(one_clip_a_film):
 
 @pytest.mark.parametrize("name", ["tiny", "constant"])
 def test_a_machine_as_good_as_annotators_may_stand_in(name):
-    """Three annotators and the machine are right in 80 % of the clips.
+    """Three annotators and the machine are right in 80 % of 1200 clips, each on their own.
 
     It is compared beside two machines that know nothing, `constant` and `shuffled`; it may have their name.
     """
@@ -136,9 +137,10 @@ def test_a_machine_as_good_as_annotators_may_stand_in(name):
 
 
 def test_a_machine_that_always_says_no_may_not_stand_in():
-    """70 % of the clips are negative, and the three annotators are right in 80 %.
+    """Three annotators call 1200 clips, of which 70 % are negative, and are right in 80 %.
 
-    The published form, by clips, is lax on unequal classes: it lets this machine win against all three.
+    A machine that always says no takes the place of the planted one. The published form, by clips, is lax on
+    unequal classes: it lets this machine win against all three.
     """
     calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     always_no = np.zeros(1200, np.int64)
@@ -150,7 +152,10 @@ def test_a_machine_that_always_says_no_may_not_stand_in():
 
 
 def test_the_order_of_clips_does_not_matter():
-    """The 1200 clips are shuffled, with what everybody calls them. All forms of the test give the same p."""
+    """Three annotators and a machine call 1200 clips. These are shuffled, with what everybody calls them.
+
+    All forms of the test give the same p, here at a margin of .1.
+    """
     calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7)
     order = np.random.default_rng(1).permutation(1200)
     annotators_in_order = {name: codes[order] for name, codes in calls.annotators.items()}
@@ -164,7 +169,10 @@ def test_the_order_of_clips_does_not_matter():
 
 
 def test_there_is_no_answer_where_annotators_hardly_agree():
-    """Annotators are right in 55% of the clips. A machine that knows nothing could stand in for them too."""
+    """Three annotators and the machine are right in 55 % of the clips, little more than half.
+
+    A machine that knows nothing could stand in for such annotators too.
+    """
     calls = draw_calls(2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
     result = alt_test(calls.machine, calls.annotators, calls.films)
     assert result.answer == "these annotators agree too little to tell"

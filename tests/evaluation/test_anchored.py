@@ -50,5 +50,6 @@ def test_the_column_seen_score_marks_clips_judged_in_sight_of_a_score():
 
 
 def test_without_the_column_seen_score_nothing_is_known_of_sight():
+    """The manifest has one clip, and no column that says whether judges saw a model's score."""
     labels = labels_of(Manifest((Clip("c", "m"),), Path()))
     assert labels.seen_score is None

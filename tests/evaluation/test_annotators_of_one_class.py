@@ -18,7 +18,7 @@ CLIPS_A_FILM = 12
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def data_of_three_annotators(tmp_path_factory):
     """48 clips of four films: AB and CD know their levels, EF calls the first 6 clips of two films S."""
     generator = np.random.default_rng(0)
     movie_of = {}
@@ -40,24 +40,30 @@ def data(tmp_path_factory):
     return om.load_dataset(of.open_store(store), Manifest(tuple(rows), Path()))
 
 
-def targets_of(run):
-    """List the targets that a run tests."""
+def targets_that_are_tested(run):
+    """List the targets that a run tests, such as en_s@AB: EN vs S on the labels of AB."""
     return [target["name"] for target in run.record["tests"]]
 
 
 @pytest.mark.parametrize("experts", ["merged", "each", "soft", "noisy"])
-def test_a_target_of_one_class_is_left_out_and_the_others_are_evaluated(data, experts):
-    run = om.evaluate(data, ["linear"], "en_s", experts=experts)
+def test_a_target_of_one_class_is_left_out_and_the_others_are_evaluated(data_of_three_annotators, experts):
+    """AB and CD call some of 48 clips S (positive) and some EN. EF labelled 12 clips, and calls all S.
 
-    assert targets_of(run) == ["en_s@AB", "en_s@CD", "en_s@agreed"]
+    So models cannot be tested on EF's labels. They are on those of AB, on those of CD, and where annotators
+    agree, in whichever way the labels of annotators are used in training (`experts`).
+    """
+    run = om.evaluate(data_of_three_annotators, ["linear"], "en_s", experts=experts)
+
+    assert targets_that_are_tested(run) == ["en_s@AB", "en_s@CD", "en_s@agreed"]
     assert run.record["tests_left_out"] == {
         "en_s@EF": "no negative clip to be tested on: 12 clips with features, of the levels S"
     }
     assert any(note.startswith("en_s@EF left out: no negative clip") for note in short_report(run).notes)
 
 
-def test_a_model_of_labels_of_one_class_is_left_out_and_named(data):
-    run = om.evaluate(data, ["linear"], "en_s", experts="each")
+def test_a_model_of_labels_of_one_class_is_left_out_and_named(data_of_three_annotators):
+    """A model shall be trained on each annotator's labels. EF's are 12 clips, all of them S (positive)."""
+    run = om.evaluate(data_of_three_annotators, ["linear"], "en_s", experts="each")
 
     assert {"linear@AB", "linear@CD"} <= set(run.titles)
     assert "linear@EF" not in run.titles
@@ -67,34 +73,50 @@ def test_a_model_of_labels_of_one_class_is_left_out_and_named(data):
     }
 
 
-def test_annotators_of_one_class_each_leave_nothing_to_test(data):
-    """The message names the first of them."""
-    of_ef = data.labels.experts["EF"]
-    experts = {"AB": of_ef, "EF": of_ef}
-    labels = replace(data.labels, experts=experts)
+def test_annotators_of_one_class_each_leave_nothing_to_test(data_of_three_annotators):
+    """EF calls every clip S. AB gets the same labels as EF, so that neither has a negative clip.
+
+    The message names the first of them.
+    """
+    data = data_of_three_annotators
+    labels_of_ef = data.labels.experts["EF"]
+    labels = replace(data.labels, experts={"AB": labels_of_ef, "EF": labels_of_ef})
+    data_of_one_class = replace(data, labels=labels)
+
     with pytest.raises(ProtocolError, match="en_s@AB: no negative clip to be tested on"):
-        om.evaluate(replace(data, labels=labels), ["linear"], "en_s")
+        om.evaluate(data_of_one_class, ["linear"], "en_s")
 
 
-def test_a_test_of_one_class_that_was_asked_for_is_refused(data):
-    """Merged labels have the tests that somebody named, and here no clip is HN."""
+def test_a_test_of_one_class_that_was_asked_for_is_refused(data_of_three_annotators):
+    """Labels of annotators are merged, so that nobody is named, and the clips are S or EN.
+
+    Somebody asks for a test of HN vs S, but no clip is HN. Such a test is not left out silently.
+    """
+    data = data_of_three_annotators
     merged = replace(data, labels=replace(data.labels, experts={}))
+
     with pytest.raises(ProtocolError, match="hn_s: no negative clip to be tested on"):
         om.evaluate(merged, ["linear"], "enhn_s", test=["enhn_s", "hn_s"])
 
 
-def test_an_annotator_without_a_blind_label_is_left_out(data):
-    """CD judged everything in sight of a score: AB is tested."""
-    experts = {}
-    for name, labels in data.labels.experts.items():
-        is_by_cd = np.full(len(data), name == "CD")
-        experts[name] = replace(labels, seen_score=is_by_cd)
-    is_in_sight = np.ones(len(data), dtype=np.bool_)
-    labels = replace(data.labels, experts=experts, seen_score=is_in_sight)
+def test_an_annotator_without_a_blind_label_is_left_out(data_of_three_annotators):
+    """CD judged all clips in sight of a model's score, AB and EF none: only blind labels are tested on.
 
-    run = om.evaluate(replace(data, labels=labels), ["linear"], "en_s")
+    So nothing is left to test on CD, nor where annotators agree. EF calls every clip S and is left out, too.
+    """
+    data = data_of_three_annotators
+    in_sight = np.ones(len(data), dtype=np.bool_)
+    blind = np.zeros(len(data), dtype=np.bool_)
+    experts = dict(data.labels.experts)
+    experts["AB"] = replace(experts["AB"], seen_score=blind)
+    experts["CD"] = replace(experts["CD"], seen_score=in_sight)
+    experts["EF"] = replace(experts["EF"], seen_score=blind)
+    labels = replace(data.labels, experts=experts, seen_score=in_sight)
+    with_cd_in_sight = replace(data, labels=labels)
 
-    assert targets_of(run) == ["en_s@AB"]
+    run = om.evaluate(with_cd_in_sight, ["linear"], "en_s")
+
+    assert targets_that_are_tested(run) == ["en_s@AB"]
     assert run.record["tests_left_out"]["en_s@CD"] == (
         "no negative clip to be tested on: 0 clips with features, of the levels none"
     )

@@ -68,7 +68,10 @@ def strong_compared_with_weak(run_of_strong_model, run_of_weak_model):
 def test_a_better_model_is_ahead_in_every_metric_by_the_mean_of_its_leads_by_movie(
     strong_compared_with_weak,
 ):
-    """The models a and b were tested on 12 movies. A difference is that of a from b."""
+    """A strong model, a, is compared with a weak one, b. Both were tested on the same 12 movies.
+
+    A difference is a less b, for each movie, and its mean over movies stands in the table of metrics.
+    """
     metrics = strong_compared_with_weak.metrics.set_index("metric")
     assert list(metrics.index) == list(METRICS)
     assert (metrics["difference"] > 0).all()
@@ -81,7 +84,7 @@ def test_a_better_model_is_ahead_in_every_metric_by_the_mean_of_its_leads_by_mov
 
 
 def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong_compared_with_weak):
-    """The sign-flip test of 12 differences has 2^12 = 4096 patterns.
+    """A strong model is compared with a weak one on 12 films. The sign-flip test has 2^12 = 4096 patterns.
 
     Where all films favour one model, the pattern itself and its opposite reach the mean. Holm's correction
     multiplies the smallest p by the 6 metrics.
@@ -93,7 +96,7 @@ def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong_compar
 
 
 def test_the_interval_of_methods_reaches_lower_than_that_of_models(strong_compared_with_weak):
-    """Two trained models can be compared on these films.
+    """A strong model is compared with a weak one: as two trained models, on these films, and as two methods.
 
     Two methods would be trained on other films too, which adds uncertainty.
     """
@@ -102,7 +105,10 @@ def test_the_interval_of_methods_reaches_lower_than_that_of_models(strong_compar
 
 
 def test_a_corrected_p_is_not_smaller_than_the_p_itself(strong_compared_with_weak):
-    """Holm's correction is of the metrics of a family; others have no corrected p."""
+    """Two models are compared by several metrics, each with a p of the models and one of the methods.
+
+    Holm's correction is of the metrics of a family; others have no corrected p.
+    """
     metrics = strong_compared_with_weak.metrics
     of_family = metrics[metrics["p_holm"].notna()]
     assert len(of_family) > 0
@@ -227,6 +233,7 @@ def test_a_model_is_chosen_by_name_and_the_first_one_by_default(run_of_mlp_and_p
 
 
 def test_a_model_that_a_run_does_not_have_is_refused(run_of_mlp_and_prior):
+    """The run has the models mlp and prior."""
     with pytest.raises(CompareError, match="'svm'"):
         side(run_of_mlp_and_prior, "svm")
 
@@ -240,13 +247,16 @@ def run_of_two_tasks():
 
 
 def test_one_of_two_tasks_must_be_chosen_by_its_name(run_of_two_tasks):
-    """Without a choice the refusal names both."""
-    assert side(run_of_two_tasks, task="x>x").task == "x>x"
+    """The run was tested on the tasks hn_s>hn_s and x>x. Without a choice the refusal names both."""
+    chosen = side(run_of_two_tasks, task="x>x")
+
+    assert chosen.task == "x>x"
     with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
         side(run_of_two_tasks)
 
 
 def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
+    """The run was tested on the tasks hn_s>hn_s and x>x."""
     with pytest.raises(CompareError, match="'y>y'"):
         side(run_of_two_tasks, task="y>y")
 
@@ -255,6 +265,7 @@ def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
     ("p", "text"), [(0.0, "< .0001"), (9e-5, "< .0001"), (1e-4, "0.0001"), (math.nan, "undefined")]
 )
 def test_no_p_is_printed_as_0(p, text):
+    """A p is printed with four decimals, or as smaller than the smallest number with these."""
     assert p_value(p) == text
 
 
@@ -316,6 +327,7 @@ def test_training_on_hard_negatives_is_shown_to_help(planted_levels):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    """A run is read from its folder. The error names the file that was looked for there first."""
     with pytest.raises(RunError, match=r"nowhere .*predictions\.csv"):
         read_run(tmp_path / "nowhere")
 

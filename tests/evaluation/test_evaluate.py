@@ -75,7 +75,7 @@ def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run_of_l
 
 @pytest.mark.long  # simulates
 def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
-    """Features know films, and nothing of the level.
+    """The features of 240 clips of four films know the film, and nothing of the level.
 
     Of 8 data sets of 240 clips the mean AUC has a standard error of about .015. A score that is the same for
     all clips of a film has an AUC of exactly one half.
@@ -107,14 +107,18 @@ def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_lin
 def test_the_label_of_a_prediction_is_1_for_clips_of_the_positive_level(
     run_of_linear_and_mlp, learnable_clips
 ):
-    """The positive level of the task is S."""
+    """Models of HN vs S were tested on EN and HN vs S, whose positive level is S: all other clips have 0."""
     table = run_of_linear_and_mlp.predictions.table
     is_s_by_clip = dict(zip(learnable_clips.clip_ids, learnable_clips.levels == "S", strict=True))
     assert (table["label"] == table["clip_id"].map(is_s_by_clip)).all()
 
 
 def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, run_of_linear_and_mlp):
-    """EN clips changed beyond recognition change, for a model of HN vs S, nothing but their own scores."""
+    """A model is trained on HN vs S, and tested on EN clips, too. All features of the EN clips become 1000.
+
+    That changes nothing but their own scores: predictions of HN and S clips are the same. `mlp` is left out,
+    as the second run does not have it.
+    """
     is_en = learnable_clips.levels == "EN"
     X = learnable_clips.X.copy()
     X[is_en] = 1e3
@@ -175,14 +179,20 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts, mo
 
 @pytest.mark.parametrize("n_clips", [5, 8, 14])
 def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_planted, n_clips):
-    """Four clips on either side of a tested block are in no training set: short films have none left."""
+    """With `seen=True` a film is tested by blocks of its clips, and other clips of it are trained on.
+
+    Four clips on either side of a tested block are in no training set: short films have none left.
+    """
     short_films = make_planted(n_movies=8, n_per_movie=n_clips)
     with pytest.raises(ProtocolError):
         evaluate(short_films, ["linear"], "hn_s", seen=True)
 
 
 def test_several_tests_share_the_models(learnable_clips, run_of_linear_and_mlp):
-    """A model of HN vs S is tested on two tasks: on the second it predicts as where that is the only one."""
+    """A linear model of HN vs S is tested on two tasks: on HN vs S, and on EN and HN vs S.
+
+    On the second it predicts as in `run_of_linear_and_mlp`, where that is the only one.
+    """
     run_of_two_tests = evaluate(learnable_clips, ["linear"], "hn_s", ["hn_s", "enhn_s"])
 
     table = run_of_two_tests.predictions.table
@@ -210,7 +220,10 @@ def test_each_of_several_seeds_gives_what_it_gives_alone(learnable_clips):
 
 
 def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run_of_linear_and_mlp):
-    """Repeating the same predictions adds no information, so intervals must not become narrower."""
+    """The predictions of a run are there twice, as of seed 0 and of seed 1.
+
+    Repeating them adds no information, so intervals must not become narrower.
+    """
     table = run_of_linear_and_mlp.predictions.table
     with_two_seeds = pd.concat([table, table.assign(seed=1)], ignore_index=True)
 
@@ -223,7 +236,9 @@ def test_two_seeds_that_predict_the_same_have_the_intervals_of_one(run_of_linear
 def test_seeds_that_predict_different_clips_are_refused(run_of_linear_and_mlp):
     """The second of two seeds lacks the last clip."""
     table = run_of_linear_and_mlp.predictions.table
-    with_second_seed = pd.concat([table, table.assign(seed=1).iloc[:-1]], ignore_index=True)
+    of_second_seed = table.assign(seed=1).iloc[:-1]
+    with_second_seed = pd.concat([table, of_second_seed], ignore_index=True)
+
     with pytest.raises(PredictionsError, match="different clips"):
         summarise(Predictions(with_second_seed))
 
@@ -244,7 +259,10 @@ def test_every_candidate_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
 
 
 def test_every_epoch_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
-    """Only the perceptron learns in epochs. Each of six folds has four inner ones, each with a curve."""
+    """A linear model and a perceptron, mlp, were trained in six folds. Only the perceptron learns in epochs.
+
+    Each fold has four inner ones, each with a curve: a row for each epoch, from 1 on.
+    """
     curves = run_of_linear_and_mlp.curves
     assert set(curves["model"]) == {"mlp"}
 
@@ -255,7 +273,10 @@ def test_every_epoch_of_the_inner_folds_is_kept(run_of_linear_and_mlp):
 
 
 def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_clips):
-    """A linear model and a perceptron were trained on HN vs S, and tested on EN and HN vs S: 240 clips."""
+    """A linear model and a perceptron were trained on HN vs S, and tested on EN and HN vs S.
+
+    240 clips of six films, 40 of each, were tested, each film in a fold of its own.
+    """
     record = run_of_linear_and_mlp.record
     assert record["train"]["name"] == "hn_s"
     assert record["train"]["classes"] == [["HN"], ["S"]]
@@ -271,7 +292,11 @@ def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_
 
 
 def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_each_step(make_planted):
-    """EN, HN and S have two steps: EN to HN, and HN to S."""
+    """The ordered levels EN, HN and S have two steps: EN to HN, and HN to S. A model is trained for each.
+
+    S clips differ from others in the features, so that the kappa of the linear model is well above 0, which
+    is chance. That of a constant level, the median, is near it.
+    """
     run = evaluate(make_planted(direction=3.0, film=1.0, n_movies=4), ["linear"], "levels")
 
     assert run.record["n_classes"] == 3
@@ -286,7 +311,7 @@ def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_eac
 
 @pytest.mark.long
 def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
-    """The level follows from concepts, which are planted in the features.
+    """The level follows from concepts, which are planted in the features. A bottleneck (pcbm_lr) finds it.
 
     One control reads random directions in place of concepts, and the other one concepts that were shuffled.
     """
@@ -330,6 +355,7 @@ def test_models_of_concepts_are_left_out_of_all_models_where_there_are_too_few_f
 def test_a_model_of_concepts_that_was_asked_for_is_refused_by_name_where_no_clip_has_a_concept(
     learnable_clips,
 ):
+    """A model of concepts (pcbm_lr) decides by concepts, and nobody marked one in these 240 clips."""
     with pytest.raises(ConceptError, match="model pcbm_lr"):
         evaluate(learnable_clips, ["pcbm_lr"], "hn_s")
 
@@ -355,7 +381,10 @@ def test_a_positive_level_in_one_film_alone_is_refused(learnable_clips):
 
 
 def test_two_films_are_refused(learnable_clips):
-    """Each film has 40 clips."""
+    """Each film has 40 clips, so that the first 80 are of two films. Three are needed.
+
+    Where one is tested, the others must be divided once more to choose hyperparameters.
+    """
     clips_of_two_films = learnable_clips.take(np.arange(80))
     with pytest.raises(ProtocolError, match="3 movies"):
         evaluate(clips_of_two_films, ["linear"], "en_s")
@@ -376,13 +405,14 @@ def test_tasks_that_cannot_be_evaluated_are_refused(learnable_clips, tasks, mess
 
 
 def test_a_run_appears_when_it_is_complete(run_of_linear_and_mlp, tmp_path):
-    """While more is added to it, such as a model, its folder is not there."""
+    """A run is written in a `with` block. While more is added in it, such as a model, there is no folder."""
     with new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False):
         assert not (tmp_path / "run").exists()
     assert (tmp_path / "run").exists()
 
 
 def test_a_full_disk_leaves_no_run_behind(run_of_linear_and_mlp, tmp_path):
+    """While a model is added to a run that is being written, the disk is full (error 28 of the system)."""
     with (
         pytest.raises(OSError, match="full"),
         new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False),
@@ -392,8 +422,13 @@ def test_a_full_disk_leaves_no_run_behind(run_of_linear_and_mlp, tmp_path):
 
 
 def test_a_run_is_kept_even_if_its_model_cannot_be_saved(run_of_linear_and_mlp, tmp_path):
+    """While a model is added to a run that is being written, it turns out that the model cannot be kept.
+
+    The results of the run are complete without it. Nothing else is left in the folder.
+    """
     with pytest.raises(ModelError), new_run(run_of_linear_and_mlp, tmp_path / "run", {}, force=False):
         raise ModelError("nothing to keep")
+
     assert (tmp_path / "run" / "run.json").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -412,7 +447,7 @@ def test_metrics_follow_from_the_predictions_file_alone(run_of_linear_and_mlp, t
 
 
 def test_an_undefined_metric_is_null_in_json(run_of_linear_and_mlp):
-    """JSON has no NaN."""
+    """JSON has no NaN. Here the lower end of the interval by movie is undefined for every metric."""
     metrics_without_intervals = run_of_linear_and_mlp.metrics.assign(movie_low=float("nan"))
     run = dataclasses.replace(run_of_linear_and_mlp, metrics=metrics_without_intervals)
 
@@ -424,13 +459,18 @@ def test_an_undefined_metric_is_null_in_json(run_of_linear_and_mlp):
 
 
 def test_the_report_has_every_model_and_chance(run_of_linear_and_mlp):
+    """The last table is of all clips at once: a row for each model and each baseline, and one of chance."""
     pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
+
     names_of_rows = [row[0] for row in pooled_table.rows]
     assert names_of_rows == ["linear", "mlp", *BASELINES, "(chance)"]
 
 
 def test_the_report_compares_no_scores_of_different_folds(run_of_linear_and_mlp):
-    """Over all clips at once, a shift of the scores between folds would decide AP and AUC."""
+    """The last table of the report is of all clips at once, which different folds scored.
+
+    A shift of the scores between folds would decide AP and AUC there, so that the table has neither.
+    """
     pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
     assert "AP" not in pooled_table.headers
     assert "AUC" not in pooled_table.headers

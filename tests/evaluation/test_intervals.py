@@ -42,14 +42,19 @@ def test_undefined_movies_are_left_out_and_counted():
 
 
 def test_if_all_movies_are_undefined_so_is_the_mean():
-    assert math.isnan(t_interval([math.nan]).mean)
+    """The only movie has no value (NaN)."""
+    result = t_interval([math.nan])
+    assert math.isnan(result.mean)
 
 
 @pytest.mark.parametrize("covers", ["models", "method"])
 @pytest.mark.parametrize("bounds", [None, UNIT], ids=["without bounds", "from 0 to 1"])
 @pytest.mark.parametrize(("values", "mean"), [([0.4], 0.4), ([0.4, 0.9], 0.65)], ids=["one", "two"])
 def test_one_movie_or_two_have_a_mean_and_no_interval(values, mean, bounds, covers):
-    """Student's t of one degree of freedom would hold nearly anything: AP 1.000 [0.009, 1.000]."""
+    """Two movies leave one degree of freedom, with which Student's interval would hold nearly anything.
+
+    So the AP of two movies would be 1.000 [0.009, 1.000]. No interval is given, whatever it is to cover.
+    """
     result = t_interval(values, covers=covers, bounds=bounds)
     assert result.mean == pytest.approx(mean)
     assert is_undefined(result)
@@ -93,6 +98,10 @@ def test_above_a_lower_bound_alone_the_interval_is_symmetric_on_the_log_scale():
 
 
 def test_below_an_upper_bound_alone_the_interval_is_the_mirror_image():
+    """Five values are above 0, without an upper bound, and the same values with a minus are below 0.
+
+    The interval of these has the same ends with a minus, in the other order.
+    """
     values = np.array([0.7, 0.9, 0.95, 0.8, 0.99])
 
     above_0 = t_interval(values, bounds=(0.0, math.inf))
@@ -103,12 +112,20 @@ def test_below_an_upper_bound_alone_the_interval_is_the_mirror_image():
 
 
 def test_infinite_bounds_are_no_bounds():
+    """A metric without a lower and an upper bound has Student's interval as it is."""
     values = [0.7, 0.9, 0.95, 0.8, 0.99]
-    assert t_interval(values, bounds=(-math.inf, math.inf)) == t_interval(values)
+
+    without_bounds = t_interval(values)
+    with_infinite_bounds = t_interval(values, bounds=(-math.inf, math.inf))
+
+    assert with_infinite_bounds == without_bounds
 
 
 def test_one_movie_with_all_the_errors_leaves_the_interval_defined():
-    """Without the sixth film the mean is 1, where a logit is infinite."""
+    """The interval of values between 0 and 1 is made of logits of the means that leave one film out.
+
+    Without the sixth film the mean is 1, where a logit is infinite. The interval must be finite all the same.
+    """
     result = t_interval([1, 1, 1, 1, 1, 0.9], bounds=(0.0, 1.0))
     assert 0 < result.low < 0.95
     assert result.mean < result.high < 1
@@ -185,9 +202,10 @@ def test_above_500_movies_the_jackknife_leaves_out_groups():
 
 
 def test_intervals_by_500_groups_are_as_wide_as_by_movies():
-    """1000 movies of two clips each, ten times.
+    """1000 movies of two clips each, ten times. The jackknife leaves movies out by twos, in 500 groups.
 
-    A standard error of 499 degrees of freedom varies by 3 %; t of 499 is as wide as t of 999 to .1 %.
+    A standard error by 500 groups, of 499 degrees of freedom, varies by 1 / sqrt(2 * 499) = 3 % by chance;
+    t of 499 is as wide as t of 999 to .1 %.
     """
     rng = np.random.default_rng(3)
     movies = np.repeat([f"film{number:04}" for number in range(1000)], 2)
@@ -293,6 +311,7 @@ def test_a_ratio_whose_denominator_may_be_0_has_no_interval():
 
 
 def test_a_ratio_of_two_movies_has_no_interval():
+    """Two movies, with a numerator and a denominator each, leave one degree of freedom, which is too few."""
     result = ratio_interval([0.1, 0.2], [0.1, 0.2])
     assert math.isnan(result.low)
 

@@ -33,7 +33,7 @@ def plant_store(folder):
 
 
 def judged(annotator, *, n_in_sight):
-    """Judge all clips, S and EN in turn; the first clips of each film in sight of the score."""
+    """Judge all clips, S and EN in turn; the first `n_in_sight` clips of each film in sight of the score."""
     rows = []
     for film in FILMS:
         for number in range(CLIPS_A_FILM):
@@ -51,30 +51,35 @@ def n_tested(run):
 
 
 def test_projected_labels_that_were_given_in_sight_are_not_tested(tmp_path, monkeypatch, capsys):
-    """Of 20 clips a film 15 were judged in sight: projected onto windows, 5 x 4 = 20 are tested."""
+    """AB judged 15 of the 20 clips of each of four films in sight of a model's score.
+
+    The labels are projected onto windows of 10 s, which are the clips again. An evaluation then trains on the
+    4 * 15 = 60 clips, and does not test on them.
+    """
     store = plant_store(tmp_path)
-    write_manifest(Manifest(tuple(judged("AB", n_in_sight=15)), Path()), tmp_path / "judged.csv")
+    judged_by_ab = judged("AB", n_in_sight=15)
+    write_manifest(Manifest(tuple(judged_by_ab), Path()), tmp_path / "judged.csv")
     monkeypatch.chdir(tmp_path)
 
     assert obygaze("manifest", "project", "judged.csv", "--window", "10", "--out", "windows.csv") == 0
-    words = ("evaluate", "windows.csv", store, "--task", "en_s", "--model", "linear")
-    assert obygaze(*words) == 0
+    assert obygaze("evaluate", "windows.csv", store, "--task", "en_s", "--model", "linear") == 0
 
     remarks = capsys.readouterr().err
     assert "60 clips judged with a model's score in sight: trained on, not tested" in remarks
 
 
-@pytest.mark.parametrize("first", ["AB", "CD"])
-def test_each_annotator_is_tested_on_the_own_blind_labels(tmp_path, first):
-    """AB judged 4 clips a film in sight, CD 10: what one of them saw takes no test from the other.
+@pytest.mark.parametrize(("first", "second"), [("AB", "CD"), ("CD", "AB")])
+def test_a_model_is_tested_on_the_labels_that_an_annotator_gave_blindly(tmp_path, first, second):
+    """Of the 20 clips of each of four films, AB judged the first 4 in sight of a score, and CD the first 10.
 
-    Where they agree, both labels must be blind.
+    So AB judged 4 * 16 = 64 clips blindly, and CD 4 * 10 = 40, whoever stands first in the manifest. A test
+    where they agree needs two blind labels: in the 40 clips of CD.
     """
     rows = {"AB": judged("AB", n_in_sight=4), "CD": judged("CD", n_in_sight=10)}
-    second = "CD" if first == "AB" else "AB"
     manifest = Manifest((*rows[first], *rows[second]), Path())
+    store = of.open_store(plant_store(tmp_path))
 
-    run = om.evaluate(om.load_dataset(of.open_store(plant_store(tmp_path)), manifest), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
 
     assert n_tested(run) == {"en_s>en_s@AB": 64, "en_s>en_s@CD": 40, "en_s>en_s@agreed": 40}
     assert run.record["clips"]["seen_score"] == 40

@@ -124,9 +124,11 @@ def test_chance_is_the_mean_with_the_scores_of_each_other_clip_of_the_movie():
 def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
     """Each of five clips has a mark in another frame and scores that are 1 there and 0 elsewhere.
 
-    With the scores of any other clip the mark is missed: only one shift of five, by 0 clips, is as good.
-    Twice its share counts, for both sides. Once missed, the mark is one of six frames, none of which is
-    ranked before it for sure: an AP of 1/6.
+    A shift gives each clip the scores of the clip some places on, in a circle. Only one of the five shifts,
+    by 0 clips, is as good: any other misses the marks. Twice its share counts, for both sides: 2/5.
+
+    A missed mark is behind one frame and ties with four, so the pointing is 0. AP takes frames of equal
+    scores together, so that the mark is found among all six frames: 1/6.
     """
     movies = np.array(["a", "a", "a", "a", "a"])
     event = np.array(
@@ -140,8 +142,9 @@ def test_p_counts_shifts_of_a_movies_clips_on_either_side_of_chance():
         dtype=bool,
     )
     scores = event.astype(float)
+    n_drawn_shifts = 4000  # many, so that the p of drawn shifts is within .03 of 2/5
 
-    result = localise(frames_of(scores, movies), segments_of(event, movies), n_shifts=4000)
+    result = localise(frames_of(scores, movies), segments_of(event, movies), n_shifts=n_drawn_shifts)
 
     pooled = result.pooled.set_index("measure")
     assert pooled["value"].to_dict() == {"average_precision": 1.0, "pointing": 1.0}
@@ -303,6 +306,7 @@ def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, m
     ids=["without times", "with a word for a weight"],
 )
 def test_a_table_that_holds_no_frames_is_refused(tmp_path, text, column):
+    """A table of frames says of each frame its film, its clip, its time and a number such as its weight."""
     (tmp_path / "frames.csv").write_text(text)
     with pytest.raises((ManifestError, ProtocolError), match=f"column {column}"):
         read_frames(tmp_path / "frames.csv")

@@ -21,13 +21,18 @@ N_CLIPS = 80
 
 
 def row(film, number, annotator, is_positive, model=""):
+    """Label a clip S or EN; `model` is the name of the model where the annotator is a machine."""
     level = "S" if is_positive else "EN"
     clip_id = f"{film}-{number:02}"
     return Clip(clip_id, film, "", level=level, annotator=annotator, extras={"model": model})
 
 
 def plant(folder, *, people):
-    """Plant 80 clips whose features know people's labels; gpt calls every second one positive."""
+    """Plant 80 clips whose features know people's labels; return their store and manifest.
+
+    People call every fourth clip S, from the first on. The machine gpt calls every second clip S, from the
+    second on: none of people's.
+    """
     generator = np.random.default_rng(0)
     movie_of = {}
     rows = []
@@ -44,6 +49,7 @@ def plant(folder, *, people):
 
 
 def tasks_of(run):
+    """Return what a run trains on and tests: en_s>en_s@AB tests EN vs S on the labels of AB."""
     return set(run.predictions.table["task"])
 
 
@@ -53,19 +59,24 @@ def n_positive(labels):
 
 @pytest.mark.parametrize("people", [["AB"], ["AB", "CD"]])
 def test_merged_labels_are_those_of_people(tmp_path, people):
-    """People call 20 clips S; the highest of their labels and the machine's would be S in 60."""
+    """Of 80 clips people call 20 S, and the machine gpt calls 40 others S.
+
+    The merged labels have the 20 of people: with the machine they would have 60. Its own labels are kept
+    beside, among those of annotators.
+    """
     _, manifest = plant(tmp_path, people=people)
 
     labels = labels_of(manifest)
 
     assert n_positive(labels) == 20
     assert labels.annotators == tuple(people)
-    assert (labels.machines, list(labels.people)) == ({"gpt": N_CLIPS}, people)
+    assert list(labels.people) == people
+    assert labels.machines == {"gpt": 80}
     assert n_positive(labels.experts["gpt"]) == 40
 
 
 def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
-    """AB labelled all clips but those of film3."""
+    """AB labelled all clips but those of film3, which the machine gpt labelled alone."""
     _, manifest = plant(tmp_path, people=["AB"])
     clips = [clip for clip in manifest if clip.annotator == "gpt" or clip.movie != "film3"]
 
@@ -75,7 +86,11 @@ def test_a_clip_that_only_a_machine_labelled_has_no_merged_label(tmp_path):
 
 
 def test_an_evaluation_of_one_person_and_a_machine_is_that_of_the_person(tmp_path):
-    """There is no test on the machine's labels, and it is not the row `other_expert`."""
+    """AB and the machine gpt labelled the clips. The results are those of AB's labels alone.
+
+    There is no test on the machine's labels, and it is no baseline "the other annotator". That its labels
+    were left out is recorded and reported.
+    """
     store, manifest = plant(tmp_path, people=["AB"])
     alone = manifest.with_clips(clip for clip in manifest if clip.annotator == "AB")
 
@@ -91,12 +106,19 @@ def test_an_evaluation_of_one_person_and_a_machine_is_that_of_the_person(tmp_pat
 
 
 def test_two_people_and_a_machine_are_tested_on_people(tmp_path):
+    """AB, CD and the machine gpt labelled the clips. Tests are on AB, on CD, and where these two agree."""
     store, manifest = plant(tmp_path, people=["AB", "CD"])
+
     run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s")
+
     assert tasks_of(run) == {"en_s>en_s@AB", "en_s>en_s@CD", "en_s>en_s@agreed"}
 
 
 def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_path):
+    """AB and the machine gpt labelled 80 clips, and `experts="each"` asks for a model of the labels of each.
+
+    The model of the machine's labels is tested on AB's labels, as the other one is.
+    """
     store, manifest = plant(tmp_path, people=["AB"])
 
     run = om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s", experts="each")
@@ -107,36 +129,47 @@ def test_a_model_is_trained_on_a_machines_labels_where_that_is_asked_for(tmp_pat
 
 
 def test_labels_of_machines_alone_count_and_are_named(tmp_path):
-    """Nobody else labelled the clips: these labels are what there is."""
-    store, manifest = plant(tmp_path, people=[])
-    two = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in manifest]
-    both = manifest.with_clips([*manifest, *two])
+    """Two machines, gpt and vlm, labelled the clips, and no person did: their labels are what there is."""
+    store, of_gpt = plant(tmp_path, people=[])
+    rows_of_vlm = [replace(clip, annotator="vlm", extras={"model": "vlm-2"}) for clip in of_gpt]
+    of_two_machines = of_gpt.with_clips([*of_gpt, *rows_of_vlm])
 
-    run = om.evaluate(om.load_dataset(store, both), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(store, of_two_machines), ["linear"], "en_s")
 
     assert tasks_of(run) == {"en_s>en_s@gpt", "en_s>en_s@vlm", "en_s>en_s@agreed"}
     assert run.record["machines"]["gpt"] == "80 labels, trained on and tested"
 
 
 def test_labels_that_somebody_merged_count_and_are_named(tmp_path):
-    """The machine's label is the higher one in 40 of the 80 clips: its name stays on them."""
+    """Somebody merged the labels of AB and the machine gpt before, by the higher level of the two.
+
+    AB calls 20 of 80 clips S, and the machine 40 others. So the merged label is the machine's in these 40,
+    and in the 20 clips that both call EN: in 60, which have the name of its model, gpt-9.
+    """
     store, manifest = plant(tmp_path, people=["AB"])
+    merged = merge_annotators(manifest, "highest")
 
-    run = om.evaluate(om.load_dataset(store, merge_annotators(manifest, "highest")), ["linear"], "en_s")
+    run = om.evaluate(om.load_dataset(store, merged), ["linear"], "en_s")
 
-    # In 20 more clips both say EN.
     assert run.record["machines"] == {"gpt-9": "60 labels, trained on and tested"}
 
 
-@pytest.mark.parametrize("people", [["AB"], ["AB", "CD"]])
-def test_agreement_counts_people_and_machines_apart(tmp_path, capsys, people):
+@pytest.mark.parametrize(
+    ("people", "annotators"),
+    [
+        (["AB"], "1 person and 1 machine (gpt)"),
+        (["AB", "CD"], "2 people and 1 machine (gpt)"),
+    ],
+)
+def test_agreement_counts_people_and_machines_apart(tmp_path, capsys, people, annotators):
+    """The clips of labels.csv were labelled by people and by the machine gpt, which the command names."""
     _, manifest = plant(tmp_path, people=people)
     write_manifest(manifest, tmp_path / "labels.csv")
 
     assert obygaze("manifest", "agreement", tmp_path / "labels.csv") == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert ("1 person" if len(people) == 1 else "2 people") + " and 1 machine (gpt)" in shown
-    assert "machine among the annotators, which count in the numbers above: gpt" in shown
+    printed_in_one_line = " ".join(capsys.readouterr().out.split())
+    assert annotators in printed_in_one_line
+    assert "machine among the annotators, which count in the numbers above: gpt" in printed_in_one_line
 
     assert obygaze("manifest", "agreement", tmp_path / "labels.csv", "--json") == 0
     assert json.loads(capsys.readouterr().out)["machines"] == ["gpt"]

@@ -14,9 +14,14 @@ from obygaze_models.commands.evaluate_commands import _announce_folds
     ids=["a fold for each movie", "some folds of two movies"],
 )
 def test_more_than_a_hundred_folds_are_announced(capsys, n_movies, n_folds_asked_for, note):
-    """Unless a number of folds is asked for, there is one for each of up to 500 movies."""
+    """Unless a number of folds is asked for, there is one for each of up to 500 movies.
+
+    So 101 movies have 101 folds. If somebody asks for 105 folds of 110 movies, some have two movies.
+    """
     data = movies_of_five_clips(n_movies)
+
     _announce_folds(data, n_folds_asked_for, seen=False)
+
     assert note in capsys.readouterr().err
 
 
@@ -26,8 +31,11 @@ def test_more_than_a_hundred_folds_are_announced(capsys, n_movies, n_folds_asked
     ids=["a hundred movies", "twenty groups by default above 500 movies", "twenty groups on request"],
 )
 def test_up_to_a_hundred_folds_are_not_announced(capsys, n_movies, n_folds_asked_for):
+    """A hundred movies have a fold each. 501 movies have 20 folds, and so have 101 if 20 are asked for."""
     data = movies_of_five_clips(n_movies)
+
     _announce_folds(data, n_folds_asked_for, seen=False)
+
     assert capsys.readouterr().err == ""
 
 

@@ -87,6 +87,7 @@ def test_within_movie_auc_ignores_differences_between_movies_and_movies_with_one
 
 
 def test_within_movie_auc_is_nan_if_every_movie_has_one_class():
+    """The only movie, c, has two positive clips and no negative one, so that there is no pair to rank."""
     labels = np.array([1, 1])
     scores = np.array([-5, -6])
     movies = np.array(["c", "c"])
@@ -117,11 +118,16 @@ def test_the_chance_level_of_by_movie_ap_is_that_of_random_rankings():
 
 
 def test_the_chance_level_of_ap_without_a_movie_is_not_0():
-    assert METRICS["average_precision"].chance([]) != 0
+    """Nothing is known of the chance level of no movies, and 0 would be a statement."""
+    no_movies = []
+    assert METRICS["average_precision"].chance(no_movies) != 0
 
 
 def test_the_chance_level_of_calls_is_that_of_the_better_constant_call():
-    """The same call, positive or negative, is taken for all clips of both films."""
+    """A constant call is the same, positive or negative, for all clips of both films.
+
+    Of four clips one is positive in the first film, and three in the second one.
+    """
     labels_of_movies = [np.array([1, 0, 0, 0]), np.array([1, 1, 1, 0])]
     always_positive = np.mean([metrics.f1_weighted(labels, np.ones(4)) for labels in labels_of_movies])
     always_negative = np.mean([metrics.f1_weighted(labels, np.zeros(4)) for labels in labels_of_movies])

@@ -52,7 +52,8 @@ def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
 ):
     """A script has two metrics, the accuracy twice, of which one is hidden; a package has the recall.
 
-    A model that calls every clip positive has a recall of 1, one that calls none positive a recall of 0.
+    They are computed for a linear model of planted clips, and for baselines: one that calls every clip
+    positive has a recall of 1, one that calls none positive a recall of 0.
     """
     install_lab_metrics("lab_recall = lab_metrics:lab_recall")  # with the title "lab's recall"
     shown = Metric("accuracy", "accuracy", "called", accuracy, fixed(0.5))
@@ -79,7 +80,10 @@ def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
 
 @pytest.mark.long
 def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_planted, install_lab_metrics):
-    """A test of it would change the corrected p of the built-in metrics, so that its own is undefined."""
+    """A package has the metric "lab's recall". A linear model and a baseline of one run are compared by it.
+
+    A test of it would change the corrected p of the built-in metrics, so that its own is undefined.
+    """
     install_lab_metrics("lab_recall = lab_metrics:lab_recall")  # with the title "lab's recall"
     run = om.saved(evaluate(make_planted(direction=3.0), ["linear"], "hn_s"))
 
@@ -92,7 +96,10 @@ def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_pl
 
 
 def test_a_metric_of_levels_is_computed_for_ordered_levels_only():
-    """Two classes have the built-in metrics alone; four are levels in an order."""
+    """The metric of a script says that it is of levels. Four classes are levels in an order.
+
+    Two classes are not, and have the built-in metrics alone.
+    """
     metric = Metric("off", "off", "called", accuracy, fixed(0.5), of_levels=True)
 
     metrics_of_four_levels = metrics_of(4, [metric])
@@ -160,9 +167,13 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_planted, lower_bound):
     ids=["the name of a built-in metric", "a function that is no metric", "one name twice"],
 )
 def test_a_metric_of_a_known_name_or_no_metric_is_refused(own_metrics):
-    """A script gives its own metrics, to be computed beside the built-in ones of two classes."""
+    """A script gives its own metrics, to be computed beside the built-in ones of two classes.
+
+    `METRICS` are the built-in ones, `ACCURACY` is a metric, and `accuracy` the function that it computes.
+    """
+    n_classes = 2
     with pytest.raises(ProtocolError):
-        metrics_of(2, own_metrics)
+        metrics_of(n_classes, own_metrics)
 
 
 def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_planted):
@@ -181,5 +192,6 @@ def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_plan
 def test_an_entry_point_that_is_no_metric_is_refused_by_its_name(install_lab_metrics):
     """A package offers its function `recall` as a metric, which it is not: it only computes one."""
     install_lab_metrics("odd = lab_metrics:recall")
+    n_classes = 2
     with pytest.raises(ProtocolError, match="odd"):
-        metrics_of(2)
+        metrics_of(n_classes)

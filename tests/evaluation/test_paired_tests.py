@@ -45,7 +45,9 @@ def test_movies_that_do_not_define_the_metric_are_left_out():
 
 
 def test_without_a_movie_that_defines_the_metric_there_is_no_p():
-    assert np.isnan(sign_flip([np.nan]).p)
+    """The only movie has no difference of the two models (NaN)."""
+    result = sign_flip([np.nan])
+    assert np.isnan(result.p)
 
 
 @pytest.fixture

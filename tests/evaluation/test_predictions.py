@@ -89,8 +89,12 @@ def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(impossible_cell
 
 
 def test_a_clip_may_be_tested_in_two_folds():
+    """Two rows of a table are predictions of the clip "same", by the models of the folds 0 and 1."""
     table = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
-    assert len(Predictions(table).table) == 2
+
+    predictions = Predictions(table)
+
+    assert len(predictions.table) == 2
 
 
 def test_a_clip_tested_twice_in_one_fold_is_refused_with_its_model_and_id():
@@ -109,6 +113,7 @@ HEADER = ",".join(COLUMNS).encode() + b"\n"
     ids=["other bytes than text", "other columns", "without the column fold"],
 )
 def test_a_file_that_is_no_table_of_predictions_is_refused_by_its_name(tmp_path, content):
+    """A table of predictions has ten columns, of which `HEADER` is the line of names."""
     path = tmp_path / "other.csv"
     path.write_bytes(content)
     with pytest.raises(PredictionsError, match=r"other\.csv"):

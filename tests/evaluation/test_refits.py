@@ -70,11 +70,13 @@ def run_of_linear(toy_dataset):
 
 @pytest.mark.long
 def test_a_model_that_knows_the_label_is_better_than_every_refit(toy_dataset, run_of_linear):
-    """Of n refits p is (1 + those as good) / (1 + n): if all are worse, 1 / (1 + n), the smallest possible.
+    """A linear model finds the levels of the toy films in their features. It is trained anew nine times.
 
+    Of n refits p is (1 + those as good) / (1 + n): if all are worse, 1 / (1 + n), the smallest possible.
     Refits learn labels that were exchanged between films, so that their mean AUC is that of chance, .5.
     """
-    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 9, **TRAINED_AND_TESTED)
+    n_refits = 9
+    refitted = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], n_refits, **TRAINED_AND_TESTED)
 
     refits = refitted.record["refits"]
     (model,) = refits["models"]
@@ -99,6 +101,7 @@ def test_every_refit_is_counted_and_reported(toy_dataset, run_of_linear):
 
 @pytest.mark.long
 def test_refits_are_the_same_each_time(toy_dataset, run_of_linear):
+    """A linear model is trained anew, twice, with labels that films exchange at random, by a seed."""
     first = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 2, **TRAINED_AND_TESTED)
     second = with_refits(run_of_linear, toy_dataset, [LINEAR_MODEL], 2, **TRAINED_AND_TESTED)
     assert first.record == second.record
@@ -175,6 +178,7 @@ def test_the_command_says_what_refits_take_and_their_p(toy_films):
     ids=["too few for a p of .05: 18 give 1/19 at best", "of no model that was asked for"],
 )
 def test_the_command_refuses_refits_that_cannot_answer(toy_films, options):
+    """The command trains a model anew with labels exchanged: --refits says how often, --model which model."""
     words = [str(toy_films / "films.csv"), str(toy_films / "stores" / "films"), "--task", "hn_s"]
     result = CliRunner().invoke(command, [*words, *options])
     assert result.exit_code == 2
@@ -201,5 +205,6 @@ def test_the_report_says_what_concepts_explain(toy_dataset):
 
 @pytest.mark.long
 def test_the_report_on_models_without_concepts_names_no_completeness(run_of_linear):
+    """Completeness compares a model on concepts with one on features. This run has a linear model alone."""
     answers = om.run_report(run_of_linear).answers
     assert not any("completeness" in line for line in answers)

@@ -59,9 +59,9 @@ def p_with_drift_of_ab(clip):
 
 
 def test_clips_of_a_film_judged_in_part_are_counted(tmp_path):
-    """AB has labelled 90 clips: one whole film of 60, and half of the next one. CD has not begun.
+    """A round has four films of 60 clips. AB has labelled 90 clips: one whole film, and half of the next one.
 
-    Films that somebody has begun count as done; their clips are counted one by one.
+    CD has not begun. Films that somebody has begun count as done; their clips are counted one by one.
     """
     plan = plan_round(tmp_path, films=4, clips_a_film=60)
     labelled = label_by_probability(plan, lambda _clip: 0.5)
@@ -146,6 +146,10 @@ def test_where_films_differ_the_drift_and_its_interval_are_those_of_least_square
 
 @pytest.mark.parametrize("n_films", [0, 3])
 def test_fewer_than_four_films_have_no_drift(n_films):
+    """An annotator's drift is a line through the means of films, here of none or of three with 40 calls each.
+
+    The number of films is given, and no value or interval.
+    """
     rng = np.random.default_rng(0)
     calls_on_films = [rng.normal(size=40) for _ in range(n_films)]
 
@@ -167,7 +171,7 @@ def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
 
     `against` is the drift of the differences from the others' calls, which share what a film is like.
     """
-    plan = plan_round(tmp_path)
+    plan = plan_round(tmp_path, films=10)
     annotated = label_by_probability(plan, p_with_drift_of_ab)
 
     progress = round_progress(plan, annotated, "en_s")
@@ -179,8 +183,11 @@ def test_the_drift_of_an_annotator_against_the_others_is_found(tmp_path):
 
 @pytest.mark.long
 def test_films_that_differ_are_no_drift_of_an_annotator(tmp_path):
-    """The share of S rises from film to film for everybody, so no annotator drifts against the others."""
-    plan = plan_round(tmp_path)
+    """AB, CD and EF annotate ten films. The share of S rises from film to film for everybody.
+
+    So no annotator drifts against the others.
+    """
+    plan = plan_round(tmp_path, films=10)
     annotated = label_by_probability(plan, p_by_film)
 
     progress = round_progress(plan, annotated, "en_s")
@@ -224,7 +231,10 @@ def elan_document(film, annotator):
 
 
 def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
-    """AB has annotated all films of their list, CD all but the last, and EF none."""
+    """Of a round in ELAN, AB has annotated all films of their list, CD all but the last, and EF none.
+
+    The plan is in round.csv, and what was annotated in done.csv.
+    """
     plan, annotated = elan_round
 
     progress = round_progress(plan, annotated)
@@ -235,13 +245,16 @@ def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     assert progress["EF"].done == []
 
     # The command prints the same.
-    capsys.readouterr()
+    capsys.readouterr()  # what was printed before is of no interest
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
     assert f"CD: to do {film_to_do}" in capsys.readouterr().out
 
 
 def test_a_manifest_without_the_numbers_of_films_is_no_round(elan_round):
-    """What people annotated has no column `order`, which a plan has."""
+    """A plan of a round has a column `order`, the number of each film in an annotator's order.
+
+    What people annotated has no such column, and is given in place of the plan.
+    """
     _, annotated = elan_round
     with pytest.raises(ProtocolError, match="order"):
         round_progress(annotated, annotated)
@@ -249,12 +262,16 @@ def test_a_manifest_without_the_numbers_of_films_is_no_round(elan_round):
 
 @pytest.mark.usefixtures("elan_round")
 def test_the_command_makes_templates_for_an_annotator_of_a_round():
-    """`elan_round` leaves the plan, round.csv, in the working folder."""
-    assert obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank") == 0
+    """The plan of a round, round.csv, is in the working folder. A template is a blank document of ELAN."""
+    exit_code = obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank")
+    assert exit_code == 0
 
 
 def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round, capsys):
-    """Neither GH nor the film f9 is in the round: one clip of each is annotated all the same."""
+    """A round has the films f00 to f05, for AB, CD and EF. One clip of GH is annotated, and one of a film f9.
+
+    The command counts both as left out.
+    """
     _, annotated = elan_round
     one_clip = annotated.clips[0]
     of_guest = replace(one_clip, annotator="GH")

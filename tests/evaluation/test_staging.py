@@ -73,6 +73,7 @@ def test_a_variable_that_tells_the_level_is_a_baseline_that_no_model_beats(data_
 
 @pytest.mark.long  # simulates
 def test_without_a_table_of_variables_there_is_no_baseline_of_staging(data_of_120_clips):
+    """The baseline `staging` reads variables, such as the number of cuts; the data have features alone."""
     run = om.evaluate(data_of_120_clips, ["linear"], "en_s")
     assert "staging" not in set(run.metrics["model"])
 
@@ -110,6 +111,7 @@ def with_semicolons_and_decimal_commas(text):
 
 @pytest.mark.parametrize("rewrite", [with_spaces_around_names, with_semicolons_and_decimal_commas])
 def test_a_table_as_other_tools_write_it_has_the_same_variables(data_of_120_clips, table_of_cuts, rewrite):
+    """A table of 120 clips has their cuts a minute. Another tool writes it otherwise, as `rewrite` does."""
     as_ours, _ = with_variables(data_of_120_clips, table_of_cuts)
 
     table_of_cuts.write_text(rewrite(table_of_cuts.read_text()))
@@ -203,6 +205,7 @@ def test_a_cell_that_is_no_number_is_refused(data_of_120_clips, table_of_cuts, c
 
 
 def with_first_row_twice(text):
+    """Write the row below the header once more, at the end."""
     _header, first_row, *_ = text.splitlines()
     return text + first_row + "\n"
 
@@ -298,6 +301,7 @@ def test_people_are_variables_of_a_visual_concept_and_the_number_of_frames_is_no
 
 
 def test_people_are_no_variables_of_a_concept_that_is_heard(data_of_120_clips, table_of_people):
+    """How many people are seen, and how large, is measured of pictures, and the concept Voice is heard."""
     voice = om.find_target("concept:Voice", data_of_120_clips.codebook)
     with pytest.raises(DatasetError, match="no column of numbers"):
         with_variables(data_of_120_clips, table_of_people, (), voice)

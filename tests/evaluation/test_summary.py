@@ -34,6 +34,7 @@ def summary_by_metric(predictions_of_12_films):
 
 
 def width_of_auc_interval(predictions):
+    """Return how wide the interval of the pooled AUC is."""
     auc = summarise(predictions).set_index("metric").loc["auc"]
     assert auc["pooled_low"] < auc["pooled"] < auc["pooled_high"]
     return auc["pooled_high"] - auc["pooled_low"]
@@ -93,7 +94,10 @@ METRICS_WITHOUT_METHOD_INTERVAL = [name for name, metric in METRICS.items() if n
 
 
 def test_the_interval_of_the_method_is_wider_than_that_of_the_trained_models(summary_by_metric):
-    """The method, retrained on other films, varies more than these trained models on other films."""
+    """A row of the summary has a metric with two intervals of 95 %, for all metrics that have both.
+
+    The method, retrained on other films, varies more than these trained models on other films.
+    """
     with_interval = summary_by_metric.drop(METRICS_WITHOUT_METHOD_INTERVAL)
     assert len(with_interval) > 0
     assert (with_interval["method_low"] < with_interval["movie_low"]).all()

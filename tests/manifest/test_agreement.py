@@ -45,7 +45,10 @@ def test_the_distances_of_levels_are_those_of_the_paper():
 
 
 def test_gamma_is_1_for_agreement():
-    assert gamma(["EN", "HN", "NS", "S"], ["EN", "HN", "NS", "S"]).value == 1
+    """Two annotators give each of four clips the same level."""
+    levels_of_first = ["EN", "HN", "NS", "S"]
+    levels_of_second = ["EN", "HN", "NS", "S"]
+    assert gamma(levels_of_first, levels_of_second).value == 1
 
 
 def test_gamma_is_0_for_agreement_as_by_chance():
@@ -73,6 +76,7 @@ def test_gamma_is_undefined_where_chance_has_no_disorder(labels):
 
 
 def test_the_mean_of_undefined_gammas_is_undefined():
+    """The only pair of annotators has no gamma (None)."""
     assert mean_defined([None]) is None
 
 
@@ -80,7 +84,11 @@ def test_the_mean_of_undefined_gammas_is_undefined():
     first=st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5), random=st.randoms(use_true_random=False)
 )
 def test_the_expected_disorder_is_the_mean_over_every_order(first, random):
-    """It is computed by a formula. Here every order of the second annotator's labels is made."""
+    """Two annotators give levels to up to five clips. Disorder is the mean distance of a clip's two levels.
+
+    By chance, any order of the second annotator's levels is as likely. The expected disorder is computed by a
+    formula; here every order is made.
+    """
     second = [random.choice(LEVELS) for _ in first]
     first_ranks = np.array([OBYGAZE12.rank(level) for level in first])
     second_ranks = np.array([OBYGAZE12.rank(level) for level in second])

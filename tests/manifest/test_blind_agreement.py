@@ -23,7 +23,11 @@ from tests.command import obygaze
 
 
 def judgement(annotator, number, level, *, seen_score, film="m", model=""):
-    """Judge the window of 10 s with this number."""
+    """Judge the window of 10 s with this number, the first from 0 s on.
+
+    `seen_score` is "1" if the annotator saw a model's score, "0" if they judged blindly, and "" if nobody
+    knows. `model` is the name of the model where the annotator is a machine.
+    """
     extras = {"seen_score": seen_score, "model": model}
     span = (10.0 * number, 10.0 * number + 10)
     return Clip(f"{film}-{number}", film, "", *span, level, (), annotator, extras)
@@ -34,7 +38,10 @@ def manifest(*rows):
 
 
 def copied_in_sight(film="m"):
-    """Judge 40 windows: AB and CD copied a score in 30 of them, and disagree in each of the 10 blind ones."""
+    """Judge 40 windows: AB and CD copied a score in 30 of them, and disagree in each of the 10 blind ones.
+
+    The score says EN and S in turn. In all windows AB and the machine gpt judge as the score does.
+    """
     rows = []
     for number in range(40):
         score = "S" if number % 2 else "EN"
@@ -49,61 +56,99 @@ def copied_in_sight(film="m"):
 
 
 def people(rows):
+    """Return the rows of AB and CD."""
     return [row for row in rows if row.annotator != "gpt"]
 
 
 def test_gamma_and_alpha_are_those_of_the_blind_judgements():
-    """Blindly the two never agree. With the 30 copied levels they would seem to agree well."""
-    judged = manifest(*people(copied_in_sight()))
+    """AB and CD judged 40 windows. In 30 they copied a model's score, in 10 they judged blindly.
 
-    (pair,) = agreement(judged)
-    all_levels, _ = level_alphas(judged)
+    In these 10 one says EN and the other S, in 5 windows each way. Their disagreement is 1 (10 of 10).
 
-    assert (pair.all_levels.n_clips, pair.all_levels.value) == (10, -1.0)
-    assert (all_levels.n_clips, round(all_levels.nominal, 3)) == (10, -0.9)
-    assert level_pairs(judged)[0].counts == {("EN", "S"): 5, ("S", "EN"): 5}
+    For gamma .5 is expected, as each says EN in half of the windows: 1 - 1 / .5 = -1. Alpha draws two of the
+    20 labels, of which 10 are EN, without putting the first back: they differ with a probability of 10 / 19,
+    and 1 - 1 / (10 / 19) = -.9.
+    """
+    judged_by_two_people = manifest(*people(copied_in_sight()))
+
+    (pair,) = agreement(judged_by_two_people)
+    alpha, _ = level_alphas(judged_by_two_people)
+    (levels_of_pair,) = level_pairs(judged_by_two_people)
+
+    gamma = pair.all_levels
+    assert gamma.n_clips == 10
+    assert gamma.value == -1.0
+    assert alpha.n_clips == 10
+    assert round(alpha.nominal, 3) == -0.9
+    assert levels_of_pair.counts == {("EN", "S"): 5, ("S", "EN"): 5}
 
 
 def test_judgements_that_do_not_say_whether_they_are_blind_count_and_are_counted():
-    """An empty cell is what a person's annotations have that were made without any model."""
+    """AB and CD both judged three windows: the first with an empty cell, one blindly, and one in sight.
+
+    An empty cell is what annotations have that were made without any model, so it is not left out. The two
+    judgements in sight are, and agreement is of the other two windows.
+    """
     rows = []
     for annotator in ("AB", "CD"):
         rows.append(judgement(annotator, 0, "S", seen_score=""))
         rows.append(judgement(annotator, 1, "EN", seen_score="0"))
         rows.append(judgement(annotator, 2, "EN", seen_score="1"))
+    judged = manifest(*rows)
 
-    blind = blind_labels(manifest(*rows))
+    blind = blind_labels(judged)
+    (pair,) = agreement(judged)
 
-    assert (blind.n_left_out, blind.n_unknown) == (2, 2)
-    assert agreement(manifest(*rows))[0].all_levels.n_clips == 2
+    assert blind.n_left_out == 2
+    assert blind.n_unknown == 2
+    assert pair.all_levels.n_clips == 2
 
 
 def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():
-    """AB judged the window twice, which is two rows of other ids: the level S was given in sight."""
+    """AB judged the window from 0 to 10 s twice: as EN blindly, and as S in sight of a score. CD says EN."""
+    blind = judgement("AB", 0, "EN", seen_score="0")
     in_sight = Clip("again", "m", "", 0, 10, "S", (), "AB", {"seen_score": "1", "model": ""})
-    rows = (judgement("AB", 0, "EN", seen_score="0"), in_sight, judgement("CD", 0, "EN", seen_score="0"))
-    assert level_pairs(manifest(*rows))[0].counts == {("EN", "EN"): 1}
+    by_cd = judgement("CD", 0, "EN", seen_score="0")
+
+    (pair,) = level_pairs(manifest(blind, in_sight, by_cd))
+
+    assert pair.counts == {("EN", "EN"): 1}
 
 
 def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
-    """AB marked one segment of film a in sight: without it, AB would have marked less there."""
+    """AB and CD each marked two segments of the films a and b. AB marked one of film a in sight of a score.
+
+    If this one alone were left out, AB would seem to have found less there than CD. So both of AB's segments
+    of film a are left out, and the two annotators are compared in film b alone.
+    """
     segments = []
     for film in ("a", "b"):
         for annotator in ("AB", "CD"):
             is_in_sight = film == "a" and annotator == "AB"
-            first = {"seen_score": "1" if is_in_sight else "0"}
+            seen_score_of_first = {"seen_score": "1" if is_in_sight else "0"}
+            seen_score_of_second = {"seen_score": "0"}
             segments += [
-                Clip(f"{film}{annotator}1", film, "", 0, 10, "S", (), annotator, first),
-                Clip(f"{film}{annotator}2", film, "", 30, 44, "S", (), annotator, {"seen_score": "0"}),
+                Clip(f"{film}{annotator}1", film, "", 0, 10, "S", (), annotator, seen_score_of_first),
+                Clip(f"{film}{annotator}2", film, "", 30, 44, "S", (), annotator, seen_score_of_second),
             ]
+    marked = manifest(*segments)
 
-    assert [alpha.movie for alpha in unitised_alphas(manifest(*segments))] == ["b"]
-    assert [pair.movie for pair in unitised_agreement(manifest(*segments), samples=5)] == ["b"]
-    assert blind_labels(manifest(*segments), whole_films=True).n_left_out == 2
+    alphas = unitised_alphas(marked)
+    gammas = unitised_agreement(marked, samples=5)
+    blind = blind_labels(marked, whole_films=True)
+
+    assert [alpha.movie for alpha in alphas] == ["b"]
+    assert [gamma.movie for gamma in gammas] == ["b"]
+    assert blind.n_left_out == 2
 
 
 def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_score():
-    """In the copied 30 windows of four films both people agree with the machine; blindly CD never does."""
+    """AB, CD and the machine gpt judged 40 windows of each of four films.
+
+    In 30 windows of each, AB and CD copied the score that gpt copied too. In the other 10 they judged
+    blindly, and never agree with each other. Only these count: 40 of each person, while 4 * 30 * 2 = 240
+    judgements are in sight. People who never agree cannot tell whether a machine may stand in for one.
+    """
     rows = []
     for film in ("a", "b", "c", "d"):
         rows += copied_in_sight(film)
@@ -112,23 +157,31 @@ def test_a_machine_may_not_stand_in_by_judgements_that_were_made_in_sight_of_a_s
     result = compare_machines(judged, judged)["gpt"]
 
     assert result.annotators == {"AB": 40, "CD": 40}
-    assert result.in_sight == 4 * 30 * 2
+    assert result.in_sight == 240
     assert result.record()["in_sight"] == 240
     assert result.answer == "these annotators agree too little to tell"
 
 
-def test_too_few_blind_judgements_are_refused_with_the_reason():
-    """In one film 10 windows were judged blindly: the test needs 30."""
+def test_a_machine_is_not_compared_by_few_blind_judgements():
+    """AB and CD judged 40 windows, of which 10 blindly. The comparison with the machine gpt needs 30 of each.
+
+    The reason counts the 2 * 30 = 60 judgements that are left out.
+    """
     judged = manifest(*copied_in_sight())
     with pytest.raises(ProtocolError, match=r"AB 10, CD 10; 60 judgements in sight of a model's score"):
         compare_machines(judged, judged)
-    all_in_sight = [row for row in people(judged) if row.extras["seen_score"] == "1"]
+
+
+def test_agreement_without_a_blind_judgement_is_refused_with_the_reason():
+    """AB and CD judged 40 windows. Here are only the 30 that both judged in sight of a model's score."""
+    rows_in_sight = [row for row in people(copied_in_sight()) if row.extras["seen_score"] == "1"]
     with pytest.raises(ManifestError, match=r"nothing to compare; 60 judgements in sight"):
-        agreement(manifest(*all_in_sight))
+        agreement(manifest(*rows_in_sight))
 
 
 @pytest.mark.parametrize("command", ["agreement", "disagreements"])
 def test_commands_say_how_many_judgements_they_leave_out(tmp_path, capsys, command):
+    """In judged.csv, AB and CD judged 30 of 40 windows in sight of a model's score: 2 * 30 judgements."""
     write_manifest(manifest(*people(copied_in_sight())), tmp_path / "judged.csv")
 
     assert obygaze("manifest", command, tmp_path / "judged.csv") == 0

@@ -47,6 +47,7 @@ def test_the_digests_of_built_in_codebooks_do_not_change_unnoticed():
 
 
 def load_text_as_codebook(folder, text):
+    """Write a text as the file of a codebook, mine.codebook.toml, and load it."""
     path = folder / "mine.codebook.toml"
     path.write_text(text, encoding="utf-8")
     return load_codebook(path)
@@ -70,12 +71,17 @@ def test_a_codebook_file_is_read(tmp_path):
 
 
 def test_a_codebook_is_found_by_the_path_of_its_file(tmp_path):
-    codebook = load_text_as_codebook(tmp_path, VIOLENCE)
-    assert find_codebook(str(tmp_path / "mine.codebook.toml")) == codebook
+    """Where a built-in codebook is named, such as mobygaze, the path of a file may stand."""
+    path = tmp_path / "mine.codebook.toml"
+    path.write_text(VIOLENCE, encoding="utf-8")
+
+    codebook = find_codebook(str(path))
+
+    assert codebook == load_codebook(path)
 
 
 def test_a_codebook_can_be_sent_to_another_process(tmp_path):
-    """Workers get manifests with their codebooks, as pickles."""
+    """Workers, which are other processes, get manifests with their codebooks, as pickles."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     sent = pickle.loads(pickle.dumps(codebook))  # noqa: S301 - the pickle is our own
     assert sent == codebook
@@ -106,7 +112,7 @@ def test_a_codebook_can_be_sent_to_another_process(tmp_path):
     ],
 )
 def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, key):
-    """In the text of a valid codebook, `old` is replaced by `new`.
+    """In `VIOLENCE`, the text of a valid codebook, `old` is replaced by `new`.
 
     The error is one line. It names the file, and the key of the codebook that is wrong (or the line, if the
     text is no TOML).
@@ -124,9 +130,9 @@ def test_an_invalid_codebook_is_refused_with_file_and_key(tmp_path, old, new, ke
 
 @given(st.data())
 def test_a_damaged_file_is_a_codebook_or_refused(data):
-    """Up to 12 characters of the text of a valid codebook are replaced by something else.
+    """Up to 12 characters of `VIOLENCE`, the text of a valid codebook, are replaced by something else.
 
-    Whatever comes out, nothing but a ManifestError is raised.
+    Whatever comes out, it is read, or refused by a ManifestError; no other error is raised.
     """
     first = data.draw(st.integers(0, len(VIOLENCE)))
     behind_last = data.draw(st.integers(first, min(len(VIOLENCE), first + 12)))
@@ -156,9 +162,10 @@ def unexplained_codebook():
 
 
 def test_explanations_for_people_change_no_digest(explained_codebook, unexplained_codebook):
-    """The digest identifies the levels and concepts that labels refer to.
+    """Two codebooks have the same level a and concepts C and D; in one of them a and C are explained.
 
-    Explanations may be improved without making old labels invalid.
+    The digest identifies the levels and concepts that labels refer to. Explanations may be improved without
+    making old labels invalid.
     """
     assert explained_codebook.digest() == unexplained_codebook.digest()
 
@@ -171,9 +178,15 @@ def test_explanations_for_people_are_kept_in_the_codebooks_file(explained_codebo
 
 
 def test_explanations_for_people_are_kept_in_the_record_of_a_model(explained_codebook, unexplained_codebook):
-    """The record of a codebook is what files of models have of it."""
-    assert codebook_record(explained_codebook)["means"] == {"a": "as a", "C": "where C is"}
-    assert "means" not in codebook_record(unexplained_codebook)
+    """A file of a model has a record of its codebook. The level a and the concept C are explained in one.
+
+    The other codebook is the same without explanations.
+    """
+    record = codebook_record(explained_codebook)
+    record_without_explanations = codebook_record(unexplained_codebook)
+
+    assert record["means"] == {"a": "as a", "C": "where C is"}
+    assert "means" not in record_without_explanations
 
 
 def test_a_visual_modality_of_a_non_visual_concept_is_refused():
@@ -198,19 +211,23 @@ def test_built_in_codebooks_explain_every_level_and_concept_in_english_and_frenc
 
 @pytest.mark.parametrize("name", BUILTIN)
 def test_visual_concepts_of_built_in_codebooks_are_those_of_the_visual_modality(name):
+    """A concept says whether it is visual, and what conveys it: pictures, sound, words or the story."""
     for concept in builtin_codebook(name).concepts:
         assert concept.visual == (concept.modality == "visual")
 
 
 def test_a_comment_in_a_codebooks_file_changes_no_digest(tmp_path):
-    """A digest tells codebooks apart by what labels refer to."""
+    """`VIOLENCE` is the text of a codebook. With a comment above, it says the same.
+
+    A digest tells codebooks apart by what labels refer to: levels, concepts, tasks and policies.
+    """
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     with_comment = load_text_as_codebook(tmp_path, "# remark\n" + VIOLENCE)
     assert with_comment.digest() == codebook.digest()
 
 
 def test_the_digest_depends_on_everything_that_labels_refer_to(tmp_path):
-    """The codebook and its five changes have six different digests."""
+    """Of a codebook the version, concepts, levels, tasks or policies are changed: six different digests."""
     codebook = load_text_as_codebook(tmp_path, VIOLENCE)
     codebooks = [
         codebook,
@@ -256,6 +273,7 @@ def tasks_of(draw, levels):
 
 @st.composite
 def scales(draw):
+    """Draw a scale of two to four levels, with one cut less."""
     cuts = sorted(draw(st.sets(st.floats(-1e9, 1e9), min_size=1, max_size=3)))
     levels = [Level(f"l{number}") for number in range(len(cuts) + 1)]
     return Scale("tension", tuple(levels), tuple(cuts))
@@ -263,6 +281,7 @@ def scales(draw):
 
 @st.composite
 def codebooks(draw):
+    """Draw a codebook of any levels, concepts, tasks, policies and texts, with one scale."""
     levels = []
     for name, synonyms in draw(names_with_synonyms(at_least=1)):
         levels.append(Level(name, label=draw(st.booleans()), synonyms=synonyms))
@@ -321,7 +340,10 @@ def test_concepts_separated_by_a_comma_are_refused_with_the_right_separator():
     ids=["a number", "an unknown key", "a text for a list", "5000 digits", "no TOML"],
 )
 def test_errors_do_not_quote_the_libraries(tmp_path, invalid):
-    """A library's text has names in backticks, places such as $.name, Expected, or a function of sys."""
+    """A codebook is read by libraries for TOML and for types, which may fail: then we say why in our words.
+
+    A library's text has names in backticks, places such as $.name, Expected, or a function of sys.
+    """
     path = tmp_path / "c.toml"
     path.write_text(invalid)
 
@@ -358,7 +380,7 @@ definition = "blood is seen"
 
 
 def test_texts_are_english_by_default():
-    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    """`TRANSLATED` is a codebook of violence, whose level V is titled and explained in English and French."""
     codebook = codebook_of_text(TRANSLATED)
     violent, _ = codebook.levels
 
@@ -367,7 +389,10 @@ def test_texts_are_english_by_default():
 
 
 def test_texts_are_given_in_a_language_that_the_codebook_has():
-    """`TRANSLATED` is a codebook of violence, with titles and meanings in English and some in French."""
+    """`TRANSLATED` is a codebook of violence. Its level V has a title and a meaning in English and in French.
+
+    The concept Blood has a title in French, Sang.
+    """
     codebook = codebook_of_text(TRANSLATED)
     violent, _ = codebook.levels
     (blood,) = codebook.concepts
@@ -380,7 +405,7 @@ def test_texts_are_given_in_a_language_that_the_codebook_has():
 
 
 def test_texts_that_are_not_translated_are_given_as_the_codebook_writes_them():
-    """The level N and the definition of Blood have no French text, and nothing is in German.
+    """In `TRANSLATED`, the level N and the definition of Blood have no French text, and nothing is in German.
 
     A title that is not written is the name.
     """
@@ -401,7 +426,10 @@ def test_translations_are_written_and_read_back():
 
 
 def test_a_translation_changes_no_digest():
-    """Labels of a French and of an English annotator are about the same codebook."""
+    """Labels of a French and of an English annotator are about the same codebook.
+
+    `TRANSLATED` is a codebook with texts in both languages. The other one has its English texts alone.
+    """
     lines = TRANSLATED.replace(".en", "").splitlines()
     untranslated = codebook_of_text("\n".join(line for line in lines if ".fr" not in line))
 
@@ -422,7 +450,10 @@ def test_a_translation_changes_no_digest():
     ids=["a word", "a letter", "a number for a text"],
 )
 def test_a_translation_into_no_language_or_that_is_no_text_is_refused(line, reason):
-    """The line stands in place of means.fr = "un coup est vu". Languages are named by two small letters."""
+    """In `TRANSLATED`, a codebook with French texts, the line stands in place of means.fr = "un coup est vu".
+
+    Languages are named by two small letters.
+    """
     invalid = TRANSLATED.replace('means.fr = "un coup est vu"', line)
     with pytest.raises(ManifestError, match=reason):
         codebook_of_text(invalid)

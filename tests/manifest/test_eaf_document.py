@@ -51,6 +51,10 @@ def two_annotators(tmp_path):
 
 @pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
 def test_a_blank_document_is_valid_by_elans_own_schema(annotators):
+    """A blank document of the film tt1 is for people to annotate: for none, one or two named annotators.
+
+    Signs that mean something in XML, as in "C & D", must be written otherwise.
+    """
     document = blank_document(MOBYGAZE, "tt1", annotators, media="film.mkv")
 
     schema_of_elan().validate(document)
@@ -68,6 +72,7 @@ def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook(annotat
 
 @pytest.mark.parametrize("annotators", [(), ("AB",), ("AB", "C & D")])
 def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
+    """Nobody has annotated the film tt1 in it yet."""
     path = tmp_path / "blank.eaf"
     path.write_text(blank_document(MOBYGAZE, "tt1", annotators), encoding="utf-8")
 
@@ -87,7 +92,11 @@ def labels_of(clips):
 
 
 def test_annotations_survive_an_export_to_elan_and_back(two_annotators, tmp_path):
-    """The document shows no score of a model, so that annotators are recorded as blind to it."""
+    """The labels of Ann and Ben become a document of ELAN, by which they can settle what they differ on.
+
+    It is valid by ELAN's schema, and its labels are read back. It shows no score of a model, so that
+    annotators are recorded as blind to one (seen_score 0).
+    """
     document = conflicts_document(two_annotators, "f")
     schema_of_elan().validate(document)
     path = tmp_path / "f.eaf"

@@ -92,6 +92,7 @@ def test_no_case_makes_another_name(name):
 
 @given(names=st.lists(st.text("abcxyz", min_size=1), unique=True))
 def test_different_names_of_plain_letters_are_different(names):
+    """Of a, b, c, x, y and z none looks like another, so that no two different names are or look alike."""
     pairs_of_one_name, pairs_that_look_alike = same_names(names)
     assert pairs_of_one_name == []
     assert pairs_that_look_alike == []
@@ -139,19 +140,28 @@ def manifest_of_two_spellings(tmp_path, two_spellings, column):
 
 
 def test_an_import_of_two_spellings_of_one_name_is_refused(manifest_of_two_spellings, column, tmp_path):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two rows name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the column of the two spellings: movie, or annotator.
+    """
     with pytest.raises(ManifestError, match=column):
         import_spans([manifest_of_two_spellings], tmp_path)
 
 
 def test_a_manifest_of_two_spellings_of_one_name_is_not_read(manifest_of_two_spellings, column):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two rows name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the file, m.csv, and the column of the two spellings: movie, or annotator.
+    """
     with pytest.raises(ManifestError, match=rf"m\.csv.*{column}"):
         read_manifest(manifest_of_two_spellings)
 
 
 def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spellings, column, tmp_path):
-    """The column is that of the two spellings: movie, or annotator."""
+    """Two clips name their film, or their annotator, in two spellings of one name, such as AB and ab.
+
+    The error names the column of the two spellings: movie, or annotator.
+    """
     clips = []
     for name in two_spellings:
         clips.append(Clip(f"c{name}", **{"movie": "f", column: name}))  # noqa: PERF401 - a plain loop
@@ -160,17 +170,28 @@ def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spe
 
 
 def test_a_command_shows_nothing_of_two_spellings_of_one_name(manifest_of_two_spellings, column, capsys):
-    """The error names the column of the two spellings: movie, or annotator."""
-    assert obygaze("manifest", "inspect", manifest_of_two_spellings) != 0
+    """Two rows of a manifest have two spellings of one name, such as AB and ab, as their film or annotator.
+
+    The error names the column of the two spellings.
+    """
+    exit_code = obygaze("manifest", "inspect", manifest_of_two_spellings)
+
+    assert exit_code != 0
     assert column in capsys.readouterr().err
 
 
 def test_a_command_writes_nothing_of_two_spellings_of_one_name(
     manifest_of_two_spellings, column, tmp_path, capsys
 ):
-    """The error names the column of the two spellings: movie, or annotator."""
+    """Two rows of a manifest have two spellings of one name, such as AB and ab, as their film or annotator.
+
+    The error names the column of the two spellings. The command would write windows of 5 s to out.csv.
+    """
     out = tmp_path / "out.csv"
-    assert obygaze("manifest", "project", manifest_of_two_spellings, "--window", "5", "--out", out) != 0
+
+    exit_code = obygaze("manifest", "project", manifest_of_two_spellings, "--window", "5", "--out", out)
+
+    assert exit_code != 0
     assert column in capsys.readouterr().err
     assert not out.exists()
 
@@ -199,7 +220,10 @@ def table_of_one_video_as_two_films(tmp_path):
 
 
 def test_a_video_named_as_two_films_is_noted_by_the_import(table_of_one_video_as_two_films, tmp_path):
-    """One video may hold two films, Casablanca and Kasablanka, one after the other: it is no error."""
+    """A table says that b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s.
+
+    One video may hold two films, one after the other: it is no error, and may be a slip.
+    """
     imported = import_spans([table_of_one_video_as_two_films], tmp_path)
     assert any("Kasablanka" in notice for notice in imported.notices)
 
@@ -207,7 +231,10 @@ def test_a_video_named_as_two_films_is_noted_by_the_import(table_of_one_video_as
 def test_a_video_named_as_two_films_is_noted_by_every_command(
     table_of_one_video_as_two_films, tmp_path, capsys
 ):
-    """One video may hold two films, Casablanca and Kasablanka, one after the other: it is no error."""
+    """A table says that b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s: it may be a slip.
+
+    The import is told so, and whoever inspects the manifest that it writes.
+    """
     manifest = tmp_path / "m.csv"
 
     assert obygaze("manifest", "import", "spans", table_of_one_video_as_two_films, "--out", manifest) == 0

@@ -128,9 +128,10 @@ def document_of_lea(tmp_path):
 
 
 def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
-    """The tier "human: level@Léa D." is that of Léa D.; "sure" is the title of S, and "body" is Body.
+    """A document of ELAN has the tiers "human: level@Léa D." and "human: concepts@Léa D.", of Léa D.
 
-    The document has no tiers of a model, so that no score was in sight.
+    On them stand "sure", the title of S, and "body", which is the concept Body. The document has no tiers of
+    a model, so that no score was in sight.
     """
     (clip,) = import_spans([document_of_lea], tmp_path, movie="tt1").manifest.clips
 
@@ -140,7 +141,10 @@ def test_annotators_may_be_named_in_tiers(document_of_lea, tmp_path):
 
 
 def test_a_document_that_does_not_name_its_film_is_refused_unless_the_user_does(document_of_lea, tmp_path):
-    """Its tiers have a level and a concept of Léa D."""
+    """A document of ELAN, own.eaf, has a level and a concept of Léa D., and does not say of which film.
+
+    The user does not say it either.
+    """
     with pytest.raises(ManifestError, match=r"own.eaf"):
         import_spans([document_of_lea], tmp_path)
 

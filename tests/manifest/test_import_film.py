@@ -54,7 +54,7 @@ def test_the_last_window_is_moved_back_to_end_with_the_film():
 
 @pytest.mark.parametrize("end_s", [7.0, 10.0])
 def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
-    """Windows are of 10 s."""
+    """Windows are of 10 s, and one begins every 5 s. The film is of 7 s, or of 10 s."""
     assert windows_of(end_s, window_s=10.0, hop_s=5.0) == [(0, end_s)]
 
 
@@ -67,7 +67,7 @@ def test_the_automatic_hop_is_a_quarter_of_the_window_at_least_5_s():
 
 
 def test_without_a_hop_windows_have_the_automatic_one():
-    """A quarter of 40 s is 10 s."""
+    """Windows are of 40 s, and a quarter of that is 10 s: so often one begins."""
     assert windows_of(end_s=60.0, window_s=40.0) == [(0, 40), (10, 50), (20, 60)]
 
 
@@ -99,25 +99,25 @@ def import_scenes(*times: tuple[float, float]) -> Imported:
     ids=["scenes that end before the film", "no scene", "a scene that ends after the film"],
 )
 def test_what_lies_outside_of_scenes_is_the_remainder(times_of_scenes, remainder_s):
-    """The film is 10 s long."""
+    """The film is 10 s long, and `times_of_scenes` are the starts and ends of its scenes."""
     imported = import_scenes(*times_of_scenes)
     assert imported.remainder_s == {"a": remainder_s}
 
 
 def test_a_scene_that_ends_after_its_film_is_reported():
-    """The film is 10 s long."""
+    """The film is 10 s long. Its only scene lasts from 0 to 12 s."""
     imported = import_scenes((0, 12))
     assert any("its last scene ends at 12 s" in notice for notice in imported.notices)
 
 
 def test_scenes_within_their_film_need_no_notice():
-    """The film is 10 s long."""
+    """The film is 10 s long. Its scenes last from 0 to 4 s, and from 4 to 9 s."""
     imported = import_scenes((0, 4), (4, 9))
     assert not any("its last scene ends" in notice for notice in imported.notices)
 
 
 def test_a_scene_that_begins_after_its_film_is_refused():
-    """The second scene begins at 10 s, where the film ends: the scenes are of another cut of the film."""
+    """The film is 10 s long. The second scene begins at 10 s: the scenes are of another cut of the film."""
     with pytest.raises(ManifestError, match="another cut"):
         import_scenes((0, 4), (10, 12))
 
@@ -252,11 +252,14 @@ def test_frames_left_over_at_the_end_are_reported():
 
 @pytest.mark.parametrize("option", ["--stride", "--frames"])
 def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
-    """--window is in seconds. A wrong use of options ends with code 2."""
-    code, _ = import_film_by_command(
+    """--window 2 asks for windows of 2 s, and --frames 3 and --stride 3 count frames. Both is wrong.
+
+    A wrong use of options ends with code 2.
+    """
+    exit_code, _ = import_film_by_command(
         tmp_path / "a.mkv", option, 3, "--window", 2, "--out", tmp_path / "w.csv"
     )
-    assert code == 2
+    assert exit_code == 2
 
 
 TWELVE_SECONDS = Film(ROOT / "films" / "a.mkv", 12.0)
@@ -285,7 +288,11 @@ def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     ids=["between windows", "at the end"],
 )
 def test_seconds_that_no_window_has_are_reported(window_s, hop_s, notice):
-    """The film of 12 s is windows of 2 s every 6 s, or two of 5 s with 2 s left over. Another is of 4 s."""
+    """The film of 12 s, a.mkv, is cut into windows of 2 s every 6 s: from 0 to 2 s, and from 6 to 8 s.
+
+    So 4 s lie between these. Or it is cut into two windows of 5 s, and 2 s are left over. Another film is of
+    4 s.
+    """
     notices = import_film([TWELVE_SECONDS, CUT_OFF_AT_4_S], ROOT, window_s, hop_s).notices
     assert any(notice in text for text in notices)
 
@@ -367,6 +374,7 @@ def test_a_file_that_is_no_model_has_no_window(tmp_path):
 
 
 def test_a_model_that_is_not_there_has_no_window(tmp_path):
+    """Nothing is in the folder, and somebody names a file of a model in it."""
     with pytest.raises(ManifestError, match="cannot be read"):
         window_of_model(tmp_path / "none.model")
 
@@ -378,7 +386,7 @@ def store_of_three_clips(folder: Path, **spans: tuple[float, float]) -> Path:
 
 
 def test_a_window_may_be_as_long_as_the_training_clips_of_a_model(wrestling, tmp_path):
-    """The card in the model's file says that they were 4 s long."""
+    """The card in the model's file says that they were 4 s long. The film is a video of arm wrestling."""
     model = model_file(tmp_path / "a.model", clip_s=4.0)
 
     code, output = import_film_by_command(
@@ -402,7 +410,7 @@ def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_pa
 
 
 def test_a_store_of_whole_files_gives_no_length_of_windows(wrestling, tmp_path):
-    """Clips that are whole files have no times."""
+    """Windows shall be as long as the clips of a store. Its clips are whole files, which have no times."""
     store = store_of_three_clips(tmp_path / "w")
 
     code, _ = import_film_by_command(
@@ -420,6 +428,7 @@ def table_of_one_shot(tmp_path) -> Path:
 
 @pytest.fixture
 def empty_folder(tmp_path) -> Path:
+    """The folder `out`, with nothing in it."""
     folder = tmp_path / "out"
     folder.mkdir()
     return folder
@@ -453,7 +462,10 @@ def let_the_disk_be_full_for_manifests(monkeypatch) -> None:
 def test_no_shots_are_written_if_the_manifest_cannot_be(
     wrestling, table_of_one_shot, empty_folder, monkeypatch
 ):
-    """A table of shots without its manifest would be in the way."""
+    """The table of shots could be written, and then the disk is full for the manifest.
+
+    A table of shots without its manifest would be in the way, so that the folder stays empty.
+    """
     let_the_disk_be_full_for_manifests(monkeypatch)
 
     _, output = import_film_by_command(

@@ -121,9 +121,12 @@ def test_a_split_file_becomes_a_column_of_folds_in_the_same_order(whole_obygaze1
 
 
 def test_the_real_obygaze12_is_read_back_as_written(whole_obygaze12):
+    """The manifest has the 1914 clips of the released annotations, with their columns of folds and facts."""
     manifest = whole_obygaze12.manifest
     path = manifest.root / "obygaze12.csv"
+
     write_manifest(manifest, path)
+
     assert read_manifest(path).clips == manifest.clips
 
 
@@ -263,6 +266,7 @@ def test_frames_become_seconds_with_the_last_frame_inside(tmp_path):
 
 @pytest.fixture
 def empty_folder(tmp_path):
+    """The folder `films`, with nothing in it."""
     folder = tmp_path / "films"
     folder.mkdir()
     return folder
@@ -387,7 +391,10 @@ def test_the_record_set_of_speech_keeps_the_concepts_of_its_rows(record_sets, ro
 
 @pytest.mark.long  # reads the whole of it
 def test_segments_of_mobygaze_have_their_subtitles(record_sets, rows_of_mobygaze):
-    """Texts are the subtitles that are not blank: {clip: its subtitle}. All of "speech" have one."""
+    """Texts are the subtitles that are not blank: (clip, its subtitle). "full" has all segments of MObyGaze.
+
+    All segments of the record set "speech" have a subtitle.
+    """
     full = record_sets["full"]
     speech = record_sets["speech"]
 
@@ -440,6 +447,7 @@ def whole_mobygaze(record_sets):
 
 @pytest.mark.long
 def test_the_real_mobygaze_has_6072_segments_of_20_films(whole_mobygaze):
+    """The numbers are those of the released table."""
     assert len(whole_mobygaze.manifest) == 6072
     assert len(whole_mobygaze.manifest.movies) == 20
     assert "1 segment names a concept more than once: counted once" in whole_mobygaze.notices

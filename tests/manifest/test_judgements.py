@@ -58,6 +58,7 @@ def test_a_judgement_has_the_facts_of_its_row():
 
 
 def test_a_row_without_a_level_is_no_judgement():
+    """AB judged one window as S. In a second row the level is empty."""
     row = judged_clip("AB", 0)
     row_without_level = replace(row, clip_id="x", level=None)
 
@@ -126,6 +127,7 @@ def two_windows_by_two_judges(definition_of_one):
 
 
 def project_on_the_same_windows(manifest):
+    """Project judgements onto the windows from 0 and from 46 s on, which were judged."""
     windows = manifest_of(judged_clip("", 0, None), judged_clip("", 46, None, name="w"))
     return project(manifest, windows)
 
@@ -137,7 +139,7 @@ WHAT_MERGES_LABELS = pytest.mark.parametrize(
 
 @WHAT_MERGES_LABELS
 def test_labels_judged_under_two_definitions_are_not_merged(merge):
-    """Three judgements are under one wording of the level, and one is under another.
+    """AB and CD judged two windows: three judgements are under one definition (aaa...), one under bbb...
 
     They do not answer the same question. The error counts them by judge.
     """
@@ -150,7 +152,10 @@ def test_labels_judged_under_two_definitions_are_not_merged(merge):
 
 @WHAT_MERGES_LABELS
 def test_labels_judged_under_a_definition_that_is_not_recorded_are_merged(merge):
-    """CD judged with an earlier version of the program, which did not write its definition."""
+    """CD judged with an earlier version of the program, which did not write its definition.
+
+    Nothing contradicts that it was the definition of AB, so nothing is refused.
+    """
     judged = two_windows_by_two_judges(definition_of_one="")
     without_definitions_of_cd = []
     for clip in judged:
@@ -164,14 +169,18 @@ def test_labels_judged_under_a_definition_that_is_not_recorded_are_merged(merge)
     "command", [["agreement"], ["agreement", "--alpha", "1"], ["disagreements"], ["alttest"]]
 )
 def test_no_command_compares_people_who_judged_under_two_definitions(tmp_path, capsys, command):
-    """CD judged one window under another wording than AB."""
+    """AB and CD judged two windows, CD one of them under another definition than AB.
+
+    The definition is the digest of the words that judges read. The error counts who judged under which.
+    """
     name, *options = command
     path = tmp_path / "judged.csv"
-    write_manifest(manifest_of(*two_windows_by_two_judges(definition_of_one="b" * 64)), path)
+    judged = manifest_of(*two_windows_by_two_judges(definition_of_one="b" * 64))
+    write_manifest(judged, path)
 
-    code = obygaze("manifest", name, str(path), *options)
+    exit_code = obygaze("manifest", name, str(path), *options)
 
-    assert code == 1
+    assert exit_code == 1
     assert "CD 1" in capsys.readouterr().err
 
 
@@ -189,8 +198,9 @@ def with_other_level_s(**changes):
 
 @pytest.mark.parametrize("changes", [{"means": "any shot in which a woman is seen"}, {"title": "Certain"}])
 def test_the_definition_depends_on_what_judges_read(changes):
-    """Judges read titles and meanings."""
-    assert with_other_level_s(**changes).definition() != OBYGAZE12.definition()
+    """Judges read titles and meanings. Here the level S gets another one."""
+    with_changed_level = with_other_level_s(**changes)
+    assert with_changed_level.definition() != OBYGAZE12.definition()
 
 
 def test_the_definition_does_not_depend_on_what_judges_are_not_shown():

@@ -141,7 +141,10 @@ def test_alpha_is_undefined_where_no_clip_has_two_labels():
 
 
 def test_alpha_is_1_where_annotators_agree_although_labels_differ():
-    assert krippendorff_alpha([[1, 2], [1, 2]]) == 1
+    """Both annotators give the first clip the label 1 and the second clip the label 2."""
+    labels_of_first = [1, 2]
+    labels_of_second = [1, 2]
+    assert krippendorff_alpha([labels_of_first, labels_of_second]) == 1
 
 
 # --- segments
@@ -338,7 +341,7 @@ SAME_SEGMENTS_OF_THREE = [
 
 
 def test_a_films_segments_are_compared_above_the_lowest_level():
-    """Three annotators marked the same two segments, so all alphas are 1.
+    """Three annotators marked the same two segments, S and HN, so all alphas are 1.
 
     AB also gave the lowest level, EN, to the time between: EN says that nothing is there, as leaving it
     unmarked does.
@@ -347,23 +350,37 @@ def test_a_films_segments_are_compared_above_the_lowest_level():
 
     (film,) = unitised_alphas(manifest)
 
-    assert (film.movie, film.annotators) == ("tt1", ("AB", "CD", "EF"))
+    assert film.movie == "tt1"
+    assert film.annotators == ("AB", "CD", "EF")
     assert film.n_segments == (2, 2, 2)
-    assert (film.value.segments, film.value.marked, film.value.values) == (1, 1, 1)
+    alphas = film.value
+    assert alphas.segments == 1
+    assert alphas.marked == 1
+    assert alphas.values == 1
 
 
 def test_a_segment_that_another_of_the_annotator_overlaps_is_cut():
-    """AB has HN from 0 to 15 s, and the higher level S from 10 to 20 s."""
-    (film,) = unitised_alphas(manifest_of(*SAME_SEGMENTS_OF_THREE, ("AB", 0, 15, "HN")))
+    """AB has S from 10 to 20 s, as CD and EF have, and the lower level HN from 0 to 15 s.
+
+    From 10 to 15 s the higher level stays, so that one segment is cut.
+    """
+    overlapping_segment_of_ab = ("AB", 0, 15, "HN")
+    manifest = manifest_of(*SAME_SEGMENTS_OF_THREE, overlapping_segment_of_ab)
+
+    (film,) = unitised_alphas(manifest)
+
     assert film.n_cut == 1
 
 
 def test_segments_without_times_are_refused():
+    """AB labelled the whole file x.mp4, so that there is no segment to compare."""
     without_times = Clip("c", "tt1", "x.mp4", level="S", annotator="AB")
     with pytest.raises(ManifestError, match="start_s"):
         unitised_alphas(Manifest((without_times,), Path(), OBYGAZE12))
 
 
 def test_films_of_one_annotator_are_refused():
+    """AB alone marked a segment, from 0 to 10 s."""
+    of_ab_alone = manifest_of(("AB", 0, 10, "S"))
     with pytest.raises(ManifestError, match="two annotators"):
-        unitised_alphas(manifest_of(("AB", 0, 10, "S")))
+        unitised_alphas(of_ab_alone)

@@ -37,7 +37,10 @@ def manifest_of_violence(folder):
 
 
 def test_a_labs_codebook_is_written_beside_its_manifest(tmp_path):
-    """The manifest names its codebook in a column, and the codebook is written as films.codebook.toml."""
+    """A manifest has one clip, a-1, labelled by a lab's own codebook, called "violence".
+
+    The manifest names it in a column, and the codebook is written beside it as films.codebook.toml.
+    """
     path = tmp_path / "films.csv"
 
     write_manifest(manifest_of_violence(tmp_path), path)
@@ -94,6 +97,7 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, con
 
 
 def test_the_columns_of_a_manifest_are_those_of_the_header_here():
+    """`HEADER` is the first line of the files of manifests that are written out in this file."""
     assert ",".join(FIELDS) == HEADER
 
 

@@ -31,6 +31,7 @@ def manifest_file(folder: Path, *rows: str, header: str = HEADER) -> Path:
 
 
 def test_a_manifest_has_these_columns():
+    """`HEADER` is the first line of the files of manifests that are written out here."""
     assert ",".join(FIELDS) == HEADER
 
 
@@ -78,6 +79,7 @@ spans = st.one_of(
 
 @st.composite
 def manifests(draw):
+    """Draw up to six clips of any names, times and labels, with up to three further columns."""
     columns = draw(
         st.lists(names.filter(lambda name: name not in (*FIELDS, CODEBOOK_COLUMN)), unique=True, max_size=3)
     )
@@ -264,7 +266,10 @@ def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_pa
     ],
 )
 def test_a_file_that_is_no_manifest_is_refused(tmp_path, content, message):
-    """Common mistakes are an empty file, another encoding, a workbook and a web page."""
+    """A manifest is a table in UTF-8 with the columns of `HEADER`. Common mistakes are given in its place.
+
+    Where the content tells what it is, the error says so.
+    """
     path = tmp_path / "films.csv"
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=message):
@@ -388,5 +393,9 @@ def test_a_video_is_found_in_either_form_of_unicode(tmp_path, form_on_disk, form
 
 
 def test_a_video_that_is_found_in_no_form_of_unicode_keeps_the_path_of_the_manifest(tmp_path):
+    """The folder has no video à.mp4, whether its à is one sign or an a with an accent of its own."""
     clip = Clip("b", "m", "à.mp4")
-    assert Manifest((clip,), tmp_path).video_path(clip) == tmp_path / "à.mp4"
+
+    path = Manifest((clip,), tmp_path).video_path(clip)
+
+    assert path == tmp_path / "à.mp4"

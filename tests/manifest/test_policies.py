@@ -28,7 +28,10 @@ def level_by_clip(manifest):
 
 
 def test_raw_keeps_every_level_as_it_was_given():
-    """`CLIPS` are five clips with these levels, of which "heard" and "unmarked" have no visual concept."""
+    """`CLIPS` are five clips with these levels, of which "heard" and "unmarked" have no visual concept.
+
+    Other policies change or leave out such clips.
+    """
     raw = apply_policy(CLIPS, LabelPolicy.RAW)
 
     assert level_by_clip(raw) == {
@@ -41,7 +44,10 @@ def test_raw_keeps_every_level_as_it_was_given():
 
 
 def test_paper_makes_clips_without_a_visual_concept_easy_negatives():
-    """The clip "heard" was HN and has Speech alone; "unmarked" was S and has no concept."""
+    """Of the five clips of `CLIPS`, "heard" was HN and has Speech alone; "unmarked" was S and has no concept.
+
+    Only "seen", with Body, has a visual concept, and stays S. A clip without a level gets none.
+    """
     paper = apply_policy(CLIPS, LabelPolicy.PAPER)
 
     levels = level_by_clip(paper)
@@ -49,7 +55,10 @@ def test_paper_makes_clips_without_a_visual_concept_easy_negatives():
 
 
 def test_released_leaves_out_clips_that_have_concepts_but_no_visual_one():
-    """The clip "heard" has Speech alone. Clips without any concept, or without a level, stay."""
+    """Of the five clips of `CLIPS`, "heard" has Speech alone, which is not visual, and is left out.
+
+    Clips without any concept, such as "unmarked", or without a level, stay.
+    """
     released = apply_policy(CLIPS, LabelPolicy.RELEASED)
 
     assert level_by_clip(released) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}

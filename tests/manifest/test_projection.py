@@ -30,6 +30,7 @@ THREE_CLIPS = manifest_of(
 
 
 def labels_of(projection):
+    """Return level and concepts of each clip."""
     return [(clip.level, clip.concepts) for clip in projection.manifest]
 
 
@@ -79,8 +80,9 @@ def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
     Nobody may have watched m. The level EN would claim that somebody did, and saw nothing.
     """
     annotations = manifest_of(annotation(0, 10, "S", movie="elsewhere"))
+    three_clips_of_m = THREE_CLIPS
 
-    projection = project(annotations, THREE_CLIPS)
+    projection = project(annotations, three_clips_of_m)
 
     assert [clip.level for clip in projection.manifest] == [None, None, None]
     assert projection.unwatched == ("m",)
@@ -103,21 +105,26 @@ def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, 
 
 def test_a_clip_without_times_gets_no_labels_by_projection():
     """The clip "whole" is a whole file, so that nothing tells which annotations it has."""
+    annotations = manifest_of(annotation(0, 1, "S"))
+    clips = manifest_of(Clip("whole", "m"))
     with pytest.raises(ManifestError, match="'whole'"):
-        project(manifest_of(annotation(0, 1, "S")), manifest_of(Clip("whole", "m")), 0.2)
+        project(annotations, clips, threshold=0.2)
 
 
 def test_an_annotation_without_a_level_cannot_be_projected():
     """The annotation "mute", from 0 to 1 s, has no level."""
-    without_level = Clip("mute", "m", "", 0, 1)
+    annotations = manifest_of(Clip("mute", "m", "", 0, 1, level=None))
+    clips = manifest_of(Clip("c1", "m", "", 0, 10))
     with pytest.raises(ManifestError, match="'mute'"):
-        project(manifest_of(without_level), THREE_CLIPS, 0.2)
+        project(annotations, clips, threshold=0.2)
 
 
 def test_a_threshold_above_the_whole_clip_is_refused():
     """The threshold is the share of a clip that an annotation must cover, so 1.5 can't be reached."""
+    annotations = manifest_of(annotation(0, 1, "S"))
+    clips = manifest_of(Clip("c1", "m", "", 0, 10))
     with pytest.raises(ManifestError):
-        project(manifest_of(annotation(0, 1, "S")), THREE_CLIPS, 1.5)
+        project(annotations, clips, threshold=1.5)
 
 
 def test_windows_cover_the_film_and_the_last_ends_with_it():
@@ -135,14 +142,17 @@ def test_windows_cover_the_film_and_the_last_ends_with_it():
 
 
 def test_a_film_of_whole_windows_has_no_window_more():
-    """60 s are three windows of 20 s, and not a fourth of no length."""
-    assert len(windows(manifest_of(annotation(0, 60, "EN")), 20)) == 3
+    """The film is as long as its annotation, 60 s: three windows of 20 s, and not a fourth of no length."""
+    annotations = manifest_of(annotation(0, 60, "EN"))
+    assert len(windows(annotations, 20)) == 3
 
 
 @pytest.mark.long
 def test_names_of_more_than_9999_windows_sort_in_the_order_of_time():
-    """10,001 windows of 1 s have numbers of five digits, and fewer have four."""
-    names = [window.clip_id for window in windows(manifest_of(annotation(0, 10_001, "EN")), 1)]
+    """A film of 10,001 s has 10,001 windows of 1 s, whose numbers have five digits; of fewer, four do."""
+    annotations = manifest_of(annotation(0, 10_001, "EN"))
+
+    names = [window.clip_id for window in windows(annotations, 1)]
 
     assert names[0] == "m-00001"
     assert sorted(names) == names
@@ -167,7 +177,7 @@ CLIP_TO_LABEL = annotation(0, 1, None, annotator="")
 
 @given(given_labels=st.lists(labels(), max_size=6), random=st.randoms(use_true_random=False))
 def test_merged_labels_do_not_depend_on_order(given_labels, random):
-    """Up to six labels of one clip, each a level and concepts, become one."""
+    """Up to six labels of one clip, each a level and concepts, become one: the highest level."""
     merged = merge(CLIP_TO_LABEL, given_labels, OBYGAZE12)
 
     shuffled = random.sample(given_labels, len(given_labels))
@@ -214,10 +224,12 @@ def annotations_of_two_people(draw):
 def test_a_level_never_rises_as_the_threshold_grows(annotations, thresholds):
     """A higher threshold lets fewer annotations count, and a clip has the highest level that counts.
 
-    A clip that nobody answered for, which has no level, is below all others.
+    A clip that nobody answered for, which has no level, is below all others. The clips are three of 10 s, and
+    a threshold is the share of a clip that an annotation must cover to count.
     """
-    with_lower = project(annotations, THREE_CLIPS, min(thresholds)).manifest
-    with_higher = project(annotations, THREE_CLIPS, max(thresholds)).manifest
+    lower, higher = sorted(thresholds)
+    with_lower = project(annotations, THREE_CLIPS, threshold=lower).manifest
+    with_higher = project(annotations, THREE_CLIPS, threshold=higher).manifest
 
     for clip, same_clip in zip(with_lower, with_higher, strict=True):
         if same_clip.level is not None:

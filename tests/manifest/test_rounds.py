@@ -68,7 +68,10 @@ def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_
 
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
 def test_annotators_have_about_as_many_films_and_clips(tmp_path, annotators_per_film, n_calibration):
-    """Films differ in length, so clips can't be spread as evenly as films: up to 15% more are allowed."""
+    """Twenty films are assigned to four annotators: nobody has more than one film more than another.
+
+    Films differ in length, so clips can't be spread as evenly as films: up to 15 % more are allowed.
+    """
     assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
 
     n_films = [len(films) for films in films_by_annotator(assignment).values()]
@@ -79,7 +82,10 @@ def test_annotators_have_about_as_many_films_and_clips(tmp_path, annotators_per_
 
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
 def test_films_are_numbered_from_1_on_for_each_annotator(tmp_path, annotators_per_film, n_calibration):
-    """An annotator works through the films in the order of these numbers, the column "order"."""
+    """Twenty films are assigned to four annotators, who work through theirs in the order of these numbers.
+
+    The number of a clip's film stands in the column "order".
+    """
     assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
 
     for films in films_by_annotator(assignment).values():
@@ -133,8 +139,9 @@ def test_existing_columns_are_not_replaced(tmp_path):
     corpus = make_corpus(tmp_path, n_films=3)
     with_order_of_story = corpus.with_clips(replace(clip, extras={"order": "story"}) for clip in corpus)
 
+    annotators_per_film = 2
     with pytest.raises(ManifestError, match="order"):
-        assign(with_order_of_story, FOUR_ANNOTATORS, 2)
+        assign(with_order_of_story, FOUR_ANNOTATORS, annotators_per_film)
 
 
 @pytest.mark.long
@@ -145,7 +152,10 @@ def test_the_films_of_mobygaze_are_assigned_evenly(segments):
     So each has 2 + 9 = 11 films, and the minutes of one exceed those of another by less than 10%.
     """
     annotators = ("AB", "CD", "EF", "GH")
-    assignment = assign(windows(segments, 46), annotators, 2, calibration=2)
+    windows_of_46_s = windows(segments, 46)
+    annotators_per_film = 2
+
+    assignment = assign(windows_of_46_s, annotators, annotators_per_film, calibration=2)
 
     assert [len(films) for films in films_by_annotator(assignment).values()] == [11, 11, 11, 11]
     minutes = []
@@ -158,8 +168,10 @@ def test_the_films_of_mobygaze_are_assigned_evenly(segments):
 def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_films(tmp_path):
     """8 films times 30 annotators are 240, and 240 / 60 = 4."""
     sixty_annotators = [str(number) for number in range(60)]
+    eight_films = make_corpus(tmp_path, n_films=8)
+    annotators_per_film = 30
 
-    assignment = assign(make_corpus(tmp_path, n_films=8), sixty_annotators, 30)
+    assignment = assign(eight_films, sixty_annotators, annotators_per_film)
 
     films = films_by_annotator(assignment)
     assert len(films) == 60
@@ -176,7 +188,7 @@ def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_
     ],
 )
 def test_impossible_rounds_are_refused(tmp_path, annotators, annotators_per_film, n_calibration):
-    """A corpus of three films shall be assigned."""
+    """Three films shall be assigned to the annotators, some of them, for calibration, to all."""
     three_films = make_corpus(tmp_path, n_films=3)
     with pytest.raises(ManifestError):
         assign(three_films, annotators, annotators_per_film, calibration=n_calibration)
@@ -187,6 +199,9 @@ def test_names_are_stored_in_one_form_of_unicode(tmp_path):
     decomposed_name = normalize("NFD", "Léa")
     assert decomposed_name != "Léa"
 
-    assignment = assign(make_corpus(tmp_path, n_films=3), [decomposed_name, "AB"], 2)
+    three_films = make_corpus(tmp_path, n_films=3)
+    annotators_per_film = 2
+
+    assignment = assign(three_films, [decomposed_name, "AB"], annotators_per_film)
 
     assert {clip.annotator for clip in assignment} == {"Léa", "AB"}

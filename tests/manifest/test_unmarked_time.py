@@ -22,6 +22,7 @@ OBYGAZE12 = builtin_codebook("obygaze12")
 
 
 def mark(start_s, end_s, level, annotator="AB", **extras):
+    """Mark a span of the film tt1 with a level; the annotator is AB where none is named."""
     return Clip(
         f"{annotator}-{start_s}",
         "tt1",
@@ -33,20 +34,34 @@ def mark(start_s, end_s, level, annotator="AB", **extras):
     )
 
 
+def marks_in_turn(levels, annotator, delay_s=0.0):
+    """Mark spans of 10 s in turn with these levels, the first of them from `delay_s` on."""
+    marks = []
+    for n, level in enumerate(levels):
+        start_s = 10.0 * n + delay_s
+        marks.append(mark(start_s, start_s + 10.0, level, annotator))
+    return marks
+
+
 def manifest(*clips):
     return Manifest(clips, Path(), OBYGAZE12)
 
 
-WINDOWS_OF_10_S = manifest(*[Clip(f"w{n}", "tt1", start_s=10.0 * n, end_s=10.0 * (n + 1)) for n in range(4)])
+FOUR_WINDOWS_OF_10_S = manifest(
+    Clip("w0", "tt1", start_s=0.0, end_s=10.0),
+    Clip("w1", "tt1", start_s=10.0, end_s=20.0),
+    Clip("w2", "tt1", start_s=20.0, end_s=30.0),
+    Clip("w3", "tt1", start_s=30.0, end_s=40.0),
+)
 
 
-def levels(projection):
-    """Return the level of each row, with its clip and annotator."""
-    return {(row.clip_id, row.annotator): row.level for row in projection.manifest}
+def levels_of_windows(projection):
+    """Return the level of each row, in the order of the windows."""
+    return [row.level for row in projection.manifest]
 
 
 @pytest.mark.parametrize(
-    ("marks", "expected"),
+    ("marks", "is_every_answer_marked"),
     [
         ([mark(0, 10, "S")], False),
         ([mark(0, 10, "S"), mark(20, 30, "NS")], False),
@@ -55,35 +70,69 @@ def levels(projection):
     ],
     ids=["only what is found", "and what is not sure", "the lowest level too", "a window that was drawn"],
 )
-def test_who_marks_what_is_negative_says_nothing_of_other_time(marks, expected):
-    assert marks_every_answer(marks, OBYGAZE12) == expected
+def test_who_marks_the_lowest_level_or_drawn_windows_marks_every_answer(marks, is_every_answer_marked):
+    """Somebody who also marks EN (nothing there), or judges drawn windows, says nothing of unmarked time.
+
+    Somebody who marks only what they find (S, or NS for not sure) says that it is nowhere else. A drawn
+    window is told by its place in the draw, here the first.
+    """
+    assert marks_every_answer(marks, OBYGAZE12) == is_every_answer_marked
 
 
 def test_clips_get_the_lowest_level_from_who_marks_only_what_they_find():
-    projection = project(manifest(mark(0, 10, "S")), WINDOWS_OF_10_S)
-    assert [row.level for row in projection.manifest] == ["S", "EN", "EN", "EN"]
+    """AB marks the first of four windows with S. In the others AB found nothing, which is EN."""
+    only_what_is_found = manifest(mark(0, 10, "S"))
+
+    projection = project(only_what_is_found, FOUR_WINDOWS_OF_10_S)
+
+    assert levels_of_windows(projection) == ["S", "EN", "EN", "EN"]
     assert projection.unanswered == ()
 
 
 def test_clips_that_nobody_answered_for_have_no_level():
-    """AB marks S and EN up to 20 s, and stops there."""
-    projection = project(manifest(mark(0, 10, "S"), mark(10, 20, "EN")), WINDOWS_OF_10_S)
-    assert [row.level for row in projection.manifest] == ["S", "EN", None, None]
+    """Windows w0 to w3 last 10 s each. AB marks what is S and what is EN up to 20 s, and stops there.
+
+    So the last two windows, from 20 to 40 s, have no answer.
+    """
+    marks_up_to_20_s = manifest(mark(0, 10, "S"), mark(10, 20, "EN"))
+
+    projection = project(marks_up_to_20_s, FOUR_WINDOWS_OF_10_S)
+
+    assert levels_of_windows(projection) == ["S", "EN", None, None]
     assert projection.unanswered == ("w2", "w3")
 
 
 def test_marks_that_cover_a_clip_together_answer_for_it():
-    """Six marks of 1.5 s cover 9 of the 10 s of the first window, each less than a fifth of it."""
-    marks = [mark(1.5 * n, 1.5 * (n + 1), "EN" if n % 2 else "HN") for n in range(6)]
-    projection = project(manifest(*marks), WINDOWS_OF_10_S)
-    assert [row.level for row in projection.manifest] == ["EN", None, None, None]
+    """AB's six marks of 1.5 s cover 9 of the 10 s of the first of four windows.
+
+    A mark gives a clip its level if it covers a fifth of it, here 2 s: none of the six does, so HN is not the
+    level. All of them together cover more than a fifth, so AB has looked, and the level is the lowest, EN.
+    """
+    short_marks = manifest(
+        mark(0.0, 1.5, "HN"),
+        mark(1.5, 3.0, "EN"),
+        mark(3.0, 4.5, "HN"),
+        mark(4.5, 6.0, "EN"),
+        mark(6.0, 7.5, "HN"),
+        mark(7.5, 9.0, "EN"),
+    )
+
+    projection = project(short_marks, FOUR_WINDOWS_OF_10_S)
+
+    assert levels_of_windows(projection) == ["EN", None, None, None]
 
 
 def test_each_annotator_answers_for_what_they_marked():
-    """AB marks only S, and so answers for all windows; CD marks EN too, and judged the first two."""
-    marks = manifest(mark(0, 10, "S"), mark(0, 10, "S", "CD"), mark(10, 20, "EN", "CD"))
-    projection = project(marks, WINDOWS_OF_10_S, per_annotator=True)
-    assert levels(projection) == {
+    """AB marks only S, and so says of the other windows, w1 to w3, that they are EN.
+
+    CD marks EN too, and so answers for the two marked windows alone: of w2 and w3 CD has no row.
+    """
+    marks = manifest(mark(0, 10, "S", "AB"), mark(0, 10, "S", "CD"), mark(10, 20, "EN", "CD"))
+
+    projection = project(marks, FOUR_WINDOWS_OF_10_S, per_annotator=True)
+
+    levels = {(row.clip_id, row.annotator): row.level for row in projection.manifest}
+    assert levels == {
         ("w0", "AB"): "S",
         ("w0", "CD"): "S",
         ("w1", "AB"): "EN",
@@ -95,71 +144,102 @@ def test_each_annotator_answers_for_what_they_marked():
 
 
 def test_agreement_is_of_what_both_answered_for():
-    """CD judges the first half of what AB judges, and alike: alpha is 1."""
-    level_of_window = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
-    marks = [mark(10.0 * n, 10.0 * (n + 1), level) for n, level in enumerate(level_of_window)]
-    marks += [mark(10.0 * n, 10.0 * (n + 1), level, "CD") for n, level in enumerate(level_of_window[:4])]
-    projected = project(manifest(*marks), windows(manifest(*marks), 10.0), per_annotator=True)
-    every_level, _ = level_alphas(projected.manifest)
-    assert every_level.nominal == pytest.approx(1.0)
+    """AB judges eight spans of 10 s in turn; CD judges the first four of them, and alike.
+
+    In what both judged they never differ, so Krippendorff's alpha is 1.
+    """
+    levels = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
+    marks = manifest(*marks_in_turn(levels, "AB"), *marks_in_turn(levels[:4], "CD"))
+
+    projected = project(marks, windows(marks, 10.0), per_annotator=True)
+
+    alpha_of_every_level, _ = level_alphas(projected.manifest)
+    assert alpha_of_every_level.nominal == pytest.approx(1.0)
 
 
 def test_free_segments_are_compared_where_both_annotators_answered():
-    """AB marks 80 s. CD marks the same segments half a second later, and stops after 40 s.
+    """AB marks eight segments of 10 s in turn, to 80 s. CD marks the first four of them half a second later.
 
-    Over the whole film, half of AB's segments would have no partner.
+    They are compared from .5 to 40.5 s, where they are nearly the same. Over the whole film, half of AB's
+    segments would have no partner.
     """
-    level_of_segment = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
-    marks = [mark(10.0 * n, 10.0 * (n + 1), level) for n, level in enumerate(level_of_segment)]
-    marks += [
-        mark(10.0 * n + 0.5, 10.0 * (n + 1) + 0.5, level, "CD")
-        for n, level in enumerate(level_of_segment[:4])
-    ]
-    compared = in_common_stretches(manifest(*marks))
+    levels = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
+    marks = manifest(*marks_in_turn(levels, "AB"), *marks_in_turn(levels[:4], "CD", delay_s=0.5))
+
+    compared = in_common_stretches(marks)
+    (alpha,) = unitised_alphas(marks)
+
     assert min(clip.start_s for clip in compared) == 0.5
     assert max(clip.end_s for clip in compared) == 40.5
-
-    (alpha,) = unitised_alphas(manifest(*marks))
     assert alpha.value.segments > 0.9
 
 
 def test_a_film_stays_whole_where_annotators_mark_only_what_they_find():
-    segments = manifest(mark(0, 10, "S"), mark(50, 60, "S", "CD"))
+    """AB and CD each mark a segment of S, and so say of all other time that nothing is there."""
+    segments = manifest(mark(0, 10, "S", "AB"), mark(50, 60, "S", "CD"))
     assert in_common_stretches(segments) == segments
 
 
 def test_one_annotator_who_marks_every_answer_says_which_time_is_compared():
-    """AB marks EN too, and stops at 50 s. What CD finds at 100 s says nothing of their agreement."""
-    marks = [mark(0, 30, "EN"), mark(30, 50, "S"), mark(30, 50, "S", "CD"), mark(100, 120, "S", "CD")]
-    (alpha,) = unitised_alphas(manifest(*marks))
+    """AB marks what is EN too, and stops at 50 s: up to there, AB and CD mark the same S, from 30 to 50 s.
+
+    What CD finds from 100 s on says nothing of their agreement, so that alpha is 1.
+    """
+    by_ab = [mark(0, 30, "EN", "AB"), mark(30, 50, "S", "AB")]
+    by_cd = [mark(30, 50, "S", "CD"), mark(100, 120, "S", "CD")]
+
+    (alpha,) = unitised_alphas(manifest(*by_ab, *by_cd))
+
     assert alpha.value.segments == pytest.approx(1.0)
 
 
 def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same():
-    """CD marks S at 80 s alone, and so says of the first 60 s, in which AB marks S, that nothing is there."""
-    marks = [mark(0, 30, "EN"), mark(30, 50, "S"), mark(50, 60, "EN"), mark(80, 90, "S", "CD")]
-    (alpha,) = unitised_alphas(manifest(*marks))
+    """AB marks what is S and what is EN up to 60 s, so that this time is compared.
+
+    CD marks only what they find, an S at 80 s, and so says that in the first 60 s nothing is there. AB marked
+    S there: they do not agree more than by chance, and alpha is at most 0.
+    """
+    by_ab = [mark(0, 30, "EN", "AB"), mark(30, 50, "S", "AB"), mark(50, 60, "EN", "AB")]
+    by_cd = [mark(80, 90, "S", "CD")]
+
+    (alpha,) = unitised_alphas(manifest(*by_ab, *by_cd))
+
     assert alpha.annotators == ("AB", "CD")
     assert alpha.value.segments <= 0
 
 
 def test_annotators_without_time_in_common_are_not_compared():
-    marks = [mark(0, 30, "EN"), mark(40, 61, "EN", "CD"), mark(61, 70, "S", "CD")]
+    """Both mark EN, and so answer only for the time that they marked: AB to 30 s, CD from 40 s on."""
+    by_ab = [mark(0, 30, "EN", "AB")]
+    by_cd = [mark(40, 61, "EN", "CD"), mark(61, 70, "S", "CD")]
+
     with pytest.raises(ManifestError, match="answered for the same time"):
-        unitised_alphas(manifest(*marks))
+        unitised_alphas(manifest(*by_ab, *by_cd))
 
 
 def test_a_label_is_in_sight_only_if_who_gave_it_saw_a_score():
-    """At 60 s the lowest level is AB's, who judged blindly: CD, who saw a score, has no answer there."""
-    marks = manifest(mark(0, 20, "S", seen_score=0), mark(0, 30, "EN", "CD", seen_score=1))
-    late_clip = manifest(Clip("late", "tt1", start_s=60.0, end_s=90.0))
-    (row,) = project(marks, late_clip).manifest
-    assert (row.level, row.extras["seen_score"]) == ("EN", "0")
+    """AB, who judged blindly, marks only S: of the clip at 60 s AB says that nothing is there, EN.
+
+    CD, who saw the model's score, marks EN too, and has no answer at 60 s. So the clip's label is blind.
+    """
+    marks = manifest(mark(0, 20, "S", "AB", seen_score=0), mark(0, 30, "EN", "CD", seen_score=1))
+    clip_at_60_s = manifest(Clip("late", "tt1", start_s=60.0, end_s=90.0))
+
+    (row,) = project(marks, clip_at_60_s).manifest
+
+    assert row.level == "EN"
+    assert row.extras["seen_score"] == "0"
 
 
 def test_two_marks_of_one_second_cover_it_once():
-    """Two spans mark the same second of ten: a tenth of the window, of which a fifth is needed."""
-    same_second = replace(mark(0, 1, "S"), clip_id="another")
-    marks = manifest(mark(0, 1, "S"), same_second, mark(20, 30, "EN"))
-    projection = project(marks, WINDOWS_OF_10_S)
-    assert [row.level for row in projection.manifest] == [None, None, "EN", None]
+    """Two marks of the same second cover a tenth of the window w0, and a fifth is needed for an answer.
+
+    Counted twice, the second would be a fifth. The mark with EN, on w2, shows that AB marks every answer.
+    """
+    first = mark(0, 1, "S")
+    of_the_same_second = replace(first, clip_id="another")
+    marks = manifest(first, of_the_same_second, mark(20, 30, "EN"))
+
+    projection = project(marks, FOUR_WINDOWS_OF_10_S)
+
+    assert levels_of_windows(projection) == [None, None, "EN", None]

@@ -23,6 +23,7 @@ class Example:
 
 
 def aligned(name, first, last, text):
+    """Write an annotation of ELAN that lasts from one time slot to another, both by their names."""
     return (
         f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="{name}" TIME_SLOT_REF1="{first}" '
         f'TIME_SLOT_REF2="{last}"><ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>'
@@ -30,6 +31,7 @@ def aligned(name, first, last, text):
 
 
 def referring(name, above, text, more=""):
+    """Write an annotation of ELAN that has the times of another one, which it refers to by its name."""
     return (
         f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="{name}" ANNOTATION_REF="{above}" {more}>'
         f"<ANNOTATION_VALUE>{text}</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>"
@@ -37,14 +39,16 @@ def referring(name, above, text, more=""):
 
 
 def tier(name, body, more=""):
+    """Write a tier of ELAN with its annotations, and further attributes such as PARTICIPANT."""
     return f'<TIER TIER_ID="{name}" LINGUISTIC_TYPE_REF="l" {more}>{body}</TIER>'
 
 
 def eaf(slots, tiers, header=""):
-    order = "".join(
-        f'<TIME_SLOT TIME_SLOT_ID="{name}"' + ("" if value is None else f' TIME_VALUE="{value}"') + "/>"
-        for name, value in slots.items()
-    )
+    """Write a document of ELAN: its time slots, {name: milliseconds, or None without a time}, and its tiers."""
+    order = ""
+    for name, value in slots.items():
+        time = "" if value is None else f' TIME_VALUE="{value}"'
+        order += f'<TIME_SLOT TIME_SLOT_ID="{name}"{time}/>'
     return (
         '<?xml version="1.0"?><ANNOTATION_DOCUMENT AUTHOR="" DATE="2024-01-01T00:00:00+01:00" FORMAT="3.0" '
         f'VERSION="3.0"><HEADER MEDIA_FILE="" TIME_UNITS="milliseconds">{header}</HEADER>'
@@ -142,6 +146,7 @@ def patched(content, *changes):
 
 
 def tabbed(*rows):
+    """Write rows of cells with tabs between them."""
     return "".join("\t".join(row) + "\n" for row in rows)
 
 

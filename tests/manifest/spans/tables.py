@@ -93,6 +93,7 @@ def of_one(spans: list[Span]) -> list[Span]:
 
 
 def long(spans, words, time):
+    """Write a row for each span, with its concepts in one cell; `time` writes seconds."""
     rows = [[words.film, words.start, words.end, words.annotator, words.level, words.concepts, words.remarks]]
     for span in spans:
         concepts = ", ".join(span.concepts) or words.none
@@ -103,6 +104,7 @@ def long(spans, words, time):
 
 
 def with_durations(spans, words, time):
+    """Write a row for each span, with its start and how long it lasts."""
     rows = [[words.film, words.start, words.duration, words.annotator, words.level, words.concepts]]
     for span in spans:
         length = time(span.end_s - span.start_s)
@@ -113,6 +115,7 @@ def with_durations(spans, words, time):
 
 
 def with_both_times_in_a_cell(spans, words, time):
+    """Write a row for each span, with its times in one cell: "00:01:05.5 - 00:01:20.5"."""
     rows = [[words.film, words.timecode, words.annotator, words.level, words.concepts]]
     for span in spans:
         both = f"{clock(span.start_s)} - {clock(span.end_s)}"
@@ -121,6 +124,7 @@ def with_both_times_in_a_cell(spans, words, time):
 
 
 def marks(spans, words, time):
+    """Write a row for each span, with a column for each concept, in which stands yes or no."""
     rows = [[words.film, words.start, words.end, words.annotator, words.level, *CONCEPTS]]
     for span in spans:
         marked = [words.yes if concept in span.concepts else words.no for concept in CONCEPTS]
@@ -129,6 +133,7 @@ def marks(spans, words, time):
 
 
 def marks_of_levels(spans, words, time):
+    """Write a row for each span, with a column for each level, of which one has an x."""
     levels = ["EN", "HN", "NS", "S"]
     rows = [[words.film, words.start, words.end, *levels, words.concepts, words.annotator]]
     for span in spans:
@@ -159,6 +164,7 @@ def by_span(spans):
 
 
 def wide(spans, words, time):
+    """Write a row for each time, with a column for each annotator's level; concepts are not written."""
     annotators = annotators_of(spans)
     rows = [[words.film, words.start, words.end, *annotators, words.remarks]]
     for (film, start_s, end_s), own in by_span(spans).items():
@@ -167,6 +173,7 @@ def wide(spans, words, time):
 
 
 def wide_with_concepts(spans, words, time):
+    """Write a row for each time, with a column for each annotator's level and one for their concepts."""
     annotators = annotators_of(spans)
     heads = [f"{role} {name}" for name in annotators for role in (words.level, words.concepts)]
     rows = [[words.film, words.start, words.end, *heads]]
@@ -177,6 +184,7 @@ def wide_with_concepts(spans, words, time):
 
 
 def two_rows_of_headings(spans, words, time):
+    """Write a row for each time; the first row of headings has annotators, the second level and concepts."""
     annotators = annotators_of(spans)
     groups = [cell for name in annotators for cell in (name, "")]
     rows = [
@@ -190,6 +198,7 @@ def two_rows_of_headings(spans, words, time):
 
 
 def one_label_a_row(spans, words, time):
+    """Write a row for each level and each concept of a span, with what the label is before it."""
     rows = [[words.film, words.start, words.end, words.annotator, "tier", "value"]]
     for span in spans:
         head = [span.film, time(span.start_s), time(span.end_s), span.annotator]
@@ -199,6 +208,7 @@ def one_label_a_row(spans, words, time):
 
 
 def with_titles_and_sums(spans, words, time):
+    """Write a row for each span, below a title and above a row of sums and a legend."""
     table = long(spans, words, time)
     width = table.wide()
     total = [words.total, "", seconds(sum(span.end_s - span.start_s for span in spans))]
@@ -208,6 +218,7 @@ def with_titles_and_sums(spans, words, time):
 
 
 def films_named_once(spans, words, time):
+    """Write a row for each span; a film is named in its first row, and the cells below are empty."""
     table = long(spans, words, time)
     rows = [table.rows[0]]
     last = ""
@@ -228,6 +239,7 @@ def numbers(spans, words, time):
 
 
 def of_files(spans, words, time):
+    """Write a row for each span of the first annotator, as if it were a file of its own without times."""
     own = of_one(spans)
     rows = [["Clip", words.level, words.concepts, words.annotator]]
     whole = []
@@ -238,6 +250,7 @@ def of_files(spans, words, time):
 
 
 def of_one_film(spans, words, time):
+    """Write a row for each span as if all were of Vertigo, which a line above the headings names."""
     table = long(spans, words, time)
     rows = [[f"{words.film}: Vertigo", ""], *[row[1:] for row in table.rows]]
     return Table(rows, [replace(span, film="Vertigo") for span in spans])
@@ -267,9 +280,10 @@ SHAPES = {
 # --- files
 # ---------------------------------------------------------------------------
 def text(rows, sign, encoding):
-    out = io.StringIO()
-    csv.writer(out, delimiter=sign, lineterminator="\r\n").writerows(rows)
-    return out.getvalue().encode(encoding)
+    """Write rows as CSV, with a sign between cells, as Windows ends lines."""
+    content = io.StringIO()
+    csv.writer(content, delimiter=sign, lineterminator="\r\n").writerows(rows)
+    return content.getvalue().encode(encoding)
 
 
 def workbook(rows):
@@ -278,6 +292,7 @@ def workbook(rows):
 
 
 def _number(cell):
+    """Make a number of a cell where it is one."""
     try:
         return float(cell)
     except ValueError:

@@ -91,9 +91,13 @@ def test_answers_stand_beside_people_on_the_same_clips(tmp_path, monkeypatch):
 
 
 def test_a_manifest_without_clips_has_no_questions(tmp_path, monkeypatch):
+    """The command writes the questions to ask of each clip of a manifest. Of none it ends with code 1."""
     monkeypatch.chdir(tmp_path)
     write_manifest(Manifest((), tmp_path), tmp_path / "none.csv")
-    assert obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl") == 1
+
+    exit_code = obygaze("codebook", "questions", "none.csv", "--out", "none.jsonl")
+
+    assert exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,10 @@ def test_unusable_answers_are_left_out_with_their_reason(import_files, case):
 
 
 def test_concepts_that_pictures_do_not_show_are_noted_as_not_asked(import_files):
-    """ObyGaze12 has four concepts that are not visual. All questions about the others are answered."""
+    """A machine that sees alone answered all questions of ObyGaze12 about levels and visual concepts.
+
+    Four concepts are not visual, so that no question was about them. No other remark is made on questions.
+    """
     _, notices = import_files({"a.jsonl": jsonl_of({"answers": ALL_NO})})
 
     assert "absent, not asked: 4 concepts" in notices
@@ -288,7 +295,11 @@ def test_names_of_clips_films_and_machines_may_be_numbers(import_files):
 
 
 def test_a_machine_without_a_name_is_named_by_the_person(import_files):
-    (clip,), _ = import_files({"a.jsonl": jsonl_of({**ANSWERED, "model": None})}, annotator="vlm")
+    """The file of answers does not say which model gave them. The person calls the annotator vlm."""
+    answer_of_nobody = {**ANSWERED, "model": None}
+
+    (clip,), _ = import_files({"a.jsonl": jsonl_of(answer_of_nobody)}, annotator="vlm")
+
     assert clip.annotator == "vlm"
 
 

@@ -38,6 +38,7 @@ def cvat(body):
 
 
 def track(number, label, more="", attribute="level"):
+    """Write a track of CVAT from frame 25 to 125, whose boxes have a label as the value of an attribute."""
     shown = f'<attribute name="{attribute}">{label}</attribute>'
     return f'<track id="{number}" label="man" {more}><box frame="25" outside="0">{shown}</box><box frame="125" outside="1"/></track>'
 
@@ -198,11 +199,13 @@ def grid(*tiers):
 
 
 def signed(url):
+    """Write a document of ELAN of a medium, with the level S of AB."""
     media = f'<MEDIA_DESCRIPTOR MEDIA_URL="{url}"/>'
     return eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), media)
 
 
 def rectangle(last):
+    """Write a task of Label Studio about 100 frames in 4 s, with a rectangle S at frame 1 and a last one."""
     value = {"framesCount": 100, "duration": 4, "labels": ["S"], "sequence": [{"frame": 1}, {"frame": last}]}
     return studio({"type": "videorectangle", "value": value})
 
@@ -212,6 +215,7 @@ def table(*rows, head="movie,start_s,end_s"):
 
 
 def asked(*ids, **more):
+    """Write the answers of the machine m about clips of film a, each of the level S from 1 to 5 s."""
     said = {"movie": "a", "start_s": 1, "end_s": 5, "model": "m", "answers": {"level": "S"}} | more
     return "".join(json.dumps({"clip_id": name, **said}) + "\n" for name in ids)
 
@@ -428,7 +432,7 @@ def task_of_24_frames_a_second():
 
 
 def test_a_file_that_says_its_rate_of_frames_needs_no_other(import_files):
-    """The file has 240 frames in 10 s, which are 24 per second."""
+    """The file counts frames. It says that there are 240 in 10 s, or 24 per second; the user says nothing."""
     clips, _ = import_files({"a.json": task_of_24_frames_a_second()}, rate=None)
     assert clips
 
@@ -448,6 +452,7 @@ def test_a_title_with_its_article_behind_a_comma_is_the_same_name():
 
 
 def test_a_table_of_a_title_with_its_article_in_two_places_is_refused(import_files):
+    """In a catalogue "Matrix, The" is "The Matrix". As two films, one could be trained on and one tested."""
     with pytest.raises(ManifestError, match="one name"):
         import_files({"a.csv": 'movie,start_s,end_s\n"Matrix, The",1,5\nThe Matrix,6,7\n'})
 

@@ -37,6 +37,7 @@ def recognised(path):
 
 
 def test_there_is_a_sample_of_each_format():
+    """Each format of the table is either read, as a kind, or refused with a way out. Both have samples."""
     assert set(NAMES_OF_FORMATS) == READ_KINDS.keys() | UNREAD.keys()
 
 

@@ -46,11 +46,13 @@ def boris_table_of_two_media(start, stop, name):
 
 
 def eaf_with_subdivided_scene(parts):
+    """Write a document of ELAN with a scene from 1 to 9 s, which the annotations `parts` of AB divide."""
     scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
     return eaf({"t1": 1000, "t2": 9000}, scene + tier("human: level@AB", parts))
 
 
 def elan(*rows, names=ELAN):
+    """Write the table that ELAN exports, with tabs, below these headings."""
     return tabbed(names, *rows)
 
 
@@ -64,6 +66,7 @@ def cvat_track(frames, attribute="S"):
 
 
 def label_studio_task(result, **task):
+    """Write an export of Label Studio: a task about a.mp4 with these regions; `task` changes its fields."""
     usual = {"id": 1, "data": {"video": "/data/upload/1/0a1b2c3d-a.mp4"}, "annotations": [{"result": result}]}
     return json.dumps([usual | task])
 
@@ -331,5 +334,6 @@ def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
     ids=["a name of 304 letters", "3000 folders in each other", "a control character"],
 )
 def test_a_name_that_no_disk_holds_is_refused_with_its_line(import_content, video):
+    """The table a.x names its only video, on line 2, by a name that is too long, or has a control character."""
     with pytest.raises(ManifestError, match=r"a\.x: line 2, column video"):
         import_content(f"video,start_s,end_s\n{video},1,2\n")

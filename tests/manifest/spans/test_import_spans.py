@@ -189,7 +189,10 @@ def test_concepts_at_the_times_of_a_level_are_kept(import_file, level_tier):
 
 
 def test_concepts_of_another_annotator_than_their_levels_are_noted(import_file):
-    """The level is of AB, and Clothes, which refers to it, is on a tier of CD."""
+    """The level S is on a tier signed AB. The concept Clothes, on a tier of CD, refers to it.
+
+    So a clip has the level of one annotator and a concept of another, which is noted.
+    """
     _, account = read_elan(import_file, LEVEL_BY_AB, CLOTHES_BY_CD)
     assert any("signed CD" in note for note in account.notes)
 
@@ -442,7 +445,10 @@ def rttm(*turns):
 
 
 def test_names_of_speakers_are_labels_where_the_person_says_so(import_file):
-    """A level and a concept at the same times are of one clip, and so are two concepts. Ann is no label."""
+    """RTTM names the speakers of turns of speech. The person says that these names are labels.
+
+    A level and a concept at the same times are of one clip, and so are two concepts. Ann is no label.
+    """
     turns = rttm((1, 5, "Sure"), (1, 5, "body"), (2, 3, "Ann"), (7, 9, "Look"), (7, 9, "body"))
 
     clips, _ = import_file(turns, tiers={"speaker": "labels"})
@@ -566,6 +572,7 @@ def test_a_file_of_another_kind_than_stated_gives_no_clip_or_is_refused_by_its_n
 
 @pytest.mark.parametrize("content", [b"", b"<svg/>", b"hello", b"{}", b"\0" * 99, bytes(range(256))])
 def test_content_of_no_known_kind_is_refused_by_the_files_name(import_file, content):
+    """The file f.txt is empty, a drawing, a word, an empty object of JSON, or bytes that are no text."""
     with pytest.raises(ManifestError, match=r"f.txt"):
         import_file(content, name="f.txt")
 

@@ -127,7 +127,7 @@ def test_each_word_that_no_codebook_knows_is_proposed_to_be_given_a_meaning(tmp_
 
 
 def test_lists_as_programs_write_them_are_read(tmp_path):
-    """Python writes a list as ['Body', 'Look'], and an empty one as []."""
+    """Python writes a list as ['Body', 'Look'], and an empty one as []. Eight clips are labelled so."""
     rows = [
         ["film", "start", "end", "level", "tags"],
         ["Vertigo", 0, 10, "EN", "[]"],
@@ -142,7 +142,13 @@ def test_lists_as_programs_write_them_are_read(tmp_path):
 
     imported = import_with_proposed_words(tmp_path / "t.tsv", rows)
 
-    assert labels_of(imported) == [*LABELS_OF_FOUR_CLIPS, *LABELS_OF_FOUR_CLIPS]
+    labels_of_four_clips = [
+        ("EN", []),
+        ("HN", ["Look"]),
+        ("NS", ["Body", "Look"]),
+        ("S", ["Expression of emotion", "Type of shot"]),
+    ]
+    assert labels_of(imported) == labels_of_four_clips * 2
 
 
 NO_SPANS = {
@@ -193,6 +199,7 @@ def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts)
 
 
 def test_a_spreadsheet_of_open_document_is_read(tmp_path):
+    """LibreOffice saves spreadsheets as OpenDocument (.ods). This one has two clips, of S and of EN."""
     cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
     path = tmp_path / "codes.ods"
     open_document(path, cells)
@@ -217,7 +224,10 @@ def test_a_cell_that_is_no_mark_is_proposed_as_a_word_and_the_marks_of_its_colum
 
     The person says that "(x)" means Body, and gives "?", in the first clip, no meaning.
     """
-    imported = import_with_proposed_words(tmp_path / "marks.tsv", TABLE_OF_MARKS, {"(x)": "Body"})
+    meanings = {"(x)": "Body"}
+
+    imported = import_with_proposed_words(tmp_path / "marks.tsv", TABLE_OF_MARKS, meanings)
+
     assert labels_of(imported) == [("S", ["Look"]), ("S", ["Body"]), ("NS", ["Body", "Look"]), ("NS", [])]
 
 

@@ -95,6 +95,7 @@ def limit_a_childs_time(monkeypatch, cpu_s: int):
 
 
 def compute_without_end() -> Iterator[bytes]:
+    """Take all the time that there is."""
     while True:
         pass
     yield b""
@@ -128,11 +129,13 @@ def crash_without_memory() -> Iterator[bytes]:
 
 
 def answer_without_end() -> Iterator[bytes]:
+    """Answer megabyte after megabyte."""
     while True:
         yield b"x" * (1 << 20)
 
 
 def make_a_socket() -> Iterator[bytes]:
+    """Do what needs a network."""
     socket.socket().close()
     yield b""
 
@@ -178,7 +181,10 @@ def answer_of(child: Child, work, path: Path) -> bytes:
 def test_a_child_that_exceeds_its_limits_or_crashes_is_an_error_of_one_line_about_the_file(
     child, work, message, tmp_path
 ):
-    """A child process reads a file for us, within a second and 64 MB. After one is lost, there is another."""
+    """A child process reads a file for us, within a second and 64 MB. `work` takes more, or crashes.
+
+    The error names the limit that was exceeded. After a child is lost, there is another one.
+    """
     path = tmp_path / "a.eaf"
 
     with pytest.raises(InputError, match=message) as error:
@@ -260,12 +266,16 @@ def test_the_parent_watches_where_the_system_keeps_no_limits(system):
 
 
 def test_a_child_has_no_network(child):
+    """A child is a process that reads files of strangers for us. It may not even make a socket."""
     with pytest.raises(PermissionError):
         answer_of(child, make_a_socket, Path())
 
 
 def test_a_child_is_kept_for_the_files_of_an_import(child):
-    """The same process, which is not this one, does two pieces of work."""
+    """A child is a process that reads files for us. Asked twice which process it is, it says the same.
+
+    And it is not this one.
+    """
     first = answer_of(child, process_id, Path())
     second = answer_of(child, process_id, Path())
 
@@ -274,7 +284,11 @@ def test_a_child_is_kept_for_the_files_of_an_import(child):
 
 
 def test_what_a_reader_raises_in_a_child_is_raised_here(child):
-    """Errors for users keep their facts, here the column. An error of a bug becomes a RuntimeError."""
+    """A child is a process that reads files for us, and its work may raise an error.
+
+    Errors for users keep their facts, here the column. An error of the system stays one. An error of a bug,
+    here a KeyError, becomes a RuntimeError.
+    """
     with pytest.raises(ManifestError, match="line 3") as error:
         answer_of(child, refuse_line_3, Path())
     assert error.value.column == "level"
@@ -297,7 +311,10 @@ def pretend_to_be_a_child_that_has_no_child(monkeypatch):
 
 
 def test_a_child_reads_on_its_own(monkeypatch):
-    """What would be done by a child of this process is done by this process, as it is a child itself."""
+    """Here the process of this test takes itself for a child, which reads files for another process.
+
+    So it starts no further child, and does the work on its own: to say which process it is.
+    """
     pretend_to_be_a_child_that_has_no_child(monkeypatch)
 
     with reader_process() as child:
@@ -306,9 +323,14 @@ def test_a_child_reads_on_its_own(monkeypatch):
 
 
 def test_limits_grow_with_the_file():
-    """Any file has 60 s and 2^28 bytes (256 MB), 20 s more per 10 MB, and 30 bytes more per byte."""
-    assert limits_of(0) == Limits(60, 2**28)
-    assert limits_of(20_000_000) == Limits(60 + 2 * 20, 2**28 + 30 * 20_000_000)
+    """Any file may take 60 s and 2^28 bytes (256 MB), 20 s more per 10 MB, and 30 bytes more per byte."""
+    twenty_megabytes = 20_000_000
+
+    of_empty_file = limits_of(0)
+    of_large_file = limits_of(twenty_megabytes)
+
+    assert of_empty_file == Limits(cpu_s=60, memory=2**28)
+    assert of_large_file == Limits(cpu_s=60 + 2 * 20, memory=2**28 + 30 * twenty_megabytes)
 
 
 @pytest.mark.parametrize("n_threads", [0, 1], ids=["may be forked", "another thread waits"])
@@ -611,7 +633,10 @@ def test_annotators_with_columns_of_their_own_count_each(tmp_path, monkeypatch):
 
 
 def test_rows_of_a_table_that_is_refused_for_its_headings_are_not_sent(tmp_path, monkeypatch):
-    """500 rows can't be held with 50,000 bytes. The refusal, which needs the headings alone, is as usual."""
+    """An import may hold 50,000 bytes of what its files say, which is too little for the 500 rows.
+
+    The headings are unknown, so that the table is refused; for this the headings are enough.
+    """
     limit_what_an_import_may_hold(monkeypatch, memory=50_000)
     path = tmp_path / "t.csv"
     path.write_text(rows("film,from,to,rating", 500, "m,{0},{0}.5,S"))
@@ -645,13 +670,19 @@ def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
 
 
 def test_a_childs_message_has_every_fact_of_an_account():
-    """A fact that it lacks would be lost. The path is known here, and left-out records are sent apart."""
+    """A child process reads a file, and sends its account here as a message. A fact that this lacks is lost.
+
+    The path is known here, and left-out records are sent apart.
+    """
     fields = set(Account.__dataclass_fields__)
     assert set(read_apart._AccountMessage.__struct_fields__) == fields - {"path", "left_out"}
 
 
 def test_a_childs_message_has_every_fact_of_a_table():
-    """A fact that the message lacks would be lost. The path is known here, and rows are sent apart."""
+    """A child process reads a table, and sends it here as a message. A fact that this lacks is lost.
+
+    The path is known here, and rows are sent apart.
+    """
     fields = set(Table.__dataclass_fields__)
     assert set(read_apart._TableMessage.__struct_fields__) == fields - {"path", "rows"}
 
@@ -679,7 +710,10 @@ TERABYTE = 2**40
 
 
 def test_the_memory_of_a_process_can_be_seen():
-    """Python has more than a megabyte, and less than a terabyte. It may use 60 s more."""
+    """Python has more than a megabyte, and less than a terabyte. It may use 60 s, and has used less.
+
+    So it exceeds no limit of a terabyte, and one of a megabyte by its memory.
+    """
     this_process = os.getpid()
     nothing_before = limits.Used(0.0, 0)
 
@@ -689,13 +723,19 @@ def test_the_memory_of_a_process_can_be_seen():
 
 
 def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
-    """Since it had used -61 s, this process has used more than 60 s."""
-    before = limits.Used(-61.0, 0)
-    assert limits.excess(os.getpid(), Limits(60, TERABYTE), before) == "time"
+    """Of a process counts what it has used since a child's work began, here 60 s at most.
+
+    To pretend that this process has used 61 s since then, it is said to have used -61 s before.
+    """
+    used_before = limits.Used(-61.0, 0)
+    assert limits.excess(os.getpid(), Limits(60, TERABYTE), used_before) == "time"
 
 
 def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """A child guesses 200 concepts, which can't be held with 50,000 bytes."""
+    """A table has 200 concepts, of which a child process guesses a codebook. It is sent to this process.
+
+    They can be held with the usual limit, and not with 50,000 bytes.
+    """
     path = tmp_path / "t.csv"
     path.write_text(rows("film,level,concepts", 200, "a,S,{0} words"))
     assert len(guess_codebook(path).concepts) == 200
@@ -706,7 +746,10 @@ def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path
 
 
 def test_what_a_table_is_proposed_to_be_counts_as_what_this_process_holds(tmp_path, monkeypatch):
-    """A child proposes to explain 5000 words that are no levels, which can't be held with 1 MB."""
+    """The 5000 cells of the column "level" are words that are no levels. What they mean is asked about.
+
+    The child process that reads the table proposes this for each word, which can't be held with 1 MB.
+    """
     path = tmp_path / "t.csv"
     path.write_text(rows("movie,start_s,end_s,level", 5000, "m,{0},{0}.5,word {0}"))
     limit_what_an_import_may_hold(monkeypatch, memory=1 << 20)

@@ -48,6 +48,7 @@ def test_time_is_linear_in_spans_that_all_overlap():
 
 
 def import_or_refuse(path):
+    """Import a file at 25 frames a second; that it may be refused does not matter."""
     with suppress(ManifestError):
         import_spans([path], path.parent, rate=Fraction(25))
 

@@ -382,7 +382,11 @@ def test_a_row_without_the_level_that_most_have_is_named_by_its_first_cell_that_
 
 
 def test_a_notice_says_that_rows_of_a_table_without_times_are_taken_as_whole_films(import_files):
-    _, notices = import_files({"t.csv": "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"})
+    """The film a has the level S and the film b EN. The cells of their starts and ends are empty."""
+    table = "movie,start_s,end_s,level\na,,,S\nb,,,EN\n"
+
+    _, notices = import_files({"t.csv": table})
+
     assert "without times taken as whole films" in notices
 
 
@@ -722,6 +726,7 @@ def test_a_codebook_is_guessed_of_concepts_alone_and_says_that_it_needs_levels(t
 
 
 def test_of_a_table_without_levels_and_concepts_the_column_that_may_hold_levels_is_proposed(tmp_path):
+    """Besides the film and its times there is only the column "Ort", of the words in and out."""
     table = tmp_path / "tags.csv"
     table.write_text("Film,Beginn,Ende,Ort\na,0,4,in\na,5,9,out\nb,0,4,in\n", encoding="utf-8")
     with pytest.raises(ManifestError, match=r"levels or concepts: give --column level=Ort$"):

@@ -203,6 +203,7 @@ CODES_IN_200_LEVELS = (
     ids=["cut off", "no XML", "codes nested too deep", "no project"],
 )
 def test_a_damaged_or_strange_archive_is_refused_by_its_name(import_files, content):
+    """An archive of a project, a.qdpx, is a zip file with a document in XML. This one is none, or damaged."""
     with pytest.raises(ManifestError, match=r"a\.qdpx"):
         import_files({"a.qdpx": content})
 
@@ -243,8 +244,11 @@ def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(import_files, da
     A file a.zip that is cut off before this name may be any archive.
     """
     content = damaged_archives()[damage]
-    looks_like_a_project = name == "a.qdpx" or b"project.qde" in content
-    reason = r"a project of REFI-QDA .* that is damaged" if looks_like_a_project else "unpack it first"
+    if name == "a.qdpx" or b"project.qde" in content:
+        reason = r"a project of REFI-QDA .* that is damaged"
+    else:
+        reason = "unpack it first"
+
     with pytest.raises(ManifestError, match=reason):
         import_files({name: content})
 
@@ -268,7 +272,7 @@ def project_of_two_coders():
 
 
 def test_what_is_written_comes_back_with_coders_and_codes(import_files):
-    """AB <&> "' gave S and Body from 1 to 5 s of tt0000042, and CD gave EN."""
+    """The coder called AB <&> "' gave S and Body from 1 to 5 s of tt0000042, and CD gave EN."""
     content = refi_qda_archive(project_of_two_coders())
 
     clips, _ = import_files({"a.qdpx": content})
@@ -282,10 +286,17 @@ def test_what_is_written_comes_back_with_coders_and_codes(import_files):
 def test_an_archive_of_one_document_has_the_same_bytes_each_time():
     """No time of writing is in it, so that its digest is of the content."""
     document = project_of_two_coders()
-    assert refi_qda_archive(document) == refi_qda_archive(document)
+
+    first = refi_qda_archive(document)
+    second = refi_qda_archive(document)
+
+    assert first == second
 
 
 def test_a_project_without_selections_can_be_written_and_read(import_files):
+    """Nobody coded anything of the film tt0000042: the project has no spans."""
     without_selections = refi_qda_project([], "tt0000042")
+
     clips, _ = import_files({"a.qdpx": refi_qda_archive(without_selections)})
+
     assert not clips

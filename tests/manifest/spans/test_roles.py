@@ -268,6 +268,7 @@ def test_activitynet_gives_labels_without_a_declaration(import_marks):
 
 
 def test_every_format_of_one_tier_is_tested():
+    """`OF_ONE_TIER` has all formats that name no tiers: those tested together above, and ActivityNet."""
     assert OF_ONE_TIER.keys() == {"activitynet", *OF_NO_NAMED_TIER}
 
 
@@ -333,7 +334,12 @@ def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_
 
 
 def test_a_comma_stands_between_concepts_where_no_concept_has_one(import_marks):
-    clips, _ = import_marks("textgrid", Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body, Look"))
+    """Usually a semicolon stands between concepts. No concept of the codebook has a comma in its name."""
+    level = Mark("level", 1, 5, "S")
+    concepts = Mark("concepts", 1, 5, "Body, Look")
+
+    clips, _ = import_marks("textgrid", level, concepts)
+
     assert labels_of(clips) == {(1.0, 5.0, "S", ("Look", "Body"))}
 
 

@@ -17,8 +17,14 @@ def table_of_marks(*rows):
     return "\n".join(["movie,start_s,end_s,level,Body,Look", *lines, ""])
 
 
+def import_marks(import_files, table, **options):
+    """Import a table of marks, whose columns Body and Look the person called concepts."""
+    return import_files({"t.csv": table}, columns=COLUMNS, **options)
+
+
 def concepts_of(clips):
-    return [clip.concepts for clip in clips]
+    """Return the concepts of each clip, without their order."""
+    return [set(clip.concepts) for clip in clips]
 
 
 @pytest.mark.parametrize(
@@ -26,37 +32,49 @@ def concepts_of(clips):
     [("✓", "x"), ("☑", "☒"), ("yes", "x"), ("ja", "x"), ("1", "x"), ("x", "*"), ("1", "yes")],
 )
 def test_a_second_sign_for_yes_is_asked_about(import_files, yes, other):
-    with pytest.raises(ManifestError) as refusal:
-        import_files({"t.csv": table_of_marks((yes, other), (other, yes))}, columns=COLUMNS)
+    """Below Body and Look every cell has one of two signs, each of which may mean yes, and none means no.
 
-    assert f"line 2, column Look: {other!r} stands beside {yes!r}, and no sign for no: --word " in str(
-        refusal.value
-    )
+    The first cell that contradicts another is that of Look in line 2. It is asked about once.
+    """
+    table = table_of_marks((yes, other), (other, yes))
+
+    with pytest.raises(ManifestError) as refusal:
+        import_marks(import_files, table)
+
+    question = f"line 2, column Look: {other!r} stands beside {yes!r}, and no sign for no: --word "
+    assert question in str(refusal.value)
     assert str(refusal.value).count("stands beside") == 1
 
 
 def test_ticks_and_crosses_of_different_columns_are_asked_about(import_files):
+    """Body has ticks only, and Look crosses only: a cross may be yes, or the opposite of a tick."""
+    table = table_of_marks(("✓", "x"), ("✓", "x"))
+
     with pytest.raises(ManifestError, match="line 2, column Look: 'x' stands beside '✓'"):
-        import_files({"t.csv": table_of_marks(("✓", "x"), ("✓", "x"))}, columns=COLUMNS)
+        import_marks(import_files, table)
 
 
 @pytest.mark.parametrize(
     ("words", "concepts"),
     [
-        ({"x": ""}, [("Body",), ("Look",)]),
-        ({"x": "no"}, [("Body",), ("Look",)]),
-        ({"✓": "no"}, [("Look",), ("Body",)]),
-        ({"x": "yes"}, [("Body", "Look"), ("Body", "Look")]),
+        ({"x": ""}, [{"Body"}, {"Look"}]),
+        ({"x": "no"}, [{"Body"}, {"Look"}]),
+        ({"✓": "no"}, [{"Look"}, {"Body"}]),
+        ({"x": "yes"}, [{"Body", "Look"}, {"Body", "Look"}]),
     ],
-    ids=str,
+    ids=["x is nothing", "x is no", "✓ is no", "x is yes too"],
 )
 def test_the_person_says_what_a_sign_means(import_files, words, concepts):
-    clips, said = import_files(
-        {"t.csv": table_of_marks(("✓", "x"), ("x", "✓"))}, columns=COLUMNS, words=words
-    )
+    """The first row has ✓ below Body and x below Look, the second the reverse.
 
-    assert [tuple(sorted(names)) for names in concepts_of(clips)] == concepts
-    assert "no label in the files" not in said
+    `words` is what the person says of one sign. The other one then means what it usually does: yes.
+    """
+    table = table_of_marks(("✓", "x"), ("x", "✓"))
+
+    clips, notices = import_marks(import_files, table, words=words)
+
+    assert concepts_of(clips) == concepts
+    assert "no label in the files" not in notices
 
 
 @pytest.mark.parametrize(
@@ -67,22 +85,31 @@ def test_the_person_says_what_a_sign_means(import_files, words, concepts):
         [("yes", "y"), ("ja", "true")],
         [("1", "1.0"), ("1.0", "1")],
     ],
-    ids=str,
+    ids=["crosses", "ticks", "words", "numbers"],
 )
 def test_signs_of_one_kind_say_the_same(import_files, rows):
-    clips, _ = import_files({"t.csv": table_of_marks(*rows)}, columns=COLUMNS)
+    """Two rows have marks below Body and Look, which look different and are all crosses, or all ticks.
 
-    assert [set(names) for names in concepts_of(clips)] == [{"Body", "Look"}, {"Body", "Look"}]
+    None of them is the opposite of another, so each means yes.
+    """
+    clips, _ = import_marks(import_files, table_of_marks(*rows))
+
+    assert concepts_of(clips) == [{"Body", "Look"}, {"Body", "Look"}]
 
 
-def test_a_sign_for_no_settles_it(import_files):
-    clips, _ = import_files({"t.csv": table_of_marks(("1", "-"), ("x", "1"), ("-", "x"))}, columns=COLUMNS)
+def test_a_sign_for_no_settles_that_the_other_signs_mean_yes(import_files):
+    """Each row has the marks of Body and of Look. As "-" says no, neither 1 nor x can mean it."""
+    table = table_of_marks(("1", "-"), ("x", "1"), ("-", "x"))
 
-    assert [set(names) for names in concepts_of(clips)] == [{"Body"}, {"Body", "Look"}, {"Look"}]
+    clips, _ = import_marks(import_files, table)
+
+    assert concepts_of(clips) == [{"Body"}, {"Body", "Look"}, {"Look"}]
 
 
 def test_columns_with_signs_of_their_own_are_read(import_files):
-    """Below one concept somebody writes 1 and leaves the rest empty, below another x."""
-    clips, _ = import_files({"t.csv": table_of_marks(("1", "x"), ("", "x"), ("1", ""))}, columns=COLUMNS)
+    """Below Body there is 1 or nothing, below Look x or nothing. An empty cell says no."""
+    table = table_of_marks(("1", "x"), ("", "x"), ("1", ""))
 
-    assert [set(names) for names in concepts_of(clips)] == [{"Body", "Look"}, {"Look"}, {"Body"}]
+    clips, _ = import_marks(import_files, table)
+
+    assert concepts_of(clips) == [{"Body", "Look"}, {"Look"}, {"Body"}]

@@ -289,9 +289,10 @@ def test_captions_that_show_each_line_once_need_no_note(read_file):
 
 
 def test_an_account_that_does_not_add_up_is_refused(tmp_path):
-    """Each span that is seen must be used or left out."""
+    """Each span of a file that is seen must be used or left out. Of one span neither is said here."""
+    account = Account(tmp_path, seen=1)
     with pytest.raises(ManifestError, match="1 span seen, 0 used and 0 left out"):
-        Account(tmp_path, seen=1).line()
+        account.line()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32", "utf-16-le", "utf-16-be"])
@@ -364,6 +365,7 @@ def test_an_encoding_that_does_not_exist_is_refused(read_file):
     ],
 )
 def test_a_file_without_a_readable_subtitle_is_refused_with_the_reason(read_file, name, content, message):
+    """The file has the suffix of subtitles, and no text with times that can be read."""
     with pytest.raises(ManifestError, match=message):
         read_file(name, content)
 

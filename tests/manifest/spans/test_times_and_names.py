@@ -60,6 +60,7 @@ def test_an_ambiguous_decimal_sign_is_refused(cells, usual_sign):
 
 
 def test_a_column_of_two_decimal_signs_is_refused():
+    """In 1,5 a comma can only be the decimal sign, and in 2.5 a point; both are cells of one column."""
     with pytest.raises(ManifestError, match="is the decimal sign, not both"):
         instants(["1,5", "2.5"], ".")
 
@@ -145,8 +146,14 @@ def test_an_unreadable_time_is_an_error_of_its_cell(cell):
 
 
 def test_cells_of_half_a_million_digits_are_errors_with_short_messages():
-    """A pattern that divides the digits in several ways would take hours for such a cell."""
-    errors = instants(["9" * 500_000 + "x", "0" * 500_000 + ":"])
+    """The two cells of a column are no times: half a million digits, and an x or a colon behind them.
+
+    A pattern that divides the digits in several ways would take hours for such a cell.
+    """
+    digits_and_a_letter = "9" * 500_000 + "x"
+    digits_and_a_colon = "0" * 500_000 + ":"
+
+    errors = instants([digits_and_a_letter, digits_and_a_colon])
 
     assert len(errors) == 2
     for error in errors:
@@ -215,8 +222,10 @@ def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
 
 
 def test_annotators_whose_names_differ_in_the_width_of_letters_are_one_name():
+    """Keyboards of East Asia write ＡＢ for AB. Each name has the file and line where it stands."""
+    places = {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")}
     with pytest.raises(ManifestError, match="are one name"):
-        refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")})
+        refuse_twins("annotator", places)
 
 
 @pytest.mark.parametrize(
@@ -282,12 +291,16 @@ def test_a_title_of_two_films_is_refused():
 
 
 def test_annotators_whose_names_differ_in_capitals_alone_are_refused_with_their_lines():
+    """AB stands in line 2 of a table, and ab in line 3: `refuse_twins` gets each name with its place."""
+    places = {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")}
     with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
-        refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")})
+        refuse_twins("annotator", places)
 
 
 def test_annotators_of_different_names_are_not_refused():
-    refuse_twins("annotator", {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")})
+    """AB stands in line 2 of a table, and CD in line 3. Nothing is raised."""
+    places = {"AB": ("a.csv", "line 2"), "CD": ("a.csv", "line 3")}
+    refuse_twins("annotator", places)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +311,9 @@ def test_annotators_of_different_names_are_not_refused():
     ],
 )  # fmt: skip
 def test_paths_of_every_system_end_in_their_file(place):
-    assert path_of(place).name == "a.mp4"
+    """`place` is a path of Windows, of a server or of Unix, or an address with a question and a part."""
+    path = path_of(place)
+    assert path.name == "a.mp4"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,10 @@ def test_whisperx_names_speakers_of_segments_or_of_their_words(import_files):
 
 
 def test_whisper_cpp_and_whispers_table_count_in_milliseconds(import_files):
-    """Both texts last from 1500 to 2500 ms. A tab within the text of the table is read as a blank."""
+    """The text of whisper.cpp, and the first of the table, last from 1500 to 2500 ms; the second is of 1 s.
+
+    A tab within the text of the table is read as a blank.
+    """
     document_of_whisper_cpp = {
         "systeminfo": "", "result": {"language": "fr"},
         "transcription": [{"timestamps": {"from": "00:00:01,500"}, "offsets": {"from": 1500, "to": 2500}, "text": " a"}],
@@ -86,6 +89,7 @@ def punctuation(sign):
 
 
 def amazon_document(**results):
+    """Write a transcript of Amazon Transcribe with these results."""
     return json.dumps(
         {"jobName": "j", "status": "COMPLETED", "results": {"transcripts": [{"transcript": ""}]} | results}
     )
@@ -163,8 +167,11 @@ def test_a_transcript_of_chunks_is_read(import_files):
     ids=["no segment", "an empty one", "null", "a start that is no time"],
 )
 def test_a_transcript_without_a_whole_segment_gives_no_clip(import_files, segments):
+    """A segment of a transcript has a start, an end and a text. None of these has all three."""
     content = json.dumps({"segments": segments, "text": "", "language": "en"})
+
     clips, _ = import_files({"a.json": content}, kind="transcript")
+
     assert not clips
 
 

@@ -12,8 +12,6 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.units import unit_of_heading
 
-RATE = Fraction(25)
-
 
 def table_of_times(start_heading, end_heading, *times):
     """Write a table with the times (start, end) of a film, below these headings."""
@@ -22,6 +20,7 @@ def table_of_times(start_heading, end_heading, *times):
 
 
 def columns_of(start_heading, end_heading):
+    """Return what a person types to name the columns of starts and of ends by their headings."""
     return {"start_s": [start_heading], "end_s": [end_heading]}
 
 
@@ -30,17 +29,17 @@ def times_of(clips):
 
 
 @pytest.fixture
-def refused(tmp_path):
+def message_of_refused_import(tmp_path):
     """Return a function that imports a table which is refused; it returns the message."""
 
-    def refused(content, **options):
+    def message_of_refused_import(content, **options):
         path = tmp_path / "t.csv"
         path.write_text(content, encoding="utf-8")
         with pytest.raises(ManifestError) as refusal:
             import_spans([path], tmp_path, **options)
         return str(refusal.value)
 
-    return refused
+    return message_of_refused_import
 
 
 # --- units that are known
@@ -64,15 +63,19 @@ FRAMES = [
 
 @pytest.mark.parametrize(("start", "end"), FRAMES)
 def test_words_for_frames_count_wherever_they_stand(import_files, start, end):
+    """The headings say, in some language, that times are frames. At 25 a second frame 250 is at 10 s.
+
+    A spreadsheet may write the frame 1000 as 1000.0.
+    """
     content = table_of_times(start, end, (250, 500), (750, "1000.0"))
 
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=RATE)
+    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
 
     assert times_of(clips) == [(10.0, 20.0), (30.0, 40.0)]
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "seconds"),
+    ("start", "end", "unit_s"),
     [
         ("Start (min)", "End (min)", 60),
         ("Début (mn)", "Fin (mn)", 60),
@@ -96,15 +99,17 @@ def test_words_for_frames_count_wherever_they_stand(import_files, start, end):
         ("Anfang", "Ende", 1),
     ],
 )
-def test_units_are_told_by_the_heading(import_files, start, end, seconds):
+def test_units_are_told_by_the_heading(import_files, start, end, unit_s):
+    """The numbers 60,000 and 120,000 are times in the unit of the headings, which lasts `unit_s` seconds."""
     content = table_of_times(start, end, (60_000, 120_000))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end))
 
-    assert times_of(clips) == [pytest.approx((60_000 * seconds, 120_000 * seconds))]
+    assert times_of(clips) == [pytest.approx((60_000 * unit_s, 120_000 * unit_s))]
 
 
 def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
+    """The column "Zeit (ms)" has the start and the end of a span in one cell, in milliseconds."""
     content = "movie,Zeit (ms),level\nf,1000-2000,S\nf,3000-3500,EN\n"
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Zeit (ms)", "Zeit (ms)"))
@@ -113,6 +118,10 @@ def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
 
 
 def test_times_with_units_of_their_own_are_not_converted(import_files):
+    """The headings say minutes. In the first row the cells say themselves what they are: 65 s and 80 s.
+
+    The second row has bare numbers, which are minutes: 2 and 3, or 120 s and 180 s.
+    """
     content = table_of_times("Start (min)", "End (min)", ("1 min 5 s", "00:01:20"), (2, 3))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (min)", "End (min)"))
@@ -123,18 +132,24 @@ def test_times_with_units_of_their_own_are_not_converted(import_files):
 # --- clocks
 # ---------------------------------------------------------------------------
 def test_clocks_of_hours_and_minutes_are_read_so(import_files):
+    """Below h:mm, 0:30 is half an hour, and not 30 s; 1:20:30 has seconds all the same."""
+    half_an_hour_s = 30 * 60
+    three_quarters_s = 45 * 60
+    an_hour_s = 3600
+    with_seconds_s = 3600 + 20 * 60 + 30
     content = table_of_times("Start (h:mm)", "End (h:mm)", ("0:30", "0:45"), ("1:00", "1:20:30"))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (h:mm)", "End (h:mm)"))
 
-    assert times_of(clips) == [(1800.0, 2700.0), (3600.0, 4830.0)]
+    assert times_of(clips) == [(half_an_hour_s, three_quarters_s), (an_hour_s, with_seconds_s)]
 
 
 def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
+    """Below mm:ss:ff, 01:05:05 is 65 s and 5 frames, which at 25 a second last .2 s."""
     content = table_of_times("Start (mm:ss:ff)", "End (mm:ss:ff)", ("01:05:05", "01:20:10"))
 
     clips, _ = import_files(
-        {"t.csv": content}, columns=columns_of("Start (mm:ss:ff)", "End (mm:ss:ff)"), rate=RATE
+        {"t.csv": content}, columns=columns_of("Start (mm:ss:ff)", "End (mm:ss:ff)"), rate=Fraction(25)
     )
 
     assert times_of(clips) == [(65.2, 80.4)]
@@ -142,6 +157,7 @@ def test_clocks_of_minutes_seconds_and_frames_are_no_hours(import_files):
 
 @pytest.mark.parametrize("form", ["hh:mm:ss", "mm:ss", "HH:MM:SS.ms"])
 def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
+    """A cell with one colon is minutes and seconds, with two hours, too, whichever usual form is named."""
     columns = columns_of(f"Start ({form})", f"End ({form})")
     content = table_of_times(f"Start ({form})", f"End ({form})", ("01:05", "00:01:20.5"))
 
@@ -150,11 +166,11 @@ def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
     assert times_of(clips) == [(65.0, 80.5)]
 
 
-def test_clocks_with_points_are_refused(refused):
-    """1.30 below `mm.ss` is a minute and a half, and would be read as 1.3 seconds."""
+def test_clocks_with_points_are_refused(message_of_refused_import):
+    """Below `mm.ss`, 1.30 is a minute and a half, and would be read as 1.3 seconds."""
     content = table_of_times("Start (mm.ss)", "End (mm.ss)", ("1.30", "2.10"))
 
-    message = refused(content, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
+    message = message_of_refused_import(content, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
 
     assert "column 'Start (mm.ss)': clocks mm.ss are not read: write hh:mm:ss.ms or mm:ss" in message
 
@@ -164,20 +180,27 @@ def test_clocks_with_points_are_refused(refused):
 @pytest.mark.parametrize(
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
-def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refused, heading):
+def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(
+    import_files, message_of_refused_import, heading
+):
+    """The heading of starts does not say seconds, minutes or frames: the first number, 10, is asked about.
+
+    Once the person says minutes, 10 is 600 s. The heading of ends, "Ende", names no unit at all.
+    """
     content = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
-    message = refused(content, columns=columns)
-    clips, said = import_files({"t.csv": content}, columns=columns, unit="min")
+    message = message_of_refused_import(content, columns=columns)
+    clips, notices = import_files({"t.csv": content}, columns=columns, unit="min")
 
     assert f"line 2, column {heading!r}: " in message
     assert "is no known unit of numbers such as 10: give --unit s; or ms" in message
     assert times_of(clips) == [(600.0, 1200.0), (1800.0, 2400.0)]
-    assert f"numbers in column {heading!r} are times of 60 s" in said
+    assert f"numbers in column {heading!r} are times of 60 s" in notices
 
 
 def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
+    """In brackets stands "Film". The unit would be open for numbers; clocks need none."""
     content = table_of_times("Start (Film)", "End (Film)", ("00:00:10", "00:00:20"))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Start (Film)", "End (Film)"))
@@ -185,29 +208,35 @@ def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
     assert times_of(clips) == [(10.0, 20.0)]
 
 
-def test_the_proposal_asks_for_a_unit_that_is_open(refused):
-    message = refused(table_of_times("Start (%)", "End (%)", (10, 20), (30, 40)))
+def test_the_proposal_asks_for_a_unit_that_is_open(message_of_refused_import):
+    """Without options, a refusal proposes what to type: also --unit, as "%" is no unit of times."""
+    message = message_of_refused_import(table_of_times("Start (%)", "End (%)", (10, 20), (30, 40)))
 
     assert "--unit UNIT" in message
     assert "in place of UNIT type the unit of the numbers in 'Start (%)', 'End (%)'" in message
 
 
-def test_the_proposal_asks_for_the_rate_of_frames(refused):
-    message = refused(table_of_times("Startbild", "Endbild", (250, 500), (750, 1000)))
+def test_the_proposal_asks_for_the_rate_of_frames(message_of_refused_import):
+    """Bild is German for frame, so that the times need a rate, which the person did not give."""
+    message = message_of_refused_import(table_of_times("Startbild", "Endbild", (250, 500), (750, 1000)))
 
     assert "--rate 25" in message
     assert "give the film's rate by --rate, or --unit s if the numbers in 'Startbild' are seconds" in message
 
 
-def test_frames_are_whole(refused):
+def test_numbers_of_frames_must_be_whole(message_of_refused_import):
+    """The headings name frames, and the times are 2.5 and 7.5: they may be seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
 
-    message = refused(content, columns=columns_of("Frame time", "Frame end"), rate=RATE)
+    message = message_of_refused_import(
+        content, columns=columns_of("Frame time", "Frame end"), rate=Fraction(25)
+    )
 
     assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in message
 
 
 def test_a_persons_unit_counts_before_the_headings(import_files):
+    """The headings name frames, and the person says that the numbers are seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
 
     clips, _ = import_files({"t.csv": content}, columns=columns_of("Frame time", "Frame end"), unit="s")
@@ -215,40 +244,48 @@ def test_a_persons_unit_counts_before_the_headings(import_files):
     assert times_of(clips) == [(2.5, 7.5)]
 
 
-def test_an_unknown_unit_is_refused(refused):
-    message = refused(table_of_times("Start", "End", (1, 2)), unit="minutes")
+def test_an_unknown_unit_is_refused(message_of_refused_import):
+    """The person types "minutes", for which the word is "min"."""
+    message = message_of_refused_import(table_of_times("Start", "End", (1, 2)), unit="minutes")
 
     assert message == "unit 'minutes': expected one of s, ms, us, ns, cs, min, h, frames"
 
 
 # --- options that change nothing
 # ---------------------------------------------------------------------------
-def test_a_rate_that_no_time_needs_is_said(import_files):
+def test_a_notice_says_that_no_time_needs_the_rate_that_was_given(import_files):
+    """The person gives 25 frames a second, and all times are seconds."""
     content = table_of_times("Start (s)", "End (s)", (10, 20))
 
-    _, said = import_files({"t.csv": content}, columns=columns_of("Start (s)", "End (s)"), rate=RATE)
+    _, notices = import_files(
+        {"t.csv": content}, columns=columns_of("Start (s)", "End (s)"), rate=Fraction(25)
+    )
 
-    assert "--rate 25 is used nowhere: no times are frames, or end in frames" in said
+    assert "--rate 25 is used nowhere: no times are frames, or end in frames" in notices
 
 
 @pytest.mark.parametrize(
     ("heading", "times"), [("Start", ("00:00:10:00", "00:00:20:00")), ("Frame", (250, 500))]
 )
-def test_a_rate_that_is_used_is_not_said(import_files, heading, times):
+def test_no_notice_is_given_of_a_rate_that_is_used(import_files, heading, times):
+    """The times end in frames (00:00:10:00), or are frames as their heading says."""
     content = table_of_times(heading, "Frame out", times)
 
-    _, said = import_files({"t.csv": content}, columns=columns_of(heading, "Frame out"), rate=RATE)
+    columns = columns_of(heading, "Frame out")
 
-    assert "used nowhere" not in said
+    _, notices = import_files({"t.csv": content}, columns=columns, rate=Fraction(25))
+
+    assert "used nowhere" not in notices
 
 
-def test_a_unit_that_no_time_needs_is_said(import_files):
+def test_a_notice_says_that_no_time_needs_the_unit_that_was_given(import_files):
+    """The columns are called start_s and end_s, which says seconds. The person gives milliseconds."""
     content = table_of_times("start_s", "end_s", (10, 20))
 
-    clips, said = import_files({"t.csv": content}, unit="ms")
+    clips, notices = import_files({"t.csv": content}, unit="ms")
 
-    assert times_of(clips) == [(10.0, 20.0)], "start_s says seconds"
-    assert "--unit ms is used nowhere" in said
+    assert times_of(clips) == [(10.0, 20.0)]
+    assert "--unit ms is used nowhere" in notices
 
 
 # --- headings that name no unit
@@ -258,21 +295,31 @@ def test_a_unit_that_no_time_needs_is_said(import_files):
     ["Start", "Onset", "Startzeit", "time in", "TC in", "duración", "開始時間", "Début", "t1"],
 )
 def test_headings_without_a_unit_leave_nothing_open(heading):
-    assert unit_of_heading(heading).unit in {"", "s"}
-    assert unit_of_heading(heading).doubt == ""
+    """Such headings are usual for seconds, so that nobody is asked: there is no doubt of the unit."""
+    result = unit_of_heading(heading)
+    assert result.unit in {"", "s"}
+    assert result.doubt == ""
 
 
 def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
-    """The start counts from 10 s, as the person says, and lasts 2 minutes, as its heading says."""
+    """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
+
+    The duration is 2 minutes, as its heading says, so that the clip ends at 130 s.
+    """
     content = "movie,Start (approx.),Duration (min),Level\ntt1,10,2,S\n"
     columns = {"start_s": ["Start (approx.)"], "duration_s": ["Duration (min)"], "level": ["Level"]}
+
     (clip,), _ = import_files({"t.csv": content}, columns=columns, unit="s")
+
     assert (clip.start_s, clip.end_s) == (10.0, 130.0)
 
 
 @pytest.mark.parametrize("form", ["(s.ms)", "(ss.ms)", "- ss.msec"])
 def test_seconds_with_decimals_are_no_clocks(import_files, form):
+    """Below ss.ms stand seconds with decimals: 1.5 is one and a half, and not 1 s and 5 ms."""
     content = f"movie,Start {form},End {form},Level\ntt1,1.5,9,S\n"
     columns = {"start_s": [f"Start {form}"], "end_s": [f"End {form}"], "level": ["Level"]}
+
     (clip,), _ = import_files({"t.csv": content}, columns=columns)
+
     assert (clip.start_s, clip.end_s) == (1.5, 9.0)

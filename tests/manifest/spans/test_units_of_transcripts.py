@@ -16,24 +16,29 @@ QUESTION = "in seconds or in milliseconds? Give --unit s or --unit ms"
 
 def table(*rows):
     """Write a table as Whisper does: (start, end, text) for each row."""
-    return "\n".join(["start\tend\ttext", *("\t".join(map(str, row)) for row in rows), ""])
+    lines = ["start\tend\ttext"]
+    for start, end, text in rows:
+        lines.append(f"{start}\t{end}\t{text}")
+    return "\n".join(lines) + "\n"
 
 
 def utterances(*rows):
+    """Write a list of utterances in JSON: (start, end, text) for each row."""
     return json.dumps([{"start": start, "end": end, "text": text} for start, end, text in rows])
 
 
 def segments(*rows):
+    """Write a document of Whisper in JSON: (start, end, text) for each row."""
     return json.dumps({"language": "en", "text": "", "segments": json.loads(utterances(*rows))})
 
 
 def words(*rows):
+    """Write a list of single words in JSON: (start, end, word) for each row."""
     return json.dumps({"words": [{"word": text, "start": start, "end": end} for start, end, text in rows]})
 
 
-SHAPES = [table, utterances, segments]
-
-EVERY = pytest.mark.parametrize("write", SHAPES)
+IN_EVERY_SHAPE = pytest.mark.parametrize("write", [table, utterances, segments])
+"""A transcript is a table, a list of utterances or a document of segments: `write` makes it of rows."""
 
 
 def times_of(clips):
@@ -41,22 +46,22 @@ def times_of(clips):
 
 
 @pytest.fixture
-def refused(tmp_path):
+def message_of_refused_import(tmp_path):
     """Return a function that imports a transcript which is refused; it returns the message."""
 
-    def refused(content, **options):
+    def message_of_refused_import(content, **options):
         path = tmp_path / "film.txt"
         path.write_text(content)
         with pytest.raises(ManifestError) as refusal:
             import_spans([path], tmp_path, kind="transcript", **options)
         return str(refusal.value)
 
-    return refused
+    return message_of_refused_import
 
 
-@EVERY
+@IN_EVERY_SHAPE
 def test_texts_that_nobody_could_say_in_milliseconds_count_seconds(import_files, write):
-    """In 60 milliseconds nobody says "she looks"."""
+    """Nothing says which unit the whole numbers have. In 150 - 90 = 60 ms nobody says "she looks"."""
     rows = [(90, 150, "she looks"), (200, 260, "they walk"), (3600, 3660, "end")]
 
     clips, _ = import_files({"film.txt": write(*rows)}, kind="transcript")
@@ -64,30 +69,34 @@ def test_texts_that_nobody_could_say_in_milliseconds_count_seconds(import_files,
     assert times_of(clips) == [(90.0, 150.0), (200.0, 260.0), (3600.0, 3660.0)]
 
 
-@EVERY
+@IN_EVERY_SHAPE
 def test_texts_on_small_whole_numbers_are_not_left_out_as_shorter_than_a_frame(import_files, write):
-    clips, _ = import_files({"film.txt": write((1, 2, "Hello."), (2, 4, "Who is there?"))}, kind="transcript")
+    """Times of 1, 2 and 4 are seconds. As milliseconds both texts would be shorter than a frame."""
+    rows = [(1, 2, "Hello."), (2, 4, "Who is there?")]
+
+    clips, _ = import_files({"film.txt": write(*rows)}, kind="transcript")
 
     assert times_of(clips) == [(1.0, 2.0), (2.0, 4.0)]
 
 
-@EVERY
-def test_a_film_of_more_than_five_hours_counts_milliseconds(import_files, write):
+@IN_EVERY_SHAPE
+def test_a_film_of_more_than_five_hours_would_be_too_long_so_times_are_milliseconds(import_files, write):
+    """The last text ends at 7,203,000: as seconds this were 83 days, as milliseconds it is 2 hours."""
     rows = [
         (1000, 3500, "Good evening."),
         (3500, 6000, "Please sit down."),
         (7_200_000, 7_203_000, "The end."),
     ]
 
-    clips, said = import_files({"film.txt": write(*rows)}, kind="transcript")
+    clips, notices = import_files({"film.txt": write(*rows)}, kind="transcript")
 
     assert times_of(clips) == [(1.0, 3.5), (3.5, 6.0), (7200.0, 7203.0)]
-    assert "times are milliseconds" in said
+    assert "times are milliseconds" in notices
 
 
-@EVERY
-def test_texts_of_more_than_an_hour_count_milliseconds(import_files, write):
-    """A recording of nine seconds, in two sentences."""
+@IN_EVERY_SHAPE
+def test_a_text_of_more_than_an_hour_would_be_too_long_so_times_are_milliseconds(import_files, write):
+    """Two sentences end at 4200 and at 9000: 9 s in all, if these are milliseconds, and else 2.5 hours."""
     rows = [
         (0, 4200, "Good evening, ladies and gentlemen."),
         (4200, 9000, "Please sit down, we begin at once."),
@@ -100,7 +109,7 @@ def test_texts_of_more_than_an_hour_count_milliseconds(import_files, write):
 
 @pytest.mark.parametrize("write", [utterances, segments])
 def test_numbers_with_decimals_are_seconds(import_files, write):
-    """Programs that write seconds write 4.0 too."""
+    """Programs that count milliseconds write whole numbers; those that count seconds write 250.0, too."""
     rows = [(250.0, 2650.0, "A long silence."), (3250.0, 4650.0, "Hi.")]
 
     clips, _ = import_files({"film.txt": write(*rows)}, kind="transcript")
@@ -108,18 +117,26 @@ def test_numbers_with_decimals_are_seconds(import_files, write):
     assert times_of(clips) == [(250.0, 2650.0), (3250.0, 4650.0)]
 
 
-OPEN = [(250, 2650, "Hello there."), (3250, 4650, "Hi.")]
-"""Two utterances of three seconds, or the acts of a film of an hour and a quarter."""
+SECONDS_OR_MILLISECONDS = [(250, 2650, "Hello there."), (3250, 4650, "Hi.")]
+"""Two utterances within five seconds, or the acts of a film of an hour and a quarter."""
 
 
-@EVERY
-def test_what_may_be_either_is_asked(refused, write):
-    message = refused(write(*OPEN))
+@IN_EVERY_SHAPE
+def test_a_person_is_asked_for_the_unit_of_times_that_may_be_seconds_or_milliseconds(
+    message_of_refused_import, write
+):
+    """The texts of the transcript are "Hello there." from 250 to 2650, and "Hi." from 3250 to 4650.
+
+    As milliseconds they are two utterances within five seconds, as seconds long acts of a film.
+    """
+    transcript = write(*SECONDS_OR_MILLISECONDS)
+
+    message = message_of_refused_import(transcript)
 
     assert f"is 'Hello there.' from 250 to 2650 {QUESTION}" in message
 
 
-@EVERY
+@IN_EVERY_SHAPE
 @pytest.mark.parametrize(
     ("unit", "times"),
     [
@@ -128,28 +145,41 @@ def test_what_may_be_either_is_asked(refused, write):
         ("frames", [(10.0, 106.0), (130.0, 186.0)]),
     ],
 )
-def test_the_person_says_the_unit(import_files, write, unit, times):
-    clips, said = import_files({"film.txt": write(*OPEN)}, kind="transcript", unit=unit)
+def test_times_are_in_the_unit_that_a_person_gives(import_files, write, unit, times):
+    """Two texts are from 250 to 2650 and from 3250 to 4650, in a unit that only the person knows.
+
+    The files are imported at 25 frames a second, so that frame 250 is at 10 s.
+    """
+    transcript = write(*SECONDS_OR_MILLISECONDS)
+
+    clips, notices = import_files({"film.txt": transcript}, kind="transcript", unit=unit)
 
     assert times_of(clips) == times
-    assert "--unit" not in said
+    assert "--unit" not in notices
 
 
 @pytest.mark.parametrize(
-    ("rows", "sentence"),
+    ("rows", "times_of_sentence"),
     [
         ([(1, 2, "Hello"), (2, 3, "there.")], (1.0, 3.0)),
         ([(250, 650, "Hello"), (650, 1100, "there.")], (0.25, 1.1)),
     ],
     ids=["a word does not last a millisecond", "nor minutes"],
 )
-def test_words_tell_their_unit_too(import_files, rows, sentence):
+def test_words_tell_their_unit_too(import_files, rows, times_of_sentence):
+    """The words "Hello" and "there." are read as a sentence, from the begin of one to the end of the other.
+
+    Nobody says "Hello" in 1 ms, so the first rows are in seconds; nor in 400 s, so the second are in ms.
+    """
     clips, _ = import_files({"film.txt": words(*rows)}, kind="transcript")
 
-    assert times_of(clips) == [sentence]
+    assert times_of(clips) == [times_of_sentence]
 
 
-def test_a_frame_needs_its_rate(refused):
-    message = refused(table(*OPEN), unit="frames")
+def test_times_in_frames_need_a_frame_rate(message_of_refused_import):
+    """The person says that times are frames, and not how many frames a second has."""
+    transcript = table(*SECONDS_OR_MILLISECONDS)
+
+    message = message_of_refused_import(transcript, unit="frames")
 
     assert "times are in frames; give their rate, as in --rate 25" in message

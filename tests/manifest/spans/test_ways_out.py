@@ -52,6 +52,7 @@ def test_a_table_with_the_columns_that_a_way_out_lists_is_read_with_its_level(im
 
 
 def test_a_table_with_the_columns_that_the_way_out_of_lsmdc_lists_is_read_with_its_text(import_files):
+    """LSMDC describes clips in sentences. Its files are not read: the advice is to make a table of them."""
     way_out = way_out_of("LSMDC")
     assert "the columns movie, start_s, end_s and text" in way_out
 

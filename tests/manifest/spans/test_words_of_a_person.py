@@ -20,7 +20,7 @@ NUMBERS = 'name = "numbers"\nversion = "1"\nlevels = ["0", "1", "2"]\n'
 
 
 @pytest.fixture
-def numbers(tmp_path):
+def codebook_of_0_to_2(tmp_path):
     """A codebook whose levels are called 0, 1 and 2."""
     path = tmp_path / "numbers.toml"
     path.write_text(NUMBERS)
@@ -28,7 +28,7 @@ def numbers(tmp_path):
 
 
 def table_of_levels(*levels):
-    """Write a table with one row a level, a second each."""
+    """Write a table with a row for each level: spans of film f, a second each from 0 s on."""
     rows = [f"f,{second},{second + 1},{level}" for second, level in enumerate(levels)]
     return "\n".join(["movie,start_s,end_s,level", *rows, ""])
 
@@ -39,44 +39,64 @@ def levels_of(clips):
 
 # --- the codebook's own words
 # ---------------------------------------------------------------------------
-def test_a_scale_that_begins_at_another_number_is_read(import_files, numbers):
-    words = {"1": "0", "2": "1", "3": "2"}
+def test_a_scale_that_begins_at_another_number_is_read(import_files, codebook_of_0_to_2):
+    """The levels of the codebook are 0, 1 and 2. The person's scale is 1, 2, 3, and so they explain it.
 
-    clips, _ = import_files({"t.csv": table_of_levels("1", "2", "3")}, words=words, codebook=numbers)
+    Each number is read once: the table's 2 becomes 1, and this 1 does not become 0.
+    """
+    words = {"1": "0", "2": "1", "3": "2"}
+    table = table_of_levels("1", "2", "3")
+
+    clips, _ = import_files({"t.csv": table}, words=words, codebook=codebook_of_0_to_2)
 
     assert levels_of(clips) == ["0", "1", "2"]
 
 
-def test_a_scale_that_is_turned_round_is_read(import_files, numbers):
-    clips, _ = import_files(
-        {"t.csv": table_of_levels("0", "1", "2", "2.0")}, words={"0": "2", "2": "0"}, codebook=numbers
-    )
+def test_a_scale_that_is_turned_round_is_read(import_files, codebook_of_0_to_2):
+    """The levels of the codebook are 0, 1 and 2. The person's 0 means 2, and their 2 means 0.
+
+    A spreadsheet may write the person's 2 as 2.0, which is the same word.
+    """
+    words = {"0": "2", "2": "0"}
+    table = table_of_levels("0", "1", "2", "2.0")
+
+    clips, _ = import_files({"t.csv": table}, words=words, codebook=codebook_of_0_to_2)
 
     assert levels_of(clips) == ["2", "1", "0", "0"]
 
 
 @pytest.mark.parametrize("order", list(permutations([("EN", "S"), ("S", "NS"), ("NS", "EN")])))
 def test_words_mean_the_same_in_whatever_order_they_are_explained(import_files, order):
-    clips, _ = import_files({"t.csv": table_of_levels("EN", "S", "NS", "HN")}, words=dict(order))
+    """The person says that EN means S, S means NS, and NS means EN; HN stays as it is.
+
+    Words are not explained one after the other: then EN would become S, this NS, and this EN again.
+    """
+    words = dict(order)
+
+    clips, _ = import_files({"t.csv": table_of_levels("EN", "S", "NS", "HN")}, words=words)
 
     assert levels_of(clips) == ["S", "NS", "EN", "HN"]
 
 
 def test_other_spellings_of_a_label_keep_their_meaning(import_files):
-    """To explain NS says nothing of its title, `Not sure`."""
+    """The person says that NS means S. That says nothing of the title of NS, "Not sure"."""
     clips, _ = import_files({"t.csv": table_of_levels("NS", "Not sure", "S")}, words={"NS": "S"})
 
     assert levels_of(clips) == ["S", "NS", "S"]
 
 
 def test_a_level_may_be_explained_as_a_concept(import_files):
+    """The person says that NS, a level of the codebook, means the concept Look in this table."""
     clips, _ = import_files({"t.csv": table_of_levels("NS", "S")}, words={"NS": "Look"})
 
     assert [(clip.level, clip.concepts) for clip in clips] == [(None, ("Look",)), ("S", ())]
 
 
 def test_translations_are_those_of_the_codebook_though_its_words_are_explained():
-    """The title `sure`, by which translations find their level, may be explained as something else."""
+    """The German word "sicher" is known as a translation of "sure", which is the title of the level S.
+
+    The person explains "sure" as EN, and "not sure" as no label. "sicher" stands for S all the same.
+    """
     words = LabelWords(builtin_codebook("obygaze12"), {"sure": "EN", "not sure": ""}).with_guesses()
 
     assert words.level_of("sure") == "EN"
@@ -85,6 +105,7 @@ def test_translations_are_those_of_the_codebook_though_its_words_are_explained()
 
 
 def test_a_word_that_stands_for_two_labels_is_refused():
+    """1 and 1.0 are one word, as spreadsheets write one for the other. The person explains them as EN and S."""
     with pytest.raises(ManifestError, match=r"word '1\.0' is 'S', and '1', which is the same word, 'EN'"):
         LabelWords(builtin_codebook("obygaze12"), {"1": "EN", "1.0": "S"})
 
@@ -92,17 +113,23 @@ def test_a_word_that_stands_for_two_labels_is_refused():
 # --- no label
 # ---------------------------------------------------------------------------
 def test_a_level_of_the_codebook_may_be_read_as_no_label_in_a_table(import_files):
+    """The person explains NS by an empty text, which says that it is no label."""
     clips, _ = import_files({"t.csv": table_of_levels("S", "NS", "EN")}, words={"NS": ""})
 
     assert levels_of(clips) == ["S", None, "EN"]
 
 
 def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotators(import_files):
+    """The table has a column of levels for each annotator, AB and CD. The person says that NS is no label.
+
+    So AB has a level in the first row only, and CD in the second only.
+    """
     table = "movie,start_s,end_s,AB,CD\nf,1,2,S,NS\nf,3,4,NS,EN\n"
 
     clips, _ = import_files({"t.csv": table}, words={"NS": ""}, wide=("AB", "CD"))
 
-    assert [(clip.start_s, clip.annotator, clip.level) for clip in clips if clip.level] == [
+    labelled = [clip for clip in clips if clip.level]
+    assert [(clip.start_s, clip.annotator, clip.level) for clip in labelled] == [
         (1.0, "AB", "S"),
         (3.0, "CD", "EN"),
     ]
@@ -110,12 +137,14 @@ def test_a_level_of_the_codebook_may_be_read_as_no_label_in_columns_of_annotator
 
 @pytest.mark.parametrize("word", ["S", "s"])
 def test_a_level_of_one_letter_is_no_label_in_either_case(import_files, word):
+    """The person says that S is no label, and the table has S, or s."""
     clips, _ = import_files({"t.csv": table_of_levels(word, "EN")}, words={"S": ""})
 
     assert levels_of(clips) == [None, "EN"]
 
 
 def test_a_concept_of_the_codebook_may_be_read_as_no_label(import_files):
+    """The person says that Look is no label. The first clip has Body beside it, and the second Look alone."""
     table = "movie,start_s,end_s,level,concepts\nf,1,2,S,Look;Body\nf,3,4,S,Look\n"
 
     clips, _ = import_files({"t.csv": table}, words={"Look": ""})
@@ -124,6 +153,7 @@ def test_a_concept_of_the_codebook_may_be_read_as_no_label(import_files):
 
 
 def test_the_usual_sign_for_yes_may_be_read_as_no(import_files):
+    """Below the concept Body stand x and ✓, which both mean yes. The person says that x is no label."""
     table = "movie,start_s,end_s,level,Body\nf,1,2,S,x\nf,3,4,S,✓\n"
 
     clips, _ = import_files({"t.csv": table}, words={"x": ""}, columns={"concepts": ["Body"]})
@@ -133,7 +163,7 @@ def test_the_usual_sign_for_yes_may_be_read_as_no(import_files):
 
 # --- files of tools
 # ---------------------------------------------------------------------------
-MARKS = (
+MARKS_OF_THREE_SPANS = (
     Mark("level", 1, 3, "S"),
     Mark("level", 4, 6, "EN"),
     Mark("level", 7, 9, "NS"),
@@ -144,34 +174,45 @@ MARKS = (
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_tiers_that_are_called_level_and_concepts_are_read_by_a_persons_words(import_files, kind):
-    words = {"S": "EN", "EN": "S", "NS": "", "Look": "Body", "Body": ""}
+    """A file as a tool writes it has S and Look from 1 to 3 s, EN and Body from 4 to 6 s, and NS from 7 to 9 s.
 
-    clips, said = import_files({"tt1.x": WITH_TIERS[kind](MARKS)}, words=words, movie="tt1", annotator="AB")
+    The person exchanges S and EN, says that Look means Body, and that NS and Body are no labels.
+    """
+    words = {"S": "EN", "EN": "S", "NS": "", "Look": "Body", "Body": ""}
+    content = WITH_TIERS[kind](MARKS_OF_THREE_SPANS)
+
+    clips, notices = import_files({"tt1.x": content}, words=words, movie="tt1", annotator="AB")
 
     labelled = [clip for clip in clips if clip.level or clip.concepts]
     assert {(clip.start_s, clip.level, clip.concepts) for clip in labelled} == {
         (1.0, "EN", ("Body",)),
         (4.0, "S", ()),
     }
-    assert "'NS' is no label, as --word says" in said
-    assert "'Body' is no label, as --word says" in said
+    assert "'NS' is no label, as --word says" in notices
+    assert "'Body' is no label, as --word says" in notices
 
 
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(import_files, kind):
-    """A text that a person explains as no label does not make the tier one of texts."""
-    marks = [Mark("gaze", 1, 3, "S"), Mark("gaze", 4, 6, "EN"), Mark("gaze", 7, 9, "xx")]
+    """The name of the tier, "gaze", does not say what it holds: that is told by its texts, S, EN and xx.
 
-    clips, said = import_files(
-        {"tt1.x": WITH_TIERS[kind](marks)}, words={"xx": ""}, movie="tt1", annotator="AB"
-    )
+    With a text that is no label it would be one of texts. But the person says that xx is no label, so that
+    the others tell.
+    """
+    marks = [Mark("gaze", 1, 3, "S"), Mark("gaze", 4, 6, "EN"), Mark("gaze", 7, 9, "xx")]
+    content = WITH_TIERS[kind](marks)
+
+    clips, notices = import_files({"tt1.x": content}, words={"xx": ""}, movie="tt1", annotator="AB")
 
     assert {(clip.start_s, clip.level) for clip in clips if clip.level} == {(1.0, "S"), (4.0, "EN")}
-    assert "'xx' is no label, as --word says" in said
+    assert "'xx' is no label, as --word says" in notices
 
 
 def test_answers_of_machines_are_in_the_codebooks_own_words(import_files):
-    """Machines answer questions of the codebook: that a person's scale is turned round is not about them."""
+    """Machines answer questions of the codebook: that a person's scale is turned round is not about them.
+
+    The machine m says S and Look, and the person's table S. By the person's words their S means EN.
+    """
     answer = {
         "clip_id": "f-1", "movie": "f", "start_s": 1, "end_s": 3, "model": "m",
         "answers": {"level": "S", "concept:Look": "yes"},
@@ -188,14 +229,17 @@ def test_answers_of_machines_are_in_the_codebooks_own_words(import_files):
 
 # --- what is said
 # ---------------------------------------------------------------------------
-def test_words_that_no_label_is_are_said(import_files):
-    """A mistyped option changes nothing, which would not be seen otherwise."""
-    clips, said = import_files(
-        {"t.csv": table_of_levels("S", "unclear")}, words={"unclear": "NS", "vilent": "S", "oddly so": ""}
-    )
+def test_a_notice_names_explained_words_that_are_not_in_the_files(import_files):
+    """A mistyped option changes nothing, which would not be seen otherwise.
+
+    The table has S and "unclear". The person explained also "vilent" and "oddly so", which it does not have.
+    """
+    words = {"unclear": "NS", "vilent": "S", "oddly so": ""}
+
+    clips, notices = import_files({"t.csv": table_of_levels("S", "unclear")}, words=words)
 
     assert levels_of(clips) == ["S", "NS"]
-    assert "no label in the files is written so: --word vilent=S, --word 'oddly so='" in said
+    assert "no label in the files is written so: --word vilent=S, --word 'oddly so='" in notices
 
 
 @pytest.mark.parametrize(
@@ -207,14 +251,19 @@ def test_words_that_no_label_is_are_said(import_files):
         ("movie,start_s,end_s,level\nf,1,2,S\nf,3,4,#N/A\n", {"words": {"#N/A": ""}}),
         ("movie,start_s,end_s,Leer (AB)\nf,1,2,x\n", {"words": {"Leer": "Look"}, "wide": ("AB",)}),
     ],
+    ids=["in a list", "a heading of marks, as no label", "a heading of marks", "an error of a spreadsheet", "in a heading with a name"],
 )  # fmt: skip
 def test_words_in_lists_headings_and_errors_are_read(import_files, table, options):
-    _, said = import_files({"t.csv": table}, **options)
+    """The table has the word that the person explained, but not alone in a cell of levels.
 
-    assert "no label in the files is written so" not in said
+    So no notice says that the word was not found.
+    """
+    _, notices = import_files({"t.csv": table}, **options)
+
+    assert "no label in the files is written so" not in notices
 
 
-def test_numbers_that_may_be_another_scale_are_asked_about(tmp_path, numbers):
+def test_numbers_that_may_be_another_scale_are_asked_about(tmp_path, codebook_of_0_to_2):
     """Where levels are 0 to 2 and a table has 1 to 3, the 1 of the table may be the level 0.
 
     To ask for the meaning of 3 alone would leave 1 and 2 where they are.
@@ -223,16 +272,17 @@ def test_numbers_that_may_be_another_scale_are_asked_about(tmp_path, numbers):
     path.write_text(table_of_levels("1", "2", "3"))
 
     with pytest.raises(ManifestError) as refusal:
-        import_spans([path], tmp_path, codebook=numbers)
+        import_spans([path], tmp_path, codebook=codebook_of_0_to_2)
 
     options = shlex.split(str(refusal.value).partition(": give ")[2].partition(";")[0])
     assert options == ["--word", "1=0", "--word", "2=1", "--word", "3=2"]
     assert "if 1 is 0 and 3 is 2" in str(refusal.value)
 
 
-def test_a_number_beside_explained_ones_is_asked_about_alone(tmp_path, numbers):
+def test_a_number_beside_explained_ones_is_asked_about_alone(tmp_path, codebook_of_0_to_2):
+    """Levels are 0 to 2, and the table has 1 to 3. The person explained 1 and 2, and forgot 3."""
     path = tmp_path / "t.csv"
     path.write_text(table_of_levels("1", "2", "3"))
 
     with pytest.raises(ManifestError, match="say what it stands for: --word 3=LABEL"):
-        import_spans([path], tmp_path, codebook=numbers, words={"1": "0", "2": "1"})
+        import_spans([path], tmp_path, codebook=codebook_of_0_to_2, words={"1": "0", "2": "1"})

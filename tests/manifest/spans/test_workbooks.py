@@ -17,14 +17,17 @@ BOOK = sheet([["movie", "start_s", "end_s", "level"], ["a", 1, 5, "S"], ["a", 6,
 
 
 def test_merged_cells_are_noted_by_their_places(import_files):
-    """Of merged cells, people see the text of the first. The data has all."""
+    """The cells C2 and D2 of a workbook, the end and the level of its first clip, are merged.
+
+    Of merged cells people see the text of the first alone, and the file may have texts in all.
+    """
     merged = ("</sheetData>", '</sheetData><mergeCells><mergeCell ref="C2:D2"/></mergeCells>')
     _, notices = import_files({"a.xlsx": patched(BOOK, merged)})
     assert "C2:D2" in notices
 
 
 def test_hidden_rows_are_noted(import_files):
-    """People do not see them. They are read as others."""
+    """Row 3 of the workbook, its second clip, is hidden. People do not see it, and it is read as others."""
     with_hidden_row = patched(BOOK, ('<row r="3">', '<row r="3" hidden="1">'))
     _, notices = import_files({"a.xlsx": with_hidden_row})
     assert "hidden" in notices
@@ -36,7 +39,10 @@ def book_with_note(note):
 
 
 def test_a_cell_of_131072_characters_is_read_and_a_longer_one_refused_with_its_line(import_files):
-    """It is the limit of cells of tables of text too, into which such a clip may be written."""
+    """A clip has a note of 131,072 characters, or of one more.
+
+    It is the limit of cells of tables of text too, into which such a clip may be written.
+    """
     longest_note = "n" * 131_072
 
     (clip,), _ = import_files({"a.xlsx": book_with_note(longest_note)})
@@ -68,7 +74,7 @@ def test_a_cell_that_cannot_be_read_is_refused_with_its_place(
 ):
     """An error, or a formula without a computed value, has no level or time to read.
 
-    It takes the place of the level or the start of the first clip, which is on line 2.
+    In a workbook of two clips, it takes the place of the level or the start of the first, on line 2.
     """
     book = patched(BOOK, (cell, unreadable_cell.format(place)))
     with pytest.raises(ManifestError, match=rf"a\.xlsx: line 2, column {column}: "):
@@ -163,7 +169,7 @@ def test_a_column_of_clocks_with_seconds_needs_no_note(import_files):
 
 
 def test_a_sheet_whose_bytes_are_damaged_is_refused(import_files):
-    """The first bytes of the sheet's compressed data are overwritten."""
+    """A workbook is a zip archive. The first bytes of the compressed data of its sheet are overwritten."""
     with pytest.raises(ManifestError, match=r"a\.xlsx.*damaged"):
         import_files({"a.xlsx": with_damaged_sheet(BOOK)})
 
@@ -196,7 +202,7 @@ def test_a_sheet_of_notes_is_refused_with_the_columns_a_table_needs(import_files
 
 
 def with_sheet(content, name, rows):
-    """A workbook with one sheet more, in front."""
+    """Return a workbook with one sheet more, of these rows, in front."""
     return with_sheet_of(content, name, sheet(rows))
 
 
@@ -255,7 +261,7 @@ OTHER_HEADINGS = [["film", "start_s", "end_s", "level"], ["a", 1, 5, "S"]]
 
 
 def test_ten_sheets_that_are_left_out_are_named(import_files):
-    """They have other headings than the first sheet, which is read. Each has a line."""
+    """Behind the first sheet, which is read, are ten with other headings. A notice names each of them."""
     _, notices = import_files({"a.xlsx": with_further_sheets(BOOK, 10, OTHER_HEADINGS)})
     assert notices.count("left out") == 10
     assert "more sheets left out" not in notices
@@ -388,7 +394,10 @@ HOSTILE_SHEETS = {
 @pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), HOSTILE_SHEETS.values(), ids=HOSTILE_SHEETS)
 def test_sheets_that_are_made_to_take_long_are_refused_in_3_s(import_files, before, after):
-    """In the XML of a sheet, `before` is replaced by something that is very long or far away."""
+    """In the XML of a workbook's sheet, `before` is replaced by something that is very long or far away.
+
+    The time is that of the processor, so that a busy machine does not matter.
+    """
     workbook = packed(patched(BOOK, (before, after)))
 
     start_s = time.process_time()
@@ -409,7 +418,10 @@ def test_a_sheet_outside_of_its_usual_folder_is_refused_for_its_size_too(import_
 
 @pytest.mark.long
 def test_many_errors_in_a_sheet_take_time_in_proportion(import_files):
-    """The sheet has 9996 rows with an error. If each looked at the others, 3 s were not enough."""
+    """The rows 4 to 9999 of the sheet have an error each. If each looked at the others, 3 s were not enough.
+
+    Whether such a sheet is read or refused does not matter here.
+    """
     rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
     workbook = packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))
 

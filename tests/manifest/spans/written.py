@@ -16,6 +16,7 @@ class Mark(NamedTuple):
 
 
 def as_eaf(marks):
+    """Write a document of ELAN: a tier for each tier of the marks, signed AB."""
     slots = {}  # a time slot for each second at which a mark begins or ends
     annotations = {}  # XML of the annotations, by tier
     for n, mark in enumerate(marks):
@@ -28,6 +29,7 @@ def as_eaf(marks):
 
 
 def as_textgrid(marks):
+    """Write a TextGrid of Praat, in its short form: a tier of intervals for each tier of the marks."""
     names = dict.fromkeys(mark.tier for mark in marks)
     lines = ['"ooTextFile"', '"TextGrid"', f"0 999 <exists> {len(names)}"]
     for name in names:
@@ -38,17 +40,20 @@ def as_textgrid(marks):
 
 
 def as_elan_text(marks):
+    """Write the table that ELAN exports, with tabs: a row for each mark."""
     head = ["Tier", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
     return tabbed(head, *([mark.tier, f"{mark.start}.0", f"{mark.end}.0", mark.text] for mark in marks))
 
 
 def as_boris(marks):
+    """Write the table of BORIS: a row for each mark, whose tier is the category of a behaviour."""
     head = ["Media file name", "Behavior", "Behavioral category", "Behavior type", "Start (s)", "Stop (s)"]
     rows = (["tt1.mp4", mark.text, mark.tier, "STATE", str(mark.start), str(mark.end)] for mark in marks)
     return tabbed(head, *rows)
 
 
 def as_labelstudio(marks):
+    """Write a task of Label Studio: a region for each mark, made with a control named as its tier."""
     regions = [
         {
             "type": "labels",
@@ -61,6 +66,7 @@ def as_labelstudio(marks):
 
 
 def as_cvat(marks):
+    """Write tracks of CVAT, one for each mark: a box from its first frame on, to its last, at 25 a second."""
     tracks = "".join(
         f'<track id="0" label="scene"><box frame="{25 * mark.start}" outside="0">'
         f'<attribute name="{mark.tier}">{mark.text}</attribute></box>'
@@ -71,11 +77,13 @@ def as_cvat(marks):
 
 
 def as_vian(marks):
+    """Write the table of VIAN: a row for each mark, whose tier is a segmentation."""
     rows = "".join(f"{mark.tier},{mark.start}000,{mark.end}000,{mark.text}\n" for mark in marks)
     return f"segmentation_name,start_ms,end_ms,annotation_0\n{rows}"
 
 
 def as_via(marks):
+    """Write the table of VIA: a row for each mark, whose tier is an attribute of any text."""
     names = {mark.tier: str(n) for n, mark in enumerate(marks)}
     attributes = {number: {"aname": name, "options": {}} for name, number in names.items()}
     lines = [f"# ATTRIBUTE = {json.dumps(attributes)}"]
@@ -87,11 +95,13 @@ def as_via(marks):
 
 
 def as_activitynet(marks):
+    """Write a database of ActivityNet, in which labels have no tiers."""
     annotations = [{"segment": [mark.start, mark.end], "label": mark.text} for mark in marks]
     return json.dumps({"database": {"tt1": {"annotations": annotations}}})
 
 
 def as_rttm(marks):
+    """Write turns of speech, in which the text of a mark is the name of the speaker."""
     return "".join(
         f"SPEAKER tt1 1 {mark.start} {mark.end - mark.start} <NA> <NA> {mark.text} <NA> <NA>\n"
         for mark in marks
@@ -99,6 +109,7 @@ def as_rttm(marks):
 
 
 def as_srt(marks):
+    """Write subtitles in the form SRT."""
     return "".join(
         f"{n}\n00:00:{mark.start:02},000 --> 00:00:{mark.end:02},000\n{mark.text}\n\n"
         for n, mark in enumerate(marks, start=1)
@@ -106,16 +117,19 @@ def as_srt(marks):
 
 
 def as_vtt(marks):
+    """Write subtitles in the form WebVTT."""
     cues = (f"00:{mark.start:02}.000 --> 00:{mark.end:02}.000\n{mark.text}\n\n" for mark in marks)
     return "WEBVTT\n\n" + "".join(cues)
 
 
 def as_ass(marks):
+    """Write subtitles in the form ASS."""
     lines = (f"Dialogue: 0,0:00:{mark.start:02}.00,0:00:{mark.end:02}.00,{mark.text}\n" for mark in marks)
     return "[Events]\nFormat: Layer, Start, End, Text\n" + "".join(lines)
 
 
 def as_moviegraphs(marks):
+    """Write graphs of MovieGraphs, in which the text of a mark is the situation."""
     graphs = [
         {"movie": "tt1", "start_s": mark.start, "end_s": mark.end, "situation": mark.text} for mark in marks
     ]
@@ -123,11 +137,13 @@ def as_moviegraphs(marks):
 
 
 def as_markers(marks):
+    """Write the table of markers of Premiere: the tier of a mark is the type of its marker."""
     rows = ([mark.text, f"00:00:{mark.start:02}:00", f"00:00:{mark.end:02}:00", mark.tier] for mark in marks)
     return tabbed(["Marker Name", "In", "Out", "Marker Type"], *rows)
 
 
 def as_jsonld(marks):
+    """Write annotations of the web: the tier of a mark is the purpose of a text."""
     items = [
         {
             "target": f"urn:film:tt1#t={mark.start},{mark.end}",
@@ -139,6 +155,7 @@ def as_jsonld(marks):
 
 
 def as_refi_qda(marks):
+    """Write a project of REFI-QDA: each text is a code below one that is named as its tier."""
     codes = dict.fromkeys((mark.tier, mark.text) for mark in marks)
     book = "".join(
         f'<Code guid="{n}a" name="{above}"><Code guid="{n}" name="{name}"/></Code>'
@@ -158,11 +175,13 @@ def as_refi_qda(marks):
 
 
 def as_ttml(marks):
+    """Write subtitles in the form TTML."""
     texts = "".join(f'<p begin="{mark.start}s" end="{mark.end}s">{mark.text}</p>' for mark in marks)
     return f'<tt xmlns="http://www.w3.org/ns/ttml"><body><div>{texts}</div></body></tt>'
 
 
 def as_transcript(marks):
+    """Write a transcript as Whisper does, in JSON."""
     segments = [{"start": mark.start, "end": mark.end, "text": mark.text} for mark in marks]
     return json.dumps({"segments": segments})
 
