@@ -431,7 +431,7 @@ def test_a_number_without_an_interval_counts_as_the_lowest():
 @pytest.mark.long  # of the whole corpus
 @pytest.mark.parametrize("levels", [{"EN", "HN", "NS"}, {"EN"}], ids=["without S", "EN alone"])
 def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch, levels):
-    """The claim compares HN, NS and S of MObyGaze; here no segment has one of these levels, or any of them."""
+    """The claim compares HN, NS and S of MObyGaze; here no segment has the level S, or none of the three."""
     monkeypatch.setattr(nulls, "N_DRAWS", 20)  # few, since what chance gives does not matter
     part_of_segments = segments.with_clips(clip for clip in segments if clip.level in levels)
     write_manifest(part_of_segments, tmp_path / "part.csv")
