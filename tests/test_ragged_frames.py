@@ -90,6 +90,7 @@ def padded_frames(films):
 
 
 def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(films, padded_frames):
+    """Clips have 4 to 12 frames; `padded_frames` has 12 of each, those that are not there filled by hand."""
     data = load_dataset(films.store, films.manifest)
 
     assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
@@ -164,6 +165,7 @@ def fit_attentive_probe(X, data):
 
 
 def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_memory(films, padded_frames):
+    """A stream reads clips only when they are asked for; in memory are all, filled with NaN to 12 frames."""
     data = load_dataset(films.store, films.manifest)
     stream = data.read("frames", stream=True)
 

@@ -97,13 +97,15 @@ def test_a_json_document_made_visible_holds_the_same_text(text):
 
 @given(st.text("'=+-@\t\r\n ＝x1,\"", max_size=6))
 def test_a_cell_of_a_sheet_is_no_formula_to_a_spreadsheet_and_is_read_back(text):
-    """`sheet_line` writes a line of CSV for people. What begins like a formula must be a number there.
+    """`sheet_line` writes a line of CSV for people, with an apostrophe before a text that is like a formula.
 
-    `as_written` undoes what was put before other texts.
+    A cell that begins like a formula all the same must be a number, such as -1. `as_written` takes the
+    apostrophe away.
     """
     line = sheet_line([text, "x"])
-    (cell, _), *_ = csv.reader(io.StringIO(line, newline=""))
 
+    rows = list(csv.reader(io.StringIO(line, newline="")))
+    cell, _ = rows[0]
     begins_like_a_formula = cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝"))
     if begins_like_a_formula:
         float(cell)  # raises an error if it is no number
@@ -268,7 +270,8 @@ def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeyp
 def test_a_text_that_is_normalised_in_parts_is_as_by_one_call(form, text):
     """Long texts are normalised part by part: an accent must stay with its letter.
 
-    The text is repeated until it is longer than a part. Texts of accents alone are left out.
+    The text is repeated until it is longer than a part, of NORMALISED_AT_ONCE characters. Texts of accents
+    alone are left out, since their accents may be divided.
     """
     n_repeats = NORMALISED_AT_ONCE // max(len(text), 1) + 2
     long_text = text * n_repeats

@@ -76,6 +76,7 @@ def words_of_facts(facts):
 
 
 def test_the_words_of_each_section_are_in_alphabetical_order():
+    """The page docs/vocabulary.md has ten sections; capitals are sorted as small letters."""
     assert len(WORDS_OF_SECTION) == 10
     for title, words in WORDS_OF_SECTION.items():
         assert words == sorted(words, key=str.casefold), title

@@ -209,9 +209,10 @@ DAMAGED_FILES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGED_FILES.values(), ids=DAMAGED_FILES)
 def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage, reason):
-    """`damage` does one thing to a good checkpoint, such as to cut its file or to lie in the header.
+    """A case of DAMAGED_FILES is a function that damages a folder, and what the message says (`reason`).
 
-    Libraries fail on such files with misleading messages, or load them wrongly.
+    It does one thing to a good checkpoint of CLIP, such as to cut model.safetensors to 5 bytes, of which the
+    message is "cannot be read". Libraries fail on such files with misleading messages, or load them wrongly.
     """
     folder = copy_checkpoint("clip")
     damage(folder)

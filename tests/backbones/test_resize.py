@@ -183,8 +183,13 @@ def test_a_crop_is_a_part_of_the_whole_resized_picture():
 
 
 def test_the_pixels_of_the_squash_are_frozen():
-    """Features of different years must be comparable, so the pixels are those that were first computed."""
-    squashed = opencv_bilinear(pattern(272, 640), 224, 224)
+    """Features of different years must be comparable, so the pixels are those that were first computed.
+
+    A picture of waves, 272 x 640, is resized to 224 x 224 whatever its proportions.
+    """
+    picture = pattern(height=272, width=640)
+
+    squashed = opencv_bilinear(picture, 224, 224)
 
     green_of_every_56th_pixel = squashed[::56, ::56, 1]
     assert green_of_every_56th_pixel.tolist() == [
@@ -204,14 +209,15 @@ def test_the_pixels_of_the_squash_are_frozen():
     ids=["bilinear", "bicubic"],
 )
 def test_the_pixels_of_the_resize_are_frozen(name, expected):
-    """A picture of 272 x 640 is resized to a height of 224, and its middle is cropped.
+    """A picture of waves, 272 x 640, is resized to a height of 224, and its middle is cropped.
 
     Features of different years must be comparable, so the pixels are those that were first computed.
     """
+    picture = pattern(height=272, width=640)
     size = (224, 527)  # 527 = 224 * 640 / 272
     middle = (0, 151, 224, 224)  # top, left, height, width; 151 = (527 - 224) // 2
 
-    resized = antialiased_resize(pattern(272, 640), size, middle, name)
+    resized = antialiased_resize(picture, size, middle, name)
 
     green_of_every_56th_pixel = resized[::56, ::56, 1]
     assert green_of_every_56th_pixel.tolist() == expected
