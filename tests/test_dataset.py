@@ -190,6 +190,7 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, store_o
 
 
 def test_a_store_that_is_given_twice_is_named(store, store_of_two_clips, manifest):
+    """Its backbones would be compared with themselves."""
     with pytest.raises(DatasetError, match=rf"store {re.escape(store.name)} is given twice"):
         load_datasets([store, store, store_of_two_clips], manifest)
 
@@ -214,6 +215,10 @@ def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with
 
 
 def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(store_with_a_silent_clip, manifest):
+    """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound.
+
+    Every clip of the manifest is in the dataset, is excluded, or has no level of a task.
+    """
     one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
     two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
 

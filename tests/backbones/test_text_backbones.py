@@ -176,7 +176,10 @@ def token_vectors_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """The encoder is a tiny BERT in the files of sentence-transformers."""
+    """The encoder is a tiny BERT in the files of sentence-transformers, which may say how tokens are pooled.
+
+    TEXTS are four short texts; of each, the tokens are those of transformers without padding.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
@@ -213,6 +216,7 @@ TEXT_BACKBONES = [
 
 @pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, checkpoint):
+    """Five texts of two words are encoded by a tiny network, one by one and all at once."""
     backbone = load(name, folders[checkpoint])
     texts = ["a man", "b man", "c man", "d man", "e man"]
     ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
@@ -334,6 +338,7 @@ def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_
 
 
 def test_weights_fetch_prints_the_files_of_the_tokenizer(folders, save_as_hub_snapshot):
+    """lab/net, a tiny sentence encoder with a tokenizer of two files, is in the cache of the hub already."""
     save_as_hub_snapshot(folders["sentence"])  # as lab/net
 
     result = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False)
@@ -433,10 +438,12 @@ def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, we
 
 
 def test_a_backbone_of_texts_is_refused_as_one_of_frames(folders):
+    """`load_backbone` is for frames, `load_text_backbone` for texts; the message names the backbone."""
     with pytest.raises(BackboneError, match="'sentence'"):
         load_backbone("sentence", weights=str(folders["sentence"]))
 
 
 def test_a_backbone_of_frames_is_refused_as_one_of_texts(folders):
+    """`clip` encodes frames, and `clip-text` texts by the same weights; the message names the backbone."""
     with pytest.raises(BackboneError, match="'clip'"):
         load_text_backbone("clip", weights=str(folders["clip"]))
