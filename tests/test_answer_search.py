@@ -136,6 +136,7 @@ def test_classes_that_are_equally_near_share_the_score(planted_encoder):
 
 
 def test_a_group_of_answers_names_the_classes_of_its_classifier(store_of_answers):
+    """The group `net.answers` has the probabilities of three classes, which its provenance names."""
     assert classes_of(store_of_answers["net.answers"]) == ("barbell", "stove", "koala")
 
 
@@ -158,6 +159,7 @@ def test_a_network_is_searched_by_its_answers(store_of_answers, backbone):
 
 @pytest.mark.usefixtures("planted_encoder")
 def test_a_store_of_answers_cannot_stand_for_a_store_of_texts(store_of_answers):
+    """A store of texts has vectors of texts, which spare the encoder; this one has clips alone."""
     with pytest.raises(SearchError):
         of.search(store_of_answers, "stove", text_store=store_of_answers)
 
@@ -281,6 +283,7 @@ def names_of_imagenet():
 
 
 def test_imagenet_has_1000_classes_of_different_names(names_of_imagenet):
+    """The names are those that the package OpenCLIP lists."""
     assert len(names_of_imagenet) == 1000
     assert len(set(names_of_imagenet)) == 1000
 

@@ -132,6 +132,7 @@ def test_a_search_takes_less_memory_than_half_of_the_features(tmp_path):
 
 
 def test_a_row_that_the_table_of_clips_lacks_is_refused(tmp_path):
+    """The store has one clip, in row 0, and row 1 is asked for too."""
     features = np.ones((1, 2), np.float32)
     store_of_one_clip = open_store(seal_arrays(tmp_path / "s", {"a": "m"}, {"toy": {"pooled": features}}))
 

@@ -292,5 +292,6 @@ def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
     ids=["no clip is in the store", "no clip has a level"],
 )
 def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store, tmp_path, clips):
+    """The store has the clips a1, a2, b1, c1, c2 and `stranger`; a dataset needs one that has a level."""
     with pytest.raises(DatasetError):
         load_dataset(store, Manifest(clips, tmp_path), backbone="one")

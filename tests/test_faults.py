@@ -224,6 +224,10 @@ def test_a_fault_planted_in_a_command_of_any_package_is_found_by_mypy(fault, myp
 
 @pytest.mark.nightly
 def test_mypy_finds_errors_in_no_file_but_those_with_planted_faults(mypy_of_packages):
+    """Faults were planted into options of commands, in a copy of all packages, which mypy has checked.
+
+    So the copy shows what mypy says of the faults, and nothing else.
+    """
     files_with_errors = {file for file, _, _ in mypy_of_packages.errors}
     files_with_faults = {fault.file for fault in FAULTS_OF_OTHER_PACKAGES}
 

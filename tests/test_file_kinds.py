@@ -157,6 +157,7 @@ def test_tensors_that_torch_saved_are_known_in_both_its_formats(is_zip):
 
 
 def test_a_table_that_pandas_wrote_as_parquet_is_known():
+    """The table has one column and one row; `bytes_of` gives what was written."""
     pytest.importorskip("pyarrow")
     pd = pytest.importorskip("pandas")
     content = bytes_of(pd.DataFrame({"a": [1]}).to_parquet)

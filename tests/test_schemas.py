@@ -57,6 +57,7 @@ def test_a_schema_in_docs_is_the_one_that_the_code_makes(name):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_schema_in_docs_is_valid_json_schema(name):
+    """`name` is that of a file of docs/, such as run-record.schema.json."""
     schema_in_docs = json.loads((DOCS / name).read_text("utf-8"))
 
     jsonschema.Draft202012Validator.check_schema(schema_in_docs)

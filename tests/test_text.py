@@ -90,6 +90,7 @@ def test_a_text_made_visible_has_no_control_characters(text):
 
 @given(text=TEXTS_WITH_CONTROLS)
 def test_a_json_document_made_visible_holds_the_same_text(text):
+    r"""`visible` writes a control character as its escape, such as \u001b, which JSON reads as itself."""
     document = json.dumps({"text": text}, ensure_ascii=False)
 
     assert json.loads(visible(document)) == {"text": text}
@@ -123,10 +124,12 @@ def test_a_cell_of_a_sheet_is_no_formula_to_a_spreadsheet_and_is_read_back(text)
     ],
 )
 def test_user_password_and_query_of_urls_are_shown_as_stars(text, shown):
+    """Messages show addresses, in which a secret may stand before the @ or behind the question mark."""
     assert masked(text) == shown
 
 
 def test_a_line_of_data_is_written_as_it_is_though_a_spreadsheet_would_run_its_cells():
+    """`csv_line` writes tables that programs read again; cells that begin with =, +, - or @ are formulas."""
     assert csv_line(["=1+1", "+1+1", "-1+1", "@SUM(1)"]) == "=1+1,+1+1,-1+1,@SUM(1)\n"
 
 
@@ -165,6 +168,7 @@ def test_a_list_of_texts_with_control_characters_is_refused(tmp_path, forbidden)
 
 
 def test_a_text_of_a_list_may_have_several_lines(tmp_path):
+    """A list of texts is a CSV with the columns text_id and text."""
     table = csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"])
     path = written(tmp_path / "texts.csv", table)
 
@@ -172,6 +176,7 @@ def test_a_text_of_a_list_may_have_several_lines(tmp_path):
 
 
 def test_a_text_in_an_extra_column_may_have_several_lines():
+    """`extras` are columns of a manifest that are not ours, here a note."""
     clip = Clip("a", "m", extras={"note": "one\ntwo"})
 
     assert clip.extras == {"note": "one\ntwo"}
@@ -236,6 +241,7 @@ def test_a_file_gets_a_name_that_all_systems_take(text, name):
 
 
 def test_files_of_different_names_keep_their_names():
+    """`file_names` gives the name of a file for each name, here of two films."""
     assert file_names(["Alien", "Aliens"]) == {"Alien": "Alien", "Aliens": "Aliens"}
 
 
@@ -245,6 +251,7 @@ def test_files_of_different_names_keep_their_names():
     ids=["case", "a sign that no file may have", "an accent in one character or two"],
 )
 def test_two_names_that_would_be_one_file_on_some_system_are_refused(first, second):
+    """On Windows and macOS, Alien and alien are one file: the second would replace the first."""
     assert file_names([first]) == {first: first}
 
     with pytest.raises(OutputError):

@@ -382,6 +382,7 @@ def install_package_of_names(tmp_path, monkeypatch):
 
 
 def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(install_package_of_names):
+    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here."""
     names = [f"class {number}" for number in range(1000)]
     install_package_of_names(names)
 

@@ -156,6 +156,10 @@ def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, mode
 
 @pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(folder_of, model_type):
+    """Of a tiny network of the type, layer 1 is stored beside the vectors, normalised as the last one is.
+
+    A layer has no head, such as a projection behind the last block.
+    """
     layers = Layers((1,), norm=True, frames=True)
 
     backbone = load_encoder(model_type, folder_of[model_type], layers=layers)
@@ -332,6 +336,7 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
 
 @without_gradients
 def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
+    """`clap` is the folder of a tiny CLAP, a network of sound. The clip is a second of noise."""
     with_layers = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     without_layers = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
 
@@ -354,6 +359,7 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
 
 
 def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
+    """A tiny ViT has two layers, of which the second is asked for; `Layers((2,))` would mean the same."""
     backbone = load_backbone("image", 1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
 
     assert [layer.name for layer in backbone.side_groups] == ["2"]

@@ -428,6 +428,7 @@ def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
 
 
 def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
+    """Beside net.onnx there must be net.toml, which says how pictures are prepared for the network."""
     path = write_network(tmp_path)
     (tmp_path / "net.toml").unlink()
 

@@ -286,6 +286,7 @@ def test_another_file_is_not_taken_for_centerface(tmp_path, content):
 
 
 def test_a_network_that_is_not_there_is_named(tmp_path):
+    """People are measured by detectors, which are given by the paths of their files."""
     missing = tmp_path / "other.onnx"
 
     with pytest.raises((BackboneError, OSError), match="No such file"):

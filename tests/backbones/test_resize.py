@@ -173,11 +173,13 @@ def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name
 
 
 def test_a_crop_is_a_part_of_the_whole_resized_picture():
+    """A picture of 300 x 500 is resized to 120 x 200; a crop of 64 x 80 is the same part of the result."""
     image = noise(300, 500)
+    new_size = (120, 200)
     top, left, height, width = 7, 31, 64, 80
 
-    whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), "bicubic")
-    part = antialiased_resize(image, (120, 200), (top, left, height, width), "bicubic")
+    whole = antialiased_resize(image, new_size, (0, 0, 120, 200), "bicubic")
+    part = antialiased_resize(image, new_size, (top, left, height, width), "bicubic")
 
     assert np.array_equal(part, whole[top : top + height, left : left + width])
 

@@ -353,6 +353,7 @@ def test_claims_without_their_file_say_which_file(files):
 
 @pytest.mark.long
 def test_a_file_that_is_given_twice_is_refused(files):
+    """Claims are tested on one file of each kind, such as the manifest of ObyGaze12."""
     manifest_of_obygaze12 = files[0]
 
     with pytest.raises(AuditError, match=r"obygaze12\.csv"):
@@ -360,6 +361,7 @@ def test_a_file_that_is_given_twice_is_refused(files):
 
 
 def test_a_manifest_of_other_clips_than_those_of_the_papers_is_refused(tmp_path):
+    """The claims are on ObyGaze12 and MObyGaze; this manifest has one clip of a film that is in neither."""
     unknown_clip = Clip("a", "m", level="EN")
     write_manifest(Manifest((unknown_clip,), tmp_path), tmp_path / "other.csv")
 
