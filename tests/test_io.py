@@ -300,12 +300,14 @@ def test_two_writers_of_one_name_never_share_a_file(tmp_path):
     Each writes a temporary file of its own, which gets the name when it is finished; the last one stays.
     """
     path = tmp_path / "a"
+
     with obygaze_io.whole_file(path) as first:
         first.write_bytes(b"AAA")
         with obygaze_io.whole_file(path) as second:
             second.write_bytes(b"BBB")
             assert first.read_bytes() == b"AAA"
         assert path.read_bytes() == b"BBB"
+
     assert path.read_bytes() == b"AAA"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -236,7 +236,7 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 # --- the file beside the store
 # ---------------------------------------------------------------------------
 def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
-    """The file is named after the store films-1.0.0, the backbone toy and the rule, the mean of four times."""
+    """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times."""
     store = store_of(tmp_path, draw_tokens(8))
     fingerprint_before = store.fingerprint
 
@@ -410,8 +410,12 @@ def test_reduced_tokens_take_the_place_of_the_frames_of_a_dataset(films_of_token
 
 @pytest.mark.long
 def test_a_run_and_the_card_of_its_model_say_how_tokens_were_reduced(films_of_tokens):
-    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times."""
+    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times.
+
+    A model of attention was evaluated on it (the run) and saved, with a card that describes it.
+    """
     card = load_model(films_of_tokens.models["attention"]).card
+
     assert films_of_tokens.run.record["reduced_by"] == "mean:12"
     assert card.reduced_by == "mean:12"
     assert card.features == "tokens"

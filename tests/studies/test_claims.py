@@ -564,10 +564,12 @@ def test_sentences_on_staging_hold_in_part_and_say_what_is_not_measured(table_wi
         "shot-tilt": "whose perspective",
         "shot-close": "whose face it is",
     }
+
     for claim, unmeasured in unmeasured_of_claim.items():
         verdict = table_with_staging.loc[claim, "verdict"]
         assert verdict.startswith("in part: what is measured holds; not measured")
         assert unmeasured in verdict
+
     difference_of_camera = 0.1 - 0.05
     assert table_with_staging.loc["camera-level", "value"] == pytest.approx(difference_of_camera, abs=0.005)
     assert table_with_staging.loc["look-cuts", "verdict"] == "undecided"
@@ -648,12 +650,15 @@ def test_every_measure_has_the_null_that_its_part_names(files, monkeypatch):
     """
     monkeypatch.setattr(measures, "N_PERMUTATIONS", 20)  # few, since p does not matter
     inputs = {"printed": None} | dict(read_input(path) for path in files)  # data -> its content
+
     for claim in CLAIMS:
         for part in claim.parts:
-            assert (part.null == CONSTANT_NULL) == bool(part.argued)
+            is_argued_for = part.argued != ""
+            assert (part.null == CONSTANT_NULL) == is_argued_for
             if claim.needs not in inputs:
                 continue
-            measured = getattr(measures, part.measure)(inputs[claim.needs], **part.arguments)
+            measure = getattr(measures, part.measure)
+            measured = measure(inputs[claim.needs], **part.arguments)
             if part.null in {NO_NULL, CONSTANT_NULL}:
                 assert measured.null is None
             else:

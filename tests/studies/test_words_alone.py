@@ -52,14 +52,17 @@ def windows():
 
 
 def test_each_expert_has_windows_with_the_words_that_the_other_cut_and_the_shares_of_marks(windows):
-    """Of the windows from 0 to 10 s and from 10 to 20 s, a marked 4 s and 10 s S, with Body.
+    """Experts a and b cut 25 s into segments; windows of 10 s are from 0 to 10 s and from 10 to 20 s.
 
-    Words are taken from the segments that the other expert cut: the cuts of an expert would tell the labels
-    that this expert gave.
+    Expert a cut 0 to 6 s, EN, with the words "one two", and 6 to 25 s, S with Body, without words. Expert b
+    cut 0 to 20 s, EN, with "three four five six", of which two words fall into each window. The words of a
+    window are those of the other expert's segments, since the own cuts would tell the own labels.
     """
     assert windows["expert"].tolist() == ["a", "a", "b", "b"]
-    assert windows["place"].tolist() == [0, 0.5, 0, 0.5]
+    assert windows["place"].tolist() == [0, 0.5, 0, 0.5]  # of the windows' span, 20 s
     assert windows["words"].tolist() == ["three four", "five six", "one two", ""]
+
+    # Shares of a window's 10 s: of the first, a marked 4 s as S, and of the second all.
     assert windows["S"].tolist() == [0.4, 1, 0, 0]
     assert windows["EN"].tolist() == [0.6, 0, 1, 1]
     assert windows["Body"].tolist() == [0.4, 1, 0, 0]
