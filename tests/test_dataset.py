@@ -113,7 +113,10 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
 def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     make_store, manifest, tmp_path
 ):
-    """In the store all clips are from 10 to 20 s. Less than a second, as of a1, is no difference."""
+    """In the store all six clips are from 10 to 20 s, and a2 is of the film a.
+
+    In the manifest the clips a1, a2, b1 and c1 are changed. Less than a second, as of a1, is no difference.
+    """
     spans = dict.fromkeys(MOVIE_OF_STORED_CLIP, (10.0, 20.0))
     groups = {"one": {"pooled": POOLED}}
     store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, spans=spans))

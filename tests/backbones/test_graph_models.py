@@ -155,7 +155,10 @@ def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, ke
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
-    """A kernel of 5 with SAME padding adds two pixels on each side."""
+    """The graph has one node, TensorFlow's MaxPool, which is given a picture of noise, 12 x 10, as floats.
+
+    A kernel of 5 with SAME padding adds two pixels on each side.
+    """
     pooling = node("out", "MaxPool", "real", ksize=[1, 5, 5, 1], strides=[1, 1, 1, 1], padding="SAME")
 
     output = run_converted([pooling])
@@ -166,7 +169,10 @@ def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
 
 
 def test_a_converted_resize_gives_what_pytorch_gives():
-    """A picture of 12 x 10 is doubled with half-pixel centres, which is PyTorch's default."""
+    """The graph has one node, TensorFlow's ResizeBilinear, which is given a picture of noise, 12 x 10.
+
+    It is doubled with half-pixel centres, which is PyTorch's default.
+    """
     resize = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
 
     output = run_converted([resize], {"size": [24, 20]})

@@ -685,8 +685,8 @@ def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
 @pytest.mark.long
 def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
     """The group of answers names the classes, and its provenance is enough to load the network again."""
-    write_labels(tmp_path)
-    path = write_network(tmp_path, WITH_CLASSES)
+    write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
+    path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
     write_video(tmp_path / "a.mp4", FRAMES, 4)
     manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
 

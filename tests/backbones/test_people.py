@@ -49,7 +49,7 @@ BOXES = [
 ]
 UNDECIDED, LONG_SHOT, MEDIUM_SHOT, CLOSE_UP = range(4)
 """Scales of a frame."""
-NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
+
 BRIGHT = np.full((90, 160, 3), 200, np.uint8)
 """A picture in which the planted networks find what is planted."""
 DARK = np.full((90, 160, 3), 0, np.uint8)
@@ -546,16 +546,12 @@ def variables_of_window(*frames):
     return people_values(np.array(frames, np.float32))
 
 
-CLOSE = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
-PAIR = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
-FAR = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
-
-
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
     """The median frame shows nobody. `screen` is the share of frames with somebody, so it is 1/3."""
     close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+    nobody = FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
-    assert variables_of_window(NOBODY, close_up, NOBODY) == {
+    assert variables_of_window(nobody, close_up, nobody) == {
         "present": 0,
         "persons": 0,
         "screen": pytest.approx(1 / 3),
@@ -589,15 +585,20 @@ def test_a_window_is_what_its_median_frame_is():
 def test_more_than_two_persons_are_a_third():
     """Counting is cut off at 3, which stands for "three or more". Two frames show 9 persons, one shows 2."""
     crowd = FrameMeasures(persons=9, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
+    pair = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
 
-    variables = variables_of_window(crowd, crowd, PAIR)
+    variables = variables_of_window(crowd, crowd, pair)
 
     assert variables["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
     """One frame is a close-up, one a medium and one a long shot, so the window has no scale."""
-    variables = variables_of_window(CLOSE, PAIR, FAR)
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+    medium_shot = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
+    long_shot = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
+
+    variables = variables_of_window(close_up, medium_shot, long_shot)
 
     assert variables["present"] == 1
     assert "close" not in variables
@@ -608,8 +609,9 @@ def test_a_scale_that_no_majority_of_frames_has_is_undecided():
 def test_a_window_of_backs_has_a_height_and_no_face():
     """Two of three frames show somebody .9 of the picture high, without a face."""
     back = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=UNDECIDED)
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
 
-    variables = variables_of_window(back, back, CLOSE)
+    variables = variables_of_window(back, back, close_up)
 
     assert "face" not in variables
     assert variables["height"] == pytest.approx(0.9)
@@ -682,7 +684,9 @@ def test_faces_too_small_to_count_are_left_out():
     place_of_nose = 0.5  # between the eyes
     tiny_face = Faces(np.array([box]), np.array([place_of_nose]))
 
-    assert measure_picture([tiny_face]) == NOBODY
+    measures = measure_picture([tiny_face])
+
+    assert measures == FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
 
 REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")

@@ -87,7 +87,7 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP's own scores are cosines times a scale.
+    """X-CLIP's own scores, here of two videos and the four TEXTS, are cosines times a scale.
 
     It adapts texts to the video too; with alpha = 0 that part is switched off.
     """
@@ -145,7 +145,10 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
-    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states."""
+    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states.
+
+    TEXTS are four texts of fewer tokens.
+    """
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
@@ -193,7 +196,7 @@ def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_pa
 
 
 def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(folders, tmp_path):
-    """Some encoders take the class token ("cls") and do not scale it."""
+    """Some encoders take the class token ("cls") and do not scale it. TEXTS are four short texts."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", normalise=False)
     backbone = load("sentence", folder)

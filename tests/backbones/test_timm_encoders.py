@@ -162,7 +162,10 @@ def save_perception_encoder(kind, fields, folder):
 @without_gradients
 @pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
 def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, kind):
-    """The joint network of sound and video gives those of its video encoder."""
+    """A tiny network is saved; that of sound and video gives the vectors of its video encoder.
+
+    VIDEO and SOUND_AND_VIDEO are the configurations of the two types.
+    """
     if kind == "pe_audio_video":
         joint = save_perception_encoder(kind, SOUND_AND_VIDEO, tmp_path)
         video_encoder = joint.video_model.video_encoder

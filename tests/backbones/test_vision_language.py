@@ -134,7 +134,10 @@ def two_clips_of_noise():
 
 @pytest.mark.long
 def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_alternative(checkpoint):
-    """The expected probability is computed by transformers, for each clip and question alone."""
+    """Each of two clips is asked two questions (QUESTIONS), such as whether it shows nudity, yes or no.
+
+    The expected probability is computed by transformers, for each clip and question alone.
+    """
     backbone = load_model_that_is_asked_two_questions(checkpoint)
     clips = two_clips_of_noise()
 
