@@ -353,7 +353,10 @@ def content_of_store(path):
 @POSIX
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json", "bag-info.txt", "data"])
 def test_a_store_is_read_through_a_link_in_the_place_of_a_file_with_the_listed_digest(tmp_path, name):
-    """Git-annex puts links in the place of files. The store lists the digest of each of its files."""
+    """Git-annex puts links in the place of files. A store, here FROZEN_STORE, lists the digests of its files.
+
+    The file `name`, or the folder of all data, is moved, and a link to it takes its place.
+    """
     store = shutil.copytree(FROZEN_STORE, tmp_path / "store")
     content_before = content_of_store(store)
 
@@ -366,7 +369,10 @@ def test_a_store_is_read_through_a_link_in_the_place_of_a_file_with_the_listed_d
 @POSIX
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json", "bag-info.txt", "data"])
 def test_a_link_in_a_store_to_a_file_of_another_digest_is_refused(tmp_path, name):
-    """The file that the link leads to has one byte more than the one whose digest the store lists."""
+    """A file of a store, FROZEN_STORE, is moved, and a link takes its place.
+
+    The file that the link leads to has one byte more than the one whose digest the store lists.
+    """
     store = shutil.copytree(FROZEN_STORE, tmp_path / "store")
     elsewhere = tmp_path / "elsewhere"
     (store / name).rename(elsewhere)

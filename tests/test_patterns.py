@@ -118,7 +118,8 @@ def test_no_pattern_takes_time_that_grows_with_the_square_of_a_text(patterns):
 def test_a_module_that_makes_patterns_while_it_runs_is_known_with_the_reason(patterns):
     """Such patterns depend on what the program reads, and can't be tried: somebody must have looked at them.
 
-    All other patterns, more than 200, are constants of modules, and are tried.
+    KNOWN_HIDDEN has the reason for each module. All other patterns, more than 200, are constants of modules,
+    and are tried.
     """
     modules_with_hidden_patterns = {place.partition(":")[0] for place in patterns.hidden}
 

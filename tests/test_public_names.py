@@ -74,7 +74,7 @@ def test_the_stub_of_a_package_says_truly_where_each_name_comes_from(package):
     ],
 )
 def test_importing_a_module_loads_no_heavy_library(module):
-    """Libraries such as numpy and torch, which take long to import, wait until something needs them."""
+    """Libraries such as numpy and torch (HEAVY), which take long to import, wait until they are needed."""
     libraries = libraries_loaded_by(f"import {module}")
 
     assert libraries & HEAVY == set()

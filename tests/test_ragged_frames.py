@@ -108,7 +108,7 @@ def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded
 
 
 def test_times_of_frames_are_read_for_the_rows_that_are_asked_for(films):
-    """The first frame of the clip in row 9 is at 900 s, of that in row 1 at 100 s."""
+    """The frames of the clip in row r begin at 100 r s: in row 9 at 900 s, in row 1 at 100 s."""
     times = read_padded(films.store["toy"], "time_s", np.array([9, 1]))
 
     assert times[:, 0].tolist() == [900.0, 100.0]

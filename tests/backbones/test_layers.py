@@ -140,7 +140,11 @@ def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, mode
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, model_type):
-    """With `norm=True` each patch is normalised as after the last block, before patches are averaged."""
+    """With `norm=True` each patch is normalised as after the last block, before patches are averaged.
+
+    FINAL_NORM has, for each type, where that normalisation is in the network of transformers. The tiny
+    network has two blocks, and layer 1 is what the first one gives.
+    """
     folder = folder_of[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers((1,), norm=True, frames=True))
     clips = prepared_clips(backbone, n_clips=2)
@@ -283,7 +287,7 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, mode
 
 
 def test_layers_of_different_width_have_different_shapes(folder_of):
-    """Hiera doubles its width from stage to stage, here from 8 to 16."""
+    """A tiny Hiera, all of whose layers are stored, doubles its width from stage to stage: from 8 to 16."""
     backbone = load_encoder("hiera", folder_of["hiera"], layers=Layers())
 
     shapes = [layer.outputs[0].shape for layer in backbone.side_groups]
