@@ -81,7 +81,10 @@ def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(
 
 
 def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
-    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store."""
+    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store.
+
+    Their levels are S and HN; the others have features.
+    """
     data = load_dataset(store, manifest, backbone="one")
 
     assert data.excluded == (

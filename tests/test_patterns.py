@@ -155,9 +155,10 @@ def test_every_pattern_in_a_table_of_facts_is_among_those_that_are_tried(pattern
     ],
 )
 def test_a_slow_pattern_is_found(pattern, method):
-    """Time grows with the square of the text: a match that fails at its end is tried again one letter later.
+    """`slow_shape` returns a kind of text on which time grows with the square of the length, or faster.
 
-    The method "finditer" stands for all that look for every match.
+    Of these patterns it does: a match that fails at its end is tried again one letter later, or in another
+    way. The method "finditer" stands for all that look for every match.
     """
     use = Use("planted", re.compile(pattern), method)
 

@@ -273,7 +273,10 @@ ERRORS_OF_USERS = sorted({of.ObygazeError, *errors_below(of.ObygazeError)}, key=
 
 @pytest.mark.parametrize("error_class", ERRORS_OF_USERS)
 def test_an_error_of_ours_pickles_with_its_message_and_all_else_that_it_holds(error_class):
-    """So it comes back whole from another process. One class holds more than a message."""
+    """So it comes back whole from another process. One class, UnreadColumnsError, holds more than a message.
+
+    Each is pickled and read again with every protocol of Python's from 2 on.
+    """
     arguments = ["a.csv: what went wrong"]
     if error_class is of.manifest.UnreadColumnsError:
         arguments = ["it holds levels", ("--column level=Stufe",), ("which is it?",)]

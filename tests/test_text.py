@@ -142,7 +142,10 @@ def test_a_number_with_a_sign_and_an_empty_cell_are_left_as_they_are(number):
 @pytest.mark.parametrize("forbidden", FORBIDDEN.values(), ids=FORBIDDEN)
 @pytest.mark.parametrize("column", ["clip_id", "movie", "video", "annotator", "note", "level"])
 def test_a_manifest_with_control_characters_is_refused(tmp_path, forbidden, column):
-    """The message, which goes to a terminal, shows no such character either."""
+    """A cell of one column has a character that a terminal obeys, as in b, ESC, [2J, c, which would clear it.
+
+    The message, which goes to a terminal, shows no such character either.
+    """
     columns = ["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "note"]
     row = dict.fromkeys(columns, "") | {"clip_id": "a", "movie": "m", column: f"b{forbidden}c"}
     path = written(tmp_path / "films.csv", csv_line(columns) + csv_line(row.values()))

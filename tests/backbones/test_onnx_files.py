@@ -361,7 +361,10 @@ def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, chan
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
-    """It names the backbone lab-net, its licence and a file of classes, and states 224 x 224 pixels."""
+    """It names the backbone lab-net, its licence and a file of classes, and states 224 x 224 pixels.
+
+    Beside a network of three classes that takes such pictures, it is all that is needed to load it.
+    """
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     toml_in_page = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))

@@ -62,7 +62,8 @@ def normalised_frames(frames):
 def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, two_clips, kind):
     """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames.
 
-    The clips have three frames each.
+    Two clips of three frames of noise are encoded by a tiny network, a ResNet or a vision transformer, which
+    open_clip has loaded from the same folder.
     """
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
 

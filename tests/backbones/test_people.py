@@ -619,9 +619,10 @@ def test_a_window_of_backs_has_a_height_and_no_face():
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_any_window_agree_with_each_other(frames):
-    """A window has at most one scale, and none if nobody is present; who is present is so in half its frames.
+    """A window is one to seven frames, whose measures are drawn at random (`frames`).
 
-    `frames` are the measures of one to seven frames, drawn at random.
+    Somebody is present if persons are counted. Then at most one of three scales is 1, and otherwise none; and
+    somebody is seen in half of the frames at least, since `persons` is the median frame's number.
     """
     variables = people_values(frames)
 
