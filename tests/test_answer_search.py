@@ -136,6 +136,7 @@ def test_classes_that_are_equally_near_share_the_score(planted_encoder):
 
 
 def test_a_group_of_answers_names_the_classes_of_its_classifier(store_of_answers):
+    """The group `net.answers` has the probabilities of three classes, which its provenance names."""
     assert classes_of(store_of_answers["net.answers"]) == ("barbell", "stove", "koala")
 
 
@@ -158,6 +159,7 @@ def test_a_network_is_searched_by_its_answers(store_of_answers, backbone):
 
 @pytest.mark.usefixtures("planted_encoder")
 def test_a_store_of_answers_cannot_stand_for_a_store_of_texts(store_of_answers):
+    """A store of texts has vectors of texts, which spare the encoder; this one has clips alone."""
     with pytest.raises(SearchError):
         of.search(store_of_answers, "stove", text_store=store_of_answers)
 
@@ -201,7 +203,7 @@ def test_any_sentence_encoder_finds_a_class_by_its_own_name(tiny_weights):
 
 
 def test_a_search_takes_the_weights_of_any_sentence_encoder(store_of_answers, tiny_weights):
-    """The store has three clips with answers."""
+    """The store has three clips with answers, which are all compared; the encoder's weights are random."""
     ranking = of.search(store_of_answers, "stove", weights=tiny_weights)
 
     assert ranking.n_clips == 3
@@ -231,7 +233,10 @@ def archive_of_wheel(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("archive_of_wheel")
 def test_the_wheels_encoder_is_loaded_without_running_the_wheels_code(monkeypatch):
-    """The code of the package raises an error when it is run. Its archive is unpacked for a while only."""
+    """The code of the package raises an error when it is run. Its archive is unpacked for a while only.
+
+    The tiny encoder in the archive has one file more than the real one, vocab.txt.
+    """
     monkeypatch.setattr(packaged_sentence, "FILES", (*packaged_sentence.FILES, "vocab.txt"))
 
     with packaged_sentence.packaged_sentence_encoder() as folder:
@@ -278,6 +283,7 @@ def names_of_imagenet():
 
 
 def test_imagenet_has_1000_classes_of_different_names(names_of_imagenet):
+    """The names are those that the package OpenCLIP lists."""
     assert len(names_of_imagenet) == 1000
     assert len(set(names_of_imagenet)) == 1000
 

@@ -197,7 +197,8 @@ def test_the_table_of_kinds_has_every_public_function_and_each_parameter_that_it
 def test_a_public_function_refuses_every_kind_of_value_that_it_does_not_take(name):
     """Each parameter that it needs gets a store, a path, a number and so on, while the others are right.
 
-    The message, in one line, names the function and the parameter, and behind "; expected" a right call.
+    VALUE_OF_KIND has a value of each kind, and KINDS_TAKEN what the function takes. The message, in one line,
+    names the function and the parameter, and behind "; expected" a right call.
     """
     function = FUNCTIONS[name]
     for parameter, kinds_taken in KINDS_TAKEN[name].items():
@@ -220,7 +221,10 @@ def check_that_it_proposes_a_call(message, function, parameter, kind):
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_public_function_refuses_in_its_options_an_object_that_nothing_takes(name):
-    """Options are the parameters with a default; the message names the one that is wrong."""
+    """Options are the parameters with a default; the message names the one that is wrong.
+
+    The parameters that the function needs are right, by `right_arguments`.
+    """
     function = FUNCTIONS[name]
     strange_object = object()
     for parameter in inspect.signature(function).parameters.values():
@@ -288,6 +292,7 @@ def test_fewer_than_eight_parameters_take_any_value():
             for parameter, annotation in annotated_parameters(function):
                 if allows(annotation, strange_object):
                     take_any_value.add(f"{name}: {parameter}")
+
     assert len(take_any_value) < 8, sorted(take_any_value)
 
 
@@ -332,10 +337,13 @@ def test_the_call_that_a_message_proposes_runs(prepared, monkeypatch):
 
 def test_a_function_that_checks_its_arguments_keeps_its_name_signature_and_help():
     """`evaluate` is wrapped by what checks its arguments; the annotation of `data` is a class of ours."""
+    signature = inspect.signature(om.evaluate)
+    first_parameter, second_parameter, *_ = signature.parameters
+
     assert om.evaluate.__name__ == "evaluate"
-    assert list(inspect.signature(om.evaluate).parameters)[:2] == ["data", "models"]
+    assert (first_parameter, second_parameter) == ("data", "models")
     assert om.evaluate.__doc__.startswith("Test models")
-    assert "data: obygaze" in str(inspect.signature(om.evaluate))
+    assert "data: obygaze" in str(signature)
 
 
 def test_unknown_and_missing_parameters_are_errors_of_python():

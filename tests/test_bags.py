@@ -174,6 +174,7 @@ def test_a_clip_without_times_is_refused_by_its_name(windows):
 
 
 def test_a_store_whose_windows_have_no_times_is_refused(windows, tmp_path):
+    """A bag has the windows whose middles lie in a clip of the manifest: without times none does."""
     vectors = np.zeros((1, 2), np.float32)
     without_times = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": vectors}})
 
@@ -182,6 +183,7 @@ def test_a_store_whose_windows_have_no_times_is_refused(windows, tmp_path):
 
 
 def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
+    """Its one window, from 0 to 1 s of f0, has no features, and so has no clip of the manifest."""
     vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
     spans = {"c": (0.0, 1.0)}
     failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans=spans, failed={"c": "empty"})

@@ -51,7 +51,7 @@ def test_every_pin_has_its_digests(system, machine, build_of_torch):
 
 
 def test_the_tools_that_run_the_tests_on_windows_have_the_versions_and_digests_of_the_pins():
-    """Colorama alone is of no other system."""
+    """.ci/test-tools.txt lists these tools, .ci/hashes.txt all pins; Colorama alone is of no other system."""
     tools = {str(requirement): digests for requirement, digests in requirements_with_digests(TEST_TOOLS)}
     pins = {str(requirement): digests for requirement, digests in requirements_with_digests()}
 
@@ -62,6 +62,7 @@ def test_the_tools_that_run_the_tests_on_windows_have_the_versions_and_digests_o
 
 
 def test_the_tools_that_run_the_tests_on_windows_are_listed_with_all_that_they_need():
+    """Pytest and two packages beside it, with what they need in turn, stand in .ci/test-tools.txt."""
     listed = set()
     for requirement, _ in requirements_with_digests(TEST_TOOLS):
         listed.add(canonicalize_name(requirement.name))

@@ -49,9 +49,10 @@ def cosines_of_whole_array(X, vector, *, standard):
 @pytest.mark.long
 @pytest.mark.parametrize("standard", [False, True])
 def test_cosines_by_blocks_are_those_of_the_whole_array(group, standard):
-    """Of 2,500 clips those of rows 3 and 2499 have failed, and get NaN.
+    """Of 2,500 clips, read in blocks of 1,024, those of rows 3 and 2499 have failed, and get NaN.
 
     Clip c00007 is asked for: it is most like itself and the clip of row 2040, which has the same features.
+    With `standard` each column is standardised first.
     """
     vector = group.read("c00007", "pooled").astype(np.float64)
 
@@ -84,7 +85,10 @@ def test_cosines_of_features_in_huge_and_tiny_units_are_exact(tmp_path, unit, st
 
 @pytest.mark.long
 def test_mean_and_deviation_by_blocks_are_those_of_the_whole_array(group):
-    """The means are compared in units of the largest deviation. Column 5 of the features does not vary."""
+    """The group has features of 2,500 clips, which are read in blocks of 1,024; column 5 does not vary.
+
+    The means are compared in units of the largest deviation, as some are 1,000 times as large.
+    """
     X = group.pooled()[group.usable].astype(np.float64)
 
     mean, deviation = group.moments
@@ -132,6 +136,7 @@ def test_a_search_takes_less_memory_than_half_of_the_features(tmp_path):
 
 
 def test_a_row_that_the_table_of_clips_lacks_is_refused(tmp_path):
+    """The store has one clip, in row 0, and row 1 is asked for too."""
     features = np.ones((1, 2), np.float32)
     store_of_one_clip = open_store(seal_arrays(tmp_path / "s", {"a": "m"}, {"toy": {"pooled": features}}))
 

@@ -118,7 +118,10 @@ def times_each_block_was_read(store):
 
 @pytest.mark.long
 def test_predicting_a_store_takes_less_memory_than_its_vectors(films):
-    """12,000 clips of 512 float32 are 24.6 MB; a block of 1,024 clips and the table of all clips are held."""
+    """12,000 clips of 512 float32 are 12,000 x 512 x 4 bytes = 24.6 MB.
+
+    Only one block of 1,024 clips, 2.1 MB, and the table of all clips are held at once.
+    """
     store = open_counted(films.path)
 
     with measured_memory() as memory:
@@ -131,7 +134,10 @@ def test_predicting_a_store_takes_less_memory_than_its_vectors(films):
 
 @pytest.mark.long
 def test_predicting_a_store_reads_each_block_and_the_table_of_clips_once(films):
-    """12,000 clips lie in twelve blocks. Logits of clips at the ends of blocks are those of the vectors."""
+    """12,000 clips lie in twelve blocks of 1,024 clips.
+
+    The logits of the first and last clips of blocks are those that the model gives of the vectors in memory.
+    """
     store = open_counted(films.path)
 
     table = om.predict(films.model, store).table
@@ -158,7 +164,7 @@ def test_blocks_on_a_server_are_asked_for_several_at_once_and_predict_the_same(f
 
 @pytest.mark.long
 def test_one_clip_is_explained_from_the_block_that_it_lies_in(films):
-    """The store has twelve blocks."""
+    """The store has twelve blocks of 1,024 clips, each of which is read whole or not at all."""
     store = open_counted(films.path)
 
     explained = explain(films.bottleneck, [store], "tt0000200-007", {})

@@ -81,7 +81,10 @@ def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(
 
 
 def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
-    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store."""
+    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store.
+
+    Their levels are S and HN; the others have features.
+    """
     data = load_dataset(store, manifest, backbone="one")
 
     assert data.excluded == (
@@ -113,7 +116,10 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
 def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     make_store, manifest, tmp_path
 ):
-    """In the store all clips are from 10 to 20 s. Less than a second, as of a1, is no difference."""
+    """In the store all six clips are from 10 to 20 s, and a2 is of the film a.
+
+    In the manifest the clips a1, a2, b1 and c1 are changed. Less than a second, as of a1, is no difference.
+    """
     spans = dict.fromkeys(MOVIE_OF_STORED_CLIP, (10.0, 20.0))
     groups = {"one": {"pooled": POOLED}}
     store = open_store(make_store(tmp_path / "films", MOVIE_OF_STORED_CLIP, groups, spans=spans))
@@ -190,6 +196,7 @@ def test_several_backbones_are_loaded_for_the_clips_that_all_have(store, store_o
 
 
 def test_a_store_that_is_given_twice_is_named(store, store_of_two_clips, manifest):
+    """Its backbones would be compared with themselves."""
     with pytest.raises(DatasetError, match=rf"store {re.escape(store.name)} is given twice"):
         load_datasets([store, store, store_of_two_clips], manifest)
 
@@ -214,6 +221,10 @@ def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with
 
 
 def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(store_with_a_silent_clip, manifest):
+    """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound.
+
+    Every clip of the manifest is in the dataset, is excluded, or has no level of a task.
+    """
     one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
     two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
 
@@ -287,5 +298,6 @@ def test_features_that_are_not_in_the_store_or_not_chosen_are_refused_by_name(
     ids=["no clip is in the store", "no clip has a level"],
 )
 def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store, tmp_path, clips):
+    """The store has the clips a1, a2, b1, c1, c2 and `stranger`; a dataset needs one that has a level."""
     with pytest.raises(DatasetError):
         load_dataset(store, Manifest(clips, tmp_path), backbone="one")

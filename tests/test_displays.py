@@ -13,6 +13,7 @@ from tests.conftest import planted
 
 @pytest.mark.long
 def test_a_manifest_of_thousands_shows_itself_in_a_line_and_ten_rows(shared_data, tmp_path):
+    """ObyGaze12 has 1,914 clips. A notebook shows the HTML, everything else the `repr`."""
     manifest = import_obygaze12(shared_data / "obygaze12", tmp_path).manifest
 
     assert repr(manifest) == "Manifest(1,914 clips of 12 movies, codebook 'obygaze12')"
@@ -34,7 +35,8 @@ def test_a_manifest_is_a_data_frame_with_a_row_for_each_clip(shared_data, tmp_pa
 
 
 def test_data_runs_and_predictions_show_themselves_in_few_characters_or_in_a_table():
-    data = planted(direction=2.0)
+    """They are of 240 planted clips, which are not written out one by one. A notebook shows the HTML."""
+    data = planted(n_movies=6, n_per_movie=40, direction=2.0)
     run = evaluate(data, {"linear": linear_probe()}, task="hn_s")
     predicted = Predicted(run.predictions.table, {})
 
@@ -44,15 +46,17 @@ def test_data_runs_and_predictions_show_themselves_in_few_characters_or_in_a_tab
 
 
 def test_data_show_their_numbers_of_clips_and_movies():
-    """There are 6 movies of 40 clips."""
-    data = planted(direction=2.0)
+    data = planted(n_movies=6, n_per_movie=40)
 
     assert "240 clips of 6 movies" in repr(data)
 
 
 @pytest.mark.parametrize("name", ["mine_here.py:make", "mine_here:make"], ids=["file", "module"])
 def test_a_model_in_the_current_folder_is_found_by_its_file_or_module(tmp_path, monkeypatch, name):
-    """The user wrote a file mine_here.py with a function `make`, which returns a model of scikit-learn."""
+    """The user wrote a file mine_here.py with a function `make`, which returns a model of scikit-learn.
+
+    A model is named as FILE:FUNCTION or MODULE:FUNCTION; the 0 it is made with is a seed.
+    """
     (tmp_path / "mine_here.py").write_text(
         "from sklearn.linear_model import RidgeClassifier\n\n\ndef make():\n    return RidgeClassifier()\n",
         encoding="utf-8",
@@ -63,5 +67,5 @@ def test_a_model_in_the_current_folder_is_found_by_its_file_or_module(tmp_path, 
 
     spec = find_model(name)
 
-    model = spec.make(0)
+    model = spec.make(0)  # of the seed 0
     assert type(model).__name__ == "RidgeClassifier"

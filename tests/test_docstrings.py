@@ -41,6 +41,7 @@ def test_a_public_name_has_an_example_that_runs(package, name, prepared, monkeyp
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_the_docstring_of_a_package_has_an_example_that_runs(package):
+    """A package is one of ours, such as `obygaze_features`; examples are lines with >>> and their output."""
     docstrings = doctest.DocTestFinder(recurse=False).find(package)
     with_examples = [test for test in docstrings if test.examples]
     assert with_examples

@@ -214,6 +214,7 @@ def test_a_byte_order_mark_at_the_beginning_changes_nothing(tmp_path, name):
 
 
 def test_a_file_of_at_most_as_many_bytes_as_the_limit_is_read(tmp_path):
+    """The file has nine bytes, and is read with a limit of nine, and of eight."""
     path = tmp_path / "a"
     nine_bytes = b"one\r\ntwo\n"
     path.write_bytes(nine_bytes)
@@ -277,6 +278,7 @@ def test_a_file_that_is_refused_is_closed(tmp_path):
 
 @POSIX
 def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
+    """Some program listens at a name that looks like that of a table; there is nothing to read."""
     monkeypatch.chdir(tmp_path)  # a socket's name must be short, and may be relative
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("films.csv")
@@ -351,7 +353,10 @@ def content_of_store(path):
 @POSIX
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json", "bag-info.txt", "data"])
 def test_a_store_is_read_through_a_link_in_the_place_of_a_file_with_the_listed_digest(tmp_path, name):
-    """Git-annex puts links in the place of files. The store lists the digest of each of its files."""
+    """Git-annex puts links in the place of files. A store, here FROZEN_STORE, lists the digests of its files.
+
+    The file `name`, or the folder of all data, is moved, and a link to it takes its place.
+    """
     store = shutil.copytree(FROZEN_STORE, tmp_path / "store")
     content_before = content_of_store(store)
 
@@ -364,7 +369,10 @@ def test_a_store_is_read_through_a_link_in_the_place_of_a_file_with_the_listed_d
 @POSIX
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json", "bag-info.txt", "data"])
 def test_a_link_in_a_store_to_a_file_of_another_digest_is_refused(tmp_path, name):
-    """The file that the link leads to has one byte more than the one whose digest the store lists."""
+    """A file of a store, FROZEN_STORE, is moved, and a link takes its place.
+
+    The file that the link leads to has one byte more than the one whose digest the store lists.
+    """
     store = shutil.copytree(FROZEN_STORE, tmp_path / "store")
     elsewhere = tmp_path / "elsewhere"
     (store / name).rename(elsewhere)
@@ -459,9 +467,14 @@ COSTLY_TOML = {
 
 @pytest.mark.parametrize("name", COSTLY_TOML)
 def test_toml_that_takes_much_time_or_memory_for_its_size_is_refused(name):
-    """The message says what there is too much of: points in keys, depth, digits, or megabytes."""
+    """COSTLY_TOML has such texts, as a key of 20,000 parts, a.a.a..., or a number of a million digits.
+
+    The message says what there is too much of: points in keys, depth, digits, or megabytes.
+    """
+    costly_text = COSTLY_TOML[name]
+
     with pytest.raises(ValueError, match=r"points|deeply|digits|MB"):
-        parse_toml(COSTLY_TOML[name])
+        parse_toml(costly_text)
 
 
 BARE = st.text("ab_-1", min_size=1, max_size=3)
@@ -509,8 +522,12 @@ JSON_PARTS = ["[]", "{}", '{"":{}}', '[{"a":1}]', '""', "1.5", "null", '{"a":[]}
 
 @given(st.lists(st.sampled_from(JSON_PARTS), min_size=1, max_size=6))
 def test_json_takes_memory_in_proportion_to_its_size(parts):
-    """Parsing takes at most 50 bytes for each byte of a text, here of small lists and dictionaries."""
-    text = f"[{','.join(parts * 2000)}]"
+    """Parsing takes at most 50 bytes for each byte of a text.
+
+    The text is a list of small lists, dictionaries and numbers, `parts`, 2,000 times over.
+    """
+    items = ",".join(parts * 2000)
+    text = f"[{items}]"
 
     tracemalloc.start()
     parse_json(text)
@@ -521,11 +538,13 @@ def test_json_takes_memory_in_proportion_to_its_size(parts):
 
 
 def test_toml_may_be_as_long_as_its_limit_of_4_mb():
-    text_of_4_mb = "a = 1\n#".ljust(4 << 20, "x")
+    """Behind one key the text has a long comment, which fills it up to the limit."""
+    four_mb = 4 * 1024 * 1024
+    longest_text = "a = 1\n#".ljust(four_mb, "x")
 
-    assert parse_toml(text_of_4_mb) == {"a": 1}
+    assert parse_toml(longest_text) == {"a": 1}
     with pytest.raises(ValueError, match="4 MB"):
-        parse_toml(f"{text_of_4_mb}x")
+        parse_toml(longest_text + "x")
 
 
 @pytest.mark.parametrize(("text", "where"), [("a = 1\na = 2", "its end"), ("a = 1\na = 2\nb = 3", "line 2")])
@@ -571,7 +590,8 @@ def test_an_error_of_the_disk_names_the_file():
 
 
 def test_a_limit_of_a_megabyte_is_called_1_mb(tmp_path):
-    one_mb = 1 << 20
+    """The file has one byte more than may be read; the message names the limit."""
+    one_mb = 1024 * 1024
     path = tmp_path / "f"
     path.write_bytes(bytes(one_mb + 1))
 

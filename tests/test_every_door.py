@@ -139,7 +139,11 @@ def within_ten_minutes():
 
 
 def test_every_public_name_that_takes_a_path_is_tried_with_an_odd_file():
-    """By its annotations a name takes a path; the two tables below say which of its files is replaced."""
+    """By its annotations a name takes a path, such as `read_manifest`.
+
+    FILE_READ_BY has a file that it reads, FILE_WRITTEN_BY one that it writes: another test replaces this file
+    by a pipe, a damaged file or the like.
+    """
     names_that_take_a_path = types_of_path_parameters().keys()
 
     assert FILE_READ_BY.keys() | FILE_WRITTEN_BY.keys() == names_that_take_a_path

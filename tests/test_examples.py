@@ -54,7 +54,10 @@ def folders(tmp_path):
 
 
 def test_every_script_of_the_gallery_is_run_by_a_test():
-    """Modules that other scripts import are left out."""
+    """OUTPUT has the scripts that are run here, with what each must print.
+
+    Others are run by tests of their own. Modules that scripts import (HELPERS) are left out.
+    """
     scripts = {path.name for path in EXAMPLES.glob("*.py")} - HELPERS
     run_here = set(OUTPUT)
 

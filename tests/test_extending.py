@@ -159,6 +159,10 @@ def test_an_importer_of_a_lab_reads_the_spans_of_its_files(obygaze, tmp_path):
 
 @pytest.mark.long
 def test_the_help_of_imports_lists_the_importer_of_a_lab_behind_ours(obygaze):
+    """The lab's package is installed, with the importer `lab-log`. The list ends with ours, vtt and xmeml.
+
+    The help text may break a line behind a hyphen.
+    """
     help_text = obygaze("manifest", "import", "spans", "--help")
 
     in_one_line = " ".join(help_text.replace("lab-\n", "lab-").split())

@@ -197,6 +197,7 @@ def test_a_fault_planted_in_store_import_is_found_by_mypy(fault, mypy_of_store_i
 
     The option is renamed but not where it is used, or has another type, or a default of another type, or may
     be None. mypy must say so where the fault is seen: in the signature of the function, or in its body.
+    MESSAGES has, for each kind of fault, what mypy says of it.
     """
     expected_message = MESSAGES[fault.kind].format(option=fault.option)
 
@@ -216,6 +217,7 @@ def test_a_fault_planted_in_a_command_of_any_package_is_found_by_mypy(fault, myp
 
     The option is renamed but not where it is used, or has another type, or a default of another type, or may
     be None. mypy must say so where the fault is seen: in the signature of the function, or in its body.
+    MESSAGES has, for each kind of fault, what mypy says of it.
     """
     expected_message = MESSAGES[fault.kind].format(option=fault.option)
 
@@ -224,6 +226,10 @@ def test_a_fault_planted_in_a_command_of_any_package_is_found_by_mypy(fault, myp
 
 @pytest.mark.nightly
 def test_mypy_finds_errors_in_no_file_but_those_with_planted_faults(mypy_of_packages):
+    """Faults were planted into options of commands, in a copy of all packages, which mypy has checked.
+
+    So the copy shows what mypy says of the faults, and nothing else.
+    """
     files_with_errors = {file for file, _, _ in mypy_of_packages.errors}
     files_with_faults = {fault.file for fault in FAULTS_OF_OTHER_PACKAGES}
 

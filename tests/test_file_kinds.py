@@ -104,8 +104,8 @@ REFUSED = {
 def test_a_file_of_another_kind_is_refused_with_its_kind_and_a_remedy(tmp_path, name):
     """Tensors in the format of safetensors are expected, and the file is something else: `name` says what.
 
-    The one line of the reason names the kind, such as HTML, and what to do, such as to log in. It is the same
-    for a file as for its bytes.
+    REFUSED has its bytes, and words of the reason: of the kind, such as HTML, and of what to do, such as to
+    log in. The reason is one line, and the same for a file as for its bytes.
     """
     content, words_of_kind, words_of_remedy = REFUSED[name]
     path = tmp_path / "model.safetensors"
@@ -129,7 +129,10 @@ GOOD_FILES = {
 
 @pytest.mark.parametrize("kind", GOOD_FILES)
 def test_a_file_that_its_own_reader_refuses_is_called_damaged(kind):
-    """It is of the kind that was expected: the reason that it could not be read must be damage."""
+    """It is of the kind that was expected (numpy's, HDF5 or text), so its first bytes say nothing against it.
+
+    The reason that it could not be read must be damage.
+    """
     content = GOOD_FILES[kind]
 
     assert file_kind(content).name == kind
@@ -145,6 +148,7 @@ def test_a_matlab_file_of_today_is_hdf5():
 
 @pytest.mark.parametrize("is_zip", [True, False], ids=["a zip, since torch 1.6", "before"])
 def test_tensors_that_torch_saved_are_known_in_both_its_formats(is_zip):
+    """Since version 1.6 torch writes a ZIP archive, before a pickle; old files are still about."""
     torch = pytest.importorskip("torch")
     file = io.BytesIO()
     torch.save({"a": torch.zeros(3)}, file, _use_new_zipfile_serialization=is_zip)
@@ -153,6 +157,7 @@ def test_tensors_that_torch_saved_are_known_in_both_its_formats(is_zip):
 
 
 def test_a_table_that_pandas_wrote_as_parquet_is_known():
+    """The table has one column and one row; `bytes_of` gives what was written."""
     pytest.importorskip("pyarrow")
     pd = pytest.importorskip("pandas")
     content = bytes_of(pd.DataFrame({"a": [1]}).to_parquet)
@@ -170,11 +175,14 @@ def test_a_table_that_begins_like_a_binary_format_is_text(text):
 
 
 def test_a_folder_has_a_kind(tmp_path):
+    """A user may give a folder in the place of a file; the refusal can then name it."""
     assert file_kind(tmp_path).name == "a folder"
 
 
 def test_bytes_of_no_known_format_have_the_kind_unknown():
-    assert file_kind(b"\0\xff\0\xff") == UNKNOWN
+    bytes_that_are_no_text = b"\0\xff\0\xff"
+
+    assert file_kind(bytes_that_are_no_text) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -201,9 +209,11 @@ def test_json_that_cannot_be_read_is_refused_in_our_words(tmp_path, text, messag
 
 
 def test_the_place_of_damage_is_told_with_what_the_file_should_be():
+    """A list of models, a TOML file, ends in the middle of a line; its parser raised the error."""
     error_of_parser = ValueError("x (at line 3, column 1)")
+    content = b"a = "
 
-    message = where_damaged(error_of_parser, b"a = ", "a list of models")
+    message = where_damaged(error_of_parser, content, "a list of models")
 
     assert "a list of models" in message
 
@@ -214,6 +224,7 @@ def test_the_place_of_damage_is_told_with_what_the_file_should_be():
     ids=["a pointer of git-lfs", "a page of a server"],
 )
 def test_a_picture_that_is_none_is_refused_with_a_remedy(tmp_path, name, content, remedy):
+    """The file has the name of a picture, and holds what git-lfs, or a server, put in its place."""
     (tmp_path / name).write_bytes(content)
 
     with pytest.raises(VideoError, match=remedy):
@@ -221,6 +232,7 @@ def test_a_picture_that_is_none_is_refused_with_a_remedy(tmp_path, name, content
 
 
 def test_a_model_that_is_a_pointer_of_git_lfs_is_refused_with_a_remedy():
+    """A repository was cloned without git-lfs, which leaves a few lines of text in place of the model."""
     with pytest.raises(ModelError, match="git lfs pull"):
         unpack_archive(POINTER_OF_GIT_LFS, "a.model")
 

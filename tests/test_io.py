@@ -65,6 +65,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypat
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
 @pytest.mark.parametrize("mode", [0o600, 0o664])
 def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, mode):
+    """A new file takes the place of the old one, so its mode must be set: 0o600 is for its owner alone."""
     path = tmp_path / "a"
     path.write_text("old")
     path.chmod(mode)
@@ -134,6 +135,7 @@ def test_a_whole_folder_replaces_the_old_one(tmp_path):
 
 
 def test_a_folder_that_was_not_finished_leaves_the_old_one(tmp_path):
+    """`whole_folder` gives another folder to write in; an error ends the block before it has the name."""
     folder = tmp_path / "run"
     write_folder(folder, file="old")
 
@@ -204,6 +206,7 @@ def test_where_names_cannot_be_exchanged_the_next_writer_puts_the_old_folder_bac
 
 
 def test_what_exists_is_not_overwritten_unless_forced(tmp_path):
+    """Commands call `refuse_existing` with the paths that they will write, of which some may be None."""
     new, existing = tmp_path / "new", tmp_path / "existing"
     existing.touch()
 
@@ -297,12 +300,14 @@ def test_two_writers_of_one_name_never_share_a_file(tmp_path):
     Each writes a temporary file of its own, which gets the name when it is finished; the last one stays.
     """
     path = tmp_path / "a"
+
     with obygaze_io.whole_file(path) as first:
         first.write_bytes(b"AAA")
         with obygaze_io.whole_file(path) as second:
             second.write_bytes(b"BBB")
             assert first.read_bytes() == b"AAA"
         assert path.read_bytes() == b"BBB"
+
     assert path.read_bytes() == b"AAA"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -372,6 +377,7 @@ has_links_and_modes = pytest.mark.skipif(sys.platform == "win32", reason="has no
 
 @has_links_and_modes
 def test_a_file_is_replaced_through_its_link_and_keeps_its_group_and_mode(tmp_path):
+    """`link` leads to the file `real`, which others of its group may read (0o640)."""
     real = tmp_path / "real"
     real.write_bytes(b"old")
     real.chmod(0o640)
@@ -391,6 +397,7 @@ def test_a_file_is_replaced_through_its_link_and_keeps_its_group_and_mode(tmp_pa
 
 @has_links_and_modes
 def test_a_link_is_replaced_itself_where_links_are_not_followed(tmp_path):
+    """With `links=False` the file that the link leads to stays as it is."""
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_bytes(b"old")
     link.symlink_to("real")
@@ -405,6 +412,7 @@ def test_a_link_is_replaced_itself_where_links_are_not_followed(tmp_path):
 @has_links_and_modes
 @pytest.mark.parametrize("target", ["nowhere", "/dev/null"])
 def test_a_link_to_nothing_or_to_a_device_is_replaced_itself(tmp_path, target):
+    """A link to a file is kept, and the file replaced; here no file is at its end."""
     link = tmp_path / "link"
     link.symlink_to(target)
 
@@ -416,6 +424,7 @@ def test_a_link_to_nothing_or_to_a_device_is_replaced_itself(tmp_path, target):
 
 @has_links_and_modes
 def test_a_folder_is_replaced_through_its_link_and_keeps_its_mode(tmp_path):
+    """`link` leads to a folder, which others of its group may read (0o750)."""
     folder, link = tmp_path / "folder", tmp_path / "link"
     folder.mkdir(mode=0o750)
     link.symlink_to("folder")

@@ -30,8 +30,12 @@ def anchors(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading(page):
-    """A link is `target#anchor`; without a target it leads to a heading of the page itself."""
-    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+    """A link is `target#anchor`; without a target it leads to a heading of the page itself.
+
+    LINK finds the links that do not lead to the web.
+    """
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    for target, anchor in links:
         linked_file = (page.parent / target).resolve() if target else page
         assert linked_file.exists(), f"{page.name}: {target}"
         if anchor:
@@ -39,12 +43,14 @@ def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading(page):
 
 
 def test_following_links_from_the_readme_one_reaches_every_page_of_docs():
+    """Who reads README.md and every page that a page links to finds all pages of docs/."""
     reached = set()
     pages_to_read = [ROOT / "README.md"]
     while pages_to_read:
         page = pages_to_read.pop()
         reached.add(page)
-        for target, _ in LINK.findall(page.read_text(encoding="utf-8")):
+        links = LINK.findall(page.read_text(encoding="utf-8"))
+        for target, _anchor in links:
             linked_file = (page.parent / target).resolve()
             if linked_file.suffix == ".md" and linked_file not in reached:
                 pages_to_read.append(linked_file)

@@ -45,6 +45,7 @@ def test_an_object_comes_out_as_it_went_in(ends):
 
 
 def test_an_array_that_stands_twice_in_an_object_comes_out_as_one(ends):
+    """A worker packs messages, and the main process unpacks them; large arrays are in shared memory."""
     packer, unpacker = ends
 
     unpacked = unpacker.unpack(packer.pack({"one": FRAMES, "two": FRAMES}))
@@ -110,6 +111,7 @@ def test_without_shared_memory_arrays_are_in_the_message(ends, monkeypatch, tmp_
 
 
 def test_with_full_shared_memory_arrays_are_in_the_message_until_there_is_space(ends, monkeypatch):
+    """Shared memory is a folder of the system, /dev/shm, in which a write fails like on a full disk."""
     packer, unpacker = ends
 
     def write_to_full_memory(*_):
@@ -142,19 +144,23 @@ def test_more_blocks_are_unpacked_than_files_may_be_open(ends):
 
 
 def test_a_block_may_be_read_by_its_user_alone(ends):
+    """Other users of the machine can list the folder of shared memory, and must not see the frames."""
     packer, _ = ends
+
     packer.pack(FRAMES)
 
     (block,) = SHARED.glob(f"{packer._name}-*")
-    assert stat.S_IMODE(block.stat().st_mode) == 0o600
+    mode = stat.S_IMODE(block.stat().st_mode)
     packer.end()
+    assert mode == 0o600
 
 
 def test_a_worker_that_ends_removes_a_block_that_nobody_has_unpacked(ends):
+    """A block of shared memory is a file, which would stay in memory until the machine is restarted."""
     packer, _ = ends
     packer.pack(FRAMES)
-    assert list(SHARED.glob(f"{packer._name}-*"))
+    (block,) = SHARED.glob(f"{packer._name}-*")
 
     packer.end()
 
-    assert not list(SHARED.glob(f"{packer._name}-*"))
+    assert not block.exists()

@@ -102,7 +102,7 @@ def evaluate_by_mteb(model, task, folder):
 
 @pytest.mark.parametrize("with_ids", [True, False], ids=["by id", "by digest"])
 def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, tmp_path, with_ids):
-    """The model is evaluated by mteb, and so is the store, which has the vectors of the videos already.
+    """The model is evaluated by mteb, and so is the store, which has the vectors of the 40 videos already.
 
     The store's clips are found by the ids of the task, or, where it has none, by the digests of the videos.
     The task's two labels are guessed right half of the time by chance.
@@ -119,7 +119,7 @@ def test_a_store_of_a_models_vectors_has_the_scores_of_the_model_itself(bridge, 
     task = toy_task(with_ids=with_ids)
     scores_of_model = evaluate_by_mteb(ToyModel(), task, tmp_path / "model")
 
-    store = seal_vectors(tmp_path / "toy", range(N_CLIPS))
+    store = seal_vectors(tmp_path / "toy", range(40))
     store_model = bridge["StoreModel"](store)
     bridge["put_ids"](task)  # puts the ids of clips, if the task has them, in the place of the videos
     assert isinstance(task.dataset["test"]["video"][0], str) is with_ids
@@ -142,8 +142,8 @@ def test_a_store_that_lacks_a_clip_of_the_task_is_refused(bridge, tmp_path, with
 
 
 def test_without_ids_and_digests_the_option_that_stores_digests_is_named(bridge, tmp_path):
-    """Neither the task has ids of clips nor the store the digests of their videos: none can be found."""
-    store = seal_vectors(tmp_path / "toy", range(N_CLIPS), with_digests=False)
+    """Neither the task has ids of clips nor the store the digests of the 40 videos: none can be found."""
+    store = seal_vectors(tmp_path / "toy", range(40), with_digests=False)
     task = toy_task(with_ids=False)
 
     with pytest.raises(bridge["MissingClipsError"], match="--hash-sources"):

@@ -99,7 +99,10 @@ def types_of_path_parameters():
 
 
 def test_every_parameter_that_takes_a_path_takes_a_text_too():
-    """By its annotation, such as `str | Path`. Each such function is called by a test below."""
+    """By its annotation, such as `str | Path`.
+
+    CALL_OF_NAME has a call of each such function, which another test makes.
+    """
     types_of_function = types_of_path_parameters()
 
     for name, types in types_of_function.items():
@@ -132,10 +135,11 @@ WRITTEN_BY_CALLS = {
 
 @pytest.mark.long
 def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypatch):
-    """Every public function that takes a path is called with one such as "~/films.csv".
+    """Every public function that takes a path is called with one such as "~/films.csv" (CALL_OF_NAME).
 
-    The home folder is one of toy films, with tables, stores and models. No call takes ~ for the name of a
-    folder: what they write is in the home folder, and the current folder stays empty.
+    The home folder is one of toy films, with tables, stores and models; four more files are written that
+    some calls read. No call takes ~ for the name of a folder: what they write is in the home folder, and the
+    current folder stays empty.
     """
     home, current_folder = prepared, tmp_path
     monkeypatch.setenv("HOME", str(home))
@@ -160,6 +164,7 @@ def test_every_path_may_begin_with_the_home_folder(prepared, tmp_path, monkeypat
 
 @pytest.mark.parametrize("function", [om.predict, om.predict_frames], ids=["predict", "predict_frames"])
 def test_one_store_stands_for_a_list_of_one(prepared, function):
+    """A model of toy films scores the clips of a store; both functions take one store or a list of them."""
     store = of.open_store(prepared / "stores" / "more")
     model = om.load_model(prepared / "kept" / "attention.model")
 

@@ -118,7 +118,8 @@ def test_no_pattern_takes_time_that_grows_with_the_square_of_a_text(patterns):
 def test_a_module_that_makes_patterns_while_it_runs_is_known_with_the_reason(patterns):
     """Such patterns depend on what the program reads, and can't be tried: somebody must have looked at them.
 
-    All other patterns, more than 200, are constants of modules, and are tried.
+    KNOWN_HIDDEN has the reason for each module. All other patterns, more than 200, are constants of modules,
+    and are tried.
     """
     modules_with_hidden_patterns = {place.partition(":")[0] for place in patterns.hidden}
 
@@ -154,9 +155,10 @@ def test_every_pattern_in_a_table_of_facts_is_among_those_that_are_tried(pattern
     ],
 )
 def test_a_slow_pattern_is_found(pattern, method):
-    """Time grows with the square of the text: a match that fails at its end is tried again one letter later.
+    """`slow_shape` returns a kind of text on which time grows with the square of the length, or faster.
 
-    The method "finditer" stands for all that look for every match.
+    Of these patterns it does: a match that fails at its end is tried again one letter later, or in another
+    way. The method "finditer" stands for all that look for every match.
     """
     use = Use("planted", re.compile(pattern), method)
 

@@ -94,14 +94,20 @@ def test_a_store_on_a_server_is_opened_again_and_no_features_travel(tmp_path, mo
 
 def test_a_pickled_store_stays_the_same_beside_a_newer_version(tmp_path, store):
     """The store was opened by its name, `s`, which is the newest version: here 1.0.0, and later 2.0.0."""
-    pickled = pickle.dumps(of.open_store(tmp_path / "s"))
-    shutil.copytree(store.path, tmp_path / "s-2.0.0")
+    opened_by_name = of.open_store(tmp_path / "s")
+    assert opened_by_name.path == store.path
+    pickled = pickle.dumps(opened_by_name)
 
-    assert unpickle(pickled).path == store.path
+    shutil.copytree(store.path, tmp_path / "s-2.0.0")
+    unpickled = unpickle(pickled)
+
+    assert unpickled.path == store.path
 
 
 def test_a_pickle_of_a_store_that_is_gone_is_refused_by_the_stores_place(store):
-    pickled = pickle.dumps(store["net"])
+    """A pickle holds no features, but the place of the store, which is opened when the pickle is read."""
+    group_of_store = store["net"]
+    pickled = pickle.dumps(group_of_store)
     shutil.rmtree(store.path)
 
     with pytest.raises(StoreError, match=str(store.path)):
@@ -109,7 +115,12 @@ def test_a_pickle_of_a_store_that_is_gone_is_refused_by_the_stores_place(store):
 
 
 def test_a_pickle_of_a_store_that_was_replaced_by_another_is_refused_by_its_fingerprint(tmp_path, store):
-    pickled = pickle.dumps(store["net"])
+    """A pickle holds the place of the store and its fingerprint. At the place is a store of other features.
+
+    The message has the first digits of the fingerprint that was expected.
+    """
+    group_of_store = store["net"]
+    pickled = pickle.dumps(group_of_store)
     shutil.rmtree(store.path)
     (tmp_path / "other").mkdir()
     other_store = seal_four_clips(tmp_path / "other", seed=1)
@@ -176,7 +187,10 @@ def public_objects(prepared, tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_all_objects_that_public_functions_give_pickle(public_objects):
-    """Such as a store, a dataset, a run or a model."""
+    """`public_objects` has one of each class, such as a store, a dataset, a run or a model.
+
+    Each is pickled and read again with every protocol of Python's from 2 on.
+    """
     for name, value in public_objects.items():
         for unpickled in unpickled_by_every_protocol(value):
             assert type(unpickled) is type(value), name
@@ -184,6 +198,7 @@ def test_all_objects_that_public_functions_give_pickle(public_objects):
 
 @pytest.mark.long
 def test_an_unpickled_dataset_has_its_features_and_reads_its_frames(public_objects):
+    """A dataset has the features of its clips in memory, and reads their frames from the store when asked."""
     data = public_objects["dataset"]
 
     unpickled = unpickle(pickle.dumps(data, pickle.HIGHEST_PROTOCOL))
@@ -258,7 +273,10 @@ ERRORS_OF_USERS = sorted({of.ObygazeError, *errors_below(of.ObygazeError)}, key=
 
 @pytest.mark.parametrize("error_class", ERRORS_OF_USERS)
 def test_an_error_of_ours_pickles_with_its_message_and_all_else_that_it_holds(error_class):
-    """So it comes back whole from another process. One class holds more than a message."""
+    """So it comes back whole from another process. One class, UnreadColumnsError, holds more than a message.
+
+    Each is pickled and read again with every protocol of Python's from 2 on.
+    """
     arguments = ["a.csv: what went wrong"]
     if error_class is of.manifest.UnreadColumnsError:
         arguments = ["it holds levels", ("--column level=Stufe",), ("which is it?",)]

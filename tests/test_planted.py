@@ -160,7 +160,7 @@ def test_a_claim_that_does_not_hold_in_a_world_is_wrong(result_of_a_claim):
 
 
 def test_worlds_of_one_name_share_a_line_of_the_table(result_of_a_claim):
-    """Both worlds are called a."""
+    """The claim was measured in two worlds, both called a: the table has one line that begins with | a |."""
     table_with_single_blanks = re.sub(" +", " ", result_of_a_claim.table)
 
     assert table_with_single_blanks.count("| a | ") == 1
@@ -225,7 +225,10 @@ def test_a_block_has_the_largest_error_of_each_unit(result_of_three_units):
 
 
 def test_draws_in_which_a_figure_is_undefined_are_left_out_of_its_mean():
-    """In both worlds many draws give NaN; all others give 1."""
+    """A row with the figure "holds" is drawn in two worlds, where 90 % and 50 % of draws give NaN.
+
+    All others give 1, so that the mean is 1.
+    """
 
     def draw(rng, share):
         is_undefined = rng.random() < share

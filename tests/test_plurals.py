@@ -50,6 +50,7 @@ def test_no_message_can_say_1_clips(package):
     for path in sorted((ROOT / package).rglob("*.py")):
         if str(path.relative_to(ROOT)) not in ALWAYS_SEVERAL:
             found += numbers_before_plural_nouns(path)
+
     assert found == []
 
 

@@ -39,6 +39,7 @@ def test_every_public_name_of_a_package_can_be_imported_and_is_listed_by_dir(pac
 
 @pytest.mark.parametrize("package", LAZY_PACKAGES, ids=lambda package: package.__name__)
 def test_a_name_that_a_package_does_not_have_is_an_attribute_error_that_names_it(package):
+    """The packages import a name only when it is first asked for, and must refuse others as Python does."""
     with pytest.raises(AttributeError, match="nothing"):
         _ = package.nothing
 
@@ -73,13 +74,14 @@ def test_the_stub_of_a_package_says_truly_where_each_name_comes_from(package):
     ],
 )
 def test_importing_a_module_loads_no_heavy_library(module):
-    """Libraries such as numpy and torch, which take long to import, wait until something needs them."""
+    """Libraries such as numpy and torch (HEAVY), which take long to import, wait until they are needed."""
     libraries = libraries_loaded_by(f"import {module}")
 
     assert libraries & HEAVY == set()
 
 
 def test_importing_the_command_line_does_not_load_the_feature_store():
+    """`obygaze --help` must be quick: the package of stores is imported when a command needs it."""
     assert "obygaze_features" not in libraries_loaded_by("import obygaze.cli")
 
 

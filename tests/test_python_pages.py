@@ -126,6 +126,7 @@ def test_the_twelve_lines_of_the_readme_run_on_a_store_at_a_url(run_among_toy_fi
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_lines_of_the_readme_pass_mypys_strict_rules(tmp_path):
+    """Users who check types, with our rules here, must find no error in what they copy from the README."""
     pytest.importorskip("mypy")
     (code,) = python_blocks("README.md")
     script = tmp_path / "lines.py"

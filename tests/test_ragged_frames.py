@@ -90,6 +90,7 @@ def padded_frames(films):
 
 
 def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(films, padded_frames):
+    """Clips have 4 to 12 frames; `padded_frames` has 12 of each, those that are not there filled by hand."""
     data = load_dataset(films.store, films.manifest)
 
     assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
@@ -107,7 +108,7 @@ def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded
 
 
 def test_times_of_frames_are_read_for_the_rows_that_are_asked_for(films):
-    """The first frame of the clip in row 9 is at 900 s, of that in row 1 at 100 s."""
+    """The frames of the clip in row r begin at 100 r s: in row 9 at 900 s, in row 1 at 100 s."""
     times = read_padded(films.store["toy"], "time_s", np.array([9, 1]))
 
     assert times[:, 0].tolist() == [900.0, 100.0]
@@ -164,6 +165,7 @@ def fit_attentive_probe(X, data):
 
 
 def test_the_attentive_probe_learns_the_same_from_a_stream_of_the_store_as_from_memory(films, padded_frames):
+    """A stream reads clips only when they are asked for; in memory are all, filled with NaN to 12 frames."""
     data = load_dataset(films.store, films.manifest)
     stream = data.read("frames", stream=True)
 

@@ -87,6 +87,7 @@ def test_a_rule_is_read_from_text_and_written_as_text(text, written):
 
 @pytest.mark.parametrize("text", ["", "max", "top", "top:0", "project", "mean+", "+project:4", "mean+top:3"])
 def test_a_text_that_is_no_rule_is_refused(text):
+    """A rule is mean or mean:N or top:N, perhaps with +project:N behind it, or project:N alone."""
     with pytest.raises(DatasetError):
         TokenRule.parse(text)
 
@@ -224,6 +225,7 @@ def test_a_rule_that_does_not_fit_the_tokens_is_refused(tmp_path, rule):
 
 
 def test_a_store_without_tokens_is_refused(tmp_path):
+    """The store has pooled vectors alone, of two clips; a reduction makes few vectors of many tokens."""
     arrays = {"toy": {"pooled": np.zeros((2, 3), np.float32)}}
     store = open_store(seal_arrays(tmp_path / "bare", {"a": "m", "b": "m"}, arrays))
 
@@ -234,6 +236,7 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 # --- the file beside the store
 # ---------------------------------------------------------------------------
 def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
+    """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times."""
     store = store_of(tmp_path, draw_tokens(8))
     fingerprint_before = store.fingerprint
 
@@ -331,6 +334,7 @@ def test_damage_of_a_clips_numbers_names_the_clip(tmp_path, damage):
 
 
 def test_a_file_whose_first_line_is_of_no_reduction_is_refused(tmp_path):
+    """The first line is a JSON object that says which store was reduced, by which rule; here it is {}."""
     store = store_of(tmp_path, draw_tokens(8))
     reduce_tokens(store, "toy", "mean").path.write_bytes(b"{}\n")
 
@@ -406,8 +410,12 @@ def test_reduced_tokens_take_the_place_of_the_frames_of_a_dataset(films_of_token
 
 @pytest.mark.long
 def test_a_run_and_the_card_of_its_model_say_how_tokens_were_reduced(films_of_tokens):
-    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times."""
+    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times.
+
+    A model of attention was evaluated on it (the run) and saved, with a card that describes it.
+    """
     card = load_model(films_of_tokens.models["attention"]).card
+
     assert films_of_tokens.run.record["reduced_by"] == "mean:12"
     assert card.reduced_by == "mean:12"
     assert card.features == "tokens"

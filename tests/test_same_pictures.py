@@ -424,7 +424,10 @@ def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
 
 
 def test_the_command_counts_what_is_not_compared(tmp_path, capsys):
-    """Of two clips of one movie one has failed; the other has none to be compared with."""
+    """Of two clips of one movie one has failed; the other has none to be compared with.
+
+    Only clips of different movies are compared, by their signatures.
+    """
     signatures = encode(np.stack([sampled(draw_moving_clip(seed)) for seed in range(2)]))["frames"]
     seal(tmp_path / "a", signatures, {"x": "m", "y": "m"}, failed={"y": "?"})
 

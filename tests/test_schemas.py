@@ -45,7 +45,10 @@ def with_field(document, keys, value):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_schema_in_docs_is_the_one_that_the_code_makes(name):
-    """`make schema` writes the files of docs/ anew."""
+    """DOCUMENTS has, for each schema of docs/, such as that of a run record, the function that makes it.
+
+    `make schema` writes the files anew.
+    """
     schema_in_docs = json.loads((DOCS / name).read_text("utf-8"))
     make_schema = DOCUMENTS[name]
 
@@ -54,6 +57,7 @@ def test_a_schema_in_docs_is_the_one_that_the_code_makes(name):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_schema_in_docs_is_valid_json_schema(name):
+    """`name` is that of a file of docs/, such as run-record.schema.json."""
     schema_in_docs = json.loads((DOCS / name).read_text("utf-8"))
 
     jsonschema.Draft202012Validator.check_schema(schema_in_docs)
@@ -67,7 +71,10 @@ FROZEN_CARDS = {
 
 @pytest.mark.parametrize("name", FROZEN_CARDS)
 def test_cards_of_model_files_of_format_4_obey_the_schema_and_are_read(name):
-    """The files were written when protocol 4 of model files came, and are kept since: `name` is a file."""
+    """A model's file has a card, the JSON that describes it. `name` is one of the files that are kept.
+
+    They were written when protocol 4 of model files came, and later versions must still read them.
+    """
     card = FROZEN_CARDS[name]
 
     validator("model-card.schema.json").validate(card)
@@ -85,9 +92,10 @@ def test_cards_of_model_files_of_format_4_obey_the_schema_and_are_read(name):
     ],
 )
 def test_a_card_with_one_wrong_field_is_refused_by_code_and_schema(keys, value, message):
-    """The field of a right card that `keys` lead to gets the wrong `value`; the message names the field.
+    """A card is the JSON that describes a saved model. The field that `keys` lead to gets the wrong `value`.
 
-    The schema lets unknown fields of a target pass, which the code refuses: "hook" is one.
+    The message names the field. The schema lets unknown fields of a target pass, which the code refuses:
+    "hook" is one.
     """
     right_card = FROZEN_CARDS["protocol_4_mlp.model"]
     wrong_card = with_field(right_card, keys, value)

@@ -21,6 +21,7 @@ def pretend_that_stderr_is_a_terminal(monkeypatch):
 
 
 def test_on_a_terminal_progress_is_a_bar_with_the_name_of_the_work(capsys, monkeypatch):
+    """Two files are verified: `show` says how many are done, of how many."""
     pretend_that_stderr_is_a_terminal(monkeypatch)
 
     with progress_bar("verify", "file") as show:

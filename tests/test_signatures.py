@@ -40,20 +40,24 @@ def lend(
     return Answer(document, f"lent {store}")
 
 
-def run_lend(*words, **environment):
-    """Type words behind the command `lend`, above; variables of the environment may be given by name."""
-    return CliRunner().invoke(lend, words, env=environment)
+def run_lend(*words):
+    """Type words behind the command `lend`, above."""
+    return CliRunner().invoke(lend, words)
 
 
-def values_in_lend(*words, **environment):
+def values_in_lend(*words):
     """Run `lend` with --json, by which it prints the values of its parameters."""
-    result = run_lend(*words, "--json", **environment)
+    result = run_lend(*words, "--json")
     assert result.exit_code == 0, result.output
     return json_module.loads(result.stdout)
 
 
 def test_what_is_not_typed_has_its_default():
-    """The command `lend` needs one argument, `store`; its other parameters have defaults in its signature."""
+    """The command `lend` has nine parameters, of which only the first, `store`, is typed: `lend book`.
+
+    The others have these defaults in its signature: readers=(), weeks=2, fee=None, copy="first", notes=(),
+    span=None, shelf="" and renew=False. In JSON a tuple is a list.
+    """
     assert values_in_lend("book") == {
         "store": "book",
         "readers": [],
@@ -93,21 +97,35 @@ def test_words_are_read_by_the_types_of_the_parameters():
     }
 
 
-def test_an_option_may_be_set_by_the_environment():
-    """The option --shelf is declared with the variable LIBRARY_SHELF."""
-    assert values_in_lend("book", LIBRARY_SHELF="K 3")["shelf"] == "K 3"
+@pytest.mark.parametrize(
+    ("words", "shelf"),
+    [(["--json"], "K 3"), (["--shelf", "A 1", "--json"], "A 1")],
+    ids=["not typed", "typed, which comes first"],
+)
+def test_an_option_may_be_set_by_the_environment(words, shelf):
+    """The option --shelf is declared with the variable LIBRARY_SHELF of the environment, which is "K 3"."""
 
+    @command()
+    def find(*, shelf: Annotated[str, option("Where.", envvar="LIBRARY_SHELF")] = "") -> Answer:
+        return Answer({"shelf": shelf}, "text")
 
-def test_an_option_that_is_typed_comes_before_the_environment():
-    """The option --shelf is declared with the variable LIBRARY_SHELF."""
-    assert values_in_lend("book", "--shelf", "A 1", LIBRARY_SHELF="K 3")["shelf"] == "A 1"
+    result = CliRunner().invoke(find, words, env={"LIBRARY_SHELF": "K 3"})
+
+    assert json_module.loads(result.stdout) == {"shelf": shelf}
 
 
 def test_an_accent_is_one_character_however_it_was_typed():
     """Some systems give an e and an accent, two characters, for one."""
+
+    @command()
+    def write(*, note: Annotated[str, option("What to tell.")] = "") -> Answer:
+        return Answer({"note": note}, "text")
+
     accent_apart, one_character = "e\u0301tude", "\u00e9tude"
 
-    assert values_in_lend("book", "--note", accent_apart)["notes"] == [one_character]
+    result = CliRunner().invoke(write, ["--note", accent_apart, "--json"])
+
+    assert json_module.loads(result.stdout) == {"note": one_character}
 
 
 @pytest.mark.parametrize(
@@ -123,17 +141,36 @@ def test_an_accent_is_one_character_however_it_was_typed():
     ids=["no argument", "no number", "not finite", "no choice", "half a pair", "the parameter's own name"],
 )
 def test_words_that_do_not_fit_the_signature_of_lend_are_a_mistake_of_usage(words):
-    """The parameter `copy` is typed as --which."""
-    code_of_wrong_usage = 2
-    assert run_lend(*words).exit_code == code_of_wrong_usage
+    """The command `lend` needs an argument, and its options have types.
+
+    --weeks is a whole number, --fee a number, --span two numbers, and --which, of the parameter `copy`,
+    "first" or "last". The exit code of a wrong usage is 2.
+    """
+    result = run_lend(*words)
+
+    assert result.exit_code == 2
 
 
 def test_without_json_a_command_prints_the_text_of_its_answer():
-    assert run_lend("book").stdout == "lent book\n"
+    @command()
+    def lend(book: Annotated[str, argument()]) -> Answer:
+        return Answer({"book": book}, f"lent {book}")
+
+    result = CliRunner().invoke(lend, ["Emma"])
+
+    assert result.stdout == "lent Emma\n"
 
 
 def test_help_shows_defaults_variables_and_the_option_json_that_no_parameter_declares():
-    help_text = run_lend("--help").stdout
+    @command()
+    def lend(
+        *,
+        weeks: Annotated[int, option("For how long.")] = 2,
+        shelf: Annotated[str, option("Where it stands.", envvar="LIBRARY_SHELF")] = "",
+    ) -> Answer:
+        return Answer({}, f"{weeks} {shelf}")
+
+    help_text = CliRunner().invoke(lend, ["--help"]).stdout
 
     assert "[default: 2]" in help_text
     assert "LIBRARY_SHELF" in help_text
@@ -141,6 +178,8 @@ def test_help_shows_defaults_variables_and_the_option_json_that_no_parameter_dec
 
 
 def test_a_command_with_a_parameter_json_is_told_that_json_is_asked_for():
+    """Other commands need not know: for them, --json prints the document of the answer, and not its text."""
+
     @command()
     def count(*, json: Json = False) -> Answer:
         return Answer({"is_asked_for": json}, "text")

@@ -90,6 +90,7 @@ def test_a_text_made_visible_has_no_control_characters(text):
 
 @given(text=TEXTS_WITH_CONTROLS)
 def test_a_json_document_made_visible_holds_the_same_text(text):
+    r"""`visible` writes a control character as its escape, such as \u001b, which JSON reads as itself."""
     document = json.dumps({"text": text}, ensure_ascii=False)
 
     assert json.loads(visible(document)) == {"text": text}
@@ -97,13 +98,15 @@ def test_a_json_document_made_visible_holds_the_same_text(text):
 
 @given(st.text("'=+-@\t\r\n ＝x1,\"", max_size=6))
 def test_a_cell_of_a_sheet_is_no_formula_to_a_spreadsheet_and_is_read_back(text):
-    """`sheet_line` writes a line of CSV for people. What begins like a formula must be a number there.
+    """`sheet_line` writes a line of CSV for people, with an apostrophe before a text that is like a formula.
 
-    `as_written` undoes what was put before other texts.
+    A cell that begins like a formula all the same must be a number, such as -1. `as_written` takes the
+    apostrophe away.
     """
     line = sheet_line([text, "x"])
-    (cell, _), *_ = csv.reader(io.StringIO(line, newline=""))
 
+    rows = list(csv.reader(io.StringIO(line, newline="")))
+    cell, _ = rows[0]
     begins_like_a_formula = cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n", "＝"))
     if begins_like_a_formula:
         float(cell)  # raises an error if it is no number
@@ -121,10 +124,12 @@ def test_a_cell_of_a_sheet_is_no_formula_to_a_spreadsheet_and_is_read_back(text)
     ],
 )
 def test_user_password_and_query_of_urls_are_shown_as_stars(text, shown):
+    """Messages show addresses, in which a secret may stand before the @ or behind the question mark."""
     assert masked(text) == shown
 
 
 def test_a_line_of_data_is_written_as_it_is_though_a_spreadsheet_would_run_its_cells():
+    """`csv_line` writes tables that programs read again; cells that begin with =, +, - or @ are formulas."""
     assert csv_line(["=1+1", "+1+1", "-1+1", "@SUM(1)"]) == "=1+1,+1+1,-1+1,@SUM(1)\n"
 
 
@@ -137,7 +142,10 @@ def test_a_number_with_a_sign_and_an_empty_cell_are_left_as_they_are(number):
 @pytest.mark.parametrize("forbidden", FORBIDDEN.values(), ids=FORBIDDEN)
 @pytest.mark.parametrize("column", ["clip_id", "movie", "video", "annotator", "note", "level"])
 def test_a_manifest_with_control_characters_is_refused(tmp_path, forbidden, column):
-    """The message, which goes to a terminal, shows no such character either."""
+    """A cell of one column has a character that a terminal obeys, as in b, ESC, [2J, c, which would clear it.
+
+    The message, which goes to a terminal, shows no such character either.
+    """
     columns = ["clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator", "note"]
     row = dict.fromkeys(columns, "") | {"clip_id": "a", "movie": "m", column: f"b{forbidden}c"}
     path = written(tmp_path / "films.csv", csv_line(columns) + csv_line(row.values()))
@@ -163,6 +171,7 @@ def test_a_list_of_texts_with_control_characters_is_refused(tmp_path, forbidden)
 
 
 def test_a_text_of_a_list_may_have_several_lines(tmp_path):
+    """A list of texts is a CSV with the columns text_id and text."""
     table = csv_line(["text_id", "text"]) + csv_line(["a", "two\nlines"])
     path = written(tmp_path / "texts.csv", table)
 
@@ -170,6 +179,7 @@ def test_a_text_of_a_list_may_have_several_lines(tmp_path):
 
 
 def test_a_text_in_an_extra_column_may_have_several_lines():
+    """`extras` are columns of a manifest that are not ours, here a note."""
     clip = Clip("a", "m", extras={"note": "one\ntwo"})
 
     assert clip.extras == {"note": "one\ntwo"}
@@ -234,6 +244,7 @@ def test_a_file_gets_a_name_that_all_systems_take(text, name):
 
 
 def test_files_of_different_names_keep_their_names():
+    """`file_names` gives the name of a file for each name, here of two films."""
     assert file_names(["Alien", "Aliens"]) == {"Alien": "Alien", "Aliens": "Aliens"}
 
 
@@ -243,6 +254,7 @@ def test_files_of_different_names_keep_their_names():
     ids=["case", "a sign that no file may have", "an accent in one character or two"],
 )
 def test_two_names_that_would_be_one_file_on_some_system_are_refused(first, second):
+    """On Windows and macOS, Alien and alien are one file: the second would replace the first."""
     assert file_names([first]) == {first: first}
 
     with pytest.raises(OutputError):
@@ -268,7 +280,8 @@ def test_a_line_break_in_a_value_does_not_split_a_sentence_of_a_template(monkeyp
 def test_a_text_that_is_normalised_in_parts_is_as_by_one_call(form, text):
     """Long texts are normalised part by part: an accent must stay with its letter.
 
-    The text is repeated until it is longer than a part. Texts of accents alone are left out.
+    The text is repeated until it is longer than a part, of NORMALISED_AT_ONCE characters. Texts of accents
+    alone are left out, since their accents may be divided.
     """
     n_repeats = NORMALISED_AT_ONCE // max(len(text), 1) + 2
     long_text = text * n_repeats

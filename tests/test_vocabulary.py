@@ -76,6 +76,7 @@ def words_of_facts(facts):
 
 
 def test_the_words_of_each_section_are_in_alphabetical_order():
+    """The page docs/vocabulary.md has ten sections; capitals are sorted as small letters."""
     assert len(WORDS_OF_SECTION) == 10
     for title, words in WORDS_OF_SECTION.items():
         assert words == sorted(words, key=str.casefold), title
@@ -92,7 +93,10 @@ def test_no_word_is_explained_twice():
 
 
 def test_a_class_function_or_module_that_the_page_names_exists():
-    """The page names them in backticks by their whole path, such as `obygaze_features.store.store.Store`."""
+    """The page has them in backticks with their whole path, such as `obygaze_features.store.store.Store`.
+
+    IN_BACKTICKS is all that stands so, and IS_DOTTED the form of such a path.
+    """
     paths = [name for name in IN_BACKTICKS if IS_DOTTED.fullmatch(name)]
 
     assert len(paths) > 100
@@ -101,7 +105,10 @@ def test_a_class_function_or_module_that_the_page_names_exists():
 
 
 def test_all_else_in_backticks_is_a_name_of_the_packages_or_a_path(known_words):
-    """Such as `clip_id`, `--seen` or `tests/store/frozen`; commands and targets of make are left out."""
+    """Such as `clip_id`, `--seen` or `tests/store/frozen`; commands and targets of make are left out.
+
+    `known_words` are all names and texts in the code of the packages, and all options.
+    """
     for name in IN_BACKTICKS:
         is_class_function_or_module = IS_DOTTED.fullmatch(name)
         is_command = NOT_OF_PACKAGES.fullmatch(name)

@@ -15,7 +15,7 @@ from obygaze_features import messages, workers
 from obygaze_features.errors import WorkerError
 from obygaze_features.workers import WorkerPool
 
-ANY_TIME_S = 600.0
+TEN_MINUTES_S = 600.0
 """A limit for what takes less than a second, so that it ends what hangs, and nothing on a slow machine."""
 
 linux = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs POSIX shared memory")  # noqa: S108
@@ -89,7 +89,7 @@ def collect(pool, keys):
     result = {key: [] for key in keys}
     left = set(keys)
     while left:
-        event = pool.get(ANY_TIME_S)
+        event = pool.get(TEN_MINUTES_S)
         assert event is not None, "nothing happened for ten minutes"
         result[event.key].append(event)
         if event.kind != "item":
@@ -106,7 +106,7 @@ def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
     tasks = ["die", "leave", "tear", "fine", "good"]
     with WorkerPool(2, work) as pool:
         for task in tasks:
-            pool.put(task, task, ANY_TIME_S)
+            pool.put(task, task, limit_s=TEN_MINUTES_S)
 
         events = collect(pool, tasks)
 
@@ -127,11 +127,11 @@ def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
 def test_an_idle_worker_may_be_killed_and_costs_no_task():
     """A task sends its name, then the id of its worker's process. The worker is killed between tasks."""
     with WorkerPool(1, work) as pool:
-        pool.put("first", "first", ANY_TIME_S)
+        pool.put("first", "first", limit_s=TEN_MINUTES_S)
         _, first_worker, _ = collect(pool, ["first"])["first"]
         os.kill(first_worker.value, signal.SIGKILL)
 
-        pool.put("second", "second", ANY_TIME_S)
+        pool.put("second", "second", limit_s=TEN_MINUTES_S)
         name, second_worker, end = collect(pool, ["second"])["second"]
 
         assert name.value == "second"
@@ -144,7 +144,7 @@ def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
     """The first three workers are killed while they import their work; each leaves a file in a folder."""
     monkeypatch.setenv("CRASHES", str(tmp_path))
     with WorkerPool(1, DiesThreeTimes()) as pool:
-        pool.put("any", "any", ANY_TIME_S)
+        pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         events = collect(pool, ["any"])["any"]
 
@@ -157,8 +157,8 @@ def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
 def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
     """One task would sleep for ten minutes, and may take 0.2 s; the next one is done by a new worker."""
     with WorkerPool(1, work) as pool:
-        pool.put("hang", "hang", 0.2)
-        pool.put("fine", "fine", ANY_TIME_S)
+        pool.put("hang", "hang", limit_s=0.2)
+        pool.put("fine", "fine", limit_s=TEN_MINUTES_S)
 
         events = collect(pool, ["hang", "fine"])
 
@@ -170,13 +170,13 @@ def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
 def test_an_error_of_the_work_is_raised_with_where_it_was_and_the_pool_goes_on():
     """A note of the error has the traceback of the worker, which names this file."""
     with WorkerPool(1, work) as pool:
-        pool.put("raise", "raise", ANY_TIME_S)
+        pool.put("raise", "raise", limit_s=TEN_MINUTES_S)
         with pytest.raises(ZeroDivisionError, match="in the middle") as error:
             collect(pool, ["raise"])
         (traceback, *_) = error.value.__notes__
         assert "test_workers.py" in traceback
 
-        pool.put("any", "any", ANY_TIME_S)
+        pool.put("any", "any", limit_s=TEN_MINUTES_S)
         events = collect(pool, ["any"])["any"]
         assert [event.kind for event in events] == ["item", "item", "done"]
 
@@ -185,7 +185,7 @@ def test_an_error_of_the_work_is_raised_with_where_it_was_and_the_pool_goes_on()
 def test_an_error_in_importing_the_work_is_raised():
     """What a worker would import is a pickle that raises a ValueError."""
     with WorkerPool(1, CannotBeImported()) as pool:
-        pool.put("any", "any", ANY_TIME_S)
+        pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(ValueError, match="no number"):
             collect(pool, ["any"])
@@ -196,7 +196,7 @@ def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypat
     """Every worker dies while it imports its work. After three of them the user is told of --workers."""
     monkeypatch.setattr(workers, "MOST_CRASHES", 3)
     with WorkerPool(1, DiesAtOnce()) as pool:
-        pool.put("any", "any", ANY_TIME_S)
+        pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(WorkerError, match="--workers"):
             collect(pool, ["any"])
@@ -206,7 +206,7 @@ def test_no_more_workers_start_than_there_are_tasks():
     """Eight may start, but the second task is put when the first is done, and gets its worker."""
     with WorkerPool(8, work) as pool:
         for task in ("once", "again"):
-            pool.put(task, "parent", ANY_TIME_S)
+            pool.put(task, "parent", limit_s=TEN_MINUTES_S)
             collect(pool, [task])
 
         assert len(pool.pids()) == 1
@@ -216,7 +216,7 @@ def test_no_more_workers_start_than_there_are_tasks():
 def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
     """The task sends the id of its parent's process."""
     with WorkerPool(1, work) as pool:
-        pool.put("task", "parent", ANY_TIME_S)
+        pool.put("task", "parent", limit_s=TEN_MINUTES_S)
 
         parent, _ = collect(pool, ["task"])["task"]
 
@@ -226,8 +226,8 @@ def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
 def test_a_running_task_is_told_messages():
     """The task sends "ready", waits for a message and sends it back; what is told to another is lost."""
     with WorkerPool(1, work) as pool:
-        pool.put("wait", "wait", ANY_TIME_S)
-        assert pool.get(ANY_TIME_S).value == "ready"
+        pool.put("wait", "wait", limit_s=TEN_MINUTES_S)
+        assert pool.get(TEN_MINUTES_S).value == "ready"
 
         pool.tell("another", "lost")
         pool.tell("wait", ["a message"])
@@ -266,7 +266,7 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
                 time.sleep(0.01)
             pool.tell("session", number)
 
-            answers = dict(pool.get(ANY_TIME_S).value for _ in range(3))
+            answers = dict(pool.get(TEN_MINUTES_S).value for _ in range(3))
 
             array_of_first_thread, array_of_second_thread = answers.pop(0), answers.pop(1)
             assert (array_of_first_thread == number).all()
@@ -280,8 +280,8 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
 def test_a_pool_beside_another_gives_its_events_there():
     """Each task sends its own name; those of both pools are got from the first."""
     with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other_pool:
-        pool.put("ours", "ours", ANY_TIME_S)
-        other_pool.put("theirs", "theirs", ANY_TIME_S)
+        pool.put("ours", "ours", limit_s=TEN_MINUTES_S)
+        other_pool.put("theirs", "theirs", limit_s=TEN_MINUTES_S)
 
         events = collect(pool, ["ours", "theirs"])
 
@@ -296,7 +296,7 @@ def send_bytes(n_bytes, parent):
 def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
     """With `most_bytes` a worker is not trusted, as one that reads files of strangers; it sends so many."""
     with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
-        pool.put("task", 1000, ANY_TIME_S)
+        pool.put("task", 1000, limit_s=TEN_MINUTES_S)
         item, end = collect(pool, ["task"])["task"]
 
     assert item.value == b"x" * 1000
@@ -306,7 +306,7 @@ def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
 def test_an_untrusted_worker_that_sends_more_is_ended_and_nothing_is_read():
     """The limit is 1000 bytes, and it sends 1001."""
     with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
-        pool.put("task", 1001, ANY_TIME_S)
+        pool.put("task", 1001, limit_s=TEN_MINUTES_S)
         (end,) = collect(pool, ["task"])["task"]
 
     assert end.kind == "died"
@@ -319,10 +319,10 @@ def raise_type_error(task, _):
 def test_an_error_of_an_untrusted_worker_is_read_as_text_and_never_unpickled():
     """The work raises a TypeError. Of a trusted worker this would be unpickled, which may run any code."""
     with WorkerPool(1, raise_type_error, most_bytes=1000) as pool:
-        pool.put("task", "task", ANY_TIME_S)
+        pool.put("task", "task", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(RuntimeError, match="TypeError"):
-            pool.get(ANY_TIME_S)
+            pool.get(TEN_MINUTES_S)
 
 
 # --- the end of parents and workers

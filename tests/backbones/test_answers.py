@@ -130,7 +130,10 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
 def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
-    """Of a network of single frames, they are averaged over the frames of a clip."""
+    """Each tiny classifier, of a type that networks.toml lists, has three classes, and random weights.
+
+    Of a network of single frames, probabilities are averaged over the frames of a clip.
+    """
     folder = classifiers[model_type]
     backbone = load(model_type, folder, answers=True)
     clips = prepared_clips(backbone, n_clips=2)
@@ -169,6 +172,7 @@ def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classif
 
 
 def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
+    """The first group has the vectors of the backbone `image`; the last is of its layer 1."""
     backbone = load("vit", classifiers["vit"], answers=True, layers=Layers((1,)))
 
     assert backbone.group_names() == ("image", "image.answers", "image.1")
@@ -220,6 +224,10 @@ def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transfo
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
 def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_without(tmp_path, model_type):
+    """networks.toml lists types that were tried; others are read all the same.
+
+    A tiny network of the type is saved under a classifier of three classes, whose answers are additional.
+    """
     save_classifier(model_type, tmp_path)
     vectors_alone = load(model_type, tmp_path)
     with_answers = load(model_type, tmp_path, answers=True)
@@ -334,9 +342,10 @@ def test_classifiers_without_a_network_of_pictures_inside_are_refused_by_type(mo
 
 
 def test_a_network_that_needs_another_library_names_it():
-    """DiNAT of transformers needs the library natten."""
+    """DiNAT of transformers needs the library natten. An untrained network is asked for, of the seed 0."""
     if find_spec("natten") is not None:
         pytest.skip("natten is installed")
+
     with pytest.raises(BackboneError, match="requires the natten library"):
         load_backbone("image", 1, weights="random:0:dinat", answers=True, compute=cpu())
 
@@ -373,6 +382,7 @@ def install_package_of_names(tmp_path, monkeypatch):
 
 
 def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(install_package_of_names):
+    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here."""
     names = [f"class {number}" for number in range(1000)]
     install_package_of_names(names)
 
@@ -389,7 +399,8 @@ def test_a_package_that_lists_999_names_does_not_name_imagenets_classes(install_
 
 def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifiers, tmp_path):
     """ImageNet has two classes called crane, the bird and the machine. Columns must have different names."""
-    folder = copy_classifier_with(classifiers["vit"], tmp_path, ("crane", "crane (2)", "crane"))
+    names = ("crane", "crane (2)", "crane")
+    folder = copy_classifier_with(classifiers["vit"], tmp_path, class_names=names)
 
     backbone = load("vit", folder, answers=True)
 
@@ -399,8 +410,10 @@ def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifier
 
 @LISTED_AND_UNLISTED
 def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
-    """`LABEL_0` is what transformers calls a class whose name nobody stated."""
-    folder = copy_classifier_with(classifiers[model_type], tmp_path, ("LABEL_0", "LABEL_1", "LABEL_2"))
+    """`LABEL_0` is what transformers calls a class whose name nobody stated. Names stand in `id2label`."""
+    names_by_transformers = ("LABEL_0", "LABEL_1", "LABEL_2")
+    folder = copy_classifier_with(classifiers[model_type], tmp_path, class_names=names_by_transformers)
+
     with pytest.raises(BackboneError, match="id2label"):
         load(model_type, folder, answers=True)
 
@@ -408,6 +421,7 @@ def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
 def test_a_regression_head_is_no_classifier(classifiers, tmp_path):
     """A regression network gives a measure, which is no probability of a class."""
     folder = copy_classifier_with(classifiers["vit"], tmp_path, problem_type="regression")
+
     with pytest.raises(BackboneError, match="a measure"):
         load("vit", folder, answers=True)
 
@@ -450,6 +464,10 @@ def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, mode
 # A classifier of Whisper is saved without a decoder, and without answers such a file is not read.
 @pytest.mark.parametrize("model_type", sorted({*SOUND_CLASSIFIERS} - {"whisper"}))
 def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_type):
+    """The clip has two frames, each with half a second of noise. Arrays of the first layer are the same, too.
+
+    The order of sums may differ, so rounding of float32 is allowed.
+    """
     save_sound_classifier(model_type, tmp_path)
     options = {"weights": str(tmp_path), "layers": Layers((1,)), "compute": cpu()}
     without_answers = load_backbone("waveform", 2, **options)
@@ -497,7 +515,9 @@ def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
     ids=["transformers has no classifier of the type", "the file has no weights of the classifier"],
 )
 def test_sound_without_a_classifier_has_no_answers(tmp_path, model_type):
+    """Answers are the probabilities of a classifier's classes; the folder has a network of sound alone."""
     folder = tiny_sound_checkpoint(model_type, tmp_path)
+
     with pytest.raises(BackboneError):
         load_backbone("waveform", 1, weights=str(folder), answers=True, compute=cpu())
 
@@ -526,9 +546,10 @@ def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifi
     assert classes == ("a kiss", "a barbell", "a stove")
     run_command(f"store verify {tmp_path}/s")
 
-    # Objects are counted whatever their share (0).
+    # A class is an object of a picture from the probability 0 on: whatever its probability.
     run_command(f"audit objects --images {tmp_path}/s --out {tmp_path}/objects.csv --least 0")
-    assert set(pd.read_csv(tmp_path / "objects.csv")["object"]) <= {"a kiss", "a barbell", "a stove"}
+    objects = pd.read_csv(tmp_path / "objects.csv")["object"]
+    assert set(objects) <= {"a kiss", "a barbell", "a stove"}
 
     texts = load_text_backbone("sentence", weights=str(tiny_text_checkpoint("sentence", tmp_path / "text")))
     assert near_classes(classes, "a stove", texts).names[0] == "a stove"

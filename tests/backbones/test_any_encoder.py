@@ -392,6 +392,10 @@ def test_the_check_runs_again_with_another_version_of_a_library(save_network, ca
 
 @pytest.mark.long
 def test_a_damaged_record_of_a_passed_check_is_written_again(save_network, cache):
+    """Loading a network for the first time checks it, and leaves a record, a JSON file in the cache.
+
+    The record is cut to its first character, so that the network is checked again.
+    """
     folder = save_network("convnext")
     load_backbone("image", weights=str(folder), compute=cpu())
     (record,) = cache.rglob("*.json")

@@ -209,9 +209,10 @@ DAMAGED_FILES = {
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGED_FILES.values(), ids=DAMAGED_FILES)
 def test_damaged_files_are_refused_with_the_true_reason(copy_checkpoint, damage, reason):
-    """`damage` does one thing to a good checkpoint, such as to cut its file or to lie in the header.
+    """A case of DAMAGED_FILES is a function that damages a folder, and what the message says (`reason`).
 
-    Libraries fail on such files with misleading messages, or load them wrongly.
+    It does one thing to a good checkpoint of CLIP, such as to cut model.safetensors to 5 bytes, of which the
+    message is "cannot be read". Libraries fail on such files with misleading messages, or load them wrongly.
     """
     folder = copy_checkpoint("clip")
     damage(folder)
@@ -378,7 +379,10 @@ def test_integer_weights_are_refused_but_not_a_count_of_batches(tmp_path):
 
 @pytest.mark.parametrize("tubelet_size", [[], [0, 16, 16], ["x"], "x", 0], ids=str)
 def test_a_vivit_without_a_sensible_tubelet_size_is_refused(copy_checkpoint, tubelet_size):
-    """A tubelet, the block that becomes one token, has three positive sizes."""
+    """A tubelet, the block that becomes one token, has three positive sizes: frames, height and width.
+
+    The field of the configuration beside a tiny ViViT's weights is replaced.
+    """
     folder = copy_checkpoint("vivit")
     change_configuration(folder, tubelet_size=tubelet_size)
 
@@ -404,7 +408,10 @@ def test_a_prefix_of_the_names_of_all_tensors_is_named(copy_with_tensors, prefix
 @pytest.mark.parametrize("name", ["adapter_config.json", "generation_config.json", "tokenizer.model"])
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_pipe_or_device_beside_the_weights_is_refused_at_once(copy_checkpoint, name, kind):
-    """Reading a pipe or a device such as /dev/zero may never end, so it is not opened."""
+    """Reading a pipe or a device such as /dev/zero may never end, so it is not opened.
+
+    ENDLESS has functions that make such a file at a path, here beside the weights of a tiny CLIP.
+    """
     folder = copy_checkpoint("clip")
     make_endless_file = ENDLESS[kind]
     make_endless_file(folder / name, b"")

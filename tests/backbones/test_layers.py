@@ -140,7 +140,11 @@ def test_a_layer_is_the_mean_of_the_hidden_states_of_its_patches(folder_of, mode
 @without_gradients
 @pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, model_type):
-    """With `norm=True` each patch is normalised as after the last block, before patches are averaged."""
+    """With `norm=True` each patch is normalised as after the last block, before patches are averaged.
+
+    FINAL_NORM has, for each type, where that normalisation is in the network of transformers. The tiny
+    network has two blocks, and layer 1 is what the first one gives.
+    """
     folder = folder_of[model_type]
     backbone = load_encoder(model_type, folder, layers=Layers((1,), norm=True, frames=True))
     clips = prepared_clips(backbone, n_clips=2)
@@ -156,6 +160,10 @@ def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, mode
 
 @pytest.mark.parametrize("model_type", FINAL_NORM)
 def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(folder_of, model_type):
+    """Of a tiny network of the type, layer 1 is stored beside the vectors, normalised as the last one is.
+
+    A layer has no head, such as a projection behind the last block.
+    """
     layers = Layers((1,), norm=True, frames=True)
 
     backbone = load_encoder(model_type, folder_of[model_type], layers=layers)
@@ -279,7 +287,7 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, mode
 
 
 def test_layers_of_different_width_have_different_shapes(folder_of):
-    """Hiera doubles its width from stage to stage, here from 8 to 16."""
+    """A tiny Hiera, all of whose layers are stored, doubles its width from stage to stage: from 8 to 16."""
     backbone = load_encoder("hiera", folder_of["hiera"], layers=Layers())
 
     shapes = [layer.outputs[0].shape for layer in backbone.side_groups]
@@ -332,6 +340,7 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
 
 @without_gradients
 def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
+    """`clap` is the folder of a tiny CLAP, a network of sound. The clip is a second of noise."""
     with_layers = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     without_layers = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
 
@@ -354,6 +363,7 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
 
 
 def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
+    """A tiny ViT has two layers, of which the second is asked for; `Layers((2,))` would mean the same."""
     backbone = load_backbone("image", 1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
 
     assert [layer.name for layer in backbone.side_groups] == ["2"]

@@ -136,6 +136,7 @@ def test_arrays_have_the_stated_shapes_and_types_and_a_description(checkpoints, 
     ],
 )
 def test_an_option_value_of_another_backbone_is_refused(checkpoints, name, option, value):
+    """Each of these presets and kinds of tokens is one of another network, such as "clip" of CLIP."""
     with pytest.raises(BackboneError, match=f"'{value}'"):
         load_backbone(name, weights=str(checkpoints[name]), **{option: value})
 
@@ -145,7 +146,7 @@ def weights_of_untrained_layer(seed):
 
 
 def test_an_untrained_network_depends_on_its_seed_alone():
-    """Two networks of one seed have the same weights, also if a third is made between them."""
+    """Two layers of one seed have the same random weights, also if a third is made between them."""
     seed_1 = weights_of_untrained_layer(seed=1)
     seed_2 = weights_of_untrained_layer(seed=2)
     seed_1_again = weights_of_untrained_layer(seed=1)

@@ -260,6 +260,7 @@ def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outpu
     ids=["no choice of two outputs", "a layer that it does not have"],
 )
 def test_a_network_of_two_outputs_without_a_choice_of_one_is_refused(network_of_two_outputs, layer, message):
+    """A backbone is named onnx:FILE or onnx:FILE:LAYER. The network has the outputs `out` and `inside`."""
     with pytest.raises(BackboneError, match=message):
         load_backbone(f"onnx:{network_of_two_outputs}{layer}", 4)
 
@@ -360,7 +361,10 @@ def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, chan
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
-    """It names the backbone lab-net, its licence and a file of classes, and states 224 x 224 pixels."""
+    """It names the backbone lab-net, its licence and a file of classes, and states 224 x 224 pixels.
+
+    Beside a network of three classes that takes such pictures, it is all that is needed to load it.
+    """
     page = Path(__file__).parents[2].joinpath("docs", "backbones.md").read_text(encoding="utf-8")
     toml_in_page = re.search(r"```toml\n(layout.*?)```", page, re.DOTALL)[1]
     path = write_network(tmp_path, shape=("n", 3, 224, 224))
@@ -396,6 +400,7 @@ def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage,
 
 
 def test_a_network_whose_toml_alone_is_there_is_named(tmp_path):
+    """The network net.onnx was moved, and net.toml, which describes it, was not."""
     path = write_network(tmp_path)
     path.rename(tmp_path / "moved.onnx")
 
@@ -404,6 +409,7 @@ def test_a_network_whose_toml_alone_is_there_is_named(tmp_path):
 
 
 def test_a_toml_in_the_place_of_the_network_is_named(tmp_path):
+    """The user gave onnx:net.toml, the description of the network, where onnx:net.onnx was meant."""
     path = write_network(tmp_path)
     toml = path.with_suffix(".toml")
 
@@ -425,6 +431,7 @@ def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
 
 
 def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
+    """Beside net.onnx there must be net.toml, which says how pictures are prepared for the network."""
     path = write_network(tmp_path)
     (tmp_path / "net.toml").unlink()
 
@@ -433,6 +440,7 @@ def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
 
 
 def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
+    """Beside net.onnx there must be a file net.toml, which describes the network."""
     path = write_network(tmp_path)
     (tmp_path / "net.toml").unlink()
     (tmp_path / "net.toml").mkdir()
@@ -518,6 +526,7 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
 
 
 def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
+    """A user who installed `obygaze[onnx]` would have onnxruntime, which runs networks in ONNX files."""
     not_installed = None  # what makes an import fail
     monkeypatch.setitem(sys.modules, "onnxruntime", not_installed)
     (tmp_path / "videos").mkdir()
@@ -661,9 +670,13 @@ def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path)
 
 
 def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
+    """The same network is written twice. Its TOML names a file of classes, labels.txt, or does not."""
     write_labels(tmp_path)
-    with_classes = load_backbone(f"onnx:{write_network(tmp_path, WITH_CLASSES)}", 4)
-    without_classes = load_backbone(f"onnx:{write_network(tmp_path, name='plain')}", 4)
+    fields_with_classes = TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"}
+    path_with_classes = write_network(tmp_path, fields_with_classes, name="with_classes")
+    path_without_classes = write_network(tmp_path, TOML_FIELDS, name="without_classes")
+    with_classes = load_backbone(f"onnx:{path_with_classes}", 4)
+    without_classes = load_backbone(f"onnx:{path_without_classes}", 4)
     clip = four_prepared_frames(with_classes)[None]
 
     vectors = without_classes.encode(clip)["frames"]
@@ -675,8 +688,8 @@ def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
 @pytest.mark.long
 def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_path):
     """The group of answers names the classes, and its provenance is enough to load the network again."""
-    write_labels(tmp_path)
-    path = write_network(tmp_path, WITH_CLASSES)
+    write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
+    path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
     write_video(tmp_path / "a.mp4", FRAMES, 4)
     manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
 

@@ -62,7 +62,8 @@ def normalised_frames(frames):
 def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, two_clips, kind):
     """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames.
 
-    The clips have three frames each.
+    Two clips of three frames of noise are encoded by a tiny network, a ResNet or a vision transformer, which
+    open_clip has loaded from the same folder.
     """
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
 
@@ -79,6 +80,7 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
 
 @pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
 def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(folders, kind, head):
+    """A tiny network whose part for pictures is a ResNet, or a vision transformer, is loaded."""
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
 
     assert backbone.provenance["head"] == head
@@ -130,6 +132,7 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, kind):
+    """Layers are groups of their own beside the vectors. Two clips of three frames of noise are encoded."""
     options = {"weights": str(folders[kind]), "compute": cpu()}
     without_layers = load_backbone("openclip", 3, **options)
     with_layers = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
@@ -198,6 +201,7 @@ def test_a_long_text_is_cut_and_its_length_is_kept(folders):
 
 
 def test_no_texts_have_no_tokens(folders):
+    """A list of texts may be empty, and the result is an empty list."""
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
 
     assert backbone.tokenize([]) == []
@@ -278,6 +282,10 @@ def test_a_named_model_has_quick_gelu_though_its_repository_omits_it(commit_of_t
 
 
 def test_a_named_model_without_a_configuration_is_that_of_open_clip(commit_of_tiny_model):
+    """The model `tiny` is in our table of named models, and open_clip has its configuration, with QuickGELU.
+
+    The repository, a folder in the hub's cache that is named after its commit, has weights alone.
+    """
     (commit_of_tiny_model / "open_clip_config.json").unlink()
 
     assert_tiny_model_is_built_with_quick_gelu(commit=commit_of_tiny_model.name)

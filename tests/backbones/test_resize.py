@@ -173,18 +173,25 @@ def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name
 
 
 def test_a_crop_is_a_part_of_the_whole_resized_picture():
+    """A picture of 300 x 500 is resized to 120 x 200; a crop of 64 x 80 is the same part of the result."""
     image = noise(300, 500)
+    new_size = (120, 200)
     top, left, height, width = 7, 31, 64, 80
 
-    whole = antialiased_resize(image, (120, 200), (0, 0, 120, 200), "bicubic")
-    part = antialiased_resize(image, (120, 200), (top, left, height, width), "bicubic")
+    whole = antialiased_resize(image, new_size, (0, 0, 120, 200), "bicubic")
+    part = antialiased_resize(image, new_size, (top, left, height, width), "bicubic")
 
     assert np.array_equal(part, whole[top : top + height, left : left + width])
 
 
 def test_the_pixels_of_the_squash_are_frozen():
-    """Features of different years must be comparable, so the pixels are those that were first computed."""
-    squashed = opencv_bilinear(pattern(272, 640), 224, 224)
+    """Features of different years must be comparable, so the pixels are those that were first computed.
+
+    A picture of waves, 272 x 640, is resized to 224 x 224 whatever its proportions.
+    """
+    picture = pattern(height=272, width=640)
+
+    squashed = opencv_bilinear(picture, 224, 224)
 
     green_of_every_56th_pixel = squashed[::56, ::56, 1]
     assert green_of_every_56th_pixel.tolist() == [
@@ -204,14 +211,15 @@ def test_the_pixels_of_the_squash_are_frozen():
     ids=["bilinear", "bicubic"],
 )
 def test_the_pixels_of_the_resize_are_frozen(name, expected):
-    """A picture of 272 x 640 is resized to a height of 224, and its middle is cropped.
+    """A picture of waves, 272 x 640, is resized to a height of 224, and its middle is cropped.
 
     Features of different years must be comparable, so the pixels are those that were first computed.
     """
+    picture = pattern(height=272, width=640)
     size = (224, 527)  # 527 = 224 * 640 / 272
     middle = (0, 151, 224, 224)  # top, left, height, width; 151 = (527 - 224) // 2
 
-    resized = antialiased_resize(pattern(272, 640), size, middle, name)
+    resized = antialiased_resize(picture, size, middle, name)
 
     green_of_every_56th_pixel = resized[::56, ::56, 1]
     assert green_of_every_56th_pixel.tolist() == expected

@@ -70,16 +70,17 @@ def test_a_lack_of_memory_halves_the_clips_at_once_for_good():
 @pytest.mark.parametrize(
     ("shape", "dtype"),
     [
-        ((2, F + 1, SIZE, SIZE, 3), np.uint8),
-        ((2, 2 * F, SIZE, SIZE, 3), np.uint8),
-        ((2, F, SIZE, SIZE + 1, 3), np.uint8),
-        ((2, F, SIZE, SIZE, 3), np.float32),
-        ((F, SIZE, SIZE, 3), np.uint8),
-        ((0, F, SIZE, SIZE, 3), np.uint8),
+        ((2, 3 + 1, 4, 4, 3), np.uint8),
+        ((2, 3 * 2, 4, 4, 3), np.uint8),
+        ((2, 3, 4, 4 + 1, 3), np.uint8),
+        ((2, 3, 4, 4, 3), np.float32),
+        ((3, 4, 4, 3), np.uint8),
+        ((0, 3, 4, 4, 3), np.uint8),
     ],
+    ids=["a frame more", "twice the frames", "wider", "floats", "one clip, no batch", "no clips"],
 )
 def test_frames_of_another_number_size_or_type_are_refused(shape, dtype):
-    """The network takes clips of 3 frames of 4 x 4 pixels of three channels, in uint8."""
+    """The network takes batches of clips of 3 frames of 4 x 4 pixels of three channels, in uint8."""
     batch = np.zeros(shape, dtype)
 
     with pytest.raises(BackboneError, match=r"uint8 \[3, 4, 4, 3\]"):
@@ -161,6 +162,7 @@ def test_autocast_is_close_to_float32(precision):
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_autocast_is_recorded_and_frames_are_stored_in_float16(precision):
+    """Vectors of frames that were computed in 16 bits need no more to be stored."""
     compute = Compute(device="cpu", precision=precision)
 
     assert compute.record("sdpa")["autocast"] == precision

@@ -116,6 +116,7 @@ def test_white_noise_is_neither_voiced_nor_peaked():
 
 
 def test_the_spectrum_of_noise_changes_more_from_step_to_step_than_that_of_a_tone():
+    """The descriptor `flux` is that change. Both sounds last three seconds; the tone has 220 Hz."""
     flux_of_tone = describe(tone(220, 3.0, 0.1, RATE))["flux"]
     flux_of_noise = describe(white_noise(3.0))["flux"]
 
@@ -178,6 +179,7 @@ def test_the_backbone_sound_states_its_sampling_rate_and_track():
 
 
 def test_the_backbone_sound_gives_69_descriptors_of_each_part_and_of_the_clip():
+    """A clip is heard in four parts: their descriptors are 4 x 69 numbers, and those of the clip 69."""
     backbone = load_backbone("sound", 4)
 
     assert [output.shape for output in backbone.outputs] == [(4, 69), (69,)]

@@ -28,7 +28,10 @@ def test_a_voice_is_speech_and_a_song_without_words_is_not():
 
 
 def test_the_last_chunk_counts_though_it_is_not_whole():
-    """The length of the voice is no multiple of that of a chunk, and its end has a probability, too."""
+    """The voice lasts four seconds and 100 samples more, which is no whole number of chunks.
+
+    Its end has a probability, too.
+    """
     n_chunks = math.ceil(len(FOUR_SECONDS_OF_VOICE) / speech.CHUNK)
 
     probabilities = speech.speech_probabilities([FOUR_SECONDS_OF_VOICE])

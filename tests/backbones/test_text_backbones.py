@@ -87,7 +87,7 @@ def test_vectors_of_texts_are_those_of_transformers(folders, tmp_path, name, net
 
 
 def test_cosines_of_videos_and_texts_of_x_clip_are_its_scores(folders, clips):
-    """X-CLIP's own scores are cosines times a scale.
+    """X-CLIP's own scores, here of two videos and the four TEXTS, are cosines times a scale.
 
     It adapts texts to the video too; with alpha = 0 that part is switched off.
     """
@@ -145,7 +145,10 @@ def test_lsmdc_text_reproduces_the_score_of_the_oracle(shared_data):
 
 @pytest.mark.parametrize("side", ["right", "left"])
 def test_texts_of_siglip_are_padded_to_the_limit_as_by_transformers(folders, tmp_path, side):
-    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states."""
+    """SigLIP was trained on texts padded to a fixed length, here 16, on the side its tokenizer states.
+
+    TEXTS are four texts of fewer tokens.
+    """
     folder = shutil.copytree(folders["siglip"], tmp_path / "siglip")
     change_json(folder / "tokenizer_config.json", lambda config: config.update(padding_side=side))
     backbone = load("clip-text", folder)
@@ -176,7 +179,10 @@ def token_vectors_of_sentences(folder):
     "states_it", [True, False], ids=["where the files ask for it", "where no file says how"]
 )
 def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_path, states_it):
-    """The encoder is a tiny BERT in the files of sentence-transformers."""
+    """The encoder is a tiny BERT in the files of sentence-transformers, which may say how tokens are pooled.
+
+    TEXTS are four short texts; of each, the tokens are those of transformers without padding.
+    """
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     if states_it:
         write_modules(folder, mode="mean", normalise=True)
@@ -190,7 +196,7 @@ def test_a_sentence_is_the_mean_of_its_tokens_scaled_to_length_1(folders, tmp_pa
 
 
 def test_a_sentence_is_its_first_token_where_the_files_ask_for_that(folders, tmp_path):
-    """Some encoders take the class token ("cls") and do not scale it."""
+    """Some encoders take the class token ("cls") and do not scale it. TEXTS are four short texts."""
     folder = shutil.copytree(folders["sentence"], tmp_path / "sentence")
     write_modules(folder, mode="cls", normalise=False)
     backbone = load("sentence", folder)
@@ -213,6 +219,7 @@ TEXT_BACKBONES = [
 
 @pytest.mark.parametrize(("name", "checkpoint"), TEXT_BACKBONES)
 def test_a_text_gets_the_same_bytes_in_any_batch(folders, name, checkpoint):
+    """Five texts of two words are encoded by a tiny network, one by one and all at once."""
     backbone = load(name, folders[checkpoint])
     texts = ["a man", "b man", "c man", "d man", "e man"]
     ids = np.array([tokens.ids for tokens in backbone.tokenize(texts)])
@@ -334,6 +341,7 @@ def test_weights_and_tokenizer_come_from_one_commit_of_the_hub(folders, save_as_
 
 
 def test_weights_fetch_prints_the_files_of_the_tokenizer(folders, save_as_hub_snapshot):
+    """lab/net, a tiny sentence encoder with a tokenizer of two files, is in the cache of the hub already."""
     save_as_hub_snapshot(folders["sentence"])  # as lab/net
 
     result = CliRunner().invoke(fetch, ["lab/net"], catch_exceptions=False)
@@ -433,10 +441,12 @@ def test_random_weights_that_a_text_backbone_does_not_offer_are_refused(name, we
 
 
 def test_a_backbone_of_texts_is_refused_as_one_of_frames(folders):
+    """`load_backbone` is for frames, `load_text_backbone` for texts; the message names the backbone."""
     with pytest.raises(BackboneError, match="'sentence'"):
         load_backbone("sentence", weights=str(folders["sentence"]))
 
 
 def test_a_backbone_of_frames_is_refused_as_one_of_texts(folders):
+    """`clip` encodes frames, and `clip-text` texts by the same weights; the message names the backbone."""
     with pytest.raises(BackboneError, match="'clip'"):
         load_text_backbone("clip", weights=str(folders["clip"]))

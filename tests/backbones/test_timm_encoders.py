@@ -42,6 +42,10 @@ def vit_of_timm(tmp_path):
 
 @without_gradients
 def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit_of_timm):
+    """The folder has a tiny vision transformer of timm, with a configuration as timm's repositories have it.
+
+    Transformers reads it by its class TimmWrapper. Four frames of noise make one clip.
+    """
     folder, network = vit_of_timm
     backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
 
@@ -95,6 +99,7 @@ def test_answers_of_a_classifier_of_timm_are_its_probabilities(tmp_path, archite
 @without_gradients
 @pytest.mark.parametrize("architecture", ["test_vit", "test_resnet", "test_convnext", "test_efficientnet"])
 def test_vectors_of_a_classifier_of_timm_are_the_same_with_answers_as_without(tmp_path, architecture):
+    """Answers, the probabilities of the classifier's three classes, are additional outputs."""
     save_classifier(architecture, tmp_path)
     without_answers = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
     with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
@@ -157,7 +162,10 @@ def save_perception_encoder(kind, fields, folder):
 @without_gradients
 @pytest.mark.parametrize("kind", ["pe_video_encoder", "pe_audio_video"])
 def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_path, kind):
-    """The joint network of sound and video gives those of its video encoder."""
+    """A tiny network is saved; that of sound and video gives the vectors of its video encoder.
+
+    VIDEO and SOUND_AND_VIDEO are the configurations of the two types.
+    """
     if kind == "pe_audio_video":
         joint = save_perception_encoder(kind, SOUND_AND_VIDEO, tmp_path)
         video_encoder = joint.video_model.video_encoder

@@ -134,7 +134,10 @@ def two_clips_of_noise():
 
 @pytest.mark.long
 def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_alternative(checkpoint):
-    """The expected probability is computed by transformers, for each clip and question alone."""
+    """Each of two clips is asked two questions (QUESTIONS), such as whether it shows nudity, yes or no.
+
+    The expected probability is computed by transformers, for each clip and question alone.
+    """
     backbone = load_model_that_is_asked_two_questions(checkpoint)
     clips = two_clips_of_noise()
 
@@ -151,6 +154,7 @@ def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_a
 
 @pytest.mark.long
 def test_the_answers_about_a_clip_do_not_depend_on_the_batch_it_is_in(checkpoint):
+    """The second of two clips of noise is asked about beside the first, and alone."""
     backbone = load_model_that_is_asked_two_questions(checkpoint)
     clips = two_clips_of_noise()
 
@@ -162,6 +166,10 @@ def test_the_answers_about_a_clip_do_not_depend_on_the_batch_it_is_in(checkpoint
 
 @pytest.mark.long
 def test_a_model_that_answers_records_its_questions_and_its_tokenizer(checkpoint):
+    """The tiny model is asked two questions about each clip, on the level S and on the concept Body.
+
+    Another tokenizer, or another question, would give other answers; so a store records them.
+    """
     backbone = load_model_that_is_asked_two_questions(checkpoint)
 
     assert backbone.name == "answers"
@@ -233,6 +241,7 @@ def test_a_frame_is_shrunk_whole_onto_a_black_square():
 
 
 def test_a_file_without_questions_is_refused(checkpoint, tmp_path):
+    """A file of questions is a JSON object with the key "questions"; this one is empty, {}."""
     file_of_an_empty_object = write_questions(tmp_path)
 
     with pytest.raises(BackboneError, match="no questions"):

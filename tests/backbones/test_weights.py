@@ -32,6 +32,7 @@ def cached_repository(save_as_hub_snapshot, checkpoints):
 
 @pytest.mark.long
 def test_a_folder_is_known_by_the_digest_of_its_weights(checkpoints):
+    """The folder has a tiny CLIP. It is of no hub, and nothing in it states a licence."""
     folder = checkpoints["clip"]
 
     weights_of_folder = find_weights(folder)
@@ -69,6 +70,7 @@ def test_a_repository_is_resolved_to_a_commit_without_network(cached_repository)
 
 
 def test_a_backbone_with_weights_of_a_repository_records_its_commit(cached_repository):
+    """lab/net is in the cache of Hugging Face's hub, in a folder that is named after the commit."""
     backbone = load_backbone("clip", 2, weights="lab/net")
 
     assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": cached_repository.name}
@@ -147,6 +149,7 @@ def test_a_repository_is_cached_if_the_cache_has_its_weights():
 
 
 def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoints):
+    """A folder of weights has model.safetensors and config.json; a user may name either."""
     folder = checkpoints["clip"]
 
     by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
@@ -164,6 +167,7 @@ def test_a_file_of_weights_without_a_configuration_beside_it_is_refused(checkpoi
 
 
 def test_a_repository_without_weights_is_an_error(cached_repository):
+    """lab/net is in the cache of the hub, in a folder named after the commit; its weights were removed."""
     (cached_repository / "model.safetensors").unlink()
     commit = cached_repository.name
 
@@ -187,6 +191,7 @@ def test_a_sharded_checkpoint_loads_and_its_digest_is_that_of_all_shards(tmp_pat
 
 
 def test_a_checkpoint_that_lacks_one_of_its_shards_is_refused_by_the_name_of_the_shard(tmp_path):
+    """The weights of a tiny ViViT are divided into files of 40 kB, of which an index lists the names."""
     folder = tiny_checkpoint("vivit", tmp_path / "sharded", shard_size="40KB")
     missing = min(folder.glob("*.safetensors"))
     missing.unlink()
@@ -250,6 +255,7 @@ def test_a_byte_order_mark_in_a_file_of_the_tokenizer_is_named(checkpoints, tmp_
 
 
 def test_a_folder_of_another_network_is_refused(checkpoints):
+    """The backbone `xclip` reads X-CLIPs; the configuration in the folder is of a ViViT."""
     folder_of_vivit = str(checkpoints["vivit"])
 
     with pytest.raises(BackboneError, match="'vivit' is not read here: expected xclip"):

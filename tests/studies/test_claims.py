@@ -91,7 +91,11 @@ TESTED_ON_OTHER_DATA = [claim for claim in QUOTED_CLAIMS if claim.is_elsewhere]
 
 
 def test_a_sentence_is_quoted_by_one_claim():
-    assert len({claim.sentence for claim in QUOTED_CLAIMS}) == len(QUOTED_CLAIMS)
+    """A claim quotes the sentence of a paper that it tests: no sentence is tested by two of them."""
+    sentences = [claim.sentence for claim in QUOTED_CLAIMS]
+
+    different_sentences = set(sentences)
+    assert len(different_sentences) == len(sentences)
 
 
 def n_sentences_and_n_verdicts(answer):
@@ -105,38 +109,50 @@ def n_sentences_and_n_verdicts(answer):
 def test_answers_count_sentences_on_own_and_on_other_data_apart(report):
     """A sentence of a paper is tested on its paper's data, or on other data.
 
-    Each quoted sentence has one verdict.
+    The report on the released data has an answer for either, such as "8 sentences ...: 5 hold, 3 fail": each
+    sentence has one verdict. A third answer is on the claim `length`, which no paper states.
     """
-    on_own_data, on_other_data, of_our_own_claim = report.answers
     n_on_other_data = len(TESTED_ON_OTHER_DATA)
     n_on_own_data = len(QUOTED_CLAIMS) - n_on_other_data
-    assert n_sentences_and_n_verdicts(on_own_data) == (n_on_own_data, n_on_own_data)
-    assert n_sentences_and_n_verdicts(on_other_data) == (n_on_other_data, n_on_other_data)
-    assert of_our_own_claim == "of ours, length: undecided"
+
+    answer_on_own_data, answer_on_other_data, answer_on_our_claim = report.answers
+
+    assert n_sentences_and_n_verdicts(answer_on_own_data) == (n_on_own_data, n_on_own_data)
+    assert n_sentences_and_n_verdicts(answer_on_other_data) == (n_on_other_data, n_on_other_data)
+    assert answer_on_our_claim == "of ours, length: undecided"
 
 
 @pytest.mark.long
 def test_a_sentence_says_on_which_data_it_is_tested_and_marks_those_of_another_corpus(report, table, parts):
     """Annotations by several people were released of MObyGaze alone.
 
-    So some sentences of the ObyGaze12 paper (001) are tested there.
+    So some sentences of the ObyGaze12 paper (001) are tested there. The report names the data in its table,
+    in a note on each claim, and in its printed rows: `overlooked` is tested on MObyGaze, `rising` is not.
     """
     obygaze12_paper = "001"
     for claim in CLAIMS:
-        assert table.loc[claim.name, "data"] == DATA[claim.needs]
+        name_of_data = DATA[claim.needs]
         (note,) = [note for note in notes_of(report) if note.startswith(f'{claim.name}: "')]
-        assert DATA[claim.needs] in note
         is_elsewhere = claim.paper == obygaze12_paper and claim.needs == "mobygaze"
+
+        assert table.loc[claim.name, "data"] == name_of_data
+        assert name_of_data in note
         assert claim.is_elsewhere == is_elsewhere
         assert table.loc[claim.name, "is_elsewhere"] == is_elsewhere
+
     assert parts["overlooked"]["data"] != parts["rising (2)"]["data"]
 
 
 @pytest.mark.long
 def test_a_cited_finding_is_attributed_to_the_cited_work_and_says_what_is_not_measured(report):
-    cited = [claim for claim in CLAIMS if claim.finding_of]
-    assert "clothing-alone" in {claim.name for claim in cited}
-    for claim in cited:
+    """Some sentences of a paper state what another work found, as that clothing alone is not sufficient.
+
+    The note on such a claim in the report names that work (`finding_of`), and not only the paper.
+    """
+    cited_claims = [claim for claim in CLAIMS if claim.finding_of]
+    assert "clothing-alone" in {claim.name for claim in cited_claims}
+
+    for claim in cited_claims:
         (note,) = [note for note in notes_of(report) if note.startswith(f'{claim.name}: "')]
         assert claim.sentence in note
         assert claim.finding_of in note
@@ -145,29 +161,41 @@ def test_a_cited_finding_is_attributed_to_the_cited_work_and_says_what_is_not_me
 
 @pytest.mark.long
 def test_units_are_those_that_enter_a_number(parts):
-    """The claim compares the levels HN and NS.
+    """The second parts of two claims compare the levels HN and NS, so clips of other levels don't count.
 
-    ObyGaze12 has 309 and 292 clips of them, MObyGaze 378 and 100 segments that count.
+    ObyGaze12 has 309 clips of HN and 292 of NS, MObyGaze 378 and 100 segments that count.
     """
-    assert parts["rising (2)"]["units"] == f"{309 + 292} clips"
-    assert parts["rising-annotators (2)"]["units"] == f"{378 + 100} segments"
+    on_obygaze12 = parts["rising (2)"]
+    on_mobygaze = parts["rising-annotators (2)"]
+
+    assert on_obygaze12["units"] == f"{309 + 292} clips"
+    assert on_mobygaze["units"] == f"{378 + 100} segments"
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("claim", "planted"), [("not-all-objects", "0.3 or 0.7"), ("length", "0.4 or 0.6")])
 def test_chance_planted_on_both_sides_of_a_centre_is_printed_twice(parts, claim, planted):
-    """Some claims say that a number is near its centre.
+    """Some claims say that a number is near its centre, here .5.
 
-    Chance is then a difference planted below or above the centre.
+    Chance is then a difference that is planted below or above the centre, at twice the claim's margin: a
+    number within .05 of .5 is held against .4 and .6.
     """
-    assert chance_cell(parts[claim]).startswith(f"{planted}, a planted difference")
+    printed_cells = parts[claim]
+
+    assert chance_cell(printed_cells).startswith(f"{planted}, a planted difference")
 
 
 @pytest.mark.long
 def test_the_sentence_that_concepts_have_the_same_rates_at_all_levels_fails(table):
+    """The claim's number is the share of marks that HN and S have on different concepts.
+
+    Up to .05 counts as the same; of the released ObyGaze12 the whole interval is above. None of the test's
+    1,999 permutations gives as much as the data, so p is 1 / 2,000.
+    """
     row = table.loc["same-rate"]
+
     assert row["verdict"] == "fails"
-    assert row["p"] == pytest.approx(SMALLEST_P)
+    assert row["p"] == pytest.approx(1 / 2000)
     assert row["low"] > 0.05
     assert "Activity, 34% of HN marks, 26% of NS marks, 15% of S marks" in row["note"]
 
@@ -179,6 +207,7 @@ def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
     Labels exchanged at random give 74%, so the number does not support the sentence.
     """
     row = table.loc["overlooked"]
+
     assert row["value"] == pytest.approx(963 / 1533)
     assert row["low"] > 0.5
     assert row["chance_low"] > row["value"]
@@ -188,7 +217,12 @@ def test_most_disagreements_are_overlooked_scenes_but_more_so_by_chance(table):
 
 @pytest.mark.long
 def test_s_is_more_frequent_with_more_concepts(table):
+    """Of the released clips of HN, NS and S with one concept, 15% are S; with four, 92% are.
+
+    So the sentence that objectification is compositional holds.
+    """
     row = table.loc["compositional"]
+
     assert row["verdict"] == "holds"
     assert "15% with 1" in row["note"]
     assert "92% with 4" in row["note"]
@@ -196,16 +230,26 @@ def test_s_is_more_frequent_with_more_concepts(table):
 
 @pytest.mark.long
 def test_clothing_alone_is_hardly_ever_s(table):
+    """Of the released clips of HN and S, 37 have Clothing as their only visual concept, and 7 of them are S.
+
+    22 of the 37 have no concept that is heard or told either, and none of them is S.
+    """
     note = table.loc["clothing-alone", "note"]
+
     assert "7 of 37" in note
-    assert "0 of 22" in note  # of those that have no other concept, heard or told, either
+    assert "0 of 22" in note
 
 
 @pytest.mark.long
 def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
+    """The number is the share of S less that of the rarest other level. The sentence needs it below 0.
+
+    In the released ObyGaze12 it is above, as NS is rarer than S.
+    """
     row = table.loc["sure-share"]
+
     assert row["verdict"] == "fails"
-    assert row["value"] > 0  # share of S less that of the rarest other level: the sentence needs one below 0
+    assert row["value"] > 0
     assert "HN 309 clips, NS 292 clips" in row["note"]
     assert "S 18.4%" in row["note"]
 
@@ -224,7 +268,12 @@ def test_the_sentence_that_s_is_the_least_frequent_level_fails(table):
     ],
 )
 def test_a_note_says_that_the_papers_labels_count_550_clips_as_en(table, claim, is_by_labels_of_the_paper):
+    """Some claims use the labels as the paper does, which counts 550 clips without a visual concept as EN.
+
+    Others use the labels as annotated. The note on a claim says which.
+    """
     note = table.loc[claim, "note"]
+
     assert ("550 of the 1,461" in note) == is_by_labels_of_the_paper
     assert ("labels as annotated" in note) == (not is_by_labels_of_the_paper)
 
@@ -233,6 +282,7 @@ def test_a_note_says_that_the_papers_labels_count_550_clips_as_en(table, claim, 
 def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
     """The AUC of the number of shots is 0.526 with p = 0.22, which neither shows nor excludes an effect."""
     row = table.loc["length"]
+
     assert row["value"] == pytest.approx(0.526, abs=5e-4)
     assert row["p"] == pytest.approx(0.22, abs=5e-3)
     assert row["verdict"] == "undecided"
@@ -240,10 +290,15 @@ def test_whether_the_number_of_shots_tells_the_level_is_undecided(table):
 
 @pytest.mark.long
 def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_prints(table, shared_data):
-    """Large effects of anger, above 0.8 with a star, are fewer than the paper says: one level has five."""
+    """Large effects of anger, above 0.8 with a star, are fewer than the paper says: one level has five.
+
+    The sentence on medium effects of sadness can be read in two ways, of which one makes it false.
+    """
     printed = pd.read_csv(shared_data / "audits" / "paper_tables" / "wolfe2023_tables_1_2.csv")
     large = printed[(printed["condition"] == "angry") & (printed["d"] > 0.8) & (printed["star"] == 1)]
-    assert large.groupby("level").size().min() == 5
+    fewest_of_a_level = large.groupby("level").size().min()
+
+    assert fewest_of_a_level == 5
     assert table.loc["anger-large", "value"] == 5
     assert table.loc["anger-large", "verdict"] == "fails"
     for claim in ("sex-business", "sex-medicine", "sex-science", "anger-positive", "sadness-positive"):
@@ -258,7 +313,9 @@ def test_sentences_on_effects_are_judged_by_the_tables_that_the_audited_paper_pr
 def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_persons(table, parts, shared_data):
     """It is the third part of the sentence on words, of which another part is undecided.
 
-    Chance exchanges the conditions; its median is printed because the mean of ratios is above 1.
+    Its number is a ratio of counts in objectified (O) and not objectified (NO) persons, of words that occur
+    100 times or more. Chance exchanges the conditions and gives ratios near 1; the first number of its cell
+    is their median, because the mean of ratios is above 1.
     """
     counts = pd.read_csv(shared_data / WORDS)
     happy = counts[counts["emotion"].str.startswith("HA")]
@@ -279,21 +336,35 @@ def test_words_of_smiles_are_more_frequent_for_objectified_than_for_other_person
 
 @pytest.mark.long
 def test_claims_without_their_file_say_which_file(files):
-    table = claims(files[:1]).data.set_index("claim")
-    missing = table[table["verdict"].str.startswith("not computed: needs ")]
+    """Only the manifest of ObyGaze12 is given; printed tables are in the package.
 
-    assert set(missing.index) == {
-        claim.name for claim in CLAIMS if claim.needs not in {"obygaze12", "printed"}
-    }
+    Claims on other data have no number. `overlooked` needs MObyGaze, and says by which command it is made.
+    """
+    manifest_of_obygaze12 = files[0]
+    claims_on_other_data = {claim.name for claim in CLAIMS if claim.needs not in {"obygaze12", "printed"}}
+
+    table = claims([manifest_of_obygaze12]).data.set_index("claim")
+
+    missing = table[table["verdict"].str.startswith("not computed: needs ")]
+    assert set(missing.index) == claims_on_other_data
     assert missing["value"].isna().all()
     assert missing.loc["overlooked", "verdict"].count("manifest import mobygaze") == 1
 
 
 @pytest.mark.long
-def test_a_file_that_is_given_twice_or_is_of_other_clips_is_refused(files, tmp_path):
+def test_a_file_that_is_given_twice_is_refused(files):
+    """Claims are tested on one file of each kind, such as the manifest of ObyGaze12."""
+    manifest_of_obygaze12 = files[0]
+
     with pytest.raises(AuditError, match=r"obygaze12\.csv"):
-        claims([files[0], files[0]])
-    write_manifest(Manifest((Clip("a", "m", level="EN"),), tmp_path), tmp_path / "other.csv")
+        claims([manifest_of_obygaze12, manifest_of_obygaze12])
+
+
+def test_a_manifest_of_other_clips_than_those_of_the_papers_is_refused(tmp_path):
+    """The claims are on ObyGaze12 and MObyGaze; this manifest has one clip of a film that is in neither."""
+    unknown_clip = Clip("a", "m", level="EN")
+    write_manifest(Manifest((unknown_clip,), tmp_path), tmp_path / "other.csv")
+
     with pytest.raises(AuditError, match=r"other\.csv"):
         claims([tmp_path / "other.csv"])
 
@@ -337,15 +408,23 @@ NOT_SIGNIFICANT = {"p": 0.2, "p_holm": 0.2}
     ],
 )
 def test_an_interval_decides_unless_a_test_is_not_significant(part, number, expected):
-    """Likeness holds where the interval lies inside the range: a test can't make it fail."""
+    """Either part is true of a number of .1 or more; the second says so of two things that are alike.
+
+    `finding(low, high)` has this interval. Likeness holds where the interval lies inside the range, from .1
+    on: a test can't make it fail.
+    """
     assert verdict(part, number) == expected
 
 
 def test_a_number_without_an_interval_counts_as_the_lowest():
-    """A number of one film has no interval, so nothing is sure about it."""
+    """`lowest` chooses the number whose interval begins lowest.
+
+    A number of one film (5), or of none, has no interval, so nothing is sure about it.
+    """
     of_no_films = measures.mean_over_units([], "films")
-    of_one_film = measures.mean_over_units([5.0], "films")  # of one film there is no interval
+    of_one_film = measures.mean_over_units([5.0], "films")
     of_four_films = measures.mean_over_units([1.0, 2.0, 3.0, 4.0], "films")
+
     assert measures.lowest([of_one_film, of_four_films]).value == 5
     assert measures.lowest([of_four_films, of_one_film]).value == 5
     assert np.isnan(measures.lowest([of_four_films, of_no_films]).p)
@@ -354,17 +433,17 @@ def test_a_number_without_an_interval_counts_as_the_lowest():
 @pytest.mark.long  # of the whole corpus
 @pytest.mark.parametrize("levels", [{"EN", "HN", "NS"}, {"EN"}], ids=["without S", "EN alone"])
 def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch, levels):
-    """The claim compares levels, some of which no segment has here."""
-    monkeypatch.setattr(nulls, "N_DRAWS", 20)
-    part = segments.with_clips(clip for clip in segments if clip.level in levels)
-    write_manifest(part, tmp_path / "part.csv")
-    row = claims([tmp_path / "part.csv"]).data.set_index("claim").loc["rising-annotators"]
+    """The claim compares HN, NS and S of MObyGaze; here no segment has the level S, or none of the three."""
+    monkeypatch.setattr(nulls, "N_DRAWS", 20)  # few, since what chance gives does not matter
+    part_of_segments = segments.with_clips(clip for clip in segments if clip.level in levels)
+    write_manifest(part_of_segments, tmp_path / "part.csv")
+
+    table = claims([tmp_path / "part.csv"]).data.set_index("claim")
+
+    row = table.loc["rising-annotators"]
     assert row["verdict"] == "undecided"
     assert np.isnan(row["value"])
 
-
-SMALLEST_P = 1 / 2000
-"""The p of a permutation test whose observed value no permutation reaches: of 1,999 and the observed one."""
 
 CONCEPTS = ("Body", "Look", "Activity")
 
@@ -386,27 +465,42 @@ def corpus_with_rates(rng, rates):
 
 @pytest.mark.long  # simulates
 def test_a_planted_difference_between_rates_of_concepts_is_found_and_measured():
+    """The rates are those of Body, Look and Activity: at S, Body is .3 rarer and Activity .3 more frequent.
+
+    So .3 of the marks are on other concepts. None of the test's 1,999 permutations of levels gives as much as
+    the data, so p is 1 / 2,000.
+    """
     rates = {"HN": [0.5, 0.3, 0.2], "NS": [0.5, 0.3, 0.2], "S": [0.2, 0.3, 0.5]}
     corpus = corpus_with_rates(np.random.default_rng(0), rates)
+
     difference = measures.same_rate(corpus, margin=0.05)
-    assert difference.p == pytest.approx(SMALLEST_P)
-    assert difference.low < 0.3 < difference.high  # at S, Body is .3 rarer and Activity .3 more frequent
+
+    assert difference.p == pytest.approx(1 / 2000)
+    assert difference.low < 0.3 < difference.high
 
 
 @pytest.mark.long  # simulates
 def test_equal_rates_of_concepts_are_not_told_apart_where_films_differ_in_their_levels():
-    """Concepts have the same rates at all levels, but films differ in their levels.
+    """Body, Look and Activity have the same rates at all levels, but films differ in their levels.
 
-    So p is about 0.5 on average.
+    So p is about 0.5 on average; over ten corpora its mean has a standard error of .09.
     """
     rng = np.random.default_rng(0)
     rates = {"HN": [0.5, 0.3, 0.2], "NS": [0.5, 0.3, 0.2], "S": [0.5, 0.3, 0.2]}
-    p_values = [measures.same_rate(corpus_with_rates(rng, rates), margin=0.05).p for _ in range(10)]
+
+    p_values = []
+    for _ in range(10):
+        corpus = corpus_with_rates(rng, rates)
+        p_values.append(measures.same_rate(corpus, margin=0.05).p)
+
     assert np.mean(p_values) > 0.3
 
 
 def test_training_on_hard_negatives_is_found_to_help_or_to_harm():
-    """In eight films of 80 clips the model of HN vs S is better by 1.5 SDs, or that of EN vs S."""
+    """In eight films of 80 clips the model of HN vs S is better by 1.5 SDs, or that of EN vs S.
+
+    The measure is how much better HN vs S is: its interval is above 0, or below.
+    """
 
     def predictions(strength_of_training_task):
         rng = np.random.default_rng(1)
@@ -420,8 +514,11 @@ def test_training_on_hard_negatives_is_found_to_help_or_to_harm():
                     tables.append(pd.DataFrame(columns | {"label": label.astype(int), "score": score}))
         return pd.concat(tables)
 
-    assert measures.hard_negatives(predictions({"en_s": 0.5, "hn_s": 2.0})).low > 0
-    assert measures.hard_negatives(predictions({"en_s": 2.0, "hn_s": 0.5})).high < 0
+    where_it_helps = measures.hard_negatives(predictions({"en_s": 0.5, "hn_s": 2.0}))
+    where_it_harms = measures.hard_negatives(predictions({"en_s": 2.0, "hn_s": 0.5}))
+
+    assert where_it_helps.low > 0
+    assert where_it_harms.high < 0
 
 
 def write_staging(path, obygaze12, *, columns=("camera", "tilt", "cuts", "close"), tilt=0.1):
@@ -458,41 +555,59 @@ def table_with_staging(files, obygaze12, tmp_path_factory):
 
 @pytest.mark.long
 def test_sentences_on_staging_hold_in_part_and_say_what_is_not_measured(table_with_staging):
+    """Staging was planted for the clips of ObyGaze12 as the sentences say, but for cuts, which tell nothing.
+
+    The camera moves by .1 at S and by .05 at other levels. Of each sentence something is not measured.
+    """
     unmeasured_of_claim = {
         "camera-level": "placement of the camera",
         "shot-tilt": "whose perspective",
         "shot-close": "whose face it is",
     }
+
     for claim, unmeasured in unmeasured_of_claim.items():
         verdict = table_with_staging.loc[claim, "verdict"]
         assert verdict.startswith("in part: what is measured holds; not measured")
         assert unmeasured in verdict
-    at_s, at_other_levels = 0.1, 0.05
-    assert table_with_staging.loc["camera-level", "value"] == pytest.approx(at_s - at_other_levels, abs=0.005)
-    assert table_with_staging.loc["look-cuts", "verdict"] == "undecided"  # cuts tell nothing
+
+    difference_of_camera = 0.1 - 0.05
+    assert table_with_staging.loc["camera-level", "value"] == pytest.approx(difference_of_camera, abs=0.005)
+    assert table_with_staging.loc["look-cuts", "verdict"] == "undecided"
 
 
 @pytest.mark.long
 def test_a_planted_tilt_downwards_refutes_the_sentence_on_tilts_upwards(files, obygaze12, tmp_path):
-    path = write_staging(tmp_path / "variables.csv", obygaze12, tilt=-0.1)
-    table = claims([files[0], path]).data.set_index("claim")
+    """The camera tilts by -.1, downwards, in clips with the concept Type of shot, and not in others."""
+    manifest_of_obygaze12 = files[0]
+    staging = write_staging(tmp_path / "variables.csv", obygaze12, tilt=-0.1)
+
+    table = claims([manifest_of_obygaze12, staging]).data.set_index("claim")
+
     assert table.loc["shot-tilt", "verdict"] == "fails"
 
 
 def test_variables_of_staging_without_the_manifest_decide_nothing(obygaze12, tmp_path):
-    path = write_staging(tmp_path / "variables.csv", obygaze12)
-    report = claims([path])
+    """The variables are of clips whose labels are not given. In a printed row, a dash says so."""
+    staging = write_staging(tmp_path / "variables.csv", obygaze12)
+
+    report = claims([staging])
+
     table = report.data.set_index("claim")
     assert "needs variables of ObyGaze12's clips" in table.loc["camera-level", "verdict"]
-
-    cells = cells_of(report)["camera-level"]
-    assert cells["number [95 %]"] == cells["units"] == NOTHING  # a dash, as nothing was measured
+    printed_cells = cells_of(report)["camera-level"]
+    assert printed_cells["number [95 %]"] == NOTHING
+    assert printed_cells["units"] == NOTHING
 
 
 @pytest.mark.long
 def test_variables_without_the_column_camera_leave_its_sentence_undecided(files, obygaze12, tmp_path):
-    path = write_staging(tmp_path / "variables.csv", obygaze12, columns=("cuts",))
-    row = claims([files[0], path]).data.set_index("claim").loc["camera-level"]
+    """Of staging, cuts alone were measured; the sentence is about how much the camera moves."""
+    manifest_of_obygaze12 = files[0]
+    staging = write_staging(tmp_path / "variables.csv", obygaze12, columns=("cuts",))
+
+    table = claims([manifest_of_obygaze12, staging]).data.set_index("claim")
+
+    row = table.loc["camera-level"]
     assert row["verdict"] == "undecided"
     assert "0 of 1,914 clips have the column camera" in row["note"]
 
@@ -506,13 +621,18 @@ STAGING_CSV = "clip_id,movie,start_s,end_s,camera,tilt,cuts,close\na,m,0,5,0.1,0
     ids=["a second row of a clip", "a word"],
 )
 def test_a_bad_row_of_staging_is_refused(tmp_path, row, message):
+    """The table has a good row of the clip a, behind which the bad one stands; `camera` is its fifth cell."""
     (tmp_path / "variables.csv").write_text(STAGING_CSV + row, encoding="utf-8")
+
     with pytest.raises(ManifestError, match=message):
         claims([tmp_path / "variables.csv"])
 
 
 def test_sentences_that_are_not_tested_are_listed_with_what_would_decide_them():
-    notes = [note for note in notes_of(claims([])) if note.startswith("not tested")]
+    """The package has a list of them, `OPEN`. The report has a note on each, also where no file is given."""
+    report = claims([])
+
+    notes = [note for note in notes_of(report) if note.startswith("not tested")]
     assert OPEN
     for open_sentence, note in zip(OPEN, notes, strict=True):
         assert open_sentence["decided_by"] in note
@@ -524,15 +644,21 @@ def test_sentences_that_are_not_tested_are_listed_with_what_would_decide_them():
 
 @pytest.mark.long  # of the whole corpus
 def test_every_measure_has_the_null_that_its_part_names(files, monkeypatch):
-    """Only numbers that are counted over all there is have none. A constant chance is argued for."""
-    monkeypatch.setattr(measures, "N_PERMUTATIONS", 20)
-    inputs = {"printed": None} | dict(read_input(path) for path in files)
+    """A part of a claim names its null, which is how its measure behaves if the sentence is untrue.
+
+    Only numbers that are counted over all there is have none. A constant chance is argued for.
+    """
+    monkeypatch.setattr(measures, "N_PERMUTATIONS", 20)  # few, since p does not matter
+    inputs = {"printed": None} | dict(read_input(path) for path in files)  # data -> its content
+
     for claim in CLAIMS:
         for part in claim.parts:
-            assert (part.null == CONSTANT_NULL) == bool(part.argued)
+            is_argued_for = part.argued != ""
+            assert (part.null == CONSTANT_NULL) == is_argued_for
             if claim.needs not in inputs:
                 continue
-            measured = getattr(measures, part.measure)(inputs[claim.needs], **part.arguments)
+            measure = getattr(measures, part.measure)
+            measured = measure(inputs[claim.needs], **part.arguments)
             if part.null in {NO_NULL, CONSTANT_NULL}:
                 assert measured.null is None
             else:
@@ -562,9 +688,14 @@ def test_a_part_holds_only_where_chance_does_not_give_as_much(statement, chance,
 
     Where chance gives as much, the number is in line with the sentence but does not support it.
     """
-    null = Null("levels", 0.8, float, lambda _, rng: chance + 1e-3 * rng.normal())
-    number = Measured(0.8, 0.7, 0.9, unit="films", null=null)
+
+    def draw_near_chance(_data, rng):
+        return chance + 0.001 * rng.normal()
+
+    null = Null("levels", 0.8, float, draw_near_chance)
+    number = Measured(value=0.8, low=0.7, high=0.9, unit="films", null=null)
     part = Part(statistic="", measure="", null="levels", **statement)
+
     assert verdict(part, number).startswith(expected)
 
 
@@ -582,24 +713,34 @@ IN_LINE_VERDICT = "in line with the number; chance gives 0.3"
     ids=["two hold", "one in line", "one undecided", "one fails"],
 )
 def test_the_worst_verdict_on_a_part_is_the_verdict_on_the_sentence(verdicts, expected):
+    """The sentence of the claim `sure-share` has two parts, each of which has a verdict.
+
+    From the best to the worst they are: holds, in line with the number, undecided, fails.
+    """
     sentence_of_two_parts = claim_named("sure-share")
+
     assert verdict_of(sentence_of_two_parts, verdicts) == expected
 
 
 def test_a_sentence_of_which_something_is_unmeasured_holds_in_part():
-    """What is not measured may still be false, so the sentence can't hold wholly.
+    """Of the sentence `camera-level`, how the camera moves is measured, and where it is placed is not.
 
-    It can fail by what is measured.
+    What is not measured may still be false, so the sentence can't hold wholly. It can fail by what is
+    measured.
     """
-    assert verdict_of(claim_named("camera-level"), ["holds"]).startswith("in part")
-    assert verdict_of(claim_named("camera-level"), ["fails"]) == "fails"
+    claim = claim_named("camera-level")
 
-
-# "sadness-medium" can be read in two ways: its first two parts belong to one reading, the third to the other.
+    assert verdict_of(claim, ["holds"]).startswith("in part")
+    assert verdict_of(claim, ["fails"]) == "fails"
 
 
 def test_a_verdict_of_a_sentence_of_two_readings_is_given_once_where_they_agree():
+    """The sentence `sadness-medium` can be read in two ways.
+
+    Its first two parts belong to one reading, of which the worse verdict counts, the third to the other.
+    """
     claim = claim_named("sadness-medium")
+
     assert verdict_of(claim, ["holds", "holds", "holds"]) == "holds"
     assert verdict_of(claim, ["holds", "fails", "fails"]) == "fails"
     where_they_disagree = verdict_of(claim, ["holds", "holds", "fails"])
@@ -613,11 +754,20 @@ PART_THAT_THE_SENTENCE_DOES_NOT_NAME = Part(
 
 
 def test_a_sentence_can_neither_hold_nor_fail_by_a_number_that_it_does_not_name():
-    in_line = verdict(PART_THAT_THE_SENTENCE_DOES_NOT_NAME, Measured(0.5, 0.4, 0.6, unit="films"))
-    assert in_line.startswith("in line with the number")
-    assert verdict_of(claim_named("look-cuts"), [in_line]) == in_line
-    below = Measured(-0.5, -0.6, -0.4, unit="films")
-    assert verdict(PART_THAT_THE_SENTENCE_DOES_NOT_NAME, below) == "undecided"
+    """The part says that a number is above 0, which would be expected but is not in the sentence.
+
+    Of a number that the sentence names, the first interval would make it hold, and the second fail.
+    """
+    part = PART_THAT_THE_SENTENCE_DOES_NOT_NAME
+    above_0 = Measured(value=0.5, low=0.4, high=0.6, unit="films")
+    below_0 = Measured(value=-0.5, low=-0.6, high=-0.4, unit="films")
+
+    verdict_above_0 = verdict(part, above_0)
+    verdict_below_0 = verdict(part, below_0)
+
+    assert verdict_above_0.startswith("in line with the number")
+    assert verdict_of(claim_named("look-cuts"), [verdict_above_0]) == verdict_above_0
+    assert verdict_below_0 == "undecided"
 
 
 @dataclass(frozen=True)
@@ -670,12 +820,18 @@ def test_claims_seldom_hold_of_released_data_under_which_they_are_untrue(files, 
 
 @pytest.mark.long  # simulates
 def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
+    """Twelve films have numbers of about 1 or -1, as a coin falls: their true mean is 0.
+
+    In 200 such data sets "the mean is above 0" may hold by chance in 5 %, which are 10.
+    """
     rng = np.random.default_rng(0)
     mean_above_0 = Part(statistic="", measure="", null="signs by film", above=0.0)
+
     n_holding = 0
     for _ in range(200):
-        films = rng.normal(1, 0.5, 12) * rng.choice([-1, 1], 12)
-        measured = replace(measures.mean_over_units(films, "films"), null=null_of_signs_by_film(films))
+        number_of_film = rng.normal(1, 0.5, 12) * rng.choice([-1, 1], 12)
+        mean = measures.mean_over_units(number_of_film, "films")
+        measured = replace(mean, null=null_of_signs_by_film(number_of_film))
         if verdict(mean_above_0, measured) == "holds":
             n_holding += 1
 
@@ -689,14 +845,19 @@ def test_a_mean_above_0_seldom_holds_where_the_signs_of_films_are_random():
     ids=["of mean one half, mostly", "twice the margin away, seldom"],
 )
 def test_films_are_called_alike(mean, least, most):
-    """Of 200 draws of twelve films, "the mean of films is .5, within .05" holds in so many."""
+    """Of 200 draws of twelve films, "the mean of films is .5, within .05" holds in `least` to `most`.
+
+    It should hold in nearly all where it is true, and in 5 % at most, which are 10, where the mean is .6.
+    """
     alike = Part(statistic="", measure="", null="planted", least=0.45, most=0.55, says_alike=True)
+
     n_holding = 0
-    for films in np.random.default_rng(0).normal(mean, 0.03, (200, 12)):
-        null = planted_off_centre(films, centre=0.5, margin=0.05)
-        measured = replace(measures.mean_over_units(films, "films"), null=null)
+    for number_of_film in np.random.default_rng(0).normal(mean, 0.03, (200, 12)):
+        null = planted_off_centre(number_of_film, centre=0.5, margin=0.05)
+        measured = replace(measures.mean_over_units(number_of_film, "films"), null=null)
         if verdict(alike, measured) == "holds":
             n_holding += 1
+
     assert least <= n_holding <= most
 
 
@@ -717,14 +878,11 @@ def one_annotators_levels_exchanged(segments, rng):
     return segments.with_clips([*exchanged, *(clip for clip in segments if clip.annotator != first)])
 
 
-N_EXCHANGES = 10
-
-
 def n_holding_by_claim(tested, manifest, exchange):
-    """Count for each claim in how many of `N_EXCHANGES` manifests with exchanged labels its part holds."""
+    """Count for each claim in how many of ten manifests with exchanged labels its part holds."""
     rng = np.random.default_rng(0)
     n_holding = Counter()
-    for _ in range(N_EXCHANGES):
+    for _ in range(10):
         exchanged = exchange(manifest, rng)
         for part_of_claim in tested:
             if verdict(part_of_claim.part, part_of_claim.measured(exchanged)) == "holds":
@@ -734,19 +892,30 @@ def n_holding_by_claim(tested, manifest, exchange):
 
 @pytest.mark.long  # simulates
 def test_claims_seldom_hold_where_levels_are_exchanged_within_films(obygaze12):
+    """The sentences are untrue of ten manifests in which the levels of each film's clips are exchanged.
+
+    A part holds by chance with p = .025: in more than 3 of 10 manifests, once in 10,000 runs.
+    """
     tested = parts_tested("obygaze12", "levels within films")
-    n_holding = n_holding_by_claim(tested, obygaze12, levels_exchanged)
     assert tested
-    # A part holds by chance with p = .025: in more than 3 of 10 manifests, once in 10,000 runs.
+
+    n_holding = n_holding_by_claim(tested, obygaze12, levels_exchanged)
+
     assert max(n_holding.values(), default=0) <= 3
-    assert n_holding.total() <= 0.1 * N_EXCHANGES * len(tested)
+    assert n_holding.total() <= 0.1 * 10 * len(tested)
 
 
 @pytest.mark.long  # simulates
 @pytest.mark.nightly
 def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
+    """The sentences are on two experts, and untrue where one's levels are exchanged, here in ten sets.
+
+    A part holds by chance with p = .025: in more than 3 of 10 sets, once in 10,000 runs.
+    """
     tested = parts_tested("mobygaze", "one annotator's labels within films")
-    n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
     assert tested
-    assert max(n_holding.values(), default=0) <= 3  # as in the test before
-    assert n_holding.total() <= 0.1 * N_EXCHANGES * len(tested)
+
+    n_holding = n_holding_by_claim(tested, segments, one_annotators_levels_exchanged)
+
+    assert max(n_holding.values(), default=0) <= 3
+    assert n_holding.total() <= 0.1 * 10 * len(tested)

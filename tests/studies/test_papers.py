@@ -41,23 +41,41 @@ def commands():
 
 
 def test_each_of_the_five_papers_has_rows():
-    papers = {paper for row in ROWS for paper in re.findall(r"\d{3}", row.papers)}
+    """A row of docs/papers.md begins with the numbers of its papers, such as 001."""
+    papers = set()
+    for row in ROWS:
+        papers.update(re.findall(r"\d{3}", row.papers))
+
     assert papers == {"000", "001", "002", "003", "004"}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.papers}: {row.what}")
 def test_a_row_says_why_it_is_as_it_is(row):
-    assert row.reason.strip()
+    """The last cell of a row of docs/papers.md is a reason, such as why there is no command."""
+    assert row.reason.strip() != ""
 
 
 @pytest.mark.parametrize("row", WITH_COMMAND, ids=lambda row: f"{row.papers}: {row.what}")
 def test_a_row_names_a_command_that_exists_and_a_table_that_it_makes(row, commands):
-    name, _, table = row.command.strip("`").removeprefix("obygaze ").partition(" --only ")
+    """A row of docs/papers.md has a command such as `obygaze paper all`, perhaps with `--only table2`.
+
+    `commands` are the names of all commands, without that of the program.
+    """
+    words = row.command.strip("`").removeprefix("obygaze ")
+    name, _, table = words.partition(" --only ")
+
     assert name in commands
     if table:
         assert table in TABLES
 
 
 def test_commands_that_reasons_name_exist(commands):
-    named = {name for row in ROWS for name in re.findall(r"`obygaze ([^`-]+)`", row.reason)}
-    assert named <= commands
+    """Reasons in docs/papers.md name commands between backticks, as `obygaze NAME`, without options.
+
+    `commands` are the names of all commands, without that of the program.
+    """
+    named = set()
+    for row in ROWS:
+        named.update(re.findall(r"`obygaze ([^`-]+)`", row.reason))
+
+    assert named - commands == set()

@@ -17,8 +17,12 @@ NAMES = ["words-body", "words-s", "words-speech"]
 
 
 def test_the_models_shipped_are_what_their_list_says():
-    assert [entry.name for entry in read_zoo(default_zoo())] == NAMES
-    assert [problem for _, problem in om.verify_models()] == [""] * 3
+    """The list has each model's name and digest. `verify_models` gives "" where nothing is wrong."""
+    listed_names = [entry.name for entry in read_zoo(default_zoo())]
+    problems = [problem for _, problem in om.verify_models()]
+
+    assert listed_names == ["words-body", "words-s", "words-speech"]
+    assert problems == ["", "", ""]
 
 
 ROWS_OF_PAGES_AND_DOCS = {
@@ -54,20 +58,25 @@ def figures_in_docs(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_of_a_model_begins_with_a_warning_and_the_figures_of_list_and_docs(name):
-    """The number of words may tell as much as the model, so a reader must see it first."""
+    """The number of words may tell as much as the model, so a reader must see it first.
+
+    The first table of the page has an AUC with its interval, to three decimals, of the model and of simpler
+    ways. That of the model stands in the list too, and all of them in a table of docs/models.md.
+    """
     warning, *_ = first_section_of_page(name).split("\n\n")
     assert "may do as well" in warning
 
-    figures = figures_on_page(name)
-    (entry,) = (each for each in read_zoo(default_zoo()) if each.name == name)
-    (score,) = (each for each in entry.scores if each.metric == "within_movie_auc")
-    printed = [float(figure) for figure in figures["what is said (this model)"]]
-    assert [score.value, score.low, score.high] == pytest.approx(printed, abs=6e-4)  # printed to .001
+    figures_of_page = figures_on_page(name)  # row -> AUC, low and high, as printed
+    (entry,) = [entry for entry in read_zoo(default_zoo()) if entry.name == name]
+    (listed,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
+    printed = [float(figure) for figure in figures_of_page["what is said (this model)"]]
+    assert [listed.value, listed.low, listed.high] == pytest.approx(printed, abs=6e-4)  # rounded to .001
 
-    of_docs = figures_in_docs(name)
-    assert of_docs.keys() == {ROWS_OF_PAGES_AND_DOCS[what] for what in figures}
-    for what, (value, low, high) in figures.items():
-        assert of_docs[ROWS_OF_PAGES_AND_DOCS[what]] == f"{value} [{low}, {high}]"
+    figures_of_docs = figures_in_docs(name)  # row -> "AUC [low, high]"
+    assert figures_of_docs.keys() == {ROWS_OF_PAGES_AND_DOCS[row] for row in figures_of_page}
+    for row, (value, low, high) in figures_of_page.items():
+        row_of_docs = ROWS_OF_PAGES_AND_DOCS[row]
+        assert figures_of_docs[row_of_docs] == f"{value} [{low}, {high}]"
 
 
 FILMS = ["tt0375679", "tt1632708", "tt0822832"]
@@ -100,12 +109,18 @@ def run_example(name, *arguments):
 def test_the_example_models_of_words_trains_and_lists_the_models_that_are_shipped(
     tmp_path, rows_of_three_films, weights_of_encoder
 ):
-    """Only here do a real encoder, the importer, windows, training and the list meet."""
-    (tmp_path / "films").mkdir()
-    rows_of_three_films.to_csv(tmp_path / "films" / "mobygaze_dataframe.csv", sep=";", index=False)
-    run_example("models_of_words.py", tmp_path / "films", *weights_of_encoder, "--zoo", tmp_path / "zoo")
-    problems_by_name = {entry.name: problem for entry, problem in om.verify_models(tmp_path / "zoo")}
-    assert problems_by_name == dict.fromkeys(NAMES, "")
+    """The script imports subtitles of MObyGaze, here of three films, and trains with a real encoder.
+
+    Only here do the encoder, the importer, windows, training and the list of models meet.
+    """
+    films = tmp_path / "films"
+    films.mkdir()
+    rows_of_three_films.to_csv(films / "mobygaze_dataframe.csv", sep=";", index=False)
+
+    run_example("models_of_words.py", films, *weights_of_encoder, "--zoo", tmp_path / "zoo")
+
+    problem_of = {entry.name: problem for entry, problem in om.verify_models(tmp_path / "zoo")}
+    assert problem_of == {"words-body": "", "words-s": "", "words-speech": ""}
 
 
 @pytest.fixture
@@ -126,12 +141,15 @@ def subtitles(tmp_path, rows_of_three_films):
 @pytest.mark.long
 @pytest.mark.nightly
 def test_the_example_prints_the_warning_and_the_five_best_windows(subtitles, weights_of_encoder):
-    output = run_example("words_of_a_film.py", subtitles, *weights_of_encoder)
-    assert output.startswith("**Read this first.**")
-    # Lines such as "  12:34  0.56 [0.45, 0.67]  what is said".
-    line = re.compile(r"^ +\d+:\d\d  (0\.\d\d) \[0\.\d\d, 0\.\d\d\]  \S", re.MULTILINE)
-    scores = [float(score) for score in line.findall(output)]
+    """The script reads the subtitles of a film and prints the windows of the highest scores, the best first.
 
+    It prints a line for each, such as "  12:34  0.56 [0.45, 0.67]  what is said".
+    """
+    output = run_example("words_of_a_film.py", subtitles, *weights_of_encoder)
+
+    assert output.startswith("**Read this first.**")
+    line_with_score = re.compile(r"^ +\d+:\d\d  (0\.\d\d) \[0\.\d\d, 0\.\d\d\]  \S", re.MULTILINE)
+    scores = [float(score) for score in line_with_score.findall(output)]
     assert len(scores) == 5
     assert scores == sorted(scores, reverse=True)
 
