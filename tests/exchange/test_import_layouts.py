@@ -179,7 +179,13 @@ LAYOUTS = {
 def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_named(
     films, tmp_path, capfd, make, name, kind, options, left_out
 ):
+    """`make` writes the frames of clips a, b and c in a file or folder `name`, as some lab keeps them.
+
+    They are imported by --from KIND and options. What lies beside the features, if anything, is named in a
+    note that it is left out.
+    """
     make(tmp_path / name)
+
     assert was_imported(films, tmp_path / name, kind, "--array", "frames", *options)
 
     group = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
@@ -193,10 +199,15 @@ def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_n
 
 @pytest.mark.parametrize("name_of_layout", ["vsumm", "pt of dicts"])
 def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_path, name_of_layout):
-    """One of them may be labels or scores; the option --key or --columns says which are features."""
-    make, name, kind, _options, left_out = LAYOUTS[name_of_layout]
+    """One of them may be labels or scores; the option --key or --columns says which are features.
+
+    In the layout "vsumm", a clip has `features` and `gtscore`, and in "pt of dicts" x and y. Here no option is
+    given, and the refusal names the array that is no feature.
+    """
+    make, name, kind, _options, array_that_is_no_feature = LAYOUTS[name_of_layout]
     make(tmp_path / name)
-    with pytest.raises(StoreError, match=left_out):
+
+    with pytest.raises(StoreError, match=array_that_is_no_feature):
         load(kind, tmp_path / name)
 
 
@@ -218,7 +229,9 @@ def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
     """Unpickling runs code that the file holds, and the features can be read without it."""
     np.savez(tmp_path / "a.npz", x=features("a"), words=np.array([{"a": 1}], object))
     choice = ArrayChoice()
+
     (loaded,) = array_files(tmp_path, choice)["a"].load().values()
+
     assert np.array_equal(loaded, features("a"))
     assert "words" in choice.about["left_out"]
 
@@ -226,9 +239,12 @@ def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "why"),
     [({"x": np.ones(3), "y": np.ones(2)}, "cannot tell features"), ({"x": np.array([{}])}, "Python objects")],
+    ids=["two vectors", "a dict of Python"],
 )
 def test_an_archive_without_clear_features_is_refused_and_not_called_damaged(tmp_path, arrays, why):
+    """The refusal says what is in the way; the file itself is sound."""
     np.savez(tmp_path / "a.npz", **arrays)
+
     with pytest.raises(StoreError, match=why):
         load("npy", tmp_path)
 
