@@ -163,8 +163,8 @@ def is_accepted_by_code(document):
 def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
     """Each field in turn gets each odd value, or is removed; the rest of the provenance stays valid.
 
-    Whoever validates by the schema must get the verdict of the code. Imported features may have fields that
-    are null, others may not.
+    Whoever validates by the schema must get the verdict of the code. Of imported features, more fields may be
+    null.
     """
     schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
     valid = VALID_PROVENANCE | ({"imported": True} if imported else {})
