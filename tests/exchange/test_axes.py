@@ -67,20 +67,25 @@ def import_frames(folder, *options):
     ids=["between", "behind"],
 )
 def test_axes_of_length_one_are_left_out_without_an_option(save_frames, form):
+    """Frames [7, 16] of each clip are saved as [7, 1, 16] or as [7, 16, 1, 1], and read as they were."""
     folder = save_frames(form)
+
     assert import_frames(folder) == 0
+
     assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
 
 
 def test_more_frames_than_features_are_noted_unless_their_axes_are_stated(save_frames, capfd):
     """The arrays are saved as [16 features, 7 frames] and read as 16 frames of 7 numbers.
 
-    That is unusual, so the note names the option by which they are read the other way.
+    That is unusual, so the note names the option by which they are read the other way, DT. The option TD
+    states that it is right.
     """
     folder = save_frames(lambda values: values.T)
+
     assert import_frames(folder) == 0
     output = capfd.readouterr()
-    assert f"{D} frames of {T} numbers" in output.out
+    assert "16 frames of 7 numbers" in output.out
     assert "--axes DT" in output.err
 
     assert import_frames(folder, "--axes", "TD", "--store-version", "1.1.0") == 0
@@ -122,19 +127,21 @@ def test_frames_imported_as_one_vector_are_refused_with_the_options_that_read_th
 ):
     """Labs save the frames of a clip with their axes in different orders.
 
-    TD is [frames, features], DT is [features, frames], and 1 is an axis of length one.
+    TD is [frames, features], DT is [features, frames], and 1 is an axis of length one. Here each of clips a,
+    b and c has 7 frames of 16 numbers. The import ends at the first clip; with the named options it works.
     """
     folder = save_frames(form)
+
     assert import_frames(folder, "--array", "pooled") == 1
     refusal = capfd.readouterr().err
-    assert "c.npy" not in refusal  # it ends at the first clip
+    assert "c.npy" not in refusal
 
-    named_options = options_named_for(refusal, f"{T} frames of {D} numbers")
+    named_options = options_named_for(refusal, "7 frames of 16 numbers")
     assert named_options[-2:] == ["--axes", axes]
     assert import_frames(folder, *named_options) == 0
 
     output = capfd.readouterr()
-    assert f"{T} frames of {D} numbers" in output.out
+    assert "7 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
     store = open_store(folder / "lab")
     for clip, values in TRUTH.items():
@@ -149,8 +156,11 @@ def options_named_for(refusal, reading):
 
 @pytest.mark.parametrize("options", [(), ("--array", "tokens"), ("--axes", "TD")])
 def test_vectors_imported_as_frames_are_refused_with_the_right_option(save_frames, capfd, options):
+    """Each clip has one vector of 16 numbers, and the options say that it has several frames or tokens."""
     folder = save_frames(lambda values: values[0])
+
     assert import_frames(folder, *options) == 1
+
     assert "--array pooled" in capfd.readouterr().err
     assert import_frames(folder, "--array", "pooled") == 0
 
@@ -160,26 +170,36 @@ def test_vectors_imported_as_frames_are_refused_with_the_right_option(save_frame
 def test_an_array_that_no_order_of_axes_can_read_is_refused_without_naming_one(
     save_frames, capfd, array, shape
 ):
+    """Axes of length one can be left out, but an array of a clip has three or four longer ones here.
+
+    The refusal shows the shape, and proposes none of the values of --axes.
+    """
     folder = save_frames(lambda _: np.ones(shape, np.float16))
+
     assert import_frames(folder, "--array", array) == 1
+
     refusal = capfd.readouterr().err
     assert str(list(shape)) in refusal
     assert not any(f"--axes {axes}" in refusal for axes in SAVED_AS)
 
 
 def test_frames_in_an_array_of_an_npz_file_that_is_named_pooled_are_refused(save_frames, capfd):
-    """The name says one vector of each clip, and the array has seven."""
+    """The name says one vector of each clip, and the array has seven, of 16 numbers each."""
     folder = save_frames()
     for clip, values in TRUTH.items():
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
 
     assert import_frames(folder) == 1
-    assert f"a.npz: the axes of pooled are [{T}, {D}]" in capfd.readouterr().err
+
+    assert "a.npz: the axes of pooled are [7, 16]" in capfd.readouterr().err
 
 
 def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, capfd):
-    """A file of an array for all clips needs a list of their ids beside it."""
+    """A file of an array for all clips needs a list of their ids beside it.
+
+    The refusal names options, with FILE in the place of that list; with these options the import works.
+    """
     folder = save_frames()
     np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
     (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
@@ -190,8 +210,9 @@ def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, cap
 
     assert import_one_file("--from", "npy") == 1
 
-    named_options = re.search(r"--from table .*", capfd.readouterr().err)[0]
-    assert import_one_file(*named_options.replace("FILE", str(folder / "ids.txt")).split()) == 0
+    (named_options,) = re.findall(r"--from table .*", capfd.readouterr().err)
+    options = named_options.replace("FILE", str(folder / "ids.txt")).split()
+    assert import_one_file(*options) == 0
     assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
 
 
@@ -202,17 +223,18 @@ def test_the_option_axes_is_refused_for_vectors(save_frames):
 
 
 def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
-    """At 8 frames a second, frame k of a clip is shown k/8 s after the start of the clip."""
+    """Three clips of 7 frames begin at 0, 10 and 20 s. At 8 frames a second, frames are 0.125 s apart."""
     folder = save_frames()
+
     assert import_frames(folder, "--rate", "8") == 0
+
     assert "8 a second" in capfd.readouterr().out
-
     store = open_store(folder / "lab")
-    starts_of_clips = (0.0, 10.0, 20.0)
     assert store["lab"].time_s.tolist() == [
-        [start + frame / 8 for frame in range(T)] for start in starts_of_clips
+        [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75],
+        [10.0, 10.125, 10.25, 10.375, 10.5, 10.625, 10.75],
+        [20.0, 20.125, 20.25, 20.375, 20.5, 20.625, 20.75],
     ]
-
     assert (store["lab"].frame_index == -1).all()  # the numbers of frames stay unknown
     assert store["lab"].provenance["sampling"]["per_second"] == 8
     assert verify(store, "full").ok
@@ -220,7 +242,10 @@ def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
 
 @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf"])
 def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
-    assert import_frames(save_frames(), "--rate", rate) == 2
+    """A rate is a number of frames a second. The exit code 2 says that the command was typed wrongly."""
+    exit_code = import_frames(save_frames(), "--rate", rate)
+
+    assert exit_code == 2
 
 
 def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
@@ -241,7 +266,11 @@ def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
     ids=["it holds texts", "the file says times already", "the file has none"],
 )
 def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, times, others):
-    arrays = {"frames": TRUTH["a"], **others} | ({} if times is None else {"shown_at": times})
+    """The option --times names the array `shown_at` of a file; the clip has seven frames."""
+    arrays = {"frames": TRUTH["a"], **others}
+    if times is not None:
+        arrays["shown_at"] = times
     items = {"a": ImportItem("a.npz", lambda: arrays)}
+
     with pytest.raises(StoreError, match=r"a\.npz.*--times"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], times="shown_at")

@@ -23,14 +23,18 @@ def fields(entry: str) -> dict[str, str]:
 def test_both_texts_name_the_version_the_fingerprint_and_the_licence(tmp_path):
     """The two texts are an entry for BibTeX and a sentence in the style of the APA."""
     store = of.open_store(sealed(tmp_path))
+
     citation = cite(store)
+
     entry = citation.bibtex()
     assert entry.startswith(f"@misc{{films-{store.version},\n")
     assert fields(entry)["version"] == store.version
     for text in (entry, citation.apa()):
         assert store.fingerprint in text
         assert store.attributes["licence"] in text
-    assert cite(store.path) == citation
+
+    citation_by_path = cite(store.path)
+    assert citation_by_path == citation
 
 
 @pytest.fixture
@@ -39,21 +43,26 @@ def citation():
 
 
 def test_a_citation_that_the_makers_state_stands_in_full_in_both_texts(citation):
+    """They state two lines of plain text, which become one. In BibTeX an & has a backslash before it."""
     stated = replace(citation, stated="Doe and Roe,\nFilms & looks, 2026")
+
     assert stated.apa().endswith("Doe and Roe, Films & looks, 2026")
     assert fields(stated.bibtex())["note"].endswith(r"Doe and Roe, Films \& looks, 2026")
 
 
 def test_an_entry_of_bibtex_that_the_makers_state_stays_an_entry_of_its_own(citation):
+    """It stands after the entry of the store, with an empty line between, and is no part of the sentence."""
     entry = "@article{doe, title={Films}}"
     stated = replace(citation, stated=entry)
-    assert stated.bibtex().split("\n\n")[1] == entry
+
+    entries = stated.bibtex().split("\n\n")
+    assert entries[1] == entry
     assert entry not in stated.apa()
 
 
 @pytest.mark.parametrize("title", ["Films_of {1990} 100 % & $5 #1", "a\\b", "x^2 ~ y"])
 def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
-    """Unescaped, they would stop TeX or be read as commands."""
+    """Unescaped, they would stop TeX or be read as commands. Braces must be as many open as closed."""
     title_in_braces = fields(replace(citation, title=title).bibtex())["title"]
     written = title_in_braces.removeprefix("{").removesuffix("}")
     assert written.count("{") == written.count("}")
@@ -74,10 +83,15 @@ def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
 def test_a_url_is_cited_without_what_is_secret_in_it(tmp_path, where, cited):
     """A password, a signature of a link, or a path on one's own machine must not be published."""
     store = of.open_store(sealed(tmp_path))
-    store.where = where
+    store.where = where  # as if it had been opened there
+
     assert cite(store).url == cited
 
 
 def test_a_name_in_any_script_gives_a_key_that_bibtex_reads(tmp_path):
+    """The store is called "Filme, große". A key, which ends with a comma, has ASCII letters and digits."""
     store = of.open_store(sealed(tmp_path, "Filme, große"))
-    assert re.match(r"@misc\{[A-Za-z0-9.:+-]+,\n", cite(store).bibtex())
+
+    entry = cite(store).bibtex()
+
+    assert re.match(r"@misc\{[A-Za-z0-9.:+-]+,\n", entry)

@@ -33,7 +33,10 @@ DECLARED = ("--key", "features", "--backbone", "lab", "--licence", "CC-BY-4.0")
 
 @pytest.mark.usefixtures("folder")
 def test_features_are_imported_once_for_a_clip_of_two_annotators():
-    """`manifest project --per-annotator` writes such manifests, and so does --wide."""
+    """The manifest has four clips and six rows, as two clips have labels of two annotators.
+
+    lab.npz has one vector for each of c3, c2, c1 and c0, in this order: [0, 1], [2, 3], [4, 5] and [6, 7].
+    """
     assert obygaze(*IMPORT, *DECLARED) == 0
 
     store = of.open_store("lab-1.0.0")
@@ -44,11 +47,15 @@ def test_features_are_imported_once_for_a_clip_of_two_annotators():
 
 @pytest.mark.usefixtures("folder")
 def test_an_export_does_not_take_the_labels_of_whoever_comes_last(capsys):
-    """A file has one label for each clip: the rows must be merged first."""
+    """A file of features has one label for each clip. Two of the four clips have labels of two annotators.
+
+    The rows of the manifest labelled.csv must be merged first.
+    """
     assert obygaze(*IMPORT, *DECLARED) == 0
 
-    assert obygaze("store", "export", "lab", "lab.h5", "--to", "hdf5", "--manifest", "labelled.csv") == 1
+    exit_code = obygaze("store", "export", "lab", "lab.h5", "--to", "hdf5", "--manifest", "labelled.csv")
 
+    assert exit_code == 1
     message = capsys.readouterr().err
     assert "labelled.csv: its clips are there once for each annotator" in message
     assert "obygaze manifest project --merge" in message
@@ -56,19 +63,33 @@ def test_an_export_does_not_take_the_labels_of_whoever_comes_last(capsys):
 
 @pytest.mark.usefixtures("folder")
 def test_inspect_counts_clips_and_rows_apart(capsys):
-    """Four clips of 2 s last 8 s, whoever labelled them; there are six labels."""
+    """Four clips of 2 s last 8 s, whoever labelled them.
+
+    There are six labels: annotator AB gave S to all four, and CD gave EN to two of them.
+    """
     assert obygaze("manifest", "inspect", "labelled.csv", "--json") == 0
 
     facts = json.loads(capsys.readouterr().out)
 
-    assert (facts["clips"], facts["rows"], facts["spans"]) == (4, 6, {"clips": 4, "seconds": 8.0})
-    assert (facts["levels"]["S"], facts["levels"]["EN"]) == (4, 2)
+    assert facts["clips"] == 4
+    assert facts["rows"] == 6
+    assert facts["spans"] == {"clips": 4, "seconds": 8.0}
+    assert facts["levels"]["S"] == 4
+    assert facts["levels"]["EN"] == 2
     assert facts["videos"]["clips_without"] == 0
 
 
 @pytest.mark.usefixtures("folder")
 def test_a_written_manifest_counts_clips_and_rows_apart(capsys):
+    """Labels are projected onto windows of 2 s, each with a row for every annotator who labelled it.
+
+    Of one film, annotator AB labelled 8 s as S, which are four windows, and CD the first 4 s as EN.
+    """
     words = ("manifest", "project", "labelled.csv", "--window", "2", "--per-annotator", "--out", "two.csv")
+
     assert obygaze(*words) == 0
-    assert "two.csv: 4 clips of 1 movie, 6 rows of annotators (2 EN, 4 S)" in capsys.readouterr().out
-    assert repr(of.read_manifest("two.csv")).startswith("Manifest(4 clips of 1 movie, 6 rows of annotators,")
+
+    printed = capsys.readouterr().out
+    assert "two.csv: 4 clips of 1 movie, 6 rows of annotators (2 EN, 4 S)" in printed
+    manifest = of.read_manifest("two.csv")
+    assert repr(manifest).startswith("Manifest(4 clips of 1 movie, 6 rows of annotators,")

@@ -48,7 +48,8 @@ def numbered(prefix, n, first=0):
 def test_without_an_option_the_numbered_columns_are_the_features(kinds, features):
     """A series such as f0, f1, f2 is taken for features, and so is one column of lists.
 
-    Nothing else in the table may have numbers.
+    Nothing else in the table may have numbers. `kinds` says of each column whether it has numbers, lists or
+    texts; `numbered("f", 3)` is the columns of numbers f0, f1 and f2.
     """
     assert features_among(kinds) == features
 
@@ -66,7 +67,10 @@ def test_without_an_option_the_numbered_columns_are_the_features(kinds, features
     ids=["f*", "all but the label", "the label too", "f* but f0", "all", "a column of lists"],
 )
 def test_columns_that_are_asked_for_are_the_features(kinds, patterns, features):
-    """Patterns name columns with wildcards; those that begin with "!" leave columns out."""
+    """Patterns name columns with wildcards; those that begin with "!" leave columns out.
+
+    `kinds` says of each column of a table whether it has numbers or lists.
+    """
     assert features_among(kinds, *patterns) == features
 
 
@@ -89,7 +93,10 @@ COLUMNS_TO_BE_ASKED_FOR = {
 
 @pytest.mark.parametrize("kinds", COLUMNS_TO_BE_ASKED_FOR.values(), ids=COLUMNS_TO_BE_ASKED_FOR)
 def test_columns_that_are_not_clearly_one_numbered_series_are_refused(kinds):
-    """Any other number might be a label, which must never become a feature unnoticed."""
+    """Any other number might be a label, which must never become a feature unnoticed.
+
+    `kinds` says of each column of the table a.csv whether it has numbers, lists or texts.
+    """
     with pytest.raises(StoreError, match=r"^a\.csv: "):
         features_among(kinds)
 
@@ -99,10 +106,13 @@ some_other_columns = st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=T
 
 @given(some_other_columns, st.integers(2, 40))
 def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(others, n):
+    """A table has the columns feature0, feature1, ... and others of numbers, with names drawn at random."""
     features = numbered("feature", n)
     kinds = dict.fromkeys(others, NUMBERS) | features
+
     with pytest.raises(StoreError, match="--columns"):
         features_among(kinds)
+
     without_others = [f"!{name}" for name in others]
     assert features_among(kinds, *without_others) == list(features)
 
@@ -118,10 +128,15 @@ def test_the_pattern_that_a_refusal_names_matches_the_numbered_columns_alone():
 
 
 def test_a_column_numbered_with_thousands_of_digits_is_no_feature():
-    """Python refuses to read such a number, which must not stop the import with a traceback."""
-    kinds = numbered("f", 2) | {"f" + "9" * 5000: NUMBERS}
+    """Python refuses to read such a number, which must not stop the import with a traceback.
+
+    Other columns are f0 and f1.
+    """
+    kinds = {"f0": NUMBERS, "f1": NUMBERS, "f" + "9" * 5000: NUMBERS}
+
     with pytest.raises(StoreError, match="--columns"):
         features_among(kinds)
+
     assert features_among(kinds, "f?") == ["f0", "f1"]
 
 
@@ -130,7 +145,10 @@ COLUMNS_WITH_LABEL = numbered("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
 
 @pytest.mark.parametrize("patterns", [(), ("*",)], ids=["nothing asked for", "all"])
 def test_labels_of_the_manifest_are_never_features(patterns):
-    """A column that has the name of a label is left out even if all columns are asked for."""
+    """A column that has the name of a label is left out even if all columns are asked for.
+
+    The table has the columns f0, f1, Weapon and clip_id.
+    """
     assert features_among(COLUMNS_WITH_LABEL, *patterns, never={"Weapon", "clip_id"}) == ["f0", "f1"]
 
 
@@ -138,13 +156,18 @@ def test_labels_of_the_manifest_are_never_features(patterns):
     "pattern", ["g*", "!label", "Weapon"], ids=["no such column", "none to leave out", "a label alone"]
 )
 def test_a_pattern_that_matches_no_column_that_may_be_a_feature_is_refused(pattern):
+    """The table has the columns f0, f1, Weapon and clip_id, of which the last two are never features."""
     with pytest.raises(StoreError):
         features_among(COLUMNS_WITH_LABEL, pattern, never={"Weapon", "clip_id"})
 
 
 def test_two_columns_of_one_name_are_refused():
+    """Which of the two is meant by f0 is not known."""
+    names = ["f0", "f0", "f1"]
+    kinds = {"f0": NUMBERS, "f1": NUMBERS}
+
     with pytest.raises(StoreError, match="'f0'"):
-        choose_columns(TABLE, ["f0", "f0", "f1"], {"f0": NUMBERS, "f1": NUMBERS}.__getitem__)
+        choose_columns(TABLE, names, kinds.__getitem__)
 
 
 OTHER_NUMBERS = (
@@ -199,11 +222,14 @@ def read_items(*arguments, **options):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_score_beside_features_is_refused_until_it_is_left_out_or_asked_for(tmp_path, form):
+    """A table of clips a and b has the features f0 and f1, with a score and a title beside."""
     if form == "parquet":
         pytest.importorskip("pyarrow")
     columns = {"f0": [0.5, 1], "score": [1.5, 0], "f1": [2, 3.0], "title": ["x", "y"]}
+    table = pd.DataFrame({"clip_id": ["a", "b"], **columns})
     path = tmp_path / f"a.{form}"
-    FORMS[form](pd.DataFrame({"clip_id": ["a", "b"], **columns}), path)
+    write_table = FORMS[form]
+    write_table(table, path)
 
     with pytest.raises(StoreError, match=r"\bscore\b.*--columns"):
         read_items(path, None)
@@ -217,7 +243,9 @@ def test_a_score_beside_features_is_refused_until_it_is_left_out_or_asked_for(tm
 
 
 def test_columns_of_a_matrix_without_names_cannot_be_asked_for(tmp_path):
+    """A file .npy has one array, here of one row and two columns; names are in tables alone."""
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
     (tmp_path / "ids.txt").write_text("a")
+
     with pytest.raises(StoreError, match=r"a\.npy"):
         read_items(tmp_path / "a.npy", str(tmp_path / "ids.txt"), columns=["x"])

@@ -39,11 +39,16 @@ def seal_ragged(folder, frames):
 
 
 def test_a_store_does_not_differ_from_itself_sealed_again(tmp_path):
-    """The four arrays are vectors, frames, times and indices of frames."""
-    difference = diff(seal_store(tmp_path, "a"), seal_store(tmp_path, "b"))
+    """The four arrays of 70 clips are vectors, frames, times and indices of frames."""
+    first = seal_store(tmp_path, "a")
+    second = seal_store(tmp_path, "b")
+
+    difference = diff(first, second)
+
     assert difference.equal
     assert describe_differences(difference, "a", "b") == []
-    assert [array.clips for array in difference.arrays] == [N_CLIPS] * 4
+    n_clips_compared = [array.clips for array in difference.arrays]
+    assert n_clips_compared == [70, 70, 70, 70]
     assert difference.arrays[0].min_cosine == 1
 
 
@@ -55,28 +60,46 @@ def test_differences_of_values_are_measured_and_described_with_the_clip_that_dif
     """
     vectors, frames = planted_arrays()
     vectors[5] = [3, 0, 0, 0]
-    first = seal_store(tmp_path, "a", vectors.copy())
+    first = seal_store(tmp_path, "a", vectors.copy(), frames.copy())
     vectors[5] = [3, 4, 0, 0]
     largest = np.abs(frames[66, 1].astype(float)).max()
     frames[66, 1] *= np.float16(2)
+    second = seal_store(tmp_path, "b", vectors, frames)
 
-    difference = diff(first, seal_store(tmp_path, "b", vectors, frames))
+    difference = diff(first, second)
 
     assert not difference.equal
-    by_name = {array.array: array for array in difference.arrays}
-    changes = {"clips": N_CLIPS, "changed": 1, "resized": 0}
-    assert by_name["toy/pooled"] == ArrayDiff(
-        "toy/pooled", "", **changes, max_abs=4, max_abs_clip="c005", min_cosine=pytest.approx(0.6)
+    of_array = {array.array: array for array in difference.arrays}
+    assert of_array["toy/pooled"] == ArrayDiff(
+        "toy/pooled",
+        unlike="",
+        clips=70,
+        changed=1,
+        resized=0,
+        max_abs=4,
+        max_abs_clip="c005",
+        min_cosine=pytest.approx(0.6),
     )
-    assert by_name["toy/frames"] == ArrayDiff(
+    assert of_array["toy/frames"] == ArrayDiff(
         "toy/frames",
-        "",
-        **changes,
+        unlike="",
+        clips=70,
+        changed=1,
+        resized=0,
         max_abs=largest,
         max_abs_clip="c066",
         min_cosine=pytest.approx(1, abs=1e-12),
     )
-    assert by_name["toy/time_s"] == ArrayDiff("toy/time_s", "", N_CLIPS, 0, 0, 0, "", None)
+    assert of_array["toy/time_s"] == ArrayDiff(
+        "toy/time_s",
+        unlike="",
+        clips=70,
+        changed=0,
+        resized=0,
+        max_abs=0,
+        max_abs_clip="",
+        min_cosine=None,
+    )
 
     of_pooled, of_frames = describe_differences(difference, "a", "b")
     assert of_pooled == (
@@ -89,7 +112,10 @@ def test_differences_of_values_are_measured_and_described_with_the_clip_that_dif
 
 
 def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_path):
-    """Store a has c001 to c069, where c004 and c005 failed, and b has c000 to c068, where c007 failed."""
+    """Store a has c001 to c069, where c004 and c005 failed, and b has c000 to c068, where c007 failed.
+
+    Of 70 clips in all, two are in one store alone, and three have features in one store alone.
+    """
     vectors, frames = planted_arrays()
     absent = {"c004": "no such file", "c005": "no such file"}
     first = seal_store(tmp_path, "a", vectors[1:], frames[1:], CLIPS[1:], failed=absent)
@@ -102,9 +128,8 @@ def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_pat
     assert difference.statuses == {("failed", "ok"): 2, ("ok", "failed"): 1}
     assert difference.clips["status"] == ("c004", "c005", "c007")
 
-    n_not_in_both = 5  # c000, c069, c004, c005 and c007
     for array in difference.arrays:
-        assert array.clips == N_CLIPS - n_not_in_both
+        assert array.clips == 70 - 2 - 3
         assert array.changed == 0
 
     sentences = describe_differences(difference, "a", "b", most=1)
@@ -114,11 +139,15 @@ def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_pat
 
 
 def test_differences_of_provenance_that_forbid_mixing_are_described_as_such(tmp_path):
-    """Another device may give other numbers; another contact does not. The record must have no nan."""
+    """Another device may give other numbers; another contact does not.
+
+    The record of the differences is strict JSON, which has no nan.
+    """
     compute = {"dtype": "float32", "autocast": None, "attention": None, "tf32": False, "device": "another"}
+    first = seal_store(tmp_path, "a")
     second = seal_store(tmp_path, "b", compute=compute, contact="lab b")
 
-    difference = diff(seal_store(tmp_path, "a"), second)
+    difference = diff(first, second)
 
     assert describe_differences(difference, "a", "b") == [
         'provenance of toy: compute.device is "cpu" in a, "another" in b (so the features must not be mixed)',
@@ -133,23 +162,37 @@ def test_differences_of_provenance_that_forbid_mixing_are_described_as_such(tmp_
 
 
 def test_features_that_one_store_has_not_are_named(tmp_path):
-    with_two_groups = seal_store(tmp_path, "a", groups=("toy", "mine"))
-    sentences = describe_differences(diff(with_two_groups, seal_store(tmp_path, "b")), "a", "b")
+    """Store a has features of two backbones, toy and mine; b has those of toy alone."""
+    first = seal_store(tmp_path, "a", groups=("toy", "mine"))
+    second = seal_store(tmp_path, "b", groups=("toy",))
+
+    sentences = describe_differences(diff(first, second), "a", "b")
+
     assert "features of mine: only in a" in sentences
 
 
 def test_arrays_of_other_shapes_and_types_are_named(tmp_path):
+    """Each clip of store a has a vector of 4 numbers and 2 frames of 4; store b has the first 3 numbers.
+
+    Frames of store b are of another type, too.
+    """
     vectors, frames = planted_arrays()
-    narrow = seal_store(tmp_path, "b", vectors[:, :3].copy(), frames[..., :3].astype(np.float32))
-    sentences = describe_differences(diff(seal_store(tmp_path, "a"), narrow), "a", "b")
+    first = seal_store(tmp_path, "a", vectors, frames)
+    second = seal_store(tmp_path, "b", vectors[:, :3].copy(), frames[:, :, :3].astype(np.float32))
+
+    sentences = describe_differences(diff(first, second), "a", "b")
+
     assert "values of toy/pooled: float32 [4] a clip against float32 [3] a clip" in sentences
     assert "values of toy/frames: float16 [2, 4] a clip against float32 [2, 3] a clip" in sentences
 
 
 def test_ragged_frames_of_unlike_width_are_named(tmp_path):
+    """In ragged stores each clip has its own number of frames, here of 4 numbers, and of 5 numbers."""
     of_four = seal_ragged(tmp_path / "a", {"a": np.ones((3, 4), np.float32)})
     of_five = seal_ragged(tmp_path / "b", {"a": np.ones((3, 5), np.float32)})
+
     sentences = describe_differences(diff(of_four, of_five), "a", "b")
+
     assert (
         "values of toy/frames: float32 [any number, 4] a clip against float32 [any number, 5] a clip"
         in sentences
@@ -157,26 +200,47 @@ def test_ragged_frames_of_unlike_width_are_named(tmp_path):
 
 
 def test_clips_whose_number_of_frames_differs_are_counted_and_not_compared(tmp_path):
-    """Clip b has a frame less in the second store.
+    """Clip a is the same in both stores, and clip b has a frame less in the second.
 
-    Clip c has its frames doubled: by at most 1, in the same direction.
+    Clip c has frames of ones in the first and of twos in the second: they differ by 1, in the same direction.
     """
-    frames = {clip: np.ones((size, D), np.float32) for clip, size in (("a", 2), ("b", 5), ("c", 3))}
-    changed = frames | {"b": np.ones((4, D), np.float32), "c": 2 * frames["c"]}
+    frames = {
+        "a": np.ones((2, 4), np.float32),
+        "b": np.ones((5, 4), np.float32),
+        "c": np.ones((3, 4), np.float32),
+    }
+    other_frames = {
+        "a": np.ones((2, 4), np.float32),
+        "b": np.ones((4, 4), np.float32),
+        "c": np.full((3, 4), 2, np.float32),
+    }
     store = seal_ragged(tmp_path / "x", frames)
-    difference = diff(store, seal_ragged(tmp_path / "y", changed))
+    other_store = seal_ragged(tmp_path / "y", other_frames)
+
+    difference = diff(store, other_store)
 
     of_frames = difference.arrays[0]
     assert of_frames.clips == 3
     assert of_frames.changed == 2  # b and c
     assert of_frames.resized == 1  # b
-    assert (of_frames.max_abs, of_frames.max_abs_clip) == (1.0, "c")
+    assert of_frames.max_abs == 1.0
+    assert of_frames.max_abs_clip == "c"
     assert of_frames.min_cosine == pytest.approx(1)
-    assert describe_differences(difference, "x", "y")[0] == (
+
+    first_sentence = describe_differences(difference, "x", "y")[0]
+    assert first_sentence == (
         "values of toy/frames: 2 of 3 clips differ, 1 of them in their number of frames, by at most 1 (c), "
         "smallest cosine 1.000000000"
     )
-    assert diff(store, seal_ragged(tmp_path / "z", frames)).equal
+
+
+def test_a_store_of_ragged_frames_does_not_differ_from_itself_sealed_again(tmp_path):
+    """Clips a and b have 2 and 5 frames."""
+    frames = {"a": np.ones((2, 4), np.float32), "b": np.ones((5, 4), np.float32)}
+    store = seal_ragged(tmp_path / "x", frames)
+    sealed_again = seal_ragged(tmp_path / "y", frames)
+
+    assert diff(store, sealed_again).equal
 
 
 ZEROS = np.zeros(2, np.float16)
@@ -195,8 +259,8 @@ ONES = np.ones(2, np.float16)
     ids=["of zeros", "of zeros and ones", "beyond float16", "of opposites", "the smallest of two"],
 )
 def test_the_smallest_cosine_of_two_arrays(first, second, cosine):
-    """A cosine with a vector of zeros is 0, and that of two such vectors 1.
+    """The cosine of a vector and one of zeros is 0, and that of two such vectors 1.
 
-    Of several frames, the smallest counts.
+    Of several frames, the smallest counts. The product of vectors of 60000 is larger than a float16 can be.
     """
     assert min_cosine(first, second) == cosine

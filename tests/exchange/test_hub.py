@@ -211,41 +211,62 @@ def run(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_store_is_pushed_to_the_hub_and_pulled_byte_for_byte(run):
-    """The address that a push gives has the commit, with which it always leads to the same files."""
+    """A program pushed the store in the folder `run.store` to a stand-in of the Hub, and pulled a copy.
+
+    The stand-in keeps its files in `run.hub`. The address that a push gives has the commit, with which it
+    always leads to the same files. The token of the client is in nothing that the program printed.
+    """
     assert run.outcome["pushed to"] == f"hf://datasets/lab/films@{COMMIT}"
-    assert tree(run.hub) == tree(run.store)
-    assert tree(run.copy) == tree(run.store)
-    assert DO_NOT_TELL not in run.printed
+
+    pushed_files = tree(run.store)
+    assert tree(run.hub) == pushed_files
+    assert tree(run.copy) == pushed_files
+
+    token_of_client = DO_NOT_TELL
+    assert token_of_client not in run.printed
 
 
 @pytest.mark.long
 def test_a_push_that_another_one_outruns_says_to_push_again(run):
-    """The Hub refuses a commit if another one came first. Here it refuses two in a row."""
-    assert run.outcome["another push was faster"].endswith("push again, which goes on")
+    """The Hub refuses a commit if another one came first. Here it refused two in a row: the push failed."""
+    message = run.outcome["another push was faster"]
+
+    assert message.endswith("push again, which goes on")
 
 
 @pytest.mark.long
 def test_a_push_names_a_file_that_is_there_from_another_push(run):
-    """The stand-in lists one file with the digest of other bytes."""
-    assert f"{CHUNK}: another push" in run.outcome["a file is of another push"]
+    """The stand-in of the Hub listed one file, a chunk, with the digest of other bytes."""
+    message = run.outcome["a file is of another push"]
+
+    assert "data/features.zarr/toy/pooled/c/0/0: another push" in message
 
 
 @pytest.mark.long
 def test_a_store_on_the_hub_is_opened_and_a_folder_without_one_refused_by_the_file_that_is_missing(run):
+    """A program opened hf://datasets/lab/films, where the store had been pushed, and its folder `nothing`."""
     assert run.outcome["fingerprint"] == open_store(run.store).fingerprint
     assert "nothing/data/features.zarr/zarr.json: missing" in run.outcome["no store"]
 
 
 @pytest.mark.long
 def test_the_manifests_are_pushed_last(run):
-    """Without the lists of digests there is no whole store, so they must come after all other files."""
-    files = [path for method, path, _ in run.requests if method == "FILE"]
-    assert set(files[-2:]) == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
+    """Without the lists of digests there is no whole store, so they must come after all other files.
+
+    The stand-in of the Hub noted each file that was pushed, in their order.
+    """
+    pushed_files = [path for method, path, _ in run.requests if method == "FILE"]
+
+    last_two_files = set(pushed_files[-2:])
+    assert last_two_files == {"manifest-sha256.txt", "tagmanifest-sha256.txt"}
 
 
 @pytest.mark.long
 def test_all_files_are_read_of_one_commit(run):
-    """Read by name of a branch, files of two versions could be mixed."""
+    """Read by name of a branch, files of two versions could be mixed.
+
+    The path of a file that is read is .../resolve/COMMIT/FILE.
+    """
     paths_read = [path for _, path, _ in run.requests if "/resolve/" in path]
     assert paths_read
     assert all(f"/resolve/{COMMIT}/" in path for path in paths_read)
@@ -253,10 +274,14 @@ def test_all_files_are_read_of_one_commit(run):
 
 @pytest.mark.parametrize("commit", [None, "", "main", COMMIT[1:]])
 def test_a_data_set_of_which_the_hub_gives_no_commit_is_not_opened(monkeypatch, commit):
-    """Without a fixed commit, the files of a store could be of several versions."""
+    """Without a fixed commit, the files of a store could be of several versions.
+
+    A commit has 40 digits: the Hub answers with none, an empty text, a branch, or one of 39 digits.
+    """
     import huggingface_hub
 
     described = SimpleNamespace(sha=commit)
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_, **__: described)
+
     with pytest.raises(StoreError, match="no commit"):
         open_hub("hf://datasets/lab/films")

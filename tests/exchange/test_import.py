@@ -71,9 +71,12 @@ def test_what_is_not_declared_of_imported_features_is_unknown(tmp_path):
 
 
 def test_declared_provenance_is_kept_and_the_rest_unknown(tmp_path):
+    """Whoever imports features may declare what is known of how they were computed, here only in part."""
     declared = {"sampling": {"policy": "uniform", "n": 6}, "compute": {"dtype": "float32"}, "note": "old"}
+
     group = import_store(tmp_path, all_items(), known=declared)["lab"]
-    assert group.provenance["sampling"] == declared["sampling"]
+
+    assert group.provenance["sampling"] == {"policy": "uniform", "n": 6}
     assert group.n_frames == 6
     assert group.provenance["compute"]["dtype"] == "float32"
     assert group.provenance["compute"]["device"] is None
@@ -81,16 +84,24 @@ def test_declared_provenance_is_kept_and_the_rest_unknown(tmp_path):
 
 def test_a_complete_declaration_differs_in_being_imported_alone():
     """Features declared in all fields still count as imported, and are not mixed with our own."""
-    complete = provenance("lab")
-    assert same_numerics(declaration(complete, "lab"), complete) == ["imported"]
+    provenance_of_ours = provenance("lab")
+
+    provenance_of_import = declaration(provenance_of_ours, "lab")
+
+    fields_that_differ = same_numerics(provenance_of_import, provenance_of_ours)
+    assert fields_that_differ == ["imported"]
 
 
 def test_features_cannot_be_declared_not_to_be_imported():
+    """The field `imported` of their provenance is always true."""
+    declared = {"imported": False}
+
     with pytest.raises(StoreError):
-        declaration({"imported": False}, "lab")
+        declaration(declared, "lab")
 
 
 def test_how_values_are_stored_cannot_be_declared(tmp_path):
+    """The import itself decides on the field `storage` of the provenance."""
     with pytest.raises(StoreError, match="'storage'"):
         import_store(tmp_path, all_items(), known={"storage": {}})
 
@@ -139,8 +150,11 @@ def test_times_of_frames_after_the_end_of_their_clip_are_refused(tmp_path, time_
 
 
 def test_features_are_converted_to_a_type_that_is_asked_for(tmp_path):
+    """The files hold numbers of 64 bits; the store is to hold numbers of 16 bits, and says so."""
     doubles = {clip: values_of(clip, (2, N_FEATURES), np.float64) for clip in "abc"}
+
     group = import_store(tmp_path, items_of(**doubles), "tokens", dtype="float16")["lab"]
+
     assert np.array_equal(group.read("a", "tokens"), doubles["a"].astype(np.float16))
     assert group.provenance["converted_to"] == "float16"
 
@@ -161,6 +175,7 @@ def kill_an_import(folder, items):
 def test_values_too_large_for_the_type_that_is_asked_for_are_refused(tmp_path):
     values = {clip: values_of(clip, (2, N_FEATURES), np.float64) for clip in "abc"}
     values["a"] *= 1e6  # float16 ends at 65504
+
     with pytest.raises(StoreError, match=r"a\.npy"):
         import_store(tmp_path, items_of(**values), "tokens", dtype="float16")
 
@@ -178,9 +193,12 @@ def test_an_import_after_a_killed_one_takes_the_values_of_its_own_files(tmp_path
 
 
 def test_a_clip_without_features_is_refused_until_it_is_allowed(tmp_path):
+    """The clips are a, b and c, and there are files for a and b alone."""
     without_c = items_of(a=values_of("a"), b=values_of("b"))
+
     with pytest.raises(StoreError):
         import_store(tmp_path, without_c)
+
     store = import_store(tmp_path, without_c, allow_missing=True)
     assert {clip.clip_id: clip.status for clip in store.clips} == {"a": "ok", "b": "ok", "c": "missing"}
 
@@ -191,16 +209,23 @@ def test_an_import_without_any_features_is_refused_even_where_clips_may_be_missi
 
 
 def test_an_import_does_not_replace_a_store(tmp_path):
+    """The second import is of other features into the same folder, by the same name."""
     import_store(tmp_path, all_items())
+
+    other_features = items_of(a=values_of("a"))
     with pytest.raises(StoreError, match="exists"):
-        import_store(tmp_path, items_of(a=values_of("a")), allow_missing=True)
+        import_store(tmp_path, other_features, allow_missing=True)
 
 
 def test_clips_whose_features_are_constant_are_noted(tmp_path):
     """Constant features are often those of a clip that could not be read."""
     notes = []
-    zeros, sevens = np.zeros(N_FEATURES, np.float32), np.full(N_FEATURES, 7, np.float32)
-    import_store(tmp_path, items_of(a=zeros, b=values_of("b"), c=sevens), note=notes.append)
+    zeros = np.zeros(N_FEATURES, np.float32)
+    sevens = np.full(N_FEATURES, 7, np.float32)
+    varied = values_of("b")
+
+    import_store(tmp_path, items_of(a=zeros, b=varied, c=sevens), note=notes.append)
+
     (note,) = notes
     assert note.endswith(": a, c")
 
@@ -209,14 +234,19 @@ ITEMS_IN_FOLDERS = {path: ImportItem(f"{path}.npy", dict) for path in ("m1/x", "
 
 
 def test_files_are_given_to_clips_by_their_path():
-    """Two files are called x; the folders m1 and m2 tell them apart."""
+    """The files are m1/x.npy, m1/y.npy, m2/x.npy and z.npy; the folders tell the two that are called x apart.
+
+    Clip c is m3/x, of which there is no file.
+    """
     matched, unmatched = match_to_clips(ITEMS_IN_FOLDERS, {"a": "m1/x", "b": "m2/x", "c": "m3/x"})
     assert {clip: item.where for clip, item in matched.items()} == {"a": "m1/x.npy", "b": "m2/x.npy"}
     assert unmatched == ("m1/y", "z")
 
 
 def test_a_file_is_given_to_a_clip_by_its_bare_name():
+    """The files are m1/x.npy, m1/y.npy, m2/x.npy and z.npy, so that only one is called y."""
     matched, _ = match_to_clips(ITEMS_IN_FOLDERS, {"a": "y"})
+
     assert matched["a"].where == "m1/y.npy"
 
 
@@ -226,6 +256,7 @@ def test_a_file_is_given_to_a_clip_by_its_bare_name():
     ids=["two files of one name for one clip", "one file for two clips"],
 )
 def test_a_clip_has_one_file_and_a_file_one_clip(names, message):
+    """The files are m1/x.npy, m1/y.npy, m2/x.npy and z.npy; `names` says clip -> the name of its file."""
     with pytest.raises(StoreError, match=message):
         match_to_clips(ITEMS_IN_FOLDERS, names)
 
@@ -234,9 +265,11 @@ def test_npy_files_are_found_below_a_folder(tmp_path):
     (tmp_path / "m1").mkdir()
     np.save(tmp_path / "m1/x.npy", values_of("x"))
     (tmp_path / "m1/notes.txt").touch()
-    found = array_files(tmp_path, ArrayChoice())
-    assert list(found) == ["m1/x"]
-    assert np.array_equal(array_of(found["m1/x"]), values_of("x"))
+
+    item_of = array_files(tmp_path, ArrayChoice())
+
+    assert list(item_of) == ["m1/x"]
+    assert np.array_equal(array_of(item_of["m1/x"]), values_of("x"))
 
 
 def test_an_npy_file_of_python_objects_is_never_unpickled(tmp_path):
@@ -247,7 +280,9 @@ def test_an_npy_file_of_python_objects_is_never_unpickled(tmp_path):
 
 
 def test_a_folder_without_pth_files_is_refused(tmp_path):
+    """The folder has a file of NumPy, and files of PyTorch are asked for."""
     np.save(tmp_path / "x.npy", values_of("x"))
+
     with pytest.raises(StoreError):
         torch_files(tmp_path, ArrayChoice())
 
@@ -317,8 +352,13 @@ def test_a_file_named_after_a_video_with_its_suffix_is_given_to_the_videos_clip(
 
 
 def test_a_suffix_that_is_not_of_videos_belongs_to_the_name():
+    """The features of scene.txt, in scene.txt.npy, are not given to the clip that is called scene."""
     items = items_of(**{"scene.txt": values_of("a")})
-    assert match_to_clips(items, {"1": "scene"}, VIDEO_SUFFIXES) == ({}, ("scene.txt",))
+
+    matched, unmatched = match_to_clips(items, {"1": "scene"}, VIDEO_SUFFIXES)
+
+    assert matched == {}
+    assert unmatched == ("scene.txt",)
 
 
 def test_files_of_two_videos_that_differ_in_their_suffix_are_refused():

@@ -87,10 +87,17 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
-    """Each row of the table is one frame of a clip, with its time; the rows are shuffled."""
+    """Each row of the table is one frame of a clip, with its time; the rows are shuffled.
+
+    Three clips have 5, 1 and 9 frames of 6 numbers, two frames a second.
+    """
     table = shuffled(frame_table(time_s=at_two_a_second))
-    FORMS[form](table, folder / f"all.{form}")
-    assert import_frames(folder, f"all.{form}") == 0
+    write_table = FORMS[form]
+    write_table(table, folder / f"all.{form}")
+
+    exit_code = import_frames(folder, f"all.{form}")
+
+    assert exit_code == 0
 
     printed = capfd.readouterr()
     assert "1 to 9 frames of 6 numbers" in printed.out
@@ -109,7 +116,10 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
 def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_milliseconds(
     folder, name, times
 ):
-    shuffled(frame_table(**{name: times})).to_csv(folder / "all.csv", index=False)
+    """Frames are 0.5 s apart: `times` gives the time of a clip's n-th frame, n / 2 s or 500 n ms."""
+    table = frame_table(**{name: times})
+    shuffled(table).to_csv(folder / "all.csv", index=False)
+
     assert import_frames(folder, "all.csv") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
@@ -117,79 +127,111 @@ def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_mil
 def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
     """Single precision would round 7200.04 s to steps of half a millisecond."""
     late_s = 7200.04
-    frame_table(time_s=lambda numbers: late_s + numbers / 2).to_csv(folder / "all.csv", index=False)
+    table = frame_table(time_s=lambda numbers: late_s + numbers / 2)
+    table.to_csv(folder / "all.csv", index=False)
+
     assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()})
+
+    late_times_s = {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
+    check_frames(folder, late_times_s)
 
 
 def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
-    """Every twelfth frame was taken; at 2 frames a second these are 0.5 s apart."""
-    shuffled(frame_table(frame_index=lambda numbers: 12 * numbers)).to_csv(folder / "all.csv", index=False)
+    """Every twelfth frame of a video was taken; the option --rate says that these are two a second.
+
+    The clip "v_é" has nine of them.
+    """
+    table = frame_table(frame_index=lambda numbers: 12 * numbers)
+    shuffled(table).to_csv(folder / "all.csv", index=False)
+
     assert import_frames(folder, "all.csv", "--rate", "2") == 0
+
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
-    assert group.read("v_é", "frame_index").tolist() == [12 * place for place in range(9)]
+    assert group.read("v_é", "frame_index").tolist() == [0, 12, 24, 36, 48, 60, 72, 84, 96]
 
 
 def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(folder):
-    """OpenFace's table of a face has frames from 1 on, times, and whether the face was found."""
+    """OpenFace's table of a face has frames counted from 1 on, times, and whether the face was found.
+
+    Indices in the video begin at 0. Since a column `frame` may count otherwise, they stay unknown (-1).
+    """
     table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
     shuffled(table).to_csv(folder / "all.csv", index=False)
+
     assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
 
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
-    assert (group.frame_index == -1).all()  # unknown
+    assert (group.frame_index == -1).all()
 
 
 def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(folder, capfd):
-    """One of the clips has more frames than numbers in a frame, which is doubted in an array alone.
+    """The table has clip_id and features alone, so the times of the frames are unknown.
 
-    The rows of a table are frames, so the option --axes is refused.
+    One clip has 9 frames of 6 numbers. In an array such a shape would be doubted, with a note on --axes; in a
+    table rows are surely frames.
     """
     frame_table().to_csv(folder / "all.csv", index=False)
-    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
-    capfd.readouterr()
 
     assert import_frames(folder, "all.csv") == 0
+
     notes = capfd.readouterr().err
     assert "in the order of the table" in notes
     assert "--axes" not in notes
     check_frames(folder, NO_TIMES)
 
 
+def test_the_order_of_axes_is_not_asked_of_a_table(folder):
+    """The rows of a table are frames, so the option --axes is refused (exit code 2: a wrong command)."""
+    frame_table().to_csv(folder / "all.csv", index=False)
+
+    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
+
+
 def test_the_option_times_takes_the_named_column_and_no_other(folder):
+    """Column shown_at has the times; column time, which would be found by its name, is 7.0 in all rows."""
     table = frame_table(shown_at=at_two_a_second, frame=number_of_frame, time=7.0)
     shuffled(table).to_parquet(folder / "all.parquet")
+
     assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def test_vectors_in_one_column_of_lists_are_imported(folder):
+    """The table has clip_id, time and vector: a cell of the last is a list of all features of a frame."""
     table = frame_table(time=at_two_a_second)
     table["vector"] = list(table[COLUMNS].to_numpy())
-    shuffled(table.drop(columns=COLUMNS)).to_parquet(folder / "all.parquet")
+    table = table.drop(columns=COLUMNS)
+    shuffled(table).to_parquet(folder / "all.parquet")
+
     assert import_frames(folder, "all.parquet") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 @pytest.mark.parametrize("name", ["all.npz", "all.h5"])
 def test_arrays_with_a_row_for_each_frame_are_imported(folder, name):
+    """The three arrays of a file have the vector, the clip's id and the time of each frame, in one order."""
     table = shuffled(frame_table(time_s=at_two_a_second))
-    features, times = table[COLUMNS].to_numpy(), table["time_s"].to_numpy()
+    features = table[COLUMNS].to_numpy()
+    times = table["time_s"].to_numpy()
     ids = table["clip_id"].to_list()
     if name == "all.npz":
         np.savez(folder / name, features=features, ids=ids, timestamps=times)
     else:
         with h5py.File(folder / name, "w") as file:
-            file["features"], file["ids"], file["timestamps"] = features, ids, times
+            file["features"] = features
+            file["ids"] = ids
+            file["timestamps"] = times
 
     assert import_frames(folder, name) == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
 
 def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
+    """Line n of ids.txt is the clip of which row n of the matrix is a frame. Frames are two a second."""
     table = frame_table()
     np.save(folder / "all.npy", table[COLUMNS].to_numpy())
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
+
     assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND)
 
@@ -234,10 +276,16 @@ WRONG_TABLES = {
 def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
     folder, capfd, change, options, message
 ):
+    """`change` puts something wrong into a table of clip_id, frame, stamp (a time) and the features f0 to f5.
+
+    The refusal names the file and what is wrong, and no store `lab` is left.
+    """
     table = change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", *options) == 1
+    exit_code = import_frames(folder, "all.csv", *options)
+
+    assert exit_code == 1
     *_, line = capfd.readouterr().err.splitlines()
     assert message in line
     assert "all.csv" in line

@@ -60,18 +60,25 @@ MOST_MEMORY_MB = 300
     ids=["HDF5", "AnnData"],
 )
 def test_an_exported_store_is_imported_again_bit_for_bit_and_marked_as_imported(source, through, arrays):
-    """The digests of both stores agree for each array that the format can hold."""
+    """The digests of both stores agree for each array that the format can hold.
+
+    Features of group "toy" are exported and come back as group "lab". In provenance the name differs, the
+    mark `imported`, and how values are stored, which the import decides.
+    """
     imported = through(source)
 
-    for theirs, ours in zip(source.clips, imported.clips, strict=True):
+    for exported_clip, imported_clip in zip(source.clips, imported.clips, strict=True):
         for array in arrays:
-            assert ours.digests.get(f"lab/{array}") == theirs.digests.get(f"toy/{array}")
-        if theirs.status != "failed":
-            assert (ours.status, ours.reason) == (theirs.status, theirs.reason)
+            digest = imported_clip.digests.get(f"lab/{array}")
+            assert digest == exported_clip.digests.get(f"toy/{array}")
+        if exported_clip.status != "failed":
+            assert imported_clip.status == exported_clip.status
+            assert imported_clip.reason == exported_clip.reason
 
-    original = {**source["toy"].provenance, "name": "lab"}
-    fields_that_differ = same_numerics(imported["lab"].provenance, original)
-    assert [field for field in fields_that_differ if not field.startswith("storage.")] == ["imported"]
+    provenance_renamed = {**source["toy"].provenance, "name": "lab"}
+    fields_that_differ = same_numerics(imported["lab"].provenance, provenance_renamed)
+    others_than_storage = [field for field in fields_that_differ if not field.startswith("storage.")]
+    assert others_than_storage == ["imported"]
 
 
 def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
@@ -79,6 +86,7 @@ def test_the_one_dataset_of_a_group_is_read_whatever_its_name(tmp_path):
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for clip in "abc":
             file[f"m/{clip}/whatever"] = values_of(clip)
+
     with hdf5_items(tmp_path / "x.h5") as (items, texts):
         assert list(items) == ["m/a", "m/b", "m/c"]
         (values,) = items["m/b"].load().values()
@@ -291,7 +299,7 @@ print(json.dumps({"results": results, "peak_mb": max(own_peak_mb, peak_of_childr
 def test_hdf5_readers_refuse_links_cycles_and_giants_in_little_memory(tmp_path):
     """Each hostile file could read a file beside it, run for ever, or fill the memory.
 
-    Every reader refuses it by name, and none takes more than 300 MB.
+    Two readers, that of HDF5 and that of tables, refuse each file by name, and none takes more than 300 MB.
     """
     paths = []
     for makers, suffix in ((HOSTILE_HDF5, "h5"), (HOSTILE_ANNDATA, "h5ad")):
@@ -311,8 +319,13 @@ def test_hdf5_readers_refuse_links_cycles_and_giants_in_little_memory(tmp_path):
 
 
 def test_categorical_ids_are_read_and_a_missing_one_is_empty(tmp_path):
+    """AnnData may write ids as places in a list of categories, here a and b; -1 means that there is none.
+
+    The first of two rows has the id in place 1, which is b, and the second has none.
+    """
     with h5py.File(tmp_path / "x.h5ad", "w") as file:
         obs = write_anndata(file, ids=())
-        write_categorical_ids(obs, codes=(1, -1))  # the second category, b, and none
+        write_categorical_ids(obs, codes=(1, -1))
+
     with table_items(tmp_path / "x.h5ad", None) as (items, _):
         assert list(items) == ["b", ""]

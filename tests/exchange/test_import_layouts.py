@@ -179,7 +179,13 @@ LAYOUTS = {
 def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_named(
     films, tmp_path, capfd, make, name, kind, options, left_out
 ):
+    """`make` writes the frames of clips a, b and c in a file or folder `name`, as some lab keeps them.
+
+    They are imported by --from KIND and options. What lies beside the features, if anything, is named in a
+    note that it is left out.
+    """
     make(tmp_path / name)
+
     assert was_imported(films, tmp_path / name, kind, "--array", "frames", *options)
 
     group = open_store(tmp_path / f"store-{name}-1.0.0")["lab"]
@@ -193,10 +199,15 @@ def test_a_layout_of_the_field_is_imported_bit_for_bit_and_what_is_left_out_is_n
 
 @pytest.mark.parametrize("name_of_layout", ["vsumm", "pt of dicts"])
 def test_features_are_never_guessed_among_several_arrays_of_real_numbers(tmp_path, name_of_layout):
-    """One of them may be labels or scores; the option --key or --columns says which are features."""
-    make, name, kind, _options, left_out = LAYOUTS[name_of_layout]
+    """One of them may be labels or scores; the option --key or --columns says which are features.
+
+    In the layout "vsumm", a clip has `features` and `gtscore`, and in "pt of dicts" x and y. No option is
+    given here, and the refusal names the array that is no feature.
+    """
+    make, name, kind, _options, array_that_is_no_feature = LAYOUTS[name_of_layout]
     make(tmp_path / name)
-    with pytest.raises(StoreError, match=left_out):
+
+    with pytest.raises(StoreError, match=array_that_is_no_feature):
         load(kind, tmp_path / name)
 
 
@@ -218,7 +229,9 @@ def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
     """Unpickling runs code that the file holds, and the features can be read without it."""
     np.savez(tmp_path / "a.npz", x=features("a"), words=np.array([{"a": 1}], object))
     choice = ArrayChoice()
+
     (loaded,) = array_files(tmp_path, choice)["a"].load().values()
+
     assert np.array_equal(loaded, features("a"))
     assert "words" in choice.about["left_out"]
 
@@ -226,9 +239,12 @@ def test_a_pickled_array_beside_the_features_is_not_touched(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "why"),
     [({"x": np.ones(3), "y": np.ones(2)}, "cannot tell features"), ({"x": np.array([{}])}, "Python objects")],
+    ids=["two vectors", "a dict of Python"],
 )
 def test_an_archive_without_clear_features_is_refused_and_not_called_damaged(tmp_path, arrays, why):
+    """The refusal says what is in the way; the file itself is sound."""
     np.savez(tmp_path / "a.npz", **arrays)
+
     with pytest.raises(StoreError, match=why):
         load("npy", tmp_path)
 
@@ -336,19 +352,25 @@ LOST_OR_WRONG = {
 def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
     tmp_path, make, kind, name, reason
 ):
-    """In each of these files, a plain reader would find some values and miss that others are lost."""
+    """In each of these files, a plain reader would find some values and miss that others are lost.
+
+    `make` writes the file `name`, or a folder; it is read as for --from KIND.
+    """
     make(tmp_path)
+
     with pytest.raises((StoreError, OSError), match=reason):
         load(kind, tmp_path / name)
 
 
 @pytest.mark.parametrize("column", ["x", "lab.x"])
 def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
+    """A column may be far larger than its file. Here it must not have more than 100 bytes."""
     matrices_in_parquet(tmp_path / "a.parquet", column)
-    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)  # bytes
+    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
 
     without_options = TableOptions(None, (), frozenset())
     rows = parquet_rows(tmp_path / "a.parquet", without_options)
+
     with pytest.raises(StoreError, match=f"column '{column}'"), rows:
         pytest.fail("it was opened")
 
@@ -359,15 +381,20 @@ def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_pat
     ids=["the column of ids", "the one column of texts"],
 )
 def test_ids_are_read_from_a_parquet_table(tmp_path, columns):
+    """Ids are in a column that is called clip_id, or else in the only column of texts."""
     pytest.importorskip("pyarrow")
-    pytest.importorskip("pandas").DataFrame(columns).to_parquet(tmp_path / "ids.parquet")
+    table = pytest.importorskip("pandas").DataFrame(columns)
+    table.to_parquet(tmp_path / "ids.parquet")
+
     assert read_ids(tmp_path / "ids.parquet") == ["b", "a"]
 
 
 def test_a_parquet_table_with_two_columns_that_may_be_ids_is_refused(tmp_path):
+    """Its columns caption and path both have texts, and none is called clip_id."""
     pytest.importorskip("pyarrow")
     table = pytest.importorskip("pandas").DataFrame({"caption": ["b", "a"], "path": ["x", "y"]})
     table.to_parquet(tmp_path / "two.parquet")
+
     with pytest.raises(StoreError, match=r"two\.parquet.*caption, path"):
         read_ids(tmp_path / "two.parquet")
 
@@ -381,8 +408,10 @@ def table_in_two_parts(tmp_path):
 
 
 def test_a_table_in_several_files_is_read_as_one(table_in_two_parts):
+    """part-0.csv has clips a and b, and part-1.csv has c. Features are the code of the letter, and 1."""
     with table_items(table_in_two_parts, None) as (items, _):
         features_of = {clip: array_of(item).tolist() for clip, item in items.items()}
+
     assert features_of == {"a": [ord("a"), 1], "b": [ord("b"), 1], "c": [ord("c"), 1]}
 
 
@@ -392,19 +421,24 @@ def test_a_table_in_several_files_is_read_as_one(table_in_two_parts):
     ids=["an id of another part", "other columns", "columns in another order"],
 )
 def test_a_file_of_a_table_that_does_not_fit_the_others_is_refused(table_in_two_parts, third_part):
+    """Two files have clips a, b and c, with the columns clip_id, f0 and f1; part-2.csv is added."""
     (table_in_two_parts / "part-2.csv").write_text(third_part)
     items = table_items(table_in_two_parts, None, columns=["*"])
+
     with pytest.raises(StoreError, match="part-2"), items:
         pytest.fail("it was opened")
 
 
 def test_a_key_that_no_array_has_is_refused(films, tmp_path):
+    """The archive has the arrays a, b and c, one for each clip, and the option --key names "layer4"."""
     one_npz(tmp_path / "a.npz")
+
     assert not was_imported(films, tmp_path / "a.npz", "npy", "--array", "frames", "--key", "layer4")
 
 
 @pytest.mark.parametrize("kind", ["npy", "pth"])
 def test_a_key_is_refused_for_files_whose_one_array_has_no_name(films, tmp_path, kind):
+    """Files .npy and files of one tensor hold an array without a name, so --key cannot choose it."""
     (tmp_path / kind).mkdir()
     for clip in CLIPS:
         if kind == "npy":
@@ -412,6 +446,7 @@ def test_a_key_is_refused_for_files_whose_one_array_has_no_name(films, tmp_path,
         else:
             torch = pytest.importorskip("torch")
             torch.save(torch.tensor(features(clip)), tmp_path / kind / f"{clip}.pt")
+
     assert not was_imported(films, tmp_path / kind, kind, "--array", "frames", "--key", "layer4")
 
 
@@ -430,15 +465,19 @@ def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp
 
 
 def test_an_array_frames_with_one_number_a_clip_is_no_features(tmp_path):
-    """It counts the frames of each clip."""
+    """It counts the frames of each clip, here 7, 8 and 9; the features are in the matrix x."""
     matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
+
     with table_items(tmp_path / "a.npz", None) as (items, _):
         assert items["b"].load()["x"].tolist() == values_of("b").tolist()
 
 
 def test_features_of_an_anndata_file_are_asked_for_by_their_names(tmp_path):
-    """Without a name, X is taken."""
+    """Without a name X is taken, a matrix of 9 features of each clip.
+
+    The other arrays are a matrix of 4 features, and two of a number for each clip, an age and a year.
+    """
     path = tmp_path / "a.h5ad"
     with h5py.File(path, "w") as file:
         file["X"] = np.zeros((2, 9), np.float32)
@@ -456,16 +495,27 @@ def test_features_of_an_anndata_file_are_asked_for_by_their_names(tmp_path):
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKD"])
 def test_names_match_in_any_form_of_unicode(form):
-    """The letter "é" may be one sign or two. Systems write file names in different forms."""
+    """The letter "é" may be one sign or two. Systems write file names in different forms.
+
+    A file is named in one form, and clip 1 in another.
+    """
     name = "Amélie – Ünïcode"
     items = {normalize(form, name): ImportItem("x", dict)}
-    for wanted in ("NFC", "NFD"):
-        assert list(match_to_clips(items, {"1": normalize(wanted, name)})[0]) == ["1"]
+
+    for form_of_clip in ("NFC", "NFD"):
+        name_of_clip = normalize(form_of_clip, name)
+        matched, _ = match_to_clips(items, {"1": name_of_clip})
+        assert list(matched) == ["1"]
 
 
 @pytest.mark.parametrize("path", ["C:\\films\\a.mp4", "/films/a.mp4", "films/a", "'a.WAV'"])
 def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
-    assert list(match_to_clips({path: ImportItem("x", dict)}, {"1": "a"}, FILM_SUFFIXES)[0]) == ["1"]
+    """Clip 1 is called a; the suffix of a video or of a sound file, and quotes, are left out of the path."""
+    items = {path: ImportItem("x", dict)}
+
+    matched, _ = match_to_clips(items, {"1": "a"}, FILM_SUFFIXES)
+
+    assert list(matched) == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -475,12 +525,17 @@ def test_ids_that_are_paths_of_any_system_match_by_their_last_part(path):
 def test_a_pointer_of_git_lfs_in_place_of_features_is_called_one(tmp_path, name, kind):
     """Without git-lfs, a clone of a repository has small text files in place of large ones."""
     (tmp_path / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+
     with pytest.raises(StoreError, match=f"{name}.*git-lfs"):
         load(kind, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch about types that it will drop
 def test_tensors_of_every_type_are_read_or_refused_in_one_line(tmp_path):
+    """PyTorch has some forty types of numbers, of which some cannot be made or saved on this machine.
+
+    A tensor of 8 zeros of each other type is saved. Usual types are read, unusual ones are refused.
+    """
     torch = pytest.importorskip("torch")
     types = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
     torch_cannot_make_or_save_it = (KeyError, RuntimeError, NotImplementedError, AttributeError, ValueError)
@@ -504,6 +559,10 @@ def test_tensors_of_every_type_are_read_or_refused_in_one_line(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_tensor_that_is_no_plain_array_is_refused_in_one_line(tmp_path):
+    """PyTorch's message on such a tensor advises to set `weights_only`, which would run code of the file.
+
+    Our refusal must not repeat that.
+    """
     torch = pytest.importorskip("torch")
     conjugate = torch.zeros(8, dtype=torch.complex64).conj()
     sparse = torch.zeros(8).to_sparse()
@@ -587,14 +646,18 @@ def was_imported(films, source, kind, *options):
 def test_labels_saved_as_real_numbers_are_features_only_where_all_columns_are_asked_for(
     films, labels_alone, name
 ):
-    """They are real numbers, as features are, but are all 0 or 1."""
+    """They are real numbers, as features are, but are all 0 or 1.
+
+    `name` is a file or folder with the labels of clips a, b and c and no features.
+    """
     options = OPTIONS_OF_LABELS[name]
+
     assert not was_imported(films, labels_alone / name, *options)
     assert was_imported(films, labels_alone / name, *options, "--columns", "*")
 
 
 def test_a_matrix_of_real_numbers_alone_is_imported_as_it_is(films, labels_alone):
-    """It has no names that could tell whether it holds labels."""
+    """It has no names that could tell whether it holds labels. The ids of its rows are in ids.txt."""
     assert was_imported(films, labels_alone / "b.npy", "table", "--ids", str(labels_alone / "ids.txt"))
 
 
@@ -608,7 +671,9 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(films, tmp_path
 
 def test_features_may_be_whole_numbers(films, tmp_path):
     """The array is called "features", so values of 0 and 1 do not make it labels."""
-    np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=np.eye(3, 4, dtype=np.float32))
+    features_of_clips = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], np.float32)
+    np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), features=features_of_clips)
+
     assert was_imported(films, tmp_path / "a.npz", "table")
 
 
@@ -619,6 +684,7 @@ def test_files_whose_arrays_have_different_names_are_refused(films, tmp_path):
     name_in_file_of = {"a": "features", "b": "label", "c": "features"}
     for clip, name in name_in_file_of.items():
         np.savez(folder / f"{clip}.npz", **{name: values_of(clip)})
+
     assert not was_imported(films, folder, "npy")
 
 

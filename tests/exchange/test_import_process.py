@@ -78,13 +78,16 @@ def assert_a_good_file_is_imported(folder):
 def test_a_crash_of_the_library_is_one_line_and_the_next_import_succeeds(folder, import_with, moment, where):
     """HDF5 runs in a process of its own, so that its crash does not end the import with it."""
     code, line = import_with(moment, "die", int(signal.SIGSEGV))
+
     assert code == 1
     assert line == f"obygaze: error: {where}: HDF5 crashed while reading it (signal 11): {DAMAGED}"
     assert_a_good_file_is_imported(folder)
 
 
 def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
+    """The library takes memory without end while it reads clip c, and the reading process has a limit."""
     code, line = import_with("clip c", "flood")
+
     assert code == 1
     assert line.endswith("x.h5, clip c: HDF5 needs more memory to read it than this process may use")
 
@@ -92,6 +95,7 @@ def test_a_file_that_needs_too_much_memory_is_one_line(import_with):
 def test_a_library_killed_for_want_of_memory_is_one_line(import_with):
     """Linux kills (signal 9) a process that takes too much memory."""
     code, line = import_with("opening", "die", int(signal.SIGKILL))
+
     assert code == 1
     assert line.endswith(
         f"x.h5: HDF5 crashed while reading it (signal 9): there is too little memory, or {DAMAGED}"
@@ -109,8 +113,14 @@ def interrupts():
 @pytest.mark.long
 @pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_ends_the_import_and_the_process_that_reads(folder, import_with):
-    """The process that reads sends the importing one what Ctrl-C sends, and locks the file till it ends."""
-    assert import_with("clip c", "stop", os.getpid()) == (130, "obygaze: stopped")
+    """The process that reads sends the importing one what Ctrl-C sends, and locks the file till it ends.
+
+    The exit code of a command that Ctrl-C stopped is 130.
+    """
+    code, line = import_with("clip c", "stop", os.getpid())
+
+    assert code == 130
+    assert line == "obygaze: stopped"
     with (folder / "x.h5").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # waits until the process that reads has ended
     assert_a_good_file_is_imported(folder)

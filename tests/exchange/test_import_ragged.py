@@ -112,11 +112,12 @@ LAYOUTS = [one_npy_a_video, video_features, moment_detr, times_beside, one_dict_
 
 @pytest.mark.parametrize("write_layout", LAYOUTS, ids=lambda layout: layout.__name__)
 def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, capfd, write_layout):
-    """`LAYOUTS` write files as a well-known tool or data set does.
+    """`write_layout` writes files as a known tool does; it gives the options of the import and the times.
 
-    They give the options of the import and the right times.
+    Three clips have 5, 7 and 9 frames of 16 numbers. The order of axes is plain, so --axes is not named.
     """
     source_kind_and_options, times = write_layout(folder)
+
     assert import_frames(folder, *source_kind_and_options) == 0
 
     output = capfd.readouterr()
@@ -126,6 +127,7 @@ def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, cap
 
 
 def test_an_exported_store_of_frames_is_imported_again_unchanged(folder):
+    """A store is imported, exported to HDF5 and imported again: frames, times and digests are the same."""
     save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
     assert import_frames(folder, "npy", "npy", "--rate", "2") == 0
 
@@ -134,18 +136,24 @@ def test_an_exported_store_of_frames_is_imported_again_unchanged(folder):
     assert import_frames(folder, "lab.h5", "hdf5") == 0
 
     check_frames(folder, TWO_A_SECOND)
-    first, again = open_store(folder / "first")["lab"], open_store(folder / "lab")["lab"]
+    first = open_store(folder / "first")["lab"]
+    again = open_store(folder / "lab")["lab"]
     assert again.digests("frames") == first.digests("frames")
 
 
 def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder):
-    """YouTube-8M keeps features as whole numbers of a byte; others keep labels so."""
+    """YouTube-8M keeps features as whole numbers of a byte; others keep labels so.
+
+    Without --dtype the import is refused.
+    """
     features = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
     save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", features[clip]))
 
     assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
     assert import_frames(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
-    check_frames(folder, NO_TIMES, {clip: values.astype(np.float16) for clip, values in features.items()})
+
+    as_float16 = {clip: values.astype(np.float16) for clip, values in features.items()}
+    check_frames(folder, NO_TIMES, as_float16)
 
 
 def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
@@ -161,7 +169,10 @@ def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
 
 
 def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder):
-    """All others are read, and staged, before that is known."""
+    """In the order of their ids, two clips have 4 frames, and then "v_two" has 6.
+
+    The others are read, and staged as clips of equal length, before that is known.
+    """
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
     truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
     (folder / "npy").mkdir()
@@ -185,6 +196,7 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     ids=["fewer numbers", "turned", "no frames", "one vector"],
 )
 def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
+    """Clips have frames [T, 16], with T of their own. Those of clip "v_two" are changed."""
     save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
     np.save(folder / "npy" / "v_two.npy", change(TRUTH["v_two"]))
 
@@ -205,7 +217,9 @@ def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder,
     ids=["tokens of unlike numbers", "no such array of times", "no such file of times"],
 )
 def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, options, message):
+    """Each clip has a file of frames alone, as many as it has; tokens must be as many for all clips."""
     save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
+
     assert import_frames(folder, "npy", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
@@ -214,10 +228,13 @@ def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, o
 
 
 def test_fewer_times_than_frames_are_refused_by_file(folder, capfd):
+    """The file of each clip has its frames, and an array `seconds` that is shorter by one."""
+
     def save_one_time_too_few(to, clip, values):
         np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(len(values) - 1.0))
 
     save_each(folder, "npz", save_one_time_too_few)
+
     assert import_frames(folder, "npz", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
 
@@ -273,8 +290,11 @@ def assert_refused_in_a_line(folder, capfd, file):
 
 @pytest.mark.parametrize(("change", "options", "truth"), SHAPES_READ.values(), ids=SHAPES_READ)
 def test_frames_of_every_shape_are_read_with_their_values(folder, change, options, truth):
+    """`truth` has the frames [T, D] of each clip, and `change` makes the array that is saved of them."""
     save_clips(folder, truth, change)
+
     assert import_frames(folder, "all", "npy", *options) == 0
+
     group = open_store(folder / "lab")["lab"]
     for clip, values in truth.items():
         assert group.read(clip, "frames").tobytes() == values.tobytes()
@@ -290,24 +310,33 @@ SHAPES_REFUSED = {
 
 @pytest.mark.parametrize("change", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
 def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, change):
+    """`change` makes something else of the frames of each clip. The first file is named: that of "v_one"."""
     save_clips(folder, TRUTH, change)
     assert_refused_in_a_line(folder, capfd, "v_one.npy")
 
 
 def test_axes_of_equal_length_are_imported_with_a_note(folder, capfd):
-    """Nothing tells 16 frames of 16 numbers from their transpose."""
+    """Nothing tells 16 frames of 16 numbers from their transpose, for which --axes DT would be right."""
     save_clips(folder, SQUARE)
+
     assert import_frames(folder, "all", "npy") == 0
+
     assert "--axes DT" in capfd.readouterr().err
 
 
 def test_arrays_time_s_and_frame_index_are_times_and_indices(folder):
-    save_clips(folder, TRUTH, time_s=lambda n: np.arange(n, dtype=np.float32) / 2, frame_index=np.arange)
-    assert import_frames(folder, "all", "npy") == 0
-    check_frames(folder, TWO_A_SECOND)
+    """They are the names of a store's own arrays. Frames are two a second; clip "v_two" has seven of them."""
 
+    def two_a_second(n_frames):
+        return np.arange(n_frames, dtype=np.float32) / 2
+
+    save_clips(folder, TRUTH, time_s=two_a_second, frame_index=np.arange)
+
+    assert import_frames(folder, "all", "npy") == 0
+
+    check_frames(folder, TWO_A_SECOND)
     indices = open_store(folder / "lab")["lab"].read("v_two", "frame_index")
-    assert indices.tolist() == list(range(LENGTHS["v_two"]))
+    assert indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 ODD_TIMES = {
@@ -323,18 +352,27 @@ ODD_TIMES = {
 
 @pytest.mark.parametrize("beside", ODD_TIMES.values(), ids=ODD_TIMES)
 def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, beside):
+    """Beside the n frames of a clip, its file has an array of times, or of indices in the video.
+
+    There must be n, times in rising order and indices of whole numbers from 0 on.
+    """
     save_clips(folder, TRUTH, **beside)
     assert_refused_in_a_line(folder, capfd, "v_one.npz")
 
 
 def test_a_rate_needs_frames_at_even_distances(folder, capfd):
     """The frames 0, 1, 4, 9, ... were taken, which no rate gives."""
-    save_clips(folder, TRUTH, frame_index=lambda n: np.arange(n) ** 2)
+    save_clips(folder, TRUTH, frame_index=lambda n_frames: np.arange(n_frames) ** 2)
+
     assert import_frames(folder, "all", "npy", "--rate", "2") == 1
     assert "--rate" in capfd.readouterr().err
 
 
 def test_whole_numbers_beside_times_may_still_be_labels(folder, capfd):
+    """Each file has an array y of ones, as many rows as there are times.
+
+    They could be features or labels, so they are not converted, although --dtype asks for it.
+    """
     (folder / "all").mkdir()
     for clip, length in LENGTHS.items():
         labels = np.ones((length, 2), np.int8)

@@ -96,9 +96,10 @@ def test_ids_are_read_from_a_csv_file_or_a_spreadsheet(tmp_path, rows):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
-    """Each file has the same three vectors in another kind of table."""
-    write, column_of_ids = TABLES[name]
-    write(tmp_path / name)
+    """Each file has the same three vectors, of clips a, b and c, in another kind of table."""
+    write_table, column_of_ids = TABLES[name]
+    write_table(tmp_path / name)
+
     store, _ = import_table(tmp_path, tmp_path / name, column_of_ids)
     for clip in "abc":
         assert store["lab"].read(clip, "pooled").tobytes() == values_of(clip).tobytes()
@@ -106,7 +107,10 @@ def test_a_table_of_every_kind_is_imported_bit_for_bit(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["all.csv", "all.parquet"])
 def test_labels_and_the_index_of_a_data_frame_are_not_imported_as_features(tmp_path, name):
-    """A model would find the concept Weapon in them: the manifest has it as a label."""
+    """A model that is given the label Weapon as a feature would find that concept in it.
+
+    The table has an id, features of numbers (their count is N_FEATURES), the label, and as Parquet an index.
+    """
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({f"f{n}": MATRIX[:, n] for n in range(N_FEATURES)})
     table.insert(0, "clip_id", IDS)
@@ -129,7 +133,7 @@ def refuse_table(path, ids=None, match=None):
 
 
 def test_a_matrix_without_the_ids_of_its_rows_is_refused(tmp_path):
-    """It is not known which row is which clip."""
+    """A plain array says nothing of which row is which clip."""
     np.save(tmp_path / "all.npy", MATRIX)
     refuse_table(tmp_path / "all.npy", match=r"all\.npy")
 
@@ -146,8 +150,11 @@ FILES_OF_IDS = {
 
 @pytest.mark.parametrize("name", FILES_OF_IDS)
 def test_a_matrix_is_read_with_the_ids_of_its_rows(tmp_path, name):
+    """The rows of the matrix are vectors of clips b, a and c; another file has these ids in that order."""
     np.save(tmp_path / "all.npy", MATRIX)
-    FILES_OF_IDS[name](tmp_path / name)
+    write_ids = FILES_OF_IDS[name]
+    write_ids(tmp_path / name)
+
     with table_items(tmp_path / "all.npy", str(tmp_path / name)) as (items, _):
         assert set(items) == {"a", "b", "c"}
         for clip, item in items.items():
@@ -155,8 +162,9 @@ def test_a_matrix_is_read_with_the_ids_of_its_rows(tmp_path, name):
 
 
 def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
+    """The array has one row of 2^29 numbers of 4 bytes. It is a view of one zero, so it takes no memory."""
     np.save(tmp_path / "a.npy", np.zeros((1, 2)))
-    row_of_two_gigabytes = np.broadcast_to(np.float32(0), (1, 1 << 29))  # of one number in memory
+    row_of_two_gigabytes = np.broadcast_to(np.float32(0), (1, 2**29))
 
     with pytest.raises(StoreError, match=r"a\.npy"):
         row_items(tmp_path / "a.npy", ["a"], {"": row_of_two_gigabytes})
@@ -174,6 +182,7 @@ def test_a_row_of_gigabytes_is_refused_before_it_is_read(tmp_path):
     ],
 )
 def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids, message):
+    """`ids` is the column that the option --ids names as that of the clips' ids."""
     (tmp_path / "a.csv").write_text(text)
     refuse_table(tmp_path / "a.csv", ids, message)
 
@@ -187,6 +196,7 @@ def test_an_unusable_csv_table_is_refused_with_what_is_wrong(tmp_path, text, ids
     ],
 )
 def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, message):
+    """A file .npz has named arrays: it must have one matrix, and an id for each of its rows, here three."""
     np.savez(tmp_path / "a.npz", **arrays)
     refuse_table(tmp_path / "a.npz", match=message)
 
@@ -200,12 +210,16 @@ def test_an_unusable_npz_table_is_refused_with_what_is_wrong(tmp_path, arrays, m
     ],
 )
 def test_a_file_that_is_not_a_table_is_refused_with_what_is_wrong(tmp_path, name, data, message):
+    """The message names the file, or the option by which other formats are imported."""
     (tmp_path / name).write_bytes(data)
     refuse_table(tmp_path / name, match=message)
 
 
 def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
-    """A file of a few bytes must not have gigabytes of memory allocated for it."""
+    """A small file that says of its last array to have 1.75 GB must not have them allocated.
+
+    An .npz is a zip file, with an entry for each array in the directory at its end.
+    """
     path = tmp_path / "a.npz"
     np.savez(path, x=MATRIX, ids=np.array(IDS))
     data = bytearray(path.read_bytes())
@@ -217,7 +231,10 @@ def test_an_npz_that_claims_a_giant_is_refused_by_name(tmp_path):
 
 
 def test_a_column_of_ids_goes_before_the_index_of_a_data_frame(tmp_path):
-    """A data frame of pandas has an index beside its columns, and both may name clips."""
+    """A data frame of pandas has an index beside its columns, and both may name clips.
+
+    Here the column clip_id has a and b, and the index x and y, which are taken if there is no such column.
+    """
     pytest.importorskip("pyarrow")
     pd = pytest.importorskip("pandas")
     columns = {"clip_id": ["a", "b"], "f0": [1.0, 2.0], "f1": [0.0, 0.0]}

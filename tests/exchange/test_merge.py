@@ -42,12 +42,16 @@ def assert_not_merged(stores, tmp_path, match, **settings):
     ids=["a Cyrillic letter", "small letters", "another film"],
 )
 def test_stores_whose_films_have_confusable_names_are_not_merged(tmp_path, other_film, is_merged):
-    """The spellings are likely one film, whose clips would count as two films in cross-validation."""
+    """One store has a clip of "Casablanca". Another spelling is likely the same film.
+
+    Its clips would count as two films in cross-validation, where a film must not be trained and tested on.
+    """
     vectors = {"net": {"pooled": np.zeros((1, 4), np.float32)}}
     stores = [
-        open_store(seal_arrays(tmp_path / clip, {clip: film}, vectors))
-        for clip, film in (("a", "Casablanca"), ("b", other_film))
+        open_store(seal_arrays(tmp_path / "a", {"a": "Casablanca"}, vectors)),
+        open_store(seal_arrays(tmp_path / "b", {"b": other_film}, vectors)),
     ]
+
     if is_merged:
         assert len(open_store(merge(stores, tmp_path / "merged")).clips) == 2
     else:
@@ -75,8 +79,14 @@ NAMES_THE_PARENTS = "features.zarr/zarr.json"
 
 
 def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_parents(two_parts, tmp_path, toy):
+    """Two stores have 20 clips together; they may have three in common. The parents are these two stores.
+
+    They are named by their fingerprints, the first as `parent` and the other in `merged_with`.
+    """
     at_once = sealed(tmp_path, N, [toy])
+
     path = merge(two_parts, tmp_path / "merged")
+
     assert not (tmp_path / "merged-1.0.0.merging").exists()
 
     assert files_that_differ(path, at_once) == {NAMES_THE_PARENTS}
@@ -94,7 +104,12 @@ def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_paren
 
 @pytest.mark.long
 def test_a_merge_that_was_interrupted_leaves_nothing_and_can_be_done_again(tmp_path, toy):
-    stores = [seal_part(tmp_path, name, range(start, N, 3), groups=[toy]) for start, name in enumerate("abc")]
+    """Three stores have every third clip each. Their merge is stopped by Ctrl-C at its second step."""
+    stores = [
+        seal_part(tmp_path, "a", range(0, N, 3), groups=[toy]),
+        seal_part(tmp_path, "b", range(1, N, 3), groups=[toy]),
+        seal_part(tmp_path, "c", range(2, N, 3), groups=[toy]),
+    ]
     undisturbed = merge(stores, tmp_path / "undisturbed")
 
     steps = []
@@ -122,7 +137,7 @@ def leave_a_killed_merge(place, toy):
 
 
 def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, toy):
-    """What the killed merge left has another value in its first clip."""
+    """The merge that was killed had another value in its first clip, which must not get into the store."""
     stores = [
         seal_part(tmp_path, "a", range(8), groups=[toy]),
         seal_part(tmp_path, "b", range(8, N), groups=[toy]),
@@ -131,18 +146,26 @@ def test_a_merge_after_a_killed_one_takes_the_values_of_the_stores(tmp_path, toy
 
     leave_a_killed_merge(tmp_path / "merged-1.0.0.merging", toy)
     merged = merge(stores, tmp_path / "merged")
+
     assert open_store(merged).fingerprint == open_store(undisturbed).fingerprint
 
 
 def test_contacts_and_licences_of_merged_stores_are_joined(tmp_path):
-    """Whoever uses the merged store must obey both licences. Commits that differ cannot both be named."""
-    first = seal_part(tmp_path, "a", range(8), groups=[group(contact="b@b", licence="MIT", commit="1" * 40)])
-    second = seal_part(
-        tmp_path, "b", range(8, N), groups=[group(contact="a@a", licence="CC0-1.0", commit=None)]
-    )
+    """Whoever uses the merged store must obey both licences. Commits that differ cannot both be named.
 
-    joined = open_store(merge([first, second], tmp_path / "merged"))["toy"].provenance
-    assert (joined["contact"], joined["licence"], joined["commit"]) == ("a@a; b@b", "CC0-1.0 AND MIT", None)
+    The repository of the weights (`hub`) is the same for both.
+    """
+    group_of_first = group(contact="b@b", licence="MIT", commit="1" * 40)
+    group_of_second = group(contact="a@a", licence="CC0-1.0", commit=None)
+    first = seal_part(tmp_path, "a", range(8), groups=[group_of_first])
+    second = seal_part(tmp_path, "b", range(8, N), groups=[group_of_second])
+
+    merged = open_store(merge([first, second], tmp_path / "merged"))
+
+    joined = merged["toy"].provenance
+    assert joined["contact"] == "a@a; b@b"
+    assert joined["licence"] == "CC0-1.0 AND MIT"
+    assert joined["commit"] is None
     assert joined["hub"] == first["toy"].provenance["hub"]
 
 
@@ -167,9 +190,14 @@ CROPPED = group(preset={**group().provenance["preset"], "crop": 8})
     ids=["cropped", "imported", "a common clip with another frame", "another backbone", "ragged frames"],
 )
 def test_stores_that_do_not_fit_are_not_merged(tmp_path, rows, other, message):
-    """They differ in settings that change numbers, or a clip that both have is not the same in both."""
-    first_eight = seal_part(tmp_path, "a", range(8))
-    assert_not_merged([first_eight, seal_part(tmp_path, "b", rows, **other)], tmp_path, message)
+    """They differ in settings that change numbers, or a clip that both have is not the same in both.
+
+    The first store has clips 0 to 7 of 20; `rows` are those of the second, `other` how it is made otherwise.
+    """
+    first = seal_part(tmp_path, "a", range(8))
+    second = seal_part(tmp_path, "b", rows, **other)
+
+    assert_not_merged([first, second], tmp_path, message)
 
 
 def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_path):
@@ -180,8 +208,11 @@ def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_pat
     with_missing_clips = open_store(seal(None, tmp_path / "a", allow_missing=True, **about))
 
     the_rest = seal_part(tmp_path, "b", range(8, N))
+
     merged = merge([with_missing_clips, the_rest], tmp_path / "merged")
-    assert files_that_differ(merged, sealed(tmp_path, N)) == {NAMES_THE_PARENTS}
+
+    sealed_at_once = sealed(tmp_path, N)
+    assert files_that_differ(merged, sealed_at_once) == {NAMES_THE_PARENTS}
 
 
 @pytest.fixture
@@ -195,6 +226,7 @@ def parts_of_two_corpora(tmp_path):
 
 
 def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_path):
+    """In the table of the second store, the digest of one clip's vector is replaced by zeros."""
     first = seal_part(tmp_path, "a", range(8))
     second = seal_part(tmp_path, "b", range(8, N))
     clip_with_features = next(clip for clip in second.clips if clip.digests)
@@ -202,11 +234,13 @@ def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_pat
     digest = clip_with_features.digests["toy/pooled"]
     table.write_text(table.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
 
-    stores = [first, open_store(second.path)]
+    second_opened_again = open_store(second.path)
+    stores = [first, second_opened_again]
     assert_not_merged(stores, tmp_path, "toy/pooled: not what data/clips.csv has a digest of")
 
 
 def test_a_licence_and_a_corpus_are_asked_for_where_the_parts_differ_in_them(parts_of_two_corpora, tmp_path):
+    """One store is of the corpus Toy films under CC-BY-4.0, the other one of More under MIT."""
     differing_licences = r"licence differs \(CC-BY-4.0; MIT\).*--licence"
     differing_corpora = r"corpus differs \(More; Toy films\).*--corpus"
     assert_not_merged(parts_of_two_corpora, tmp_path, differing_licences)
@@ -217,7 +251,9 @@ def test_a_licence_and_a_corpus_are_asked_for_where_the_parts_differ_in_them(par
 
 
 def test_merging_does_not_replace_a_store(parts_of_two_corpora, tmp_path):
+    """Two stores are merged twice, into a store of the same name and version."""
     merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
+
     with pytest.raises(StoreError, match="exists"):
         merge(parts_of_two_corpora, tmp_path / "merged", licence="MIT", corpus="Both")
 
@@ -225,15 +261,24 @@ def test_merging_does_not_replace_a_store(parts_of_two_corpora, tmp_path):
 def test_the_command_names_what_a_merged_store_lacks_because_its_parts_differ(
     parts_of_two_corpora, tmp_path, capsys
 ):
-    """The answer is on stdout alone, which programs read; what was left out is on stderr."""
+    """The parts are of manifests with different digests, so the merged store names none.
+
+    The answer is on stdout, which programs read; what was left out is on stderr alone.
+    """
     stores = [store.path for store in parts_of_two_corpora]
     about = ["--licence", "MIT", "--corpus", "Both"]
-    assert obygaze("store", "merge", *stores, "--out", tmp_path / "merged", *about) == 0
+
+    exit_code = obygaze("store", "merge", *stores, "--out", tmp_path / "merged", *about)
+
+    assert exit_code == 0
     printed = capsys.readouterr()
     assert "corpus.manifest_sha256" in printed.err
     assert "corpus.manifest_sha256" not in printed.out
 
 
 def test_one_store_alone_is_not_merged(parts_of_two_corpora, tmp_path):
+    """A merge needs two stores at least."""
+    one_store = parts_of_two_corpora[:1]
+
     with pytest.raises(StoreError):
-        merge(parts_of_two_corpora[:1], tmp_path / "alone")
+        merge(one_store, tmp_path / "alone")

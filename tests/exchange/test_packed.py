@@ -49,7 +49,10 @@ def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packe
     copied = shutil.copytree(pristine, tmp_path / pristine.name)
     (copied / "data/clips.csv").chmod(0o600)
     os.utime(copied / "README.md", (1, 1))
-    assert pack(FolderFiles(copied), tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+    packed_again = pack(FolderFiles(copied), tmp_path / "again.zip")
+
+    assert packed_again.read_bytes() == packed.read_bytes()
 
 
 def is_refused_or_read_rightly(path, pristine):
@@ -64,7 +67,10 @@ N_FLIPS = int(os.environ.get("OBYGAZE_FLIPS", "60"))
 
 @pytest.mark.long
 def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tmp_path):
-    """Every second bit is one of the list of members, which is at the end and small."""
+    """One bit is flipped at a time, at random. Reading is then refused, or gives the values of the store.
+
+    Every second bit is one of the list of members, which is at the end of a zip and small.
+    """
     rng = random.Random(5)
     data = packed.read_bytes()
     start_of_list = data.index(b"PK\x01\x02")
@@ -74,34 +80,45 @@ def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tm
         first_byte = start_of_list if number % 2 else 0
         bit = rng.randrange(8 * first_byte, 8 * len(data))
         flipped = bytearray(data)
-        flipped[bit // 8] ^= 1 << bit % 8
+        flipped[bit // 8] ^= 2 ** (bit % 8)
         path.write_bytes(flipped)
+
         assert is_refused_or_read_rightly(path, pristine), bit
 
 
 def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
+    """The files are those of the store that was packed, and their number is reported.
+
+    The list of files is not counted, nor is any file kept from before or left out.
+    """
     downloaded = download(open_zip(packed), tmp_path / "out")
+
     files = tree(pristine)
     assert tree(tmp_path / "out") == files
-
-    n_listed = len(files) - 1  # the list of files is not in it itself
-    assert (downloaded.files, downloaded.kept, downloaded.left) == (n_listed, 0, 0)
+    assert downloaded.files == len(files) - 1
+    assert downloaded.kept == 0
+    assert downloaded.left == 0
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("file", ["notes.txt", "data/features.zarr/toy/pooled/c/0/0"])
 def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(pristine, tmp_path, file):
+    """`file` of the store gets other content: notes.txt is no file of a store, the other one is a chunk."""
     copied = shutil.copytree(pristine, tmp_path / pristine.name)
     (copied / file).write_bytes(b"hello")
+
     with pytest.raises(StoreError, match=file):
         pack(FolderFiles(copied), tmp_path / "x.zip")
     assert not (tmp_path / "x.zip").exists()
 
 
 def test_packing_replaces_no_file(pristine, tmp_path):
+    """A file lies in the place of the zip."""
     (tmp_path / "x.zip").write_bytes(b"mine")
+
     with pytest.raises(StoreError):
         pack(FolderFiles(pristine), tmp_path / "x.zip")
+
     assert (tmp_path / "x.zip").read_bytes() == b"mine"
 
 
@@ -114,14 +131,20 @@ def test_packing_replaces_no_file(pristine, tmp_path):
     ],
 )
 def test_a_file_that_is_no_zip_is_refused_by_what_it_is(tmp_path, content, kind):
+    """Downloads may give a pointer to a large file, or a web page. A zip begins with "PK"."""
     (tmp_path / "toy-1.0.0.zip").write_bytes(content)
     with pytest.raises(StoreError, match=kind):
         open_store(tmp_path / "toy-1.0.0.zip")
 
 
 def test_what_is_unzipped_can_be_read_by_all_and_written_by_its_owner(packed):
+    """A zip keeps the mode of a file on Unix in the upper 16 bits of its `external_attr`."""
+    plain_file_read_by_all = stat.S_IFREG | 0o644
+
     with zipfile.ZipFile(packed) as archive:
-        assert {member.external_attr >> 16 for member in archive.infolist()} == {stat.S_IFREG | 0o644}
+        for member in archive.infolist():
+            mode = member.external_attr >> 16
+            assert mode == plain_file_read_by_all
 
 
 def write_zip(path, packed, change):
@@ -174,7 +197,12 @@ FOREIGN_MEMBERS = {
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("change", FOREIGN_MEMBERS.values(), ids=FOREIGN_MEMBERS)
 def test_a_zip_with_a_member_that_no_store_has_is_neither_read_nor_unpacked(packed, tmp_path, change):
+    """`change` adds a member to the zip of a store, or removes some.
+
+    The refusal is one line that begins with the path of the zip, and nothing is written anywhere.
+    """
     path = write_zip(tmp_path / "x.zip", packed, change)
+
     with pytest.raises(StoreError) as error:
         open_store(path)
     assert str(error.value).startswith(str(path))
@@ -192,13 +220,13 @@ def test_a_zip_with_a_member_that_no_store_has_is_neither_read_nor_unpacked(pack
     ids=["a file", "a program", "a link"],
 )
 def test_a_file_of_a_zip_that_its_manifest_does_not_list_is_found_and_not_unpacked(packed, tmp_path, mode):
-    """Only files with a digest in the list are taken out of the zip."""
-    path = write_zip(
-        tmp_path / "x.zip", packed, with_member("toy-1.0.0/data/extra", b"/etc/passwd", mode=mode)
-    )
+    """The member data/extra is added to the zip of a store. Only files with a digest are taken out of it."""
+    add_member = with_member("toy-1.0.0/data/extra", b"/etc/passwd", mode=mode)
+    path = write_zip(tmp_path / "x.zip", packed, add_member)
 
-    problems = verify(path).problems
-    assert [problem.file for problem in problems if "extra" in problem.what] == ["data/extra"]
+    files_too_many = [problem.file for problem in verify(path).problems if "extra" in problem.what]
+    assert files_too_many == ["data/extra"]
+
     download(open_zip(path), tmp_path / "out")
     assert not (tmp_path / "out/data/extra").exists()
 

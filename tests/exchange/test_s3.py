@@ -42,43 +42,54 @@ def pushed_url(bucket, store, url):  # noqa: ARG001 - the server that takes it
 
 @pytest.mark.usefixtures("bucket")
 def test_a_push_returns_the_url_and_its_progress_ends_with_all_files_and_their_bytes(store, url):
+    """The progress is called with the number of files done, of all files, and of bytes done."""
     progress = []
 
-    def show(n_done, n_files, n_bytes):
+    def note_progress(n_done, n_files, n_bytes):
         progress.append((n_done, n_files, n_bytes))
 
-    assert push(FolderFiles(store), url, show) == url
-    files = tree(store)
-    assert progress[-1] == (len(files), len(files), sum(map(len, files.values())))
+    returned_url = push(FolderFiles(store), url, note_progress)
+
+    assert returned_url == url
+    bytes_of_file = {name: len(data) for name, data in tree(store).items()}
+    n_files = len(bytes_of_file)
+    assert progress[-1] == (n_files, n_files, sum(bytes_of_file.values()))
 
 
 @pytest.mark.long
 def test_a_pushed_store_reads_as_its_folder_and_is_pulled_byte_for_byte(store, pushed_url, tmp_path):
+    """The folder is that of the store which was pushed. It is opened at its URL, then pulled from there."""
     local = open_store(store)
     remote = open_store(pushed_url)
+
     assert remote.fingerprint == local.fingerprint
-    assert (remote.name, remote.version) == ("toy", "1.0.0")
+    assert remote.name == "toy"
+    assert remote.version == "1.0.0"
     assert np.array_equal(remote["toy"].pooled(), local["toy"].pooled(), equal_nan=True)
     assert np.array_equal(remote["toy"].read("tt0001-é", "tokens"), local["toy"].read("tt0001-é", "tokens"))
 
     assert verify(pushed_url).ok
+
     download(locate(pushed_url), tmp_path / "copy")
     assert tree(tmp_path / "copy") == tree(store)
 
 
 @pytest.mark.long
 def test_a_store_whose_objects_need_several_parts_is_pushed_and_may_be_pushed_again(bucket, url, tmp_path):
-    """A chunk of 8 MB is sent in several parts.
+    """1,024 vectors of 2,000 numbers of 4 bytes are a chunk of 8 MB, which is sent in several parts.
 
-    S3 gives such an object no digest of its content, by which it could be recognised.
+    S3 gives such an object no digest of its content, by which the second push could recognise it.
     """
     vectors = np.random.default_rng(0).standard_normal((1024, 2000)).astype(np.float32)
     movie_of = {f"c{number:04d}": "m" for number in range(len(vectors))}
     store = seal_arrays(tmp_path / "large", movie_of, {"toy": {"pooled": vectors}})
 
     push(FolderFiles(store), url)
-    assert "POST" in [method for method, _ in bucket.requests]  # which begins an object of several parts
+    methods = [method for method, _ in bucket.requests]
+    assert "POST" in methods  # which begins an object of several parts
+
     push(FolderFiles(store), url)
+
     assert verify(url).ok
     assert np.array_equal(open_store(url)["toy"].pooled(), vectors)
 
@@ -107,7 +118,10 @@ def stopped_push(bucket, store, url):
 
 
 def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(store, url, stopped_push):
-    """The list of digests is uploaded last, so a stopped push has none."""
+    """The server refused the eighth file of a push, whose error is `stopped_push`.
+
+    The list of digests is uploaded last, so it is not there.
+    """
     with pytest.raises(StoreError, match=r"manifest-sha256.txt|not a whole store"):
         download(locate(url), store.with_name("copy"))
     secret_key = "dont-tell"  # noqa: S105 - of the tests' server
@@ -117,11 +131,13 @@ def test_a_push_that_is_stopped_leaves_no_store_and_tells_no_secret(store, url, 
 @pytest.mark.long
 @pytest.mark.usefixtures("stopped_push")
 def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url):
-    """One request lists all objects; the seven that are there are not sent again."""
+    """The first push was stopped after seven files. One request lists them, and they are not sent again."""
     bucket.requests.clear()
+
     push(FolderFiles(store), url)
+
     assert len(bucket.names("LIST")) == 1
-    assert len(bucket.names("PUT")) == len(tree(store)) - N_BEFORE_THE_STOP
+    assert len(bucket.names("PUT")) == len(tree(store)) - 7
     assert verify(url).ok
 
 
@@ -129,15 +145,21 @@ def test_pushing_again_lists_what_is_there_and_sends_the_rest(bucket, store, url
 def test_a_store_that_is_there_already_is_not_sent_again(bucket, store, pushed_url):
     """Two requests are enough: the list of objects, and the list of digests."""
     bucket.requests.clear()
+
     push(FolderFiles(store), pushed_url)
-    assert [method for method, _ in bucket.requests] == ["LIST", "GET"]
+
+    methods = [method for method, _ in bucket.requests]
+    assert methods == ["LIST", "GET"]
 
 
 @pytest.mark.long
 def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_url):
+    """README.md was deleted from the bucket after the store was pushed."""
     obstore.delete(connect(pushed_url), "README.md")
     bucket.requests.clear()
+
     push(FolderFiles(store), pushed_url)
+
     assert bucket.names("PUT") == ["README.md"]
 
 
@@ -147,7 +169,7 @@ def test_pushing_again_sends_only_the_file_that_was_lost(bucket, store, pushed_u
 def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_path, first_push):
     """A place in the bucket belongs to the store whose push came first, also if that push was stopped.
 
-    The first store can then still be pushed.
+    The first store can then still be pushed. `first_push` is the fixture that pushes it, or stops doing so.
     """
     request.getfixturevalue(first_push)
 
@@ -161,8 +183,10 @@ def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_p
 
 @pytest.mark.usefixtures("bucket")
 def test_damage_is_found_before_it_is_published(store, url):
+    """The last byte of a chunk of the store is changed; the push names the chunk."""
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"x")
+
     with pytest.raises(StoreError, match="pooled/c/0/0"):
         push(FolderFiles(store), url)
 
@@ -183,7 +207,9 @@ def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, 
         return put(place, name, data, **options)
 
     monkeypatch.setattr(obstore, "put", put_after_the_quicker_push)
+
     with pytest.raises(StoreError):
         push(FolderFiles(store), url)
+
     assert open_store(url).fingerprint == open_store(quicker_store).fingerprint
     assert verify(url, "digests").ok

@@ -60,11 +60,16 @@ def pull(url, destination, **settings):
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("place", ["toy-1.0.0", "toy-1.0.0.zip"])
 def test_what_is_pulled_is_the_store_byte_for_byte(server, toy_files, tmp_path, place):
-    pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
-    assert tree(tmp_path / "copy-1.0.0") == toy_files
+    """A server has the store as a folder and as a zip. All files but the tag manifest are counted.
 
-    n_files_but_the_tag_manifest = len(toy_files) - 1
-    assert (pulled.files, pulled.kept, pulled.left) == (n_files_but_the_tag_manifest, 0, 0)
+    None was there before, and none is left out.
+    """
+    pulled = pull(f"{server.url}/{place}", tmp_path / "copy-1.0.0")
+
+    assert tree(tmp_path / "copy-1.0.0") == toy_files
+    assert pulled.files == len(toy_files) - 1
+    assert pulled.kept == 0
+    assert pulled.left == 0
     assert [path.name for path in tmp_path.iterdir()] == ["copy-1.0.0"]
 
 
@@ -88,7 +93,10 @@ class Busy(Handler):
 def test_a_server_that_is_busy_for_a_moment_is_asked_again(
     served_folder, toy_files, tmp_path, monkeypatch, busy_status
 ):
-    """The statuses are: too slow, too many requests, an error of the server, and not available now."""
+    """The statuses are: too slow, too many requests, an error of the server, and not available now.
+
+    Each first request for a file is answered by one of them, and every later one by the file.
+    """
 
     class BusyWithThisStatus(Busy):
         status = busy_status
@@ -129,7 +137,10 @@ def big_file(tmp_path):
 
 @pytest.mark.usefixtures("client")
 def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_file, tmp_path):
-    """After six breaks, less than a tenth of the bytes was sent twice."""
+    """A server breaks off six times while it sends a file of three megabytes.
+
+    Less than a tenth of the bytes is sent twice. The progress adds up to the bytes of the file.
+    """
     progress_bytes = []
     with serving(tmp_path) as server:
         server.n_breaks_left = {"/big": 6}  # more often than the client itself tries again
@@ -148,9 +159,12 @@ def test_a_file_that_breaks_off_on_the_way_is_continued_where_it_stopped(big_fil
 
 @pytest.mark.usefixtures("client")
 def test_a_web_page_in_place_of_a_missing_file_is_named_as_such(server, tmp_path):
+    """Some servers answer every request with success, and send a page that says that the file is absent."""
     server.page_for_missing_files = b"<!doctype html><title>Not here</title>"
+
     with pytest.raises(StoreError, match="web page"):
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert not (tmp_path / "copy").exists()
 
 
@@ -169,9 +183,12 @@ def test_a_server_that_always_breaks_off_in_the_middle_is_given_up(big_file, tmp
 
 
 def test_a_pull_that_is_stopped_makes_no_store(server, tmp_path):
+    """The server lacks one chunk of the store. What was pulled before is in copy.pulling, no store."""
     server.missing_files = {CHUNK}
+
     with pytest.raises(StoreError, match=CHUNK):
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert not (tmp_path / "copy").exists()
     with pytest.raises(StoreError, match=r"copy\.pulling"):
         open_store(tmp_path / "copy.pulling")
@@ -188,26 +205,34 @@ def test_pulling_again_goes_on_where_a_stopped_pull_was(server, toy_files, leave
     leave_partial_chunk(toy_files[CHUNK][:700])
 
     pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert tree(tmp_path / "copy") == toy_files
     assert pulled.kept > 20  # nearly all files of the store
-    assert [span for _, path, span in server.requests if path.endswith(CHUNK)] == ["bytes=700-"]
+    ranges_of_chunk = [byte_range for _, path, byte_range in server.requests if path.endswith(CHUNK)]
+    assert ranges_of_chunk == ["bytes=700-"]
 
 
 def test_wrong_bytes_of_a_stopped_pull_are_thrown_away(server, toy_files, leave_partial_chunk, tmp_path):
+    """The stopped pull left other bytes as the beginning of a chunk, and a file that no store has."""
     leave_partial_chunk(b"rubbish")
     (tmp_path / "copy.pulling/data/stray").write_text("x", encoding="utf-8")
+
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert tree(tmp_path / "copy") == toy_files
 
 
 @pytest.mark.usefixtures("client")
 def test_a_file_with_a_wrong_byte_is_fetched_twice_and_then_refused(server, tmp_path):
-    """The first time, the network may have been at fault."""
+    """The server always sends a wrong byte of one chunk. The first time, the network may be at fault."""
     server.damaged_files = {CHUNK}
+
     with pytest.raises(StoreError, match=CHUNK):
         pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert not (tmp_path / "copy").exists()
-    assert len([path for _, path, _ in server.requests if path.endswith(CHUNK)]) == 2
+    requests_for_chunk = [path for _, path, _ in server.requests if path.endswith(CHUNK)]
+    assert len(requests_for_chunk) == 2
 
 
 def list_another_file(store, name, digest):
@@ -249,26 +274,30 @@ def test_a_manifest_that_names_a_file_that_no_store_has_is_refused(served_folder
     folder = tmp_path / "served"
     shutil.copytree(served_folder / "toy-1.0.0", folder / "toy")
     list_another_file(folder / "toy", name, digest)
+
     with serving(folder) as server, pytest.raises(StoreError, match=r"manifest-sha256\.txt"):
         pull(f"{server.url}/toy", tmp_path / "copy")
+
     assert not (tmp_path / "copy").exists()
-
-
-N_CHUNKS = {"frames": 3, "tokens": 10}
-"""Chunks of the arrays of the group `toy`; the vectors of all clips are one chunk."""
 
 
 @pytest.mark.usefixtures("client")
 def test_without_ranges_a_whole_store_can_still_be_pulled(server, toy_files, leave_partial_chunk, tmp_path):
-    """Each file is then fetched from its first byte, although 99 bytes of a chunk are there."""
+    """The server sends whole files alone, and breaks off once in a chunk, of which 99 bytes are here before.
+
+    The chunk is then fetched from its first byte.
+    """
     server.answers_ranges = False
     server.n_breaks_left = {CHUNK: 1}
     leave_partial_chunk(toy_files[CHUNK][:99])
+
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
+
     assert tree(tmp_path / "copy") == toy_files
 
 
 def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
+    """One folder has notes of a person, the other is a store of other clips: both stay as they are."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
     another = sealed(tmp_path, 8, name="other")
@@ -291,13 +320,16 @@ def pooled_copy(server, tmp_path):
 
 
 def test_a_copy_of_one_array_reads_that_array(server, served_folder, pooled_copy):
+    """The store has frames and tokens too, of which the copy has none: the server was not asked for them."""
     original = open_store(served_folder / "toy-1.0.0")
     store = open_store(pooled_copy)
+
     assert store.fingerprint == original.fingerprint
     for name in ("toy", "alone"):
         assert np.array_equal(store[name].pooled(), original[name].pooled(), equal_nan=True)
     assert store["toy"].n_frames == original["toy"].n_frames
-    assert not [path for _, path, _ in server.requests if "/frames/c" in path or "/tokens/c" in path]
+    requested_paths = [path for _, path, _ in server.requests]
+    assert not any("/frames/c" in path or "/tokens/c" in path for path in requested_paths)
 
 
 @pytest.mark.parametrize(
@@ -310,16 +342,20 @@ def test_a_copy_of_one_array_reads_that_array(server, served_folder, pooled_copy
     ids=["frames", "tokens", "tokens of a clip"],
 )
 def test_reading_an_array_that_was_not_pulled_names_the_list_of_absent_files(pooled_copy, read):
-    """fetch.txt lists the files that a partial copy lacks, with their URLs."""
+    """The copy has pooled vectors alone. fetch.txt lists the files that it lacks, with their URLs."""
+    group = open_store(pooled_copy)["toy"]
+
     with pytest.raises(StoreError, match=r"fetch.txt"):
-        read(open_store(pooled_copy)["toy"])
+        read(group)
 
 
 def test_a_copy_of_one_array_lists_the_files_that_it_lacks_with_their_urls(server, tmp_path):
     """Of `toy`, 3 chunks of frames and 10 of tokens are absent."""
     pulled = pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
+
     absent = absent_files(FolderFiles(tmp_path / "copy"))
-    assert len(absent) == pulled.left == N_CHUNKS["frames"] + N_CHUNKS["tokens"]
+    assert pulled.left == 3 + 10
+    assert len(absent) == 3 + 10
     assert absent[CHUNK] == f"{server.url}/toy-1.0.0/{CHUNK}"
 
 
@@ -335,9 +371,9 @@ def copy_of_one_clip(server, tmp_path):
 def test_a_copy_of_some_clips_verifies_and_counts_absent_files(copy_of_one_clip, depth):
     """The frames of the clip are in one chunk, so the other two are absent, and all 10 of tokens."""
     report = verify(copy_of_one_clip, depth)
+
     assert report.ok, report.problems
-    n_chunks_of_other_clips = N_CHUNKS["frames"] - 1
-    assert report.counts["not pulled"] == n_chunks_of_other_clips + N_CHUNKS["tokens"]
+    assert report.counts["not pulled"] == 2 + 10
 
 
 def flip_last_bit(path):
@@ -347,6 +383,7 @@ def flip_last_bit(path):
 
 @pytest.mark.parametrize("name", [CHUNK, "data/features.zarr/toy/pooled/c/0/0", "README.md"])
 def test_verifying_a_partial_copy_by_digests_finds_a_damaged_or_lost_file(copy_of_one_clip, name):
+    """The files are ones that the copy has, and not those that were left out of it."""
     flip_last_bit(copy_of_one_clip / name)
     for depth in ("digests", "full"):
         assert name in {problem.file for problem in verify(copy_of_one_clip, depth).problems}
@@ -357,12 +394,18 @@ def test_verifying_a_partial_copy_by_digests_finds_a_damaged_or_lost_file(copy_o
 
 
 def test_verifying_a_partial_copy_quickly_finds_a_flipped_bit_in_its_card(copy_of_one_clip):
+    """The card, README.md, is in the tag manifest, whose digests the quick check compares too."""
     flip_last_bit(copy_of_one_clip / "README.md")
-    assert "README.md" in {problem.file for problem in verify(copy_of_one_clip, "quick").problems}
+
+    named_files = {problem.file for problem in verify(copy_of_one_clip, "quick").problems}
+    assert "README.md" in named_files
 
 
 def test_verify_finds_a_wrong_list_of_absent_files(copy_of_one_clip):
-    """One that names a file that the store never had is found by digests, and a torn one at any depth."""
+    """One that names a file that the store never had is found by digests, and a torn one at any depth.
+
+    The list of a partial copy is fetch.txt.
+    """
     (copy_of_one_clip / "fetch.txt").write_text("https://example.org/x - data/nothing\n", encoding="utf-8")
     for depth in ("digests", "full"):
         assert "fetch.txt" in {problem.file for problem in verify(copy_of_one_clip, depth).problems}
@@ -374,9 +417,10 @@ def test_verify_finds_a_wrong_list_of_absent_files(copy_of_one_clip):
 
 
 def test_the_frames_of_some_clips_come_with_their_chunks(server, served_folder, tmp_path):
-    """A chunk has the frames of 64 clips.
+    """Of a store of 150 clips, the clips 70 and 149 are pulled. A chunk has the frames of 64 clips.
 
-    Those of clips 70 and 149 are in two chunks, and clip 0 is in another.
+    Those of 70 and 149 are in the second and the third, and clip 0 is in the first. Pooled vectors of all
+    clips are in one chunk.
     """
     copy = tmp_path / "copy"
     pull(f"{server.url}/toy-1.0.0", copy, clips=["tt0070-é", "tt0149-é"])
@@ -406,14 +450,21 @@ def frame_chunks(group):
 def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
     server, served_folder, tmp_path, place
 ):
+    """In a ragged store the frames of all clips lie one after the other, in chunks of equal size.
+
+    `frame_chunks` computes from the numbers of frames in which chunks those of a clip lie. The copy of clips
+    c07 and c31 has these, and all times. Then the rest is pulled.
+    """
     original = open_store(served_folder / "ragged-1.0.0")["toy"]
     copy = tmp_path / "copy"
+
     pull(f"{server.url}/{place}", copy, clips=["c07", "c31"])
 
     chunks_of = frame_chunks(original)
     copied_chunks = {int(path.parent.name) for path in copy.glob("data/features.zarr/toy/frames/c/*/0")}
     assert copied_chunks == chunks_of["c07"] | chunks_of["c31"]
-    assert copied_chunks < set().union(*chunks_of.values())
+    all_chunks = set().union(*chunks_of.values())
+    assert copied_chunks < all_chunks
 
     group = open_store(copy)["toy"]
     assert np.array_equal(group.row_size, original.row_size)
@@ -426,14 +477,18 @@ def test_a_copy_of_some_ragged_clips_has_only_the_chunks_with_their_frames(
 
     report = verify(copy, "full")
     assert report.ok, report.problems
+
     pull(f"{server.url}/{place}", copy)
     assert tree(copy) == tree(served_folder / "ragged-1.0.0")
 
 
 def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp_path):
+    """The copy has the chunks of frames that clip c07 lies in; a bit of one of them is flipped."""
     copy = tmp_path / "copy"
     pull(f"{server.url}/ragged-1.0.0", copy, clips=["c07"])
-    flip_last_bit(min(copy.glob("data/features.zarr/toy/frames/c/*/0")))
+    chunks_of_frames = copy.glob("data/features.zarr/toy/frames/c/*/0")
+    flip_last_bit(min(chunks_of_frames))
+
     assert verify(copy, "full").problems
 
 
@@ -443,10 +498,12 @@ def test_verifying_a_copy_of_some_ragged_clips_finds_a_damaged_chunk(server, tmp
     ids=["folder on a server", "zip on a server", "zip"],
 )
 def test_ragged_frames_are_read_from_servers_and_zips(server, served_folder, place):
+    """The values are those of the store's folder, read as a group, through Zarr and through xarray."""
     original = open_store(served_folder / "ragged-1.0.0")["toy"]
     frames = original.frames()
 
     store = open_store(place.format(url=server.url, folder=served_folder))
+
     assert store["toy"].frames().tobytes() == frames.tobytes()
     assert np.array_equal(store["toy"].read("c05", "frames"), original.read("c05", "frames"))
     assert store.to_zarr()["toy/frames"][:].tobytes() == frames.tobytes()
@@ -455,23 +512,29 @@ def test_ragged_frames_are_read_from_servers_and_zips(server, served_folder, pla
 
 
 def test_a_partial_copy_gets_a_second_array_and_then_all(server, toy_files, pooled_copy):
+    """A copy of pooled vectors gets the frames, 3 of 4 numbers for each of 150 clips.
+
+    Then it lacks the tokens alone, which are 10 chunks, until they are pulled too.
+    """
     pull(f"{server.url}/toy-1.0.0", pooled_copy, arrays=["frames"])
     assert open_store(pooled_copy)["toy"].frames().shape == (150, 3, 4)
-    assert verify(pooled_copy, "full").counts["not pulled"] == N_CHUNKS["tokens"]
+    assert verify(pooled_copy, "full").counts["not pulled"] == 10
 
     pulled = pull(f"{server.url}/toy-1.0.0", pooled_copy)
-    assert (pulled.files, pulled.left) == (N_CHUNKS["tokens"], 0)
+    assert pulled.files == 10
+    assert pulled.left == 0
     assert tree(pooled_copy) == toy_files
 
 
 def test_pulling_one_array_leaves_a_whole_copy_whole(server, toy_files, tmp_path):
-    """Files that are there are never removed."""
+    """A pull of the pooled vectors into it removes no file that is there."""
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy")
     pull(f"{server.url}/toy-1.0.0", tmp_path / "copy", arrays=["pooled"])
     assert tree(tmp_path / "copy") == toy_files
 
 
 def test_a_partial_copy_is_neither_packed_nor_pushed(pooled_copy, tmp_path):
+    """The copy has pooled vectors alone. Whoever got it from there would take it for the store."""
     files = FolderFiles(pooled_copy)
     with pytest.raises(StoreError):
         pack(files, tmp_path / "x.zip")
@@ -512,9 +575,13 @@ def test_a_partial_copy_of_an_oddly_named_store_can_be_completed_and_tells_no_pa
 def test_a_store_is_pushed_to_a_folder_byte_for_byte_but_not_into_another_store(
     served_folder, toy_files, tmp_path
 ):
+    """The push returns where the store lies. Inside of a store there must be no other one."""
     store = FolderFiles(served_folder / "toy-1.0.0")
     share = str(tmp_path / "share")
-    assert push(store, share) == share
+
+    place = push(store, share)
+
+    assert place == share
     assert tree(tmp_path / "share") == toy_files
 
     with pytest.raises(StoreError):

@@ -162,7 +162,7 @@ def run_on_cluster(monkeypatch, cluster: str, node: str = "n1"):
 
 @pytest.fixture
 def twenty_clips(films):
-    """The manifest twenty.csv of 20 clips, all of one video; they are extracted in two pieces of ten."""
+    """The manifest twenty.csv of 20 clips, all of one video; a piece has 16, so share 1 of 2 has four."""
     clips = tuple(of.Clip(f"tt1-{i:02}", "tt1", "0.mp4") for i in range(20))
     of.write_manifest(of.Manifest(clips, films), films / "twenty.csv")
     return films
@@ -238,6 +238,7 @@ def test_a_run_and_an_examination_note_a_clock_that_differs_from_the_disks(
 
 @pytest.mark.long
 def test_a_clock_that_agrees_with_the_disks_is_not_mentioned(twenty_clips, monkeypatch):
+    """The machine's clock tells the time that the disk gives to files: neither notes nor findings name it."""
     notes: list[str] = []
     set_clock_ahead(monkeypatch, 0.0)
 

@@ -61,6 +61,7 @@ def test_a_report_names_each_card_with_its_peak_memory():
 
 @pytest.mark.parametrize("gpu_busy_s", [None, 0.0], ids=["not measured", "never busy"])
 def test_a_report_without_a_card_says_nothing_of_one(gpu_busy_s):
+    """The run was on cores alone, or its card was never busy: there is no time to divide by."""
     report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=gpu_busy_s)
 
     assert report.record()["cores_per_card"] is None
@@ -151,6 +152,7 @@ def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_
 
 
 def test_a_trial_without_a_card_says_nothing_of_one(pretended_trial):
+    """Ten clips are tried on cores alone, which both decode and compute."""
     estimate = pretended_trial(on_card=False)
 
     assert estimate.cores_per_card is None

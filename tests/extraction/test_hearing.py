@@ -160,6 +160,7 @@ def test_strict_fails_a_clip_with_a_hole_in_its_sound(manifest, tmp_path):
 
 
 def test_sound_of_still_images_is_refused(tmp_path):
+    """The manifest has one clip, a picture in a.png, and the backbone `sound` hears."""
     still_image = of.Manifest((of.Clip("a", "a", "a.png"),), tmp_path)
 
     with pytest.raises(ExtractError, match="'sound' hears, and the clips are still images"):

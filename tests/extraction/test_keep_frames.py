@@ -351,6 +351,7 @@ def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
 
 
 def test_a_file_is_refused_as_the_folder_of_kept_frames(clips, tmp_path):
+    """The video 0.mp4 is named where a folder for frames should be; the refusal has its path."""
     file = tmp_path / "0.mp4"
 
     with pytest.raises(ExtractError, match=str(file)):

@@ -90,6 +90,7 @@ def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
 
 @pytest.mark.long
 def test_a_licence_that_is_given_is_not_asked_for(films):
+    """The licence CC0-1.0 is given, so that no note names the option for it."""
     notes = []
 
     of.extract(films / "films.csv", films / "with", note=notes.append, progress=False, **SETTINGS)

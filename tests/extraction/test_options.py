@@ -97,7 +97,10 @@ def test_the_options_about_frames_are_options_of_the_command():
 
 
 def test_a_stage_can_be_written_in_folders_that_are_not_there_yet(tmp_path):
-    assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
+    """The folders `new` and `new/deep` can be made, so there is no reason that forbids it."""
+    reason = what_forbids_writing(tmp_path / "new/deep/films.staging")
+
+    assert reason is None
 
 
 def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder(tmp_path):
@@ -157,8 +160,11 @@ def test_a_later_array_of_fewer_tasks_does_shares_of_the_first(tmp_path):
     this_machine = Machine(cluster="", host="n1")
     begin_share(tmp_path, (0, 3), this_machine)
 
-    assert choose_shard((1, 3), tmp_path) == (1, 3)
-    assert choose_shard(None, tmp_path) == (1, 3)
+    typed_share = choose_shard((1, 3), tmp_path)
+    share_that_is_not_typed = choose_shard(None, tmp_path)
+
+    assert typed_share == (1, 3)
+    assert share_that_is_not_typed == (1, 3)
 
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"

@@ -66,8 +66,13 @@ def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
     ids=["--array=3", "--array=3,5", "--array=0-7 again"],
 )
 def test_a_later_array_keeps_the_number_of_shares(variables, shard):
-    """The first array had 8 tasks; later ones do some of these 8 shares again."""
-    assert array_shard(variables, 8) == shard
+    """The first array had 8 tasks; later ones do some of these 8 shares again.
+
+    A share is its number and how many there are: task 3 of a later array does share 3 of 8.
+    """
+    n_shares_of_stage = 8
+
+    assert array_shard(variables, n_shares_of_stage) == shard
 
 
 @pytest.mark.parametrize(
@@ -76,9 +81,14 @@ def test_a_later_array_keeps_the_number_of_shares(variables, shard):
     ids=["--array=0-15", "--array=8"],
 )
 def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variables):
-    """Also by tasks with a number below 8, so that nobody takes the array for a division by 16."""
+    """The first array had 8 tasks, so that the stage is in 8 shares, with numbers from 0 to 7.
+
+    Tasks with a number below 8 refuse too, so that nobody takes the later array for a division by 16.
+    """
+    n_shares_of_stage = 8
+
     with pytest.raises(ExtractError, match="8 shares"):
-        array_shard(variables, 8)
+        array_shard(variables, n_shares_of_stage)
 
 
 @pytest.fixture
@@ -134,6 +144,7 @@ def test_job_scripts_have_no_error_of_syntax(script):
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
 def test_job_scripts_are_explained_on_the_page_on_slurm(script):
+    """The page docs/slurm.md names each script that comes with the package, such as array.sbatch."""
     page = Path(__file__).parents[2] / "docs" / "slurm.md"
 
     assert script.name in page.read_text(encoding="utf-8")
@@ -497,7 +508,7 @@ def test_mistakes_that_would_stop_the_tasks_are_found_before_anything_is_queued(
 @pytest.mark.long
 @pytest.mark.parametrize("script", ["array.sbatch", "seal.sbatch"])
 def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, script):
-    """Slurm is asked about both with --test-only before, and would refuse the script REFUSED."""
+    """Slurm is asked about both with --test-only before. It is pretended to refuse one of the two scripts."""
     exit_code, output = submit(cluster, "films.csv", "films", REFUSED=script)
 
     assert exit_code == 1
@@ -507,7 +518,7 @@ def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, scr
 
 @pytest.mark.long
 def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
-    """The stage says 4 shares, and the site's array has 8 tasks."""
+    """The stage says in its file shares/number that it is in 4 shares; the site's array has 8 tasks."""
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
     (shares / "number").write_text("4\n", encoding="utf-8")

@@ -56,7 +56,9 @@ def run(*words):
 
 @pytest.mark.parametrize(("status", "reason"), [("ok", ""), ("partial", "cut")])
 def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
-    groups = {"toy": features("a", KINDS[0])}
+    """The clip has features in group "toy" and none in group "wave"."""
+    groups = {"toy": features("a", group("toy"))}
+
     clip = ClipResult("a", status, reason, groups=groups, absent={"wave": "no sound track"})
     assert clip.absent == {"wave": "no sound track"}
 
@@ -73,10 +75,14 @@ def test_a_clip_with_features_may_lack_a_group_for_a_reason(status, reason):
     ids=["no other group", "a failed clip", "no reason", "a reason of two lines", "a group that is there"],
 )
 def test_an_absence_that_makes_no_sense_is_refused(status, groups, absent):
-    """An absence needs a reason of one line, a group without features, and a clip with features elsewhere."""
-    kept = {name: features("a", KINDS[0]) for name in groups}
+    """An absence needs a reason of one line, a group without features, and a clip with features elsewhere.
+
+    `groups` names the groups in which the clip has features; `absent` says group -> reason.
+    """
+    features_in = {name: features("a", group("toy")) for name in groups}
+
     with pytest.raises(StoreError):
-        ClipResult("a", status, "why", groups=kept, absent=absent)
+        ClipResult("a", status, "why", groups=features_in, absent=absent)
 
 
 def test_an_absent_clip_lacks_features_in_that_group_alone(store):
@@ -97,7 +103,10 @@ def test_an_absent_clip_lacks_features_in_that_group_alone(store):
 
 @pytest.mark.parametrize("clip", CLIPS_WITHOUT_SOUND)
 def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip):
-    assert np.array_equal(store["toy"].read(clip, "pooled"), features(clip, KINDS[0]).arrays["pooled"])
+    """A clip without sound has features in group "toy", and is absent in group "wave"."""
+    planted = features(clip, group("toy"))
+    assert np.array_equal(store["toy"].read(clip, "pooled"), planted.arrays["pooled"])
+
     with pytest.raises(StoreError, match=f"{clip}"):
         store["wave"].read(clip, "pooled")
 
@@ -118,21 +127,33 @@ def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine, s
 
 
 def test_a_store_with_absent_clips_verifies_and_counts_them(pristine):
+    """Three clips are absent in group "wave"; their status is ok or partial, for they have other features."""
     report = verify(pristine, "full")
+
     assert report.ok, report.problems
     assert report.counts["absent in wave"] == 3
     assert report.counts["ok"] + report.counts["partial"] == len(DONE_CLIPS)
 
 
-def test_commands_and_the_card_count_absent_clips(pristine):
+def test_commands_count_absent_clips(pristine):
+    """In the store three clips are absent in group "wave", and none in group "toy"."""
     assert "3 absent in wave" in run("store", "verify", pristine, "--full")
-    assert json.loads(run("store", "inspect", pristine, "--json"))["absent"] == {"wave": 3}
-    listed = json.loads(run("store", "ls", pristine.parent, "--json"))[0]
-    assert (listed["format"], listed["features"]) == ("1.2", "toy, wave (3 absent)")
 
-    card = card_files(open_store(pristine))["README.md"]
-    for text in (card, (pristine / "README.md").read_bytes()):
-        assert b"No features of 3 clips (absent)" in text
+    inspected = json.loads(run("store", "inspect", pristine, "--json"))
+    assert inspected["absent"] == {"wave": 3}
+
+    listed, *_ = json.loads(run("store", "ls", pristine.parent, "--json"))
+    assert listed["format"] == "1.2"
+    assert listed["features"] == "toy, wave (3 absent)"
+
+
+def test_the_card_of_a_store_counts_absent_clips(pristine):
+    """The card is written when the store is sealed, and again when it is published."""
+    sealed_card = (pristine / "README.md").read_bytes()
+    published_card = card_files(open_store(pristine))["README.md"]
+
+    assert b"No features of 3 clips (absent)" in sealed_card
+    assert b"No features of 3 clips (absent)" in published_card
 
 
 def change_row(path, **changes):
@@ -173,30 +194,42 @@ FORGERIES = {
 
 @pytest.mark.parametrize(("blamed", "forge"), FORGERIES.values(), ids=FORGERIES)
 def test_a_forged_absence_is_found_and_the_file_blamed(path, blamed, forge):
-    """A full check compares what the table of clips says of absences with what the group stores."""
+    """A full check compares what the table of clips says of absences with what the group stores.
+
+    In the store three clips are absent in group "wave"; `forge` changes what it says of the first of them.
+    """
     forge(path)
-    problems, _ = check_content(open_store(path).files, open_store(path).files.names())
+
+    files = open_store(path).files
+    problems, _ = check_content(files, files.names())
     assert any(blamed in problem.file for problem in problems), problems
 
 
 def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store, tmp_path):
-    """In group "wave", three clips have features in one store alone. There, they are not compared."""
-    difference = diff(open_store(sealed(tmp_path, N, KINDS)), store)
+    """Of two stores of the same clips, one has no features of three clips in group "wave".
+
+    In that group, these three are not compared.
+    """
+    complete = open_store(sealed(tmp_path, N, KINDS))
+
+    difference = diff(complete, store)
 
     assert difference.clips == {"absent": CLIPS_WITHOUT_SOUND}
     sentences = describe_differences(difference, "a", "b")
     assert any("absent" in line and CLIPS_WITHOUT_SOUND[0] in line for line in sentences)
 
-    assert {array.array: array.clips for array in difference.arrays if "pooled" in array.array} == {
-        "toy/pooled": len(DONE_CLIPS),
-        "wave/pooled": len(DONE_CLIPS) - 3,
-    }
+    n_compared = {array.array: array.clips for array in difference.arrays}
+    assert n_compared["toy/pooled"] == len(DONE_CLIPS)
+    assert n_compared["wave/pooled"] == len(DONE_CLIPS) - 3
     assert not any(array.changed for array in difference.arrays)
     assert diff(store, store).equal
 
 
 def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_path):
-    """A file of features has no entry for a clip without features, be it absent or failed."""
+    """A file of features has no entry for a clip without features, be it absent or failed.
+
+    DONE_CLIPS are those that did not fail; of these, CLIPS_WITHOUT_SOUND are absent in group "wave".
+    """
     n_written, n_left_out = export_hdf5(store, "wave", tmp_path / "wave.h5")
     assert n_written == len(DONE_CLIPS) - len(CLIPS_WITHOUT_SOUND)
     assert n_left_out == N - n_written
@@ -211,16 +244,19 @@ def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_pat
 def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
     """The same clip cannot both have features and be absent in one merged store."""
     complete = open_store(sealed(tmp_path, N, KINDS))
+
     with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")
 
 
 def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
+    """A store in which three of 20 clips are absent in a group is merged with a store of the one clip zz."""
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
     second = open_store(seal(None, tmp_path / "other", **LICENSED))
 
     merged = open_store(merge([store, second], tmp_path / "merged"))
+
     assert merged.attributes["spec_version"] == "1.2"
     assert merged.clips[:N] == store.clips
     assert verify(merged.path, "full").ok
@@ -228,7 +264,10 @@ def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
 
 @pytest.mark.parametrize("optional", [[], ["without_pictures_s", "absent:net"]], ids=["plain", "optional"])
 def test_a_line_of_the_table_of_clips_without_a_cell_is_refused(optional):
-    """A store of texts may have no features, so that its lines end with the text."""
+    """A line that ends too early, here without its text, must not be read as a clip without a text.
+
+    The text is the last column, since this store of texts has no features, whose digests would follow.
+    """
     names = [*COLUMNS[:4], *optional, *COLUMNS[4:], TEXT_COLUMN]
     cells = {"row": "0", "clip_id": "a", "status": "ok", TEXT_COLUMN: "A man waits."}
     line = ",".join(cells.get(name, "") for name in names)

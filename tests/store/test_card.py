@@ -35,7 +35,12 @@ def path(tmp_path_factory):
 
 
 def test_the_front_matter_is_what_the_hub_reads(path):
+    """The Hugging Face Hub reads the licence, a name, a size and tags from the head of a README.md.
+
+    The store has 20 clips of the corpus "Toy films" under CC-BY-4.0.
+    """
     front = front_matter((path / "README.md").read_text(encoding="utf-8"))
+
     assert front["license"] == "cc-by-4.0"
     assert json.loads(front["pretty_name"]) == "Features of Toy films"
     assert json.loads(front["size_categories"]) == ["n<1K"]
@@ -45,17 +50,21 @@ def test_the_front_matter_is_what_the_hub_reads(path):
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
 def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
     """Nothing in a card, such as a date, depends on when or where the store was sealed."""
-    assert (sealed(tmp_path, 20) / name).read_bytes() == (path / name).read_bytes()
+    sealed_again = sealed(tmp_path, 20)
+
+    assert (sealed_again / name).read_bytes() == (path / name).read_bytes()
 
 
 def test_a_card_made_later_adds_only_how_to_cite_the_store_by_its_fingerprint(path):
     """The fingerprint is a digest of the store's files, so the card inside cannot name it."""
     store = open_store(path)
+
     regenerated = card_files(store)
+
     assert regenerated["croissant.json"] == (path / "croissant.json").read_bytes()
     assert without_citation(regenerated["README.md"]) == (path / "README.md").read_bytes()
 
-    cited = regenerated["README.md"].decode().partition("## How to cite")[2]
+    _, cited = regenerated["README.md"].decode().split("## How to cite")
     assert cited.count(store.fingerprint) == 2  # in the sentence and in BibTeX
     assert f"    @misc{{{path.name}," in cited.splitlines()
     assert store.attributes["citation"] in cited
@@ -75,6 +84,10 @@ def test_croissant_gives_the_real_digest_of_the_table(path):
 
 
 def test_croissant_states_the_terms_of_responsible_ai(path):
+    """Croissant is the JSON in which catalogues describe data sets; RAI is its part on responsible AI.
+
+    It says how many clips have no features, how they were made, and that they hold no pictures of persons.
+    """
     croissant = json.loads((path / "croissant.json").read_bytes())
     n_without_features = sum(clip.status in {"failed", "missing"} for clip in open_store(path).clips)
     assert croissant["rai:dataLimitations"].startswith(f"{n_without_features} of 20 clips have no features")
@@ -100,7 +113,9 @@ def test_mlcroissant_accepts_the_description_of_a_store(path):
 def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path):
     """Features of random weights, or made by other tools, must not be taken for those of a known model."""
     kinds = [group("a", untrained=True), group("b", imported=True)]
+
     card = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
+
     _, of_a, of_b = re.split("^## [ab]$", card, flags=re.MULTILINE)
     assert "UNTRAINED" in of_a
     assert "IMPORTED" in of_b
@@ -109,6 +124,7 @@ def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path)
 def test_a_card_says_that_features_are_of_random_weights(tmp_path):
     """A network whose weights were never trained is good for trying things out alone."""
     kinds = [group("drawn", untrained=True), group("trained")]
+
     croissant = (sealed(tmp_path, 4, kinds) / "croissant.json").read_text(encoding="utf-8")
     assert "drawn is of random weights: its features mean nothing." in croissant
     assert "trained is of random weights" not in croissant

@@ -54,15 +54,17 @@ print(exit_codes)
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
-    """`FOUR_PROCESSES` open and fill one stage, which is sealed here.
+    """The program FOUR_PROCESSES has four processes open one stage at once; each commits a part of 60 clips.
 
-    One process does the same work alone.
+    The stage is sealed here. One process does the same work alone.
     """
     stage = staging_path(tmp_path / "shared" / "toy")
+
     process = python("-c", FOUR_PROCESSES, Path(__file__).with_name("toy_stores.py"), stage, kind)
     exit_codes = json.loads(process.stdout)
     assert exit_codes == [0, 0, 0, 0]
     assert [node.name for node in stage.parent.iterdir()] == ["toy.staging"]
+
     sealed_together = seal(stage, tmp_path / "shared" / "toy", **LICENSED)
     sealed_alone = sealed(tmp_path / "alone", 60, [KINDS[kind]()])
     assert tree(sealed_together) == tree(sealed_alone)
@@ -148,7 +150,10 @@ def test_clips_committed_before_a_disk_fails_are_kept(
 
 
 def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatch):
-    """The second of two commits fails for want of space; the first clip stays recorded."""
+    """The second of two commits fails for want of space; the first clip stays recorded.
+
+    After that the writer refuses every commit, also one of no clip.
+    """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
     write = os.write
 
@@ -161,34 +166,47 @@ def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatc
     first, second, *_ = stage.missing()
     with stage.writer() as writer:
         writer.commit([result(first, [TOY])])
+
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", write_no_features)
             with pytest.raises(OSError, match="No space left"):
                 writer.commit([result(second, [TOY])])
+
         with pytest.raises(StoreError):
             writer.commit([])
+
     assert list(stage.status()) == [first]
 
 
 def test_a_disk_that_fills_while_a_stage_is_made_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "write", FailingCall(os.write, 1, errno.ENOSPC))
+    """The first write is torn, as on a full disk, and every later one fails for want of space."""
+    full_disk = FailingCall(os.write, first_failure=1, error_number=errno.ENOSPC)
+    monkeypatch.setattr(os, "write", full_disk)
+
     with pytest.raises(OSError, match="No space left"):
         Stage.open(staging_path(tmp_path / "toy"), plan(8), [TOY], CORPUS)
+
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatch):
-    """The half-made folder "toy.building" is removed, and the stage stays as it was."""
+    """The disk is full when the table of clips is written.
+
+    The half-made folder "toy.building" is removed, and the stage stays as it was.
+    """
 
     def no_space(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     staged(tmp_path)
+
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "clips_csv_bytes", no_space)
         with pytest.raises(OSError, match="No space left") as caught:
             seal(None, tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
+
     sealed_later = seal(None, tmp_path / "toy", **LICENSED)
-    assert tree(sealed_later) == tree(sealed(tmp_path / "other"))
+    sealed_undisturbed = sealed(tmp_path / "other")
+    assert tree(sealed_later) == tree(sealed_undisturbed)

@@ -36,10 +36,14 @@ FINGERPRINTS = {
 @pytest.mark.parametrize("depth", ["quick", "digests", "full"])
 @pytest.mark.parametrize("version", FINGERPRINTS)
 def test_the_frozen_store_of_every_format_verifies(version, depth):
-    """The stores are files of this repository, sealed when each version of the format was new."""
+    """The stores are files of this repository, sealed when each version of the format was new.
+
+    What is expected of them was noted then: the statuses of their clips, and their fingerprints.
+    """
     store = open_store(FROZEN / f"format-{version}")
     assert store.attributes["spec_version"] == version
     assert [clip.status for clip in store.clips] == STATUSES[version]
+
     report = verify(FROZEN / f"format-{version}-1.0.0", depth)
     assert report.ok, report.problems
     assert report.fingerprint == FINGERPRINTS[version]
@@ -53,17 +57,19 @@ def test_the_store_of_format_1_0_reads_as_it_was_written():
     toy_group = store["toy"]
     assert toy_group.clip_ids == ("a", "b", "c", "ä")
     assert toy_group.usable.tolist() == [True, True, False, False]
-    assert (
-        same_numerics(toy_group.provenance, {**provenance(), "storage": toy_group.provenance["storage"]})
-        == []
-    )
+
+    planted_provenance = {**provenance(), "storage": toy_group.provenance["storage"]}
+    fields_that_differ = same_numerics(toy_group.provenance, planted_provenance)
+    assert fields_that_differ == []
+
     for clip in ("a", "b"):
-        for array, values in features(clip, group()).arrays.items():
+        planted = features(clip, group())
+        for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
 
 
 def test_the_store_of_format_1_1_reads_as_it_was_written():
-    """Format 1.1 added rows that are texts. The planted vectors are [1, code of the letter]."""
+    """Format 1.1 added rows that are texts. The planted vector of clip "a" is [1, code of "a"]."""
     store = open_store(FROZEN / "format-1.1")
     toy_group = store["toy"]
     assert toy_group.clip_ids == ("a", "b", "c", "ä")
@@ -79,10 +85,14 @@ def test_the_store_of_format_1_2_reads_as_it_was_written():
     missing, ok, partial, failed, absent_here = range(5)
     assert store["toy"].status.tolist() == [ok, partial, failed, ok, missing]
     assert store["wave"].status.tolist() == [ok, absent_here, failed, absent_here, missing]
-    for clip, kind in (("a", "toy"), ("b", "toy"), ("d", "toy"), ("a", "wave")):
-        arrays = ("pooled", "frames") if kind == "wave" else ("pooled", "frames", "tokens")
-        for array, values in features(clip, group(kind, arrays)).arrays.items():
-            assert np.array_equal(store[kind].read(clip, array), values)
+
+    for clip in ("a", "b", "d"):
+        planted = features(clip, group("toy", ("pooled", "frames", "tokens")))
+        for array, values in planted.arrays.items():
+            assert np.array_equal(store["toy"].read(clip, array), values)
+    planted = features("a", group("wave", ("pooled", "frames")))
+    for array, values in planted.arrays.items():
+        assert np.array_equal(store["wave"].read("a", array), values)
 
 
 def test_the_store_of_format_1_3_reads_as_it_was_written():
@@ -95,25 +105,24 @@ def test_the_store_of_format_1_3_reads_as_it_was_written():
     wave = store["wave"]
     assert toy_group.row_size.tolist() == [5, 5, 0, 7, 0]
     assert wave.row_size.tolist() == [2, 0, 0, 0, 0]
+
     for clip in ("a", "b", "d"):
-        truth = features(clip, ragged())
-        for array, values in truth.arrays.items():
+        planted = features(clip, ragged())
+        for array, values in planted.arrays.items():
             assert np.array_equal(toy_group.read(clip, array), values)
-        assert np.array_equal(toy_group.read(clip, "time_s"), truth.time_s)
-        assert np.array_equal(toy_group.read(clip, "frame_index"), truth.frame_index)
+        assert np.array_equal(toy_group.read(clip, "time_s"), planted.time_s)
+        assert np.array_equal(toy_group.read(clip, "frame_index"), planted.frame_index)
     assert np.array_equal(wave.frames(), features("a", ragged("wave")).arrays["frames"])
-
-
-STRETCHES = ((0.25, 0.5), (2.0, 2.5))
-"""The stretches without pictures of clip b in the frozen store of format 1.4."""
 
 
 def test_the_store_of_format_1_4_reads_as_it_was_written():
     """Format 1.4 added the stretches of a clip, in seconds, that have no pictures."""
     store = open_store(FROZEN / "format-1.4")
     stretches = {clip.clip_id: clip.without_pictures_s for clip in store.clips if clip.without_pictures_s}
-    assert stretches == {"b": STRETCHES}
-    for array, values in features("b", group()).arrays.items():
+    assert stretches == {"b": ((0.25, 0.5), (2.0, 2.5))}
+
+    planted = features("b", group())
+    for array, values in planted.arrays.items():
         assert np.array_equal(store["toy"].read("b", array), values)
 
 
@@ -123,11 +132,14 @@ def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
     stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
     statuses = {"a": "ok", "c": "failed"}
     commit_clips(stage, ["c", "a"], statuses.get)
-    partial = replace(result("b", [group()], "partial"), without_pictures_s=STRETCHES)
+    stretches = ((0.25, 0.5), (2.0, 2.5))
+    partial = replace(result("b", [group()], "partial"), without_pictures_s=stretches)
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
 
-    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / "format-1.4-1.0.0")
+    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+
+    assert content(sealed_today) == content(FROZEN / "format-1.4-1.0.0")
 
 
 def frozen_groups(kind):
@@ -161,14 +173,17 @@ WRITTEN_TODAY = [("1.2", 3, group), ("1.3", 4, ragged)]
 
 @pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
 def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, kind):
-    """The lowest version that can hold the clips is written.
+    """The lowest version that can hold the clips is written, with the bytes that this version always had.
 
-    That is 1.2 for fixed numbers of frames, and 1.3 for others.
+    That is 1.2 for fixed numbers of frames, and 1.3 for others. Nobody did clip "ä" in the frozen stores.
     """
-    staged = stage_frozen_clips(tmp_path / "toy.staging", kind)
-    assert json.loads((staged.path / "stage.json").read_bytes())["layout"] == layout
-    assert staged.missing() == ["ä"]
-    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
+    stage = stage_frozen_clips(tmp_path / "toy.staging", kind)
+    assert json.loads((stage.path / "stage.json").read_bytes())["layout"] == layout
+    assert stage.missing() == ["ä"]
+
+    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+
+    assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 
 
 @pytest.mark.parametrize(("version", "layout", "kind"), WRITTEN_TODAY)
@@ -177,8 +192,12 @@ def test_a_frozen_stage_resumes_and_seals_to_the_frozen_store(tmp_path, version,
     path = shutil.copytree(FROZEN / f"layout-{layout}.staging", tmp_path / "toy.staging")
     stage = read_stage(path)
     assert stage.missing() == ["ä"]
-    assert Stage.open(path, stage.clips, frozen_groups(kind), stage.corpus).missing() == ["ä"]
-    assert content(seal(None, tmp_path / "toy", **SEALED)) == content(FROZEN / f"format-{version}-1.0.0")
+
+    resumed = Stage.open(path, stage.clips, frozen_groups(kind), stage.corpus)
+    assert resumed.missing() == ["ä"]
+
+    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+    assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 
 
 def test_a_stage_of_layout_2_is_refused_in_one_line():

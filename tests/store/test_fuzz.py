@@ -149,14 +149,16 @@ FILES = [
 @FEW_EXAMPLES
 @given(edits=EDITS_OF_BYTES)
 def test_random_damage_to_a_store_file_is_found_by_verify(store, changed_files, file, edits):
-    """Reading succeeds where the damage is elsewhere, and is refused in one line otherwise.
+    """Up to four edits of a file each remove some bytes and insert others.
 
-    Verify always finds the damage.
+    Reading succeeds where the damage is elsewhere, and is refused in one line otherwise. Verify always finds
+    the damage.
     """
     good = changed_files.original(store / file)
     damaged = with_edits(good, edits)
     assume(damaged != good)
     changed_files.write(store / file, damaged)
+
     assert_damage_is_refused_and_found_by_verify(store)
 
 
@@ -166,10 +168,15 @@ def test_random_damage_to_a_store_file_is_found_by_verify(store, changed_files, 
 @FEW_EXAMPLES
 @given(steps=st.lists(st.integers(0, 20), min_size=1, max_size=7), value=ODD_VALUES)
 def test_odd_values_in_the_metadata_are_found_by_verify(store, changed_files, node, steps, value):
-    """One value of a zarr.json becomes null, a huge number, "../.." and the like."""
+    """One value of a zarr.json becomes null, a huge number, "../.." and the like.
+
+    `node` is the root, a group or an array of the store; `steps` lead to a value of its document.
+    """
     path = store / f"{ZARR}{node}/zarr.json"
     document = json.loads(changed_files.original(path))
-    changed_files.write(path, json.dumps(with_value(document, steps, value)).encode())
+    damaged = with_value(document, steps, value)
+    changed_files.write(path, json.dumps(damaged).encode())
+
     assert_damage_is_refused_and_found_by_verify(store)
 
 
@@ -179,10 +186,13 @@ def test_odd_values_in_the_metadata_are_found_by_verify(store, changed_files, no
 @given(edits=EDITS_OF_BYTES)
 def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, changed_files, file, edits):
     """A stage has no list of digests, so damage may go unnoticed here; it must not end in a traceback."""
-    (path,) = store.with_name("toy.staging").glob(file)
-    changed_files.write(path, with_edits(changed_files.original(path), edits))
+    folder_of_stage = store.with_name("toy.staging")
+    (path,) = folder_of_stage.glob(file)
+    damaged = with_edits(changed_files.original(path), edits)
+    changed_files.write(path, damaged)
+
     try:
-        stage = read_stage(store.with_name("toy.staging"))
+        stage = read_stage(folder_of_stage)
         stage.missing()
         stage.damage()
     except StoreError as error:
@@ -192,7 +202,10 @@ def test_a_damaged_file_of_a_stage_reads_or_is_refused_in_one_line(store, change
 @pytest.mark.long
 @pytest.mark.nightly
 def test_hostile_files_of_every_kind_end_in_no_finding():
-    """The benchmark changes whole files of six kinds, and has every reader of a kind read them."""
+    """benchmarks/fuzz.py changes files of six kinds, and has every reader of a kind read them.
+
+    A finding is a file at which a reader crashes or waits. For each kind a line says how many there were.
+    """
     kinds = ["manifest", "npy", "hdf5", "zip", "model", "names"]
     fuzz = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
     # A number of inputs, not a time: otherwise a fast machine would try inputs that no other one has tried.

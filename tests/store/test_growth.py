@@ -57,14 +57,20 @@ def array_files(path):
 
 
 def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tmp_path, parent, toy):
-    for _ in range(2):
-        stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
-        assert stage.missing() == [clip.clip_id for clip in NEW_CLIPS]
+    """The store has 80 clips, and 24 are added. The stage is begun, and then opened again."""
+    new_ids = [clip.clip_id for clip in NEW_CLIPS]
+
+    stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    assert stage.missing() == new_ids
+
+    resumed = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    assert resumed.missing() == new_ids
 
 
 def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, at_once, toy):
     """All arrays and the table are the same bytes; only the attributes name the older store as the parent."""
     grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)
+
     assert verify(grown_store, "full").ok
     assert array_files(grown_store) == array_files(at_once)
     assert (grown_store / "data/clips.csv").read_bytes() == (at_once / "data/clips.csv").read_bytes()
@@ -87,17 +93,24 @@ def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, parent
 
 def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, at_once, toy):
     """Rows are sorted by clip id, so old rows move; the result is that of sealing all clips at once."""
-    path = sealed(tmp_path, [*OLD_CLIPS[::2], *NEW_CLIPS], toy)
+    every_second_clip = OLD_CLIPS[::2]
+    path = sealed(tmp_path, [*every_second_clip, *NEW_CLIPS], toy)
+
     grown_store = seal_grown(tmp_path, path, ALL_CLIPS, toy)
+
     assert verify(grown_store, "full").ok
     assert array_files(grown_store) == array_files(at_once)
 
 
 def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, at_once, toy):
+    """In the store that grows, clip a0007 of 80 had failed; 24 clips are added. All are ok now."""
     path = sealed(tmp_path, OLD_CLIPS, toy, failed={"a0007"})
     stage = begin_growth(tmp_path, path, ALL_CLIPS, toy)
-    assert stage.missing(retry_failed=True) == ["a0007", *(clip.clip_id for clip in NEW_CLIPS)]
-    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
+
+    clips_to_do = stage.missing(retry_failed=True)
+    assert clips_to_do == ["a0007", *(clip.clip_id for clip in NEW_CLIPS)]
+
+    commit_clips(stage, clips_to_do, lambda _: "ok")
     grown_store = seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
     assert array_files(grown_store) == array_files(at_once)
 
@@ -233,8 +246,12 @@ def test_chunks_of_frames_before_the_first_new_clip_do_not_change(tmp_path):
 def test_moved_frames_counts_the_clips_that_a_new_one_moves(
     tmp_path, added, first_moved, n_moved, chunks_kept
 ):
-    """A clip added in the middle moves the clips behind it, and keeps the chunks before it."""
+    """Of nine clips c00 to c08, the old store lacks the one that is added: its frames move those behind it.
+
+    Each clip has 4,800 frames, which lie in 8 files in all. Files of earlier frames alone are kept.
+    """
     before = seal_frames_without(tmp_path / "old", added)
     after = seal_frames_without(tmp_path / "new")
+
     moved = MovedFrames("toy", first_moved, n_moved, chunks=8, chunks_kept=chunks_kept)
     assert moved_frames(before, after) == [moved]

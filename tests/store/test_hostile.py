@@ -37,21 +37,28 @@ def test_a_digest_manifest_must_list_what_every_store_has(store, tmp_path, name)
 
     with pytest.raises(StoreError, match=f"{MANIFEST}"):
         download(FolderFiles(store), tmp_path / "copy")
+
     assert not (tmp_path / "copy.pulling").exists()
 
 
 def test_a_damaged_chunk_is_named_by_row_if_the_table_is_damaged_too(store):
-    """Verify usually names the clips of a damaged chunk; without a readable table it names the first row."""
+    """Verify usually names the clips of a damaged chunk; without a readable table it names the first row.
+
+    The last byte of a chunk of pooled vectors is changed, and the table of clips is not one any more.
+    """
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1] + b"\x00")
     (store / "data/clips.csv").write_text("torn", encoding="utf-8")
+
     problems = [problem.what for problem in verify(store).problems]
     assert any("rows from 0 on of toy/pooled" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("name", STATED)
 def test_a_store_without_a_required_attribute_is_refused(store, name):
+    """The attribute is removed, and the digests are made to fit. Opening names it, and verifying too."""
     change_attributes(store, lambda attributes, _: attributes.pop(name))
+
     with pytest.raises(StoreError, match=name):
         open_store(store)
     assert any(name in problem.what for problem in verify(store).problems)
@@ -64,17 +71,20 @@ def test_a_chunk_smaller_than_its_metadata_state_is_refused(store):
     """A reader advises to run `obygaze store verify`, which does not advise to run itself."""
     chunk = store / "data/features.zarr/toy/pooled/c/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-5])
+
     with pytest.raises(StoreError, match=r"pooled/c/0/0: this chunk is damaged.*; run: obygaze store verify"):
         open_store(store)["toy"].raw("pooled")
 
-    # The command that checks all of a store does not advise to run itself.
-    whats = [problem.what for problem in verify(store, "full").problems]
-    assert any("this chunk is damaged" in what for what in whats)
-    assert not any("obygaze store verify" in what for what in whats)
+    problems = [problem.what for problem in verify(store, "full").problems]
+    assert any("this chunk is damaged" in problem for problem in problems)
+    assert not any("obygaze store verify" in problem for problem in problems)
 
 
 def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(store):
-    """The table of clips has 20 rows: arrays of 10^12 are refused before memory is allocated for them."""
+    """The table of clips has 20 rows: arrays of 10^12 are refused before memory is allocated for them.
+
+    Even the last chunk of statuses is there; chunks have 1,024 rows.
+    """
     n_clips = 10**12
     root = store / "data/features.zarr"
     document = json.loads((root / "zarr.json").read_bytes())
@@ -82,7 +92,9 @@ def test_metadata_that_state_10_to_the_12_clips_are_refused_unread(store):
         if node["node_type"] == "array":
             node["shape"][0] = n_clips
     (root / "zarr.json").write_text(json.dumps(document), encoding="utf-8")
-    (root / f"toy/status/c/{(n_clips - 1) // 1024}").write_bytes(b"x")
+    last_chunk = (n_clips - 1) // 1024
+    (root / f"toy/status/c/{last_chunk}").write_bytes(b"x")
+
     with pytest.raises(StoreError):
         open_store(store)["toy"]
 
@@ -91,7 +103,8 @@ def test_a_chunk_file_of_a_terabyte_is_refused_unread(store):
     """No chunk of the format can be so large, so the file is refused by its size."""
     opened = open_store(store)["toy"]
     with (store / "data/features.zarr/toy/pooled/c/0/0").open("r+b") as chunk:
-        chunk.truncate(1 << 40)  # sparse: takes no disk
+        chunk.truncate(2**40)  # sparse: takes no disk
+
     with pytest.raises(StoreError, match="pooled/c/0/0"):
         opened.pooled()
 
@@ -101,14 +114,18 @@ def test_strings_of_more_than_one_chunk_are_read_as_sealed(tmp_path):
     clapper_board = "\U0001f3ac"
     movies = {f"clip {row:05d} {clapper_board}" * 3: "m" for row in range(1500)}
     pooled = np.zeros((1500, 2), np.float32)
+
     path = seal_arrays(tmp_path / "many", movies, {"toy": {"pooled": pooled}})
+
     assert open_store(path)["toy"].clip_ids == tuple(sorted(movies))
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 300, 65791, 65792])
 def test_the_stated_size_of_a_zstandard_frame_is_read(size):
     """Zstandard writes sizes with 1, 2 or 4 bytes; 255/256 and 65,791/65,792 are where the width changes."""
-    assert _zstd_size(Zstd().encode(bytes(size))) == size
+    frame = Zstd().encode(bytes(size))
+
+    assert _zstd_size(frame) == size
 
 
 MOST_MB = 200
@@ -198,6 +215,7 @@ def assert_every_reader_refused_in_little_memory(outcome, store, message):
 def test_readers_refuse_strings_that_decode_to_gigabytes(tmp_path):
     """Opening, verifying, inspecting and pulling all refuse, and none takes more than 200 MB of memory."""
     stores = [with_string_bomb(tmp_path / str(n), bomb) for n, bomb in enumerate(STRING_BOMBS.values())]
+
     outcomes, errors = run_readers(*stores)
     for store, outcome in zip(stores, outcomes, strict=True):
         assert_every_reader_refused_in_little_memory(outcome, store, "clip/c/0: this chunk")
@@ -206,7 +224,12 @@ def test_readers_refuse_strings_that_decode_to_gigabytes(tmp_path):
 
 @pytest.mark.long
 def test_readers_refuse_a_gigabyte_in_another_compressor(tmp_path):
-    """The format allows one compressor; a chunk packed by gzip is refused before it is decompressed."""
+    """The format allows one compressor; a chunk packed by gzip is refused before it is decompressed.
+
+    Opening, verifying, inspecting and pulling all refuse, and none takes more than 200 MB of memory.
+    """
     store = with_bomb_of_another_compressor(tmp_path)
+
     (outcome,), _ = run_readers(store)
+
     assert_every_reader_refused_in_little_memory(outcome, store, "codecs: not as the format demands")

@@ -82,10 +82,15 @@ class Lies(Handler):
     "n_bytes_too_many", [-7, 7, 1 << 50], ids=["too short", "too long", "2^50 bytes too long"]
 )
 def test_a_wrong_content_length_is_refused(served_folder, tmp_path, monkeypatch, n_bytes_too_many):
-    """The server states more or fewer bytes than it sends: every use refuses, and no wrong copy is kept."""
+    """The server states more or fewer bytes of a file than it sends, 2^50 of them at the most.
+
+    A store is opened, verified and pulled from it: no wrong copy is kept, and errors are of one line.
+    """
     monkeypatch.setattr(Lies, "n_bytes_too_many", n_bytes_too_many)
+
     with serving(served_folder, Lies) as server:
         refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
+
     assert refusals
 
 
@@ -108,12 +113,14 @@ class Endless(Flood):
 
 
 def test_verify_stops_reading_a_file_longer_than_its_whole_store(served_folder):
-    """A server sends zeros without end in place of a chunk; less than 64 MB of them may be read."""
+    """A server sends zeros without end in place of a chunk of a toy store; less than 64 MiB may be read."""
     with serving(served_folder, Endless) as server:
         report = verify(f"{server.url}/toy-1.0.0")
-        assert server.n_bytes_sent < 64 << 20
-    whats = {problem.file: problem.what for problem in report.problems}
-    assert "is longer than the whole store" in whats["data/features.zarr/toy/frames/c/1/0/0"]
+        assert server.n_bytes_sent < 64 * 2**20
+
+    problem_of_file = {problem.file: problem.what for problem in report.problems}
+    problem_of_endless_file = problem_of_file["data/features.zarr/toy/frames/c/1/0/0"]
+    assert "is longer than the whole store" in problem_of_endless_file
 
 
 class Slow(Handler):
@@ -130,18 +137,18 @@ class Slow(Handler):
 
 
 def test_a_server_that_sends_a_byte_at_a_time_is_given_up(served_folder, tmp_path, monkeypatch):
-    """The least speed of a server is measured over `SLOW_S`, which is 0.1 s here."""
+    """The server sends a byte every 0.02 s. The least speed is measured over `SLOW_S`, here 0.1 s."""
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.1)
+    too_slow = "the server sends less than"
+
     with serving(served_folder, Slow) as server:
         url = f"{server.url}/toy-1.0.0"
-        digest = "0" * 64
-        for use in (
-            lambda: open_store(url),
-            lambda: verify(url),
-            lambda: download_file(locate(url), "x", tmp_path / "x", digest, lambda *_: None),
-        ):
-            with pytest.raises(StoreError, match="the server sends less than"):
-                use()
+        with pytest.raises(StoreError, match=too_slow):
+            open_store(url)
+        with pytest.raises(StoreError, match=too_slow):
+            verify(url)
+        with pytest.raises(StoreError, match=too_slow):
+            download_file(locate(url), "x", tmp_path / "x", "0" * 64, lambda *_: None)
 
 
 class Stalls(Handler):
@@ -164,9 +171,10 @@ class Stalls(Handler):
 def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
     served_folder, tmp_path, monkeypatch, n_bytes_sent
 ):
-    """Only a connection that breaks off is tried again.
+    """Only a connection that breaks off is tried again; a silent server would cost the same wait each time.
 
-    A silent server would cost the same wait each time.
+    `n_bytes_sent` is how much of a file the server sends before it falls silent. A server is given up after
+    `SLOW_S`, here 0.2 s.
     """
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
     monkeypatch.setattr(Stalls, "n_bytes_sent", n_bytes_sent)
@@ -175,7 +183,8 @@ def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
         with pytest.raises(StoreError) as raised:
             download_file(files, "x", tmp_path / "x", "0" * 64, lambda *_: None)
         assert not isinstance(raised.value, InterruptedTransferError)
-        assert len(server.requests) == 1
+        n_requests = len(server.requests)
+        assert n_requests == 1
 
 
 class Crumbs(Handler):
@@ -196,11 +205,14 @@ class Crumbs(Handler):
 
 
 def test_a_server_that_breaks_off_after_every_byte_is_given_up(served_folder, tmp_path, monkeypatch):
-    """A broken transfer resumes where it stopped, but not for ever: it must bring a stated speed."""
-    monkeypatch.setattr(
-        "obygaze_features.store.served.SLOW_S", 0.2
-    )  # for which the client tries again by itself
+    """A broken transfer resumes where it stopped, but not for ever: it must bring a stated speed.
+
+    The server sends one byte of a file of 100 bytes for each request. The client tries again for 0.2 s
+    (`SLOW_S`), without waiting between two requests.
+    """
+    monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
+
     with serving(served_folder, Crumbs) as server:
         with pytest.raises(StoreError):
             download_file(locate(f"{server.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
@@ -232,13 +244,19 @@ class Notes(Handler):
     "to", ["file:///etc/passwd", "data:text/plain,x", "http://me:hunter2@127.0.0.1:9/x?token=hunter2"]
 )
 def test_a_redirection_to_a_file_or_with_a_password_is_refused(served_folder, tmp_path, to):
-    """A server must not make us read our own files, and no message shows the password ("hunter2")."""
-    with serving(served_folder, type("Elsewhere", (Elsewhere,), {"to": to})) as server:
+    """A server must not make us read our own files, such as /etc/passwd, which begins with "root:".
+
+    Opening, verifying and pulling are each refused, and no message shows the password ("hunter2").
+    """
+    redirects_all_requests = type("Elsewhere", (Elsewhere,), {"to": to})
+    with serving(served_folder, redirects_all_requests) as server:
         refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
         assert len(server.requests) < 40
+
     assert len(refusals) == 3
-    assert "hunter2" not in " ".join(refusals)
-    assert "root:" not in " ".join(refusals)
+    for refusal in refusals:
+        assert "hunter2" not in refusal
+        assert "root:" not in refusal
 
 
 @pytest.fixture
@@ -264,9 +282,14 @@ def secrets_in(text):
 
 
 def test_an_http_redirection_is_followed_without_credentials(redirecting, tmp_path):
-    """The environment has tokens of S3 and of the Hub; a plain HTTP server is sent none of them."""
+    """The environment has tokens of S3 and of the Hub; a plain HTTP server is sent none of them.
+
+    All requests are redirected to another host, which has nothing: opening, verifying and pulling fail.
+    """
     server, other_host = redirecting
+
     refusals = open_verify_and_pull(f"{server.url}/toy-1.0.0", tmp_path)
+
     assert len(refusals) == 3
     assert other_host.requests
     for text in (headers_at(server), headers_at(other_host), " ".join(refusals)):
@@ -275,9 +298,14 @@ def test_an_http_redirection_is_followed_without_credentials(redirecting, tmp_pa
 
 
 def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
-    """Requests to S3 carry credentials, which the other host would get."""
+    """Requests to S3 carry credentials, such as the token "mark-session", which the other host would get.
+
+    Opening, verifying and pulling are each refused.
+    """
     server, other_host = redirecting
+
     refusals = open_verify_and_pull("s3://bucket/toy-1.0.0", tmp_path)
+
     assert len(refusals) == 3
     assert "mark-session" in headers_at(server)
     assert not other_host.requests
@@ -286,10 +314,14 @@ def test_a_redirection_of_s3_to_another_host_is_refused(redirecting, tmp_path):
 
 
 def test_without_a_proxy_in_the_environment_the_client_reaches_hosts_of_s3_alone(monkeypatch):
-    """All other hosts go to a proxy that does not exist; hosts excluded from it are reached directly."""
+    """All other hosts go to a proxy that does not exist; hosts excluded from it are reached directly.
+
+    If the environment has a proxy, we set none.
+    """
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://s3.lab.example:9000/x")
-    assert _only_known_hosts()["proxy_excludes"].startswith("s3.lab.example,amazonaws.com,")
+    settings_of_client = _only_known_hosts()
+    assert settings_of_client["proxy_excludes"].startswith("s3.lab.example,amazonaws.com,")
 
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    no_settings_of_ours = {}
-    assert _only_known_hosts() == no_settings_of_ours
+    settings_of_client = _only_known_hosts()
+    assert settings_of_client == {}

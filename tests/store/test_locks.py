@@ -41,7 +41,11 @@ ACTIONS_THAT_LOCK = {
 
 @pytest.mark.parametrize("work", ACTIONS_THAT_LOCK)
 def test_a_file_system_without_locks_is_named_and_left_untouched(sealed, tmp_path, monkeypatch, work):
-    """The three error numbers are those with which file systems say that they have no locks."""
+    """The three error numbers are those with which file systems say that they have no locks.
+
+    `work` is what is tried there: extracting, resuming a stage, sealing, or pulling a store.
+    """
+    attempt = ACTIONS_THAT_LOCK[work]
     new = tmp_path / "new"
     new.mkdir()
     before = listing(tmp_path)
@@ -50,14 +54,18 @@ def test_a_file_system_without_locks_is_named_and_left_untouched(sealed, tmp_pat
         no_locks = OSError(number, os.strerror(number))
         monkeypatch.setattr(fcntl, "flock", Mock(side_effect=no_locks))
         with pytest.raises(StoreError) as error:
-            ACTIONS_THAT_LOCK[work](sealed, new)
+            attempt(sealed, new)
+
         assert str(tmp_path) in str(error.value)
         assert "\n" not in str(error.value)
         assert listing(tmp_path) == before
 
 
 def test_on_windows_an_unknown_lock_error_is_raised_at_once(tmp_path, monkeypatch):
-    """Only a lock that another process holds is waited for; "Invalid argument" is another error."""
+    """Only a lock that another process holds is waited for; "Invalid argument" is another error.
+
+    This process takes itself for one on Windows, whose module `msvcrt` locks files.
+    """
 
     def locking(*_):
         raise OSError(errno.EINVAL, "Invalid argument")

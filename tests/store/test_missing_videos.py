@@ -108,20 +108,23 @@ def show(corpus: Manifest, movie: str = "tt1") -> None:
 
 
 def test_a_machine_without_its_videos_stops_and_fails_no_clip(nodes, corpus):
-    """Machine n1 noted that it found the folder tt1.
+    """Two machines share the work: n1 does the clips of folder tt0, and notes that it sees tt1 as well.
 
-    Where n2 does not see it, a disk is not mounted: the clips are not recorded as failed, and n2 does them
+    Where n2 does not see tt1, a disk is not mounted: its clips are not recorded as failed, and n2 does them
     once the folder is there.
     """
-    nodes("n1").run((0, 2))
-    hide(corpus)
+    share_of_n1, share_of_n2 = (0, 2), (1, 2)
+    nodes("n1").run(share_of_n1)
+
+    hide(corpus, "tt1")
     blind = nodes("n2")
     with pytest.raises(StoreError):
-        blind.run((1, 2))
+        blind.run(share_of_n2)
     assert blind.done == []
 
-    show(corpus)
-    assert nodes("n2").run((1, 2)).missing() == []
+    show(corpus, "tt1")
+    stage = nodes("n2").run(share_of_n2)
+    assert stage.missing() == []
 
 
 @pytest.mark.long
@@ -145,39 +148,46 @@ def test_clips_are_done_again_if_another_machine_finds_their_videos(nodes, corpu
 
     with pytest.raises(StoreError):
         blind.run(share_of_n2, during=run_n1_which_sees_tt1)
-    assert blind.done == SECOND  # the clips of tt1
+    clips_of_tt1 = SECOND
+    assert blind.done == clips_of_tt1
 
     show(corpus, "tt1")
     seeing = nodes("n2")
     seeing.run(share_of_n2)
-    assert seeing.done == SECOND
+    assert seeing.done == clips_of_tt1
 
 
 def test_clips_that_one_machine_alone_did_not_find_forbid_sealing_until_another_does_them(
     nodes, corpus, tmp_path
 ):
-    """n2 failed the clips of tt1 for want of videos, and n1 finds them: first with no clip in its share.
+    """n2 does all clips and does not see the folder tt1: those of it fail. n1 sees it, and notes that.
 
-    They could still be done, so sealing without them must be allowed explicitly.
+    They could still be done, so sealing without them must be allowed explicitly, until n1 does all clips.
     """
-    hide(corpus)
+    hide(corpus, "tt1")
     nodes("n2").run()
-    show(corpus)
+    show(corpus, "tt1")
     seeing = nodes("n1")
-    seeing.run((0, 2))
+    share_without_clips_of_tt1 = (0, 2)
+    seeing.run(share_without_clips_of_tt1)
     assert seeing.done == []
+
     with pytest.raises(StoreError, match="tt1-16"):
         seal(None, tmp_path / "store", licence="CC0-1.0")
     allowed = {"allow_missing": True, "version": "0.9.0"}
     assert seal(None, tmp_path / "store", licence="CC0-1.0", **allowed).exists()
 
     seeing.run()
-    assert seeing.done == SECOND
+    clips_of_tt1 = SECOND
+    assert seeing.done == clips_of_tt1
     assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
 
 
 def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
-    """The folder tt0 disappears at the second clip: the first stays done, the second is tried again."""
+    """The folder tt0 disappears at the second clip: the first stays done, the second is tried again.
+
+    Clips are tt0-00 to tt0-15 in folder tt0 (FIRST), then 16 others in tt1 (SECOND).
+    """
     node = nodes("n1")
     begun = []
 
@@ -196,21 +206,31 @@ def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
 
 
 def test_a_machine_that_finds_no_video_at_all_does_nothing(nodes, corpus, tmp_path):
+    """All videos are in the folders tt0 and tt1, which are moved away. No clip is recorded as failed."""
     for movie in ("tt0", "tt1"):
         (corpus.root / movie).rename(tmp_path / movie)
     node = nodes("n1")
+
     with pytest.raises(StoreError):
         node.run()
+
     assert node.done == []
 
 
 def test_a_video_that_no_machine_finds_is_a_failed_clip(nodes, corpus, tmp_path):
-    """Two machines see all other videos: the file is really not there, and its clip is not tried again."""
+    """Two machines see all other videos: the file is really not there, and its clip is not tried again.
+
+    The first machine does all 32 clips, and the second finds nothing left to do.
+    """
     (corpus.root / "tt1" / "clip-31.mp4").unlink()
-    first, second = nodes("n1"), nodes("n2")
+    first = nodes("n1")
+    second = nodes("n2")
+
     first.run()
     second.run()
-    assert first.done == [*FIRST, *SECOND]
+
+    all_clips = [*FIRST, *SECOND]
+    assert first.done == all_clips
     assert second.done == []
     assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
 
@@ -218,6 +238,8 @@ def test_a_video_that_no_machine_finds_is_a_failed_clip(nodes, corpus, tmp_path)
 def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
     """The files are no videos, so all 32 clips fail: more than 3, and not more than 32."""
     nodes("n1").run()
+
     with pytest.raises(StoreError):
         seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
+
     assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=32).exists()

@@ -36,35 +36,48 @@ def shelf(tmp_path_factory):
 
 
 def test_pooled_vectors_come_as_one_contiguous_array_with_a_mask(shelf):
-    """Rows of failed clips are NaN and not usable; every other row is the planted vector of its clip."""
+    """Rows of failed clips are NaN and not usable; every other row is the planted vector of its clip.
+
+    The store has 150 clips, with vectors of 4 numbers.
+    """
     group = open_store(shelf / "toy-1.0.0")["toy"]
+
     pooled = group.pooled()
+
     assert pooled.dtype == np.float32
     assert pooled.flags.c_contiguous
     assert pooled.shape == (150, 4)
+
     assert group.usable.tolist() == [status_of(clip) != "failed" for clip in group.clip_ids]
     assert np.isnan(pooled[~group.usable]).all()
     for row in np.flatnonzero(group.usable):
-        assert np.array_equal(pooled[row], features(group.clip_ids[row], TOY).arrays["pooled"])
+        planted = features(group.clip_ids[row], TOY)
+        assert np.array_equal(pooled[row], planted.arrays["pooled"])
 
 
 @pytest.mark.parametrize(("array", "block_rows"), [("pooled", 150), ("frames", 64), ("tokens", 16)])
 def test_blocks_of_an_array_join_to_the_whole_and_clips_read_alone_are_its_rows(shelf, array, block_rows):
-    """A block is read from whole chunks: 64 rows of frames, 16 of tokens, and all rows of pooled at once."""
+    """A block is read from whole chunks: 64 rows of frames, 16 of tokens, and all rows of pooled at once.
+
+    The store has 150 clips, a row each.
+    """
     group = open_store(shelf / "toy")["toy"]
-    every_row = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]()
+    read_every_row = {"pooled": group.pooled, "frames": group.frames, "tokens": group.tokens}[array]
+    every_row = read_every_row()
     assert group.shape(array) == every_row.shape
     assert group.dtype(array) == every_row.dtype
 
     blocks = list(group.blocks(array))
     assert [start for start, _ in blocks] == list(range(0, 150, block_rows))
     assert np.array_equal(np.concatenate([block for _, block in blocks]), every_row, equal_nan=True)
-    for row in np.flatnonzero(group.usable)[::17]:
+
+    some_usable_rows = np.flatnonzero(group.usable)[::17]
+    for row in some_usable_rows:
         assert np.array_equal(group.read(group.clip_ids[row], array), every_row[row])
 
 
 def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):
-    """In `status_of`, clips whose number is 3 modulo 7 have failed."""
+    """In the store, clips whose number is 3 modulo 7 have failed; the first is tt0003-é."""
     group = open_store(shelf / "toy")["toy"]
     with pytest.raises(StoreError, match="clip tt0003-é is failed"):
         group.read("tt0003-é", "pooled")
@@ -107,7 +120,10 @@ def test_a_version_that_is_no_version_is_refused(tmp_path):
 
 
 def test_a_path_or_url_that_is_no_sealed_store_is_refused_by_name(tmp_path):
-    """A stage, a folder in the making and a plain file are none, and "toy" has no sealed version yet."""
+    """A stage, a folder in the making and a plain file are none, and "toy" has no sealed version yet.
+
+    A store may be opened by a URL of https or s3, and not of ftp.
+    """
     staged(tmp_path, 8)
     (tmp_path / "other.building").mkdir()
     paths = ("toy.staging", "toy", "other.building", "nowhere", ".", "toy.staging/plan.jsonl")
@@ -135,27 +151,37 @@ def test_reading_a_store_without_one_of_its_files_is_an_error(tmp_path, file, me
 
 
 def test_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
+    """The table of clips, which is read when clips are first asked for, is removed before."""
     path = sealed(tmp_path, 72)
     opened = open_store(path)
+
     (path / "data/clips.csv").unlink()
+
     with pytest.raises(StoreError, match="missing"):
         opened.clips_at([0])
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "clip", "status", "time_s"])
 def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
+    """Chunks have checksums. Each array of this store of 8 clips is one file, which holds its only chunk."""
     path = sealed(tmp_path, 8)
-    (chunk,) = (file for file in (path / "data/features.zarr/toy" / array / "c").rglob("*") if file.is_file())
+    folder_of_chunks = path / "data/features.zarr/toy" / array / "c"
+    (chunk,) = [file for file in folder_of_chunks.rglob("*") if file.is_file()]
+
     data = bytearray(chunk.read_bytes())
-    data[len(data) // 3] ^= 16
+    data[len(data) // 3] ^= 0b00010000
     chunk.write_bytes(data)
+
     with pytest.raises(StoreError, match="damaged"):
         read_all(path)
 
 
 @pytest.mark.long
 def test_sealing_and_opening_load_nothing_heavy(tmp_path):
-    """The light half of the package works without torch and the like, and the command starts fast."""
+    """The light half of the package works without torch and the like, and the command starts fast.
+
+    A new process seals a store of one clip and reads it, then prints which heavy packages it has imported.
+    """
     code = (
         "import sys; from pathlib import Path; import numpy as np\n"
         "from obygaze_features.store import open_store\n"
@@ -166,8 +192,9 @@ def test_sealing_and_opening_load_nothing_heavy(tmp_path):
         "print([m for m in heavy if m in sys.modules])"
     )
 
-    process = python("-c", code)
-    assert process.stdout.strip() == "[]"
+    heavy_imports = python("-c", code).stdout.strip()
+
+    assert heavy_imports == "[]"
 
 
 STREAMING = """
@@ -196,13 +223,15 @@ print(n, peak_mb() - before)
 def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):
     """160 clips of 100 x 1000 half-precision numbers are 32 MB, in shards of 16 clips, 3.2 MB each.
 
-    A block holds several shards; reading clip by clip needs one.
+    A block holds several shards; reading clip by clip needs one. STREAMING is a program that reads the tokens
+    of a store by blocks or by clips, and prints how many clips it read and by how many MB its memory grew.
     """
     kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "ok")
     path = seal(None, tmp_path / "big", licence="MIT")
 
-    n_clips, grown_mb = map(int, python("-c", STREAMING, path, method).stdout.split())
-    assert n_clips == 160
-    assert grown_mb < most_mb
+    n_clips, grown_mb = python("-c", STREAMING, path, method).stdout.split()
+
+    assert int(n_clips) == 160
+    assert int(grown_mb) < most_mb

@@ -19,11 +19,17 @@ PLACES = ["{url}/toy-1.0.0", "{url}/toy-1.0.0/", "{url}/toy-1.0.0.zip", "{folder
 @pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server, place):
+    """The store is opened by its URL, by that of its zip, or as a zip, and compared with its folder."""
     store = open_store(served_folder / "toy-1.0.0")
+
     remote = open_store(place.format(url=server.url, folder=served_folder))
+
     assert remote.fingerprint == store.fingerprint
-    assert (remote.name, remote.version, remote.names) == (store.name, store.version, store.names)
+    assert remote.name == store.name
+    assert remote.version == store.version
+    assert remote.names == store.names
     assert remote.clips == store.clips
+
     group = store["toy"]
     remote_group = remote["toy"]
     assert remote_group.clip_ids == group.clip_ids
@@ -34,10 +40,14 @@ def test_a_served_or_zipped_store_reads_as_its_folder(served_folder, server, pla
 
 
 def test_reading_an_array_of_one_chunk_is_one_request(server):
+    """The pooled vectors of all clips are one chunk. Opening the store made other requests before."""
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     server.requests.clear()
+
     group.pooled()
-    assert [path for _, path, _ in server.requests] == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
+
+    requested_paths = [path for _, path, _ in server.requests]
+    assert requested_paths == ["/toy-1.0.0/data/features.zarr/toy/pooled/c/0/0"]
 
 
 def test_reading_one_clip_fetches_a_part_of_its_shard(server):
@@ -46,7 +56,9 @@ def test_reading_one_clip_fetches_a_part_of_its_shard(server):
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
     server.requests.clear()
     server.n_bytes_sent = 0
+
     group.read("tt0008-é", "tokens")
+
     assert {path for _, path, _ in server.requests} == {f"/{shard}"}
     assert server.n_bytes_sent < (server.root / shard).stat().st_size
 
@@ -54,24 +66,35 @@ def test_reading_one_clip_fetches_a_part_of_its_shard(server):
 def test_clips_of_one_chunk_cost_one_request(server):
     """The vectors of all clips lie in one chunk. It is fetched once, also where clips are read one by one."""
     group = open_store(f"{server.url}/toy-1.0.0")["toy"]
-    ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable][::-1]
+    ids = [clip for clip, usable in zip(group.clip_ids, group.usable, strict=True) if usable]
+    ids_in_falling_order = ids[::-1]
     server.requests.clear()
-    together = group.read_many(ids, "pooled")
-    one_by_one = np.stack([group.read(clip, "pooled") for clip in ids])
+
+    together = group.read_many(ids_in_falling_order, "pooled")
+    one_by_one = np.stack([group.read(clip, "pooled") for clip in ids_in_falling_order])
+
     assert np.array_equal(together, one_by_one)
     assert len(server.requests) <= 2  # one for each way
 
+
+def test_several_clips_of_which_one_is_unknown_are_not_read(server):
+    """The store has no clip `none`."""
+    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    known_clip = group.clip_ids[0]
+
     with pytest.raises(StoreError):
-        group.read_many([ids[0], "none"], "pooled")
+        group.read_many([known_clip, "none"], "pooled")
 
 
 @pytest.mark.parametrize("place", PLACES[1:])
 def test_a_served_or_zipped_store_verifies_as_its_folder_at_every_depth(served_folder, server, place):
+    """The store is verified by its URL, by that of its zip, or as a zip, and as its folder."""
     for depth in ("quick", "digests", "full"):
         local = verify(served_folder / "toy-1.0.0", depth)
         remote = verify(place.format(url=server.url, folder=served_folder), depth)
         assert remote.ok, remote.problems
-        assert (remote.counts, remote.fingerprint) == (local.counts, local.fingerprint)
+        assert remote.counts == local.counts
+        assert remote.fingerprint == local.fingerprint
 
 
 FIRST_CHUNKS = {
@@ -89,8 +112,10 @@ def test_a_chunk_that_the_server_lost_is_an_error_and_found_by_verify(server, ch
     """Zarr fills missing chunks with NaN, which would look like failed clips."""
     url = f"{server.url}/toy-1.0.0"
     server.missing_files = {f"/{chunk}"}
+
     with pytest.raises(StoreError, match=chunk):
         read_all(url)
+
     assert verify(url, "quick").problems
     assert any(chunk in problem.file for problem in verify(url, "digests").problems)
 
@@ -98,10 +123,12 @@ def test_a_chunk_that_the_server_lost_is_an_error_and_found_by_verify(server, ch
 def test_a_dropped_connection_is_tried_again(served_folder, server):
     """The server drops one chunk once and another twice; then the numbers are those of the folder."""
     server.n_breaks_left = {"/toy/frames/c/1/0/0": 1, "/toy/pooled/c/0/0": 2}
-    group = open_store(f"{server.url}/toy-1.0.0")["toy"]
-    same = open_store(served_folder / "toy-1.0.0")["toy"]
-    assert np.array_equal(group.frames(), same.frames(), equal_nan=True)
-    assert np.array_equal(group.pooled(), same.pooled(), equal_nan=True)
+
+    served = open_store(f"{server.url}/toy-1.0.0")["toy"]
+    local = open_store(served_folder / "toy-1.0.0")["toy"]
+
+    assert np.array_equal(served.frames(), local.frames(), equal_nan=True)
+    assert np.array_equal(served.pooled(), local.pooled(), equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +141,7 @@ def test_a_dropped_connection_is_tried_again(served_folder, server):
     ids=["repository", "revision", "folder"],
 )
 def test_a_place_on_the_hub_has_a_repository_a_revision_and_a_folder(place, files):
+    """A place is OWNER/NAME@REVISION/FOLDER; `HubFiles` has the repository, the revision and the folder."""
     assert parse_hub_url(f"hf://datasets/{place}") == files
 
 
@@ -141,6 +169,7 @@ def test_a_url_without_a_store_is_refused_in_one_line_that_keeps_secrets(server,
     The message says that there is one, not what it is.
     """
     url = place.format(url=server.url, host=server.url.removeprefix("http://"))
+
     with pytest.raises((StoreError, OSError), match=message) as error:
         open_store(url)
     assert "\n" not in str(error.value)

@@ -54,13 +54,22 @@ def check_store(path):
 
 
 def test_the_schema_is_valid_and_lists_the_columns_and_arrays_of_the_code():
+    """The schema of the format is docs/store-format.schema.json.
+
+    Of some arrays it has two kinds: that of groups with as many frames of each clip, and that of ragged ones.
+    """
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["$defs"]["clip"]["required"] == list(COLUMNS)
-    titles = [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]]
-    assert titles == [*ARRAYS, *(f"{name} of a ragged group" for name in RAGGED_ARRAYS)]
+
+    columns_of_clips = SCHEMA["$defs"]["clip"]["required"]
+    assert columns_of_clips == list(COLUMNS)
+
+    kinds_of_arrays = [kind["title"] for kind in SCHEMA["$defs"]["array"]["anyOf"]]
+    ragged_kinds = [f"{name} of a ragged group" for name in RAGGED_ARRAYS]
+    assert kinds_of_arrays == [*ARRAYS, *ragged_kinds]
 
 
 def test_frozen_stores_of_every_format_version_obey_the_schema():
+    """The schema describes all versions. Stages have a layout, of which 3 and 4 can still be read."""
     stores = [path for path in FROZEN.iterdir() if (path / "bagit.txt").exists()]
     assert stores
     for path in stores:
@@ -72,24 +81,33 @@ def test_frozen_stores_of_every_format_version_obey_the_schema():
 
 
 def test_a_store_and_its_journal_that_are_written_today_obey_the_schema(tmp_path):
-    check_store(sealed(tmp_path, 20, [group(), group("b", ("frames",), untrained=True), ragged("c")]))
+    """The store has a group of all arrays, one of an untrained network's frames, and one of ragged frames."""
+    groups = [group(), group("b", ("frames",), untrained=True), ragged("c")]
+    store = sealed(tmp_path, 20, groups)
+
+    check_store(store)
     for journal in (tmp_path / "toy.staging/journal").iterdir():
         for line in journal.read_bytes().splitlines():
             check_against_schema("journal", json.loads(line))
 
 
 def test_stores_that_are_merged_or_imported_today_obey_the_schema(tmp_path):
-    """One part has a clip without features, whose row of the table has empty cells."""
+    """One of two merged stores has a failed clip alone, whose row of the table has empty cells.
+
+    The import is of one vector, in a file a.npy.
+    """
     vectors = np.ones((1, 4), np.float32)
     whole = seal_arrays(tmp_path / "a", {"a": "m"}, {"toy": {"pooled": vectors}})
     failed = {"b": "no such file"}
     of_a_failed_clip = seal_arrays(tmp_path / "b", {"b": "m"}, {"toy": {"pooled": vectors}}, failed=failed)
-    check_store(merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged"))
+    merged = merge([open_store(whole), open_store(of_a_failed_clip)], tmp_path / "merged")
+    check_store(merged)
 
     items = {"a": ImportItem("a.npy", lambda: {"": vectors})}
     declared = Declared("lab", "pooled", {})
     about = {"corpus": {"name": "Toy"}, "licence": "MIT"}
-    check_store(import_features(items, [PlannedClip("a", "m")], declared, tmp_path / "in", **about))
+    imported = import_features(items, [PlannedClip("a", "m")], declared, tmp_path / "in", **about)
+    check_store(imported)
 
 
 FIELDS_OF_SEALING = {"storage": {"pooled": "float32"}, "source": CORPUS}
@@ -143,9 +161,10 @@ def is_accepted_by_code(document):
 
 @pytest.mark.parametrize("imported", [False, True])
 def test_the_schema_and_the_code_agree_on_every_field_of_a_provenance(imported):
-    """Each field in turn gets each odd value, or is removed.
+    """Each field in turn gets each odd value, or is removed; the rest of the provenance stays valid.
 
-    Whoever validates by the schema must get the verdict of the code.
+    Whoever validates by the schema must get the verdict of the code. Of imported features, more fields may be
+    null.
     """
     schema = jsonschema.Draft202012Validator({"$ref": "#/$defs/provenance", "$defs": SCHEMA["$defs"]})
     valid = VALID_PROVENANCE | ({"imported": True} if imported else {})
@@ -172,13 +191,17 @@ def test_every_json_block_in_store_format_obeys_the_schema(kind, text):
 
 @pytest.mark.parametrize("text", blocks_of("array"))
 def test_the_array_in_store_format_is_the_one_that_is_written(text):
+    """docs/store-format.md shows the metadata of an array `frames`. We write the same for such an array."""
     document = json.loads(text)
+
     layout = array_layout("frames", tuple(document["shape"]), document["data_type"], ARRAYS["frames"].dims)
-    assert document == without_empty_fields(layout)
+
+    assert without_empty_fields(layout) == document
 
 
 @pytest.mark.parametrize("text", blocks_of("attributes"))
 def test_the_attributes_in_store_format_are_read_by_the_code(text, tmp_path):
+    """docs/store-format.md shows the attributes of a store. Here they are written where a store has them."""
     document = json.loads(text)
     node = tmp_path / "data/features.zarr"
     node.mkdir(parents=True)
@@ -191,16 +214,25 @@ def test_the_attributes_in_store_format_are_read_by_the_code(text, tmp_path):
 
 @pytest.mark.parametrize("text", blocks_of("provenance"))
 def test_the_provenance_in_store_format_is_valid(text):
-    assert validate_provenance(json.loads(text), sealed=True) == json.loads(text)
+    """docs/store-format.md shows the provenance of a sealed group. The validation returns it unchanged."""
+    document = json.loads(text)
+
+    assert validate_provenance(document, sealed=True) == document
 
 
 @pytest.mark.parametrize("text", blocks_of("journal"))
 def test_the_journal_in_store_format_is_read_by_the_code(text, tmp_path):
+    """docs/store-format.md shows a line of a journal, with its rows.
+
+    In a row, the digests of all arrays stand one behind the other, of 64 digits each; a failed row has none.
+    """
     (tmp_path / "0001.jsonl").write_text(f"{text}\n", encoding="utf-8")
     rows = json.loads(text)["entry"]["rows"]
-    # The digests of a row's arrays stand one behind the other; a row that failed has none.
     n_arrays = max(len(row.get("sha256", "")) // SHA256_HEX for row in rows)
-    (line,), damage = read_journals(tmp_path, n_arrays)
+
+    lines, damage = read_journals(tmp_path, n_arrays)
+
+    (line,) = lines
     assert line.rows
     assert damage == []
 
@@ -231,7 +263,7 @@ class RowOfArrays(NamedTuple):
 
 
 def test_the_table_of_arrays_in_store_format_is_that_of_the_code():
-    """The page lists each array with its dimensions, types, rows of a chunk and fill value."""
+    """docs/store-format.md lists each array with its dimensions, types, rows of a chunk and fill value."""
     rows = [RowOfArrays(*cells) for cells in ROW_OF_ARRAYS.findall(PAGE)]
     assert [row.name for row in rows] == list(ARRAYS)
     for row in rows:

@@ -47,9 +47,10 @@ ROOT = Path(__file__).parents[2]
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, reference, data):
-    """Three writers share the clips, each commits its own in two parts, and some announce them before.
+    """Three writers share 20 clips, each commits its own in two parts, and some announce them before.
 
-    No file of a store holds its name, its folder or the time at which it was sealed.
+    The store has the same files as one whose clips were committed in order by one writer (`reference`). No
+    file of a store holds its name, its folder or the time at which it was sealed.
     """
     folder = tmp_path_factory.mktemp("order")
     clips = data.draw(st.permutations(plan(20)))
@@ -83,13 +84,17 @@ def store_of_72_clips(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
 def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_clips, kind):
-    """Rows are sorted by the ids of clips. The row of a failed clip is empty, and its reason is kept."""
+    """Rows are sorted by the ids of clips. The row of a failed clip is empty, and its reason is kept.
+
+    Empty is -1 in the index of frames, and NaN in other arrays.
+    """
     assert store_of_72_clips.names == ("alone", "theirs", "times", "toy")
     group = store_of_72_clips[kind.name]
     assert list(group.clip_ids) == sorted(clip.clip_id for clip in plan(72))
 
     for row, clip in enumerate(group.clip_ids):
-        assert STATUS_OF_CODE[group.status[row]] == store_of_72_clips.clips[row].status == status_of(clip)
+        assert store_of_72_clips.clips[row].status == status_of(clip)
+        assert STATUS_OF_CODE[group.status[row]] == status_of(clip)
         names = (*group.arrays, "time_s", "frame_index")
         values = {name: next(rows_of(group, name, [row])) for name in names}
         if status_of(clip) == "failed":
@@ -98,9 +103,9 @@ def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_c
             assert (values.pop("frame_index") == -1).all()
             assert all(np.isnan(array).all() for array in values.values())
         else:
-            truth = features(clip, kind)
-            assert group.row_size[row] == len(truth.time_s)
-            expected = {**truth.arrays, "time_s": truth.time_s, "frame_index": truth.frame_index}
+            planted = features(clip, kind)
+            assert group.row_size[row] == len(planted.time_s)
+            expected = {**planted.arrays, "time_s": planted.time_s, "frame_index": planted.frame_index}
             for name, array in values.items():
                 assert np.array_equal(array, expected[name])
 
@@ -139,12 +144,17 @@ def test_to_xarray_of_a_ragged_group_names_the_clip_of_each_frame(ragged_store):
     is_of_one_clip = (data.row_clip == "tt0001-é").values
     expected = features("tt0001-é", RAGGED).arrays["frames"]
     assert np.array_equal(data.frames[is_of_one_clip].values, expected)
-    assert data.groupby("row_clip").mean().sizes["row_clip"] == group.usable.sum()
+    means_by_clip = data.groupby("row_clip").mean()
+    n_clips_with_frames = group.usable.sum()
+    assert means_by_clip.sizes["row_clip"] == n_clips_with_frames
     assert np.array_equal(data.frames[3:9].values, group.frames()[3:9])  # of several clips
 
 
 def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
-    """20 clips of 3 frames of 4 features, and of 5 tokens of 6; status 1 is "ok"."""
+    """The store has 20 clips, each with 3 frames of 4 features and 5 tokens of 6 features.
+
+    Clip tt0001 is ok, which the array `status` says by a 1.
+    """
     path = sealed(tmp_path)
     import xarray
 
@@ -190,10 +200,14 @@ def metadata_document(array):
 
 @pytest.mark.long
 def test_python_without_assertions_seals_the_same_bytes(tmp_path):
-    """`python -O` leaves out assertions, so no check of the format may be one."""
+    """`python -O` leaves out assertions, so no check of the format may be one.
+
+    The same store is sealed by such a process and by this one.
+    """
     path = tmp_path / "optimised-1.0.0"
     code = f"from tests.store.toy_stores import *; sealed(Path({str(tmp_path)!r}), name='optimised')"
     python("-O", "-c", code, cwd=ROOT)
+
     assert tree(path) == tree(sealed(tmp_path))
     python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
@@ -228,9 +242,11 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
     """Another version is another folder beside it."""
     path = sealed(tmp_path)
     before = tree(path)
+
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
         seal(None, tmp_path / "toy", licence="MIT")
     assert tree(path) == before
+
     assert seal(None, tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
 
 
@@ -244,9 +260,12 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
     ],
 )
 def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments, message):
+    """A licence is an SPDX expression, a version three numbers, a parent a fingerprint, a citation a line."""
     staged(tmp_path)
+
     with pytest.raises(StoreError, match=message):
         seal(None, tmp_path / "toy", **{"licence": "MIT", **arguments})
+
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
 
@@ -297,6 +316,10 @@ def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference,
     [(flip_a_bit, False), (flip_a_bit, True), (take_bytes_of_the_next_clip, False)],
 )
 def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missing, toy, reference):
+    """The file `rows` of a piece has a record of each clip: times, status and pooled vector.
+
+    That of the second clip is changed. The journal has a digest of each, so that clip alone is done again.
+    """
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
@@ -307,6 +330,10 @@ def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missi
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros])
 def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, reference):
+    """The tokens of a piece have a file of their own, in which those of the second clip are changed.
+
+    The journal has a digest of each clip's tokens, so that clip alone has to be done again.
+    """
     stage = staged(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
@@ -316,7 +343,11 @@ def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, refere
 
 @pytest.mark.parametrize("harm", [flip_a_bit, fill_with_zeros, take_bytes_of_the_next_clip])
 def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_store, harm):
-    """Clips lie one after the other in the file. Where the third has fewer frames, blanks follow them."""
+    """The frames of a piece have a file of their own, in which those of the second clip are changed.
+
+    Clips lie one after the other in the file. Of the third clip's frames, which may take their place, as many
+    bytes are put there as the second has; if they are fewer, blanks follow them.
+    """
     stage = staged(tmp_path / "work", groups=[RAGGED])
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
     data = file.read_bytes()
@@ -372,7 +403,7 @@ def test_clips_whose_frames_span_several_chunks_are_read_whole(tmp_path, workers
 
 
 def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
-    """Its array of frames has no row at all, which is a case of its own in Zarr."""
+    """Its array of frames [all frames, 4 features] has no row at all, which is a case of its own in Zarr."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "failed")
     path = seal(None, tmp_path / "toy", **LICENSED)
@@ -387,20 +418,24 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
     The second piece has clips 16 to 19, and loses its tokens: those with features have to be done again.
     """
     stage = staged(tmp_path, groups=[toy])
-    second_piece = "1.*"
-    for path in (stage.path / "pieces").glob(f"{second_piece}.toy.tokens"):
+    tokens_of_second_piece = "1.*.toy.tokens"
+    for path in (stage.path / "pieces").glob(tokens_of_second_piece):
         path.unlink()
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
 
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
         seal(None, tmp_path / "toy", **LICENSED)
+
     assert stage.missing() == lost
     commit_clips(stage, lost)
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
 def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
-    """Each fails clips that the other does: a clip that one of them has done is done."""
+    """Each fails clips that the other does: a clip that one of them has done is done.
+
+    The first fails clips 0 to 4 and the second 9 to 19. The files are those of a store made by one writer.
+    """
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(20), [toy], CORPUS)
     clips = stage.missing()
     failed_by_first = clips[:5]
@@ -432,14 +467,20 @@ def two_failed(tmp_path, toy):
 
 
 def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(tmp_path, toy, reference, two_failed):
-    """Two runs do the same two failed clips again, and each commits after the other."""
+    """Two runs do the same two failed clips again, and each commits after the other.
+
+    The store has the files of one whose clips did not fail (`reference`).
+    """
     stage, failed = two_failed
-    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    first_clip = result(failed[0], [toy], status_of(failed[0]))
+    last_clip = result(failed[1], [toy], status_of(failed[1]))
+
     with stage.writer(failed) as one, stage.writer(failed) as other:
         one.commit([first_clip])
         other.commit([first_clip])
         one.commit([last_clip])
         other.commit([last_clip])
+
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
@@ -448,10 +489,13 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
 ):
     """Two runs do the same two clips again. A piece is closed when its last clip is committed.
 
-    The first run commits its last clip, and closes the piece, while the second is about to close it too.
+    The first run commits its last clip, and closes the piece, while the second is about to close it too. The
+    store has the files of one whose clips did not fail (`reference`).
     """
     stage, failed = two_failed
-    first_clip, last_clip = (result(clip, [toy], status_of(clip)) for clip in failed)
+    first_clip = result(failed[0], [toy], status_of(failed[0]))
+    last_clip = result(failed[1], [toy], status_of(failed[1]))
+
     with stage.writer(failed) as first_run, stage.writer(failed) as second_run:
         first_run.commit([first_clip])
         second_run.commit([first_clip])
@@ -463,6 +507,7 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
 
         monkeypatch.setattr(second_run, "_close_piece", close_piece_after_the_first_run)
         second_run.commit([last_clip])
+
     assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
 
 
@@ -479,17 +524,23 @@ def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(
     """
     stage = staged(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
-    assert same_files(stage, store) == {name for name in reference if "/tokens/c/" in name}
+    shards_of_tokens = {name for name in reference if "/tokens/c/" in name}
+    assert same_files(stage, store) == shards_of_tokens
 
-    commit_clips(stage, stage.missing(retry_failed=True), lambda _: "ok")
+    failed_clips = stage.missing(retry_failed=True)
+    commit_clips(stage, failed_clips, lambda _: "ok")
     seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
+
     assert tree(store) == reference
 
 
 def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, reference):
+    """The disk refuses to link the files of a stage. The store has the same bytes all the same."""
     monkeypatch.setattr(os, "link", no_link)
     stage = staged(tmp_path, groups=[toy])
+
     store = seal(None, tmp_path / "toy", **LICENSED)
+
     assert same_files(stage, store) == set()
     assert tree(store) == reference
 
@@ -502,4 +553,6 @@ def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
         assert has_lock
         with pytest.raises(StoreError):
             seal(None, tmp_path / "toy", licence="MIT")
-    assert seal(None, tmp_path / "toy", licence="MIT").is_dir()
+
+    store = seal(None, tmp_path / "toy", licence="MIT")
+    assert store.is_dir()

@@ -23,19 +23,27 @@ OF_NO_CLUSTER = Machine("", "desk")
 def test_the_first_share_that_is_begun_decides_the_number_of_shares(tmp_path):
     """A share is (number, of how many): share 3 of 8 is begun, and 7 shares are not.
 
-    A job that was killed begins the same share again.
+    A job that was killed begins the same share again, which changes nothing.
     """
     assert number_of_shares(tmp_path) is None
-    for _ in range(2):
-        begin_share(tmp_path, (3, 8), ALPHA)
-        assert number_of_shares(tmp_path) == 8
-        assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
+
+    begin_share(tmp_path, (3, 8), ALPHA)
+    assert number_of_shares(tmp_path) == 8
+    assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
+
+    begin_share(tmp_path, (3, 8), ALPHA)
+    assert number_of_shares(tmp_path) == 8
+    assert shares_not_begun(tmp_path) == [0, 1, 2, 4, 5, 6, 7]
 
 
 @pytest.mark.parametrize("refuse", [check_shares, begin_share])
 def test_a_share_of_another_number_of_shares_is_refused(tmp_path, refuse):
-    """Shares of 8 and of 16 would overlap: some clips would be done twice and others by nobody."""
+    """Shares of 8 and of 16 would overlap: some clips would be done twice and others by nobody.
+
+    Both functions refuse: the one that only checks a share, and the one that begins it.
+    """
     begin_share(tmp_path, (3, 8), ALPHA)
+
     with pytest.raises(StoreError, match="8 shares"):
         refuse(tmp_path, (3, 16), ALPHA)
 
@@ -43,28 +51,31 @@ def test_a_share_of_another_number_of_shares_is_refused(tmp_path, refuse):
 def test_a_process_that_does_everything_may_join_divided_work(tmp_path):
     """Share 0 of 1 is the whole stage, and leaves out no clip, so it does not clash with 2 shares."""
     begin_share(tmp_path, (0, 2), ALPHA)
-    check_shares(tmp_path, (0, 1), ALPHA)
+
+    check_shares(tmp_path, (0, 1), ALPHA)  # raises no error
 
 
 def test_only_one_number_of_shares_is_accepted_at_once(tmp_path):
-    """Eight threads begin shares of 4 and of 6 at the same moment.
+    """Eight threads begin shares 0 to 3 of 4 and 0 to 3 of 6 at the same moment.
 
-    All of one number succeed, none of the other.
+    All shares of one number succeed, none of the other.
     """
+    begun = set()
 
-    def begin(shard):
+    def begin_if_accepted(share):
         try:
-            begin_share(tmp_path, shard, ALPHA)
+            begin_share(tmp_path, share, ALPHA)
         except StoreError:
-            return False
-        return True
+            return
+        begun.add(share)
 
-    shards = [(share, number) for share in range(4) for number in (4, 6)]
+    shares_of_4 = {(0, 4), (1, 4), (2, 4), (3, 4)}
+    shares_of_6 = {(0, 6), (1, 6), (2, 6), (3, 6)}
     with ThreadPoolExecutor(8) as pool:
-        begun = {shard for shard, done in zip(shards, pool.map(begin, shards), strict=True) if done}
+        list(pool.map(begin_if_accepted, sorted(shares_of_4 | shares_of_6)))
 
-    number = number_of_shares(tmp_path)
-    assert begun == {shard for shard in shards if shard[1] == number}
+    expected = {4: shares_of_4, 6: shares_of_6}
+    assert begun == expected[number_of_shares(tmp_path)]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +88,10 @@ def test_shares_are_written_as_slurm_reads_them(shares, shown):
 
 @pytest.mark.parametrize(("file", "content"), [("number", b"two"), ("0", b"{")])
 def test_a_damaged_note_of_shares_is_named(tmp_path, file, content):
+    """In the folder `shares`, the file `number` says how many shares there are, and `0` who began share 0."""
     begin_share(tmp_path, (0, 2), ALPHA)
     (tmp_path / "shares" / file).write_bytes(content)
+
     with pytest.raises(StoreError, match=f"shares/{file}"):
         check_shares(tmp_path, (1, 2), BETA)
 
@@ -94,27 +107,34 @@ def two_clusters(tmp_path):
 
 @pytest.mark.parametrize("machine", [ALPHA_TOO, OF_NO_CLUSTER], ids=["of the same cluster", "of no cluster"])
 def test_a_share_may_be_begun_again_by_its_cluster(two_clusters, machine):
-    """A machine outside any cluster, such as a desktop, may also begin it again."""
-    begin_share(two_clusters, (0, 4), machine)
+    """Share 0 was begun by a machine of cluster alpha. Another of alpha may begin it, and the first again.
+
+    A machine outside any cluster, such as a desktop, may also begin it again.
+    """
+    begin_share(two_clusters, (0, 4), machine)  # raises no error
     begin_share(two_clusters, (0, 4), ALPHA)
 
 
 def test_a_share_that_another_cluster_has_begun_is_refused_until_it_is_done(two_clusters):
-    """Two clusters cannot see each other's jobs, so each share belongs to the one that began it."""
+    """Two clusters cannot see each other's jobs, so each share belongs to the one that began it.
+
+    Cluster alpha has begun shares 0 and 2 of 4, and beta share 1.
+    """
     with pytest.raises(StoreError, match=r"cluster alpha .* shares 0,2 of 4, .* cluster beta"):
         begin_share(two_clusters, (2, 4), BETA)
+
     finish_share(two_clusters, (2, 4), ALPHA)
-    begin_share(two_clusters, (2, 4), BETA)
+    begin_share(two_clusters, (2, 4), BETA)  # raises no error
 
 
 def test_a_refusal_names_the_shares_that_are_left_to_the_cluster(two_clusters):
-    """Beta has share 1; alpha has begun 0 and 2, and nobody 3: alpha may run 0, 2 and 3."""
+    """Of four shares beta has begun 1, alpha 0 and 2, and nobody 3: alpha may run 0, 2 and 3."""
     with pytest.raises(StoreError, match="--array=0,2-3"):
         check_shares(two_clusters, (1, 4), ALPHA)
 
 
 def test_shares_of_other_clusters_are_listed_but_not_to_a_machine_of_none(two_clusters):
-    """Beta may not begin shares 0 and 2 of alpha. A machine of no cluster may begin any."""
+    """Alpha has begun shares 0 and 2, which beta may not begin. A machine of no cluster may begin any."""
     assert list(shares_elsewhere(two_clusters, BETA)) == [0, 2]
     assert shares_elsewhere(two_clusters, OF_NO_CLUSTER) == {}
 
@@ -124,22 +144,28 @@ def test_deleting_the_note_of_a_share_lets_another_cluster_take_it(tmp_path):
     begin_share(tmp_path, (1, 2), ALPHA)
     with pytest.raises(StoreError) as refused:
         begin_share(tmp_path, (1, 2), BETA)
-    folder = tmp_path / "shares"
-    assert str(folder) in str(refused.value)
-    (folder / "1").unlink()
-    begin_share(tmp_path, (1, 2), BETA)
+    folder_of_notes = tmp_path / "shares"
+    assert str(folder_of_notes) in str(refused.value)
+
+    note_of_share_1 = folder_of_notes / "1"
+    note_of_share_1.unlink()
+
+    begin_share(tmp_path, (1, 2), BETA)  # raises no error
 
 
 def test_of_two_clusters_that_begin_a_share_at_once_one_is_refused(tmp_path):
+    """Eight threads begin share 3 sixteen times, for clusters alpha and beta in turn; one cluster gets it."""
     begin_share(tmp_path, (0, 4), OF_NO_CLUSTER)
+    clusters_that_began = set()
 
-    def begin(machine):
+    def begin_if_accepted(machine):
         try:
             begin_share(tmp_path, (3, 4), machine)
         except StoreError:
-            return None
-        return machine.cluster
+            return
+        clusters_that_began.add(machine.cluster)
 
     with ThreadPoolExecutor(8) as pool:
-        begun = {cluster for cluster in pool.map(begin, [ALPHA, BETA] * 8) if cluster}
-    assert len(begun) == 1
+        list(pool.map(begin_if_accepted, [ALPHA, BETA] * 8))
+
+    assert len(clusters_that_began) == 1

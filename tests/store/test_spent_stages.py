@@ -27,7 +27,9 @@ def sealed_with_its_stage(folder):
 
 
 def test_a_stage_whose_clips_are_all_in_its_store_is_not_needed(tmp_path):
+    """`why_needed` gives the reason why a stage must stay, or an empty text."""
     stage = sealed_with_its_stage(tmp_path)
+
     assert why_needed(stage.path) == ""
 
 
@@ -40,7 +42,9 @@ def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
     clips = anew.missing()
     with anew.writer(clips) as writer:
         for clip in clips:
-            toy = features(clip, TOY)
-            zeros = {name: np.zeros_like(array) for name, array in toy.arrays.items()}
-            writer.commit([ClipResult(clip, "ok", groups={"toy": replace(toy, arrays=zeros)})])
+            sealed_before = features(clip, TOY)
+            zeros = {name: np.zeros_like(array) for name, array in sealed_before.arrays.items()}
+            other_features = replace(sealed_before, arrays=zeros)
+            writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])
+
     assert why_needed(anew.path) == "no sealed store has all of its clips"

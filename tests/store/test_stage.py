@@ -41,16 +41,23 @@ def files(stage):
 
 def test_a_stage_has_every_clip_to_do_sorted_by_id_in_whatever_order_it_is_opened(stage, ids):
     """A manifest that was sorted otherwise has another digest, which the stage takes over."""
-    assert stage.missing() == ids == sorted(clip.clip_id for clip in plan(40))
+    assert ids == sorted(clip.clip_id for clip in plan(40))
+    assert stage.missing() == ids
     assert stage.status() == {}
 
-    reopened = Stage.open(stage.path, plan(40)[::-1], [TOY], {**CORPUS, "manifest_sha256": "cd" * 32})
+    clips_sorted_otherwise = plan(40)[::-1]
+    corpus_with_other_digest = {**CORPUS, "manifest_sha256": "cd" * 32}
+    reopened = Stage.open(stage.path, clips_sorted_otherwise, [TOY], corpus_with_other_digest)
+
     assert reopened.clips == stage.clips
     assert read_stage(stage.path).corpus["manifest_sha256"] == "cd" * 32
 
 
 def test_committed_clips_are_done_in_a_stage_that_is_opened_again(stage, ids):
-    """A failed clip counts as done, unless failed clips are to be tried again."""
+    """A failed clip counts as done, unless failed clips are to be tried again.
+
+    Of 40 clips the first three are committed, one of each status.
+    """
     statuses = {ids[0]: "ok", ids[1]: "partial", ids[2]: "failed"}
     commit_clips(stage, statuses, statuses.get)
 
@@ -84,40 +91,54 @@ def test_a_piece_is_recorded_once_all_its_announced_clips_are_committed(stage, i
     of_first_piece, of_second_piece = [ids[2], ids[7]], ids[20]
     with stage.writer([*of_first_piece, of_second_piece]) as writer:
         writer.commit([result(ids[7], [TOY])])
-        assert list(stage.status()) == []
+        recorded_clips = list(stage.status())
+        assert recorded_clips == []
+
         writer.commit([result(ids[2], [TOY])])
-        assert list(stage.status()) == of_first_piece
+        recorded_clips = list(stage.status())
+        assert recorded_clips == of_first_piece
+
         with pytest.raises(StoreError, match="already done"):
             writer.commit([result(ids[2], [TOY])])
 
 
 def test_closing_a_writer_records_the_piece_it_has_begun(stage, ids):
-    """It announced two clips of a piece, and is closed after the first."""
+    """It announced two clips of a piece, and is closed after the first. `status` has the recorded clips."""
     with stage.writer([ids[20], ids[21]]) as writer:
         writer.commit([result(ids[20], [TOY])])
         assert list(stage.status()) == []
+
     assert list(stage.status()) == [ids[20]]
     with pytest.raises(StoreError, match="closed"):
         writer.commit([])
 
 
 def test_a_failed_clip_counts_its_attempts_and_may_succeed_later(stage, ids):
+    """The same clip is committed three times: it fails twice, and is then ok."""
     clip = ids[0]
+
     commit_clips(stage, [clip], failed)
     commit_clips(stage, [clip], failed)
-    assert (stage.status()[clip].attempt, stage.status()[clip].status) == (2, "failed")
+    entry = stage.status()[clip]
+    assert entry.attempt == 2
+    assert entry.status == "failed"
+
     commit_clips(stage, [clip], ok)
-    assert (stage.status()[clip].attempt, stage.status()[clip].status) == (3, "ok")
+    entry = stage.status()[clip]
+    assert entry.attempt == 3
+    assert entry.status == "ok"
 
 
 def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
     """Three writers have three names, also the one that begins after the others have ended."""
     assert stage.n_writers() == 0
+
     with stage.writer() as first, stage.writer() as second:
         assert stage.n_writers() == 2
     assert stage.n_writers() == 0
-    with stage.writer() as three:
-        assert len({first.name, second.name, three.name}) == 3
+
+    with stage.writer() as third:
+        assert len({first.name, second.name, third.name}) == 3
 
 
 @pytest.mark.parametrize(
@@ -136,28 +157,36 @@ def test_writers_never_share_a_journal_and_are_counted_until_they_end(stage):
     ],
 )
 def test_a_bad_array_is_refused_by_name_and_nothing_of_the_commit_is_written(stage, ids, arrays, message):
-    """A commit is written as a whole or not at all.
+    """A commit is written as a whole or not at all: the good clip beside the bad one is not written either.
 
-    The good clip beside the bad one is not written either.
+    `arrays` replaces arrays of the bad clip. Right are: pooled [4] in float32, frames [3, 4] in float16,
+    and for each of 3 frames its time in float64 and its index.
     """
     good, bad = ids[:2]
-    truth = features(bad, TOY)
-    times = {name: arrays.get(name, getattr(truth, name)) for name in ("time_s", "frame_index")}
-    vectors = truth.arrays | {name: array for name, array in arrays.items() if name not in times}
+    planted = features(bad, TOY)
+    vectors = dict(planted.arrays)
+    times = {"time_s": planted.time_s, "frame_index": planted.frame_index}
+    for name, array in arrays.items():
+        if name in times:
+            times[name] = array
+        else:
+            vectors[name] = array
     bad_result = ClipResult(bad, "ok", groups={"toy": ClipFeatures(arrays=vectors, **times)})
 
     with stage.writer() as writer:
         with pytest.raises(StoreError, match=rf"clip {bad}, group toy.*{message}"):
             writer.commit([result(good, [TOY]), bad_result])
         assert files(stage) == set()
+
         writer.commit([result(good, [TOY])])  # the writer still works
     assert list(stage.status()) == [good]
 
 
 def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, tmp_path):
-    """A writer does not know what another process has done meanwhile.
+    """A writer does not know what another process has done since it was begun.
 
-    The same clip gives the same features, so doing it twice harms nothing.
+    Of 40 clips the other does 0 to 19 meanwhile, and the writer does 0 to 2 again. The same clip gives the
+    same features, so doing it twice harms nothing.
     """
     missing = stage.missing()
 
@@ -184,10 +213,12 @@ def test_clips_that_another_process_did_meanwhile_may_be_done_again(stage, ids, 
     ids=["out of plan", "twice at once", "without a group", "done by this writer", "done before"],
 )
 def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, message):
-    """Clip tt0001 was done before, and tt0000 by the same writer."""
+    """Clip tt0001 was done before, and tt0000 by the same writer. Each clip needs features of group "toy"."""
     commit_clips(stage, ["tt0001-é"], ok)
+
     with stage.writer() as writer:
         writer.commit([result("tt0000-é", [TOY])])
+
         with pytest.raises(StoreError, match=message):
             writer.commit([result(clip, groups) for clip in clips])
 
@@ -224,9 +255,13 @@ def test_a_commit_that_does_not_fit_its_stage_is_refused(stage, clips, groups, m
     ],
 )
 def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus(tmp_path, clips, groups, corpus, message):
-    """A stage keeps its plan: resuming it with another one is refused, and changes no file."""
+    """A stage keeps its plan: resuming it with another one is refused, and changes no file.
+
+    It was begun for the eight clips of `plan(8)`, group TOY and corpus CORPUS.
+    """
     path = staged(tmp_path, 8).path
     before = tree(path)
+
     with pytest.raises(StoreError, match=message):
         Stage.open(path, clips, groups, corpus)
     assert tree(path) == before
@@ -249,7 +284,8 @@ def test_a_stage_of_two_groups_of_one_name_is_not_begun(tmp_path):
 # --- earlier attempts
 def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids):
     """Clip 3 of a piece of 16 fails and is tried again: new files hold its row and copies of the other 15."""
-    commit_clips(stage, ids[:16], lambda clip: "failed" if clip == ids[3] else "ok")
+    first_piece = ids[:16]
+    commit_clips(stage, first_piece, lambda clip: "failed" if clip == ids[3] else "ok")
     old_files = files(stage)
     old_digests = {clip: entry.sha256 for clip, entry in stage.status().items()}
 
@@ -258,32 +294,39 @@ def test_retrying_a_failed_clip_rewrites_its_piece_with_the_old_rows(stage, ids)
     assert not old_files & files(stage)
 
     status = stage.status()
-    assert {status[clip].attempt for clip in ids[:16]} == {2}
-    assert all(status[clip].sha256 == old_digests[clip] for clip in ids[:16] if clip != ids[3])
-
     reader = stage.reader()
-    assert all(reader.small_rows(status[clip]) is not None for clip in ids[:16])
+    for clip in first_piece:
+        assert status[clip].attempt == 2
+        assert reader.small_rows(status[clip]) is not None  # which would say that the row is damaged
+        if clip != ids[3]:
+            assert status[clip].sha256 == old_digests[clip]
 
 
 def test_a_damaged_row_is_not_copied_and_its_file_is_kept(stage, ids):
-    """15 of 16 clips are done, and the row of the first is damaged.
+    """15 of the 16 clips of a piece are done, and a bit is flipped in the row of the first.
 
-    Committing the last would copy them all, but the old file stays, and sealing finds the damage there.
+    Committing the last would copy them all into a new file. But the damaged row stays in the old file, as of
+    attempt 1, and sealing finds the damage there.
     """
     commit_clips(stage, ids[:15], ok)
     (rows,) = (stage.path / "pieces").glob("*.rows")
-    rows.write_bytes(bytes([rows.read_bytes()[0] ^ 1]) + rows.read_bytes()[1:])
+    data = bytearray(rows.read_bytes())
+    data[0] ^= 1
+    rows.write_bytes(bytes(data))
+    files_before = files(stage)
 
-    before = files(stage)
     commit_clips(stage, ids[15:16], ok)
 
-    assert before < files(stage)
+    assert files_before < files(stage)
     assert stage.status()[ids[0]].attempt == 1
     assert stage.missing() == ids[16:]
 
 
 def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
-    """Files are named after their pieces of 16 clips: those of piece 1 begin with a 1."""
+    """Files are named after their pieces of 16 clips: those of piece 1 begin with a 1.
+
+    Piece 0 is done. A writer of piece 1 is killed after one clip, while another does the first of piece 2.
+    """
     commit_clips(stage, ids[:16], ok)
     killed = stage.writer(ids[16:20])
     alive = stage.writer(ids[32:])
@@ -293,7 +336,8 @@ def test_sweeping_removes_only_the_open_piece_of_a_killed_writer(stage, ids):
 
     n_clips_that_may_be_lost = stage.sweep()
     assert n_clips_that_may_be_lost == 16  # which of piece 1 were written is not known
-    assert {name.partition(".")[0] for name in files(stage)} == {"0", "2"}
+    pieces_with_files = {name.split(".")[0] for name in files(stage)}
+    assert pieces_with_files == {"0", "2"}
 
     alive.close()
     assert stage.sweep() == 0
@@ -312,7 +356,8 @@ def journal(stage, ids):
 def test_a_torn_last_line_is_as_if_it_were_never_written(stage, ids, journal):
     """A power cut may leave any part of the last line, which recorded the second piece of 16 clips.
 
-    Without its line break alone the line counts: its digest shows that it is whole.
+    Those clips are then missing, which is no damage. Without its line break alone the line counts: its digest
+    shows that it is whole.
     """
     complete = journal.read_bytes()
     *_, last_line = complete.splitlines(keepends=True)
@@ -337,20 +382,24 @@ def test_a_damaged_line_in_the_middle_is_reported_and_its_clips_done_again(stage
     journal.write_bytes(damaged)
 
     assert stage.missing() == ids[:16] + ids[32:]
-    assert len(stage.damage()) == 1
-    assert f"{journal}, line 1: damaged" in stage.damage()[0]
+    (damage,) = stage.damage()
+    assert f"{journal}, line 1: damaged" in damage
 
-    assert stage.sweep() == 16
+    n_clips_that_may_be_lost = stage.sweep()
+    assert n_clips_that_may_be_lost == 16
     commit_clips(stage, ids[:16], ok)
     assert stage.missing() == ids[32:]
 
 
 def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(stage, ids, journal):
-    """All rows of a line are of one attempt: one of another could never be found in its files."""
-    line, _, last = journal.read_bytes().partition(b"\n")
-    entry = json.loads(checked_entry(line))
+    """All rows of a line are of one attempt, whose number is in the names of their files.
+
+    The journal has a line for each of two pieces of 16 clips; in the first line, a row names another attempt.
+    """
+    first_line, second_line = journal.read_bytes().splitlines(keepends=True)
+    entry = json.loads(checked_entry(first_line.removesuffix(b"\n")))
     entry["rows"][3]["attempt"] = 2**31
-    journal.write_bytes(encode_line(entry) + last)
+    journal.write_bytes(encode_line(entry) + second_line)
 
     assert len(stage.damage()) == 1
     assert stage.missing() == ids[:16] + ids[32:]
@@ -360,24 +409,30 @@ def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(sta
 
 
 def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
-    """Each line of a journal has a checksum of itself."""
+    """Each line of a journal has a checksum of itself. Its last byte, the line break, is not tried here."""
     line = encode_line({"rows": [{"row": 1, "clip_id": "é", "status": "failed"}]})
     path = tmp_path / "0001.jsonl"
     path.write_bytes(line)
-    assert len(read_journals(tmp_path, 1)[0]) == 1
+    lines, _ = read_journals(tmp_path, 1)
+    assert len(lines) == 1
 
-    for bit in range(8 * (len(line) - 1)):
-        flipped = bytearray(line)
-        flipped[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(bytes(flipped))
-        lines, damage = read_journals(tmp_path, 1)
-        assert lines == []
-        assert damage
+    place_of_line_break = len(line) - 1
+    for place in range(place_of_line_break):
+        for bit in range(8):
+            flipped = bytearray(line)
+            flipped[place] ^= 2**bit
+            path.write_bytes(bytes(flipped))
+
+            lines, damage = read_journals(tmp_path, 1)
+            assert lines == []
+            assert damage
 
 
 def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
+    """A line of the journal records clip x, and the plan of the stage (plan.jsonl) lists no such clip."""
     entry = {"row": 0, "clip_id": "x", "status": "failed"}
     (stage.path / "journal" / "0001.jsonl").write_bytes(encode_line({"rows": [entry]}))
+
     with pytest.raises(StoreError, match=r"plan.jsonl"):
         stage.status()
 
@@ -391,9 +446,12 @@ def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):
         ("stage.json", lambda _: json.dumps({"layout": 3}).encode(), r"stage.json"),
         ("plan.jsonl", lambda _: b"", r"plan.jsonl"),
     ],
+    ids=["another clip", "cut off", "an unknown layout", "no other field", "an empty plan"],
 )
 def test_damaged_stage_metadata_are_refused_by_file_name(stage, file, change, message):
+    """A stage has the plan of its clips in plan.jsonl, and all else about itself in stage.json."""
     path = stage.path / file
     path.write_bytes(change(path.read_bytes()))
+
     with pytest.raises(StoreError, match=message):
         read_stage(stage.path)

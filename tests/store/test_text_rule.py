@@ -43,11 +43,17 @@ TAKES_A_TEXT = {
 
 @pytest.mark.parametrize("place", TAKES_A_TEXT)
 def test_texts_that_a_terminal_obeys_are_refused_everywhere(tmp_path, place):
-    """Control characters can change a terminal's title, clear its screen or reverse its text when shown."""
-    for number, bad in enumerate(OBEYED_BY_TERMINALS):
+    """Control characters can change a terminal's title, clear its screen or reverse its text when shown.
+
+    `place` is what takes a text, such as a clip's id or the citation; the refusal names it.
+    """
+    hand_over = TAKES_A_TEXT[place]
+    for number, control_characters in enumerate(OBEYED_BY_TERMINALS):
         folder = tmp_path / str(number)
+
         with pytest.raises(StoreError, match=place):
-            TAKES_A_TEXT[place](f"a{bad}", folder)
+            hand_over(f"a{control_characters}", folder)
+
         assert not (folder / "s-1.0.0").exists()
 
 
@@ -96,5 +102,5 @@ def test_full_verification_finds_hostile_texts_in_the_table_of_clips(tmp_path, c
 
     resealed(store)
     assert verify(store).ok  # the digests fit
-    whats = [problem.what for problem in verify(store, "full").problems]
-    assert any(f"{column} holds the bidirectional character U+202E" in what for what in whats)
+    problems = [problem.what for problem in verify(store, "full").problems]
+    assert any(f"{column} holds the bidirectional character U+202E" in problem for problem in problems)

@@ -69,12 +69,13 @@ def sealed(path, texts=TEXTS, failed=(), **options):
 def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
     path = sealed(tmp_path / "texts", failed=["c-04"])
+
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.1"
 
     group = store["toy"]
     assert group.clip_ids == ("a-01", "b-02", "c-04", "é-03")
-    assert group.text == tuple(TEXTS[name] for name in group.clip_ids)
+    assert group.text == ("a man", "a woman,\nsmiling", "a man", "ein Mädchen")
     assert [clip.text for clip in store.clips] == list(group.text)
     assert np.array_equal(group.read("b-02", "pooled"), vector(TEXTS["b-02"]))
     assert group.n_frames == 1
@@ -86,7 +87,11 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
 
 
 def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path):
-    card = (sealed(tmp_path / "texts") / "README.md").read_text(encoding="utf-8")
+    """The card is the README.md of a store, here of four texts; format 1.1 is the first with texts."""
+    store = sealed(tmp_path / "texts")
+
+    card = (store / "README.md").read_text(encoding="utf-8")
+
     assert "format 1.1: 4 texts" in card
     assert "text-features" in card
     assert "video-features" not in card
@@ -97,17 +102,19 @@ def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path
 def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(odd, tmp_path):
     """Such signs have a meaning in CSV, and must be quoted there."""
     path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
+
     assert open_store(path)["toy"].text == (odd, "a man")
     assert verify(path, "full").ok
-    assert [line["text"] for line in rows_of(path / "data/clips.csv")] == [odd, "a man"]
+    texts_of_table = [row["text"] for row in rows_of(path / "data/clips.csv")]
+    assert texts_of_table == [odd, "a man"]
 
 
 def test_a_merged_or_packed_store_keeps_its_texts(tmp_path):
-    """The two parts share one text."""
-    items = list(TEXTS.items())
+    """Of four texts, the first store has two, and the second has the last three: they share one."""
+    ids_and_texts = list(TEXTS.items())
     whole = open_store(sealed(tmp_path / "whole"))
-    first = open_store(sealed(tmp_path / "1", dict(items[:2])))
-    second = open_store(sealed(tmp_path / "2", dict(items[1:])))
+    first = open_store(sealed(tmp_path / "1", dict(ids_and_texts[:2])))
+    second = open_store(sealed(tmp_path / "2", dict(ids_and_texts[1:])))
 
     merged = open_store(merge([first, second], tmp_path / "merged"))
     assert merged["toy"].text == whole["toy"].text
@@ -119,33 +126,43 @@ def test_a_merged_or_packed_store_keeps_its_texts(tmp_path):
 
 
 def test_a_store_of_texts_grows_by_more_texts_but_not_by_one_that_changed(tmp_path):
-    """The same id with another text would make old features those of the new text."""
+    """The store has one text, a-01, which is one of the four that are planned.
+
+    The same id with another text would make old features those of the new text.
+    """
     first = open_store(sealed(tmp_path / "1", {"a-01": "a man"}))
     stage = staged(tmp_path / "whole", TEXTS)
-    clips, *_ = plan_growth(first, "1.1.0", stage.clips, stage.groups, stage.corpus)
-    assert tuple(clips) == stage.clips
 
-    changed = [PlannedClip("a-01", "", text="A man")]
+    planned_clips, *_ = plan_growth(first, "1.1.0", stage.clips, stage.groups, stage.corpus)
+    assert tuple(planned_clips) == stage.clips
+
+    no_movie = ""
+    changed = [PlannedClip("a-01", no_movie, text="A man")]
     with pytest.raises(StoreError, match="clip a-01"):
         plan_growth(first, "1.1.0", changed, stage.groups, stage.corpus)
 
 
 def test_stores_whose_texts_differ_are_not_merged_and_diff_names_the_rows(tmp_path):
     """Row a-01 has another text in the second store, so its features cannot be those of both."""
-    store = open_store(sealed(tmp_path / "1"))
+    first = open_store(sealed(tmp_path / "1"))
     second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
-    difference = diff(store, second)
+
+    difference = diff(first, second)
     assert difference.clips["text"] == ("a-01",)
     assert "clips: text differs for 1: a-01" in describe_differences(difference, "1", "2")
+
     with pytest.raises(StoreError, match="clip a-01"):
-        merge([store, second], tmp_path / "merged")
+        merge([first, second], tmp_path / "merged")
 
 
 def test_exports_carry_the_texts(tmp_path):
+    """In HDF5 each row is a group with its text, in AnnData a column of the table `obs` has all of them."""
     store = open_store(sealed(tmp_path / "texts"))
+
     export_hdf5(store, "toy", tmp_path / "t.h5")
     with h5py.File(tmp_path / "t.h5") as file:
-        assert file["b-02"].attrs["text"] == TEXTS["b-02"]
+        assert file["b-02"].attrs["text"] == "a woman,\nsmiling"
+
     export_anndata(store, "toy", tmp_path / "t.h5ad")
     with h5py.File(tmp_path / "t.h5ad") as file:
         assert file["obs/text"].asstr()[:].tolist() == list(store["toy"].text)
@@ -156,5 +173,6 @@ def test_a_text_in_the_table_that_differs_from_the_one_in_the_array_is_found(tmp
     path = sealed(tmp_path / "texts")
     table = path / "data/clips.csv"
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")
-    whats = {problem.file: problem.what for problem in verify(path, "full").problems}
-    assert "clip é-03: 'ein Mädchen', but 'ein Junge'" in whats["data/features.zarr/toy/text"]
+
+    problem_of_file = {problem.file: problem.what for problem in verify(path, "full").problems}
+    assert "clip é-03: 'ein Mädchen', but 'ein Junge'" in problem_of_file["data/features.zarr/toy/text"]

@@ -31,6 +31,15 @@ from .toy_stores import provenance
         ({"architecture": {1: 2}}, None),
         ({"architecture": {"a": "\ud800"}}, None),
     ],
+    ids=[
+        "a path",
+        "a path of Windows",
+        "a host name",
+        "no number",
+        "an array",
+        "a key that is no text",
+        "no Unicode",
+    ],
 )
 def test_an_unfit_value_in_a_provenance_is_refused_by_field(change, message):
     """Provenance is JSON without paths or host names: it is published, and must not tell of one machine."""
@@ -39,17 +48,23 @@ def test_an_unfit_value_in_a_provenance_is_refused_by_field(change, message):
 
 
 def test_numpy_scalars_and_tuples_become_plain_json_and_unknown_fields_are_kept():
-    validated = validate_provenance(
-        provenance(extra={"a": np.float64(0.5), "b": (np.int64(1), np.bool_(True))})
-    )
+    """The format does not know the field `extra`. NumPy's values equal Python's: types are compared too."""
+    extra = {"a": np.float64(0.5), "b": (np.int64(1), np.bool_(True))}
+
+    validated = validate_provenance(provenance(extra=extra))
+
     assert validated["extra"] == {"a": 0.5, "b": [1, True]}
     assert [type(value) for value in validated["extra"]["b"]] == [int, bool]
 
 
 def test_fields_that_do_not_change_numbers_may_differ_between_groups():
     """Groups with the same numerical settings may be merged, whoever made them under whatever licence."""
+    first = provenance()
     second = provenance(contact="me", licence="0BSD", commit="a" * 40, hub=None, citation="x")
-    assert same_numerics(provenance(), second) == []
+
+    fields_that_differ = same_numerics(first, second)
+
+    assert fields_that_differ == []
 
 
 def test_every_other_field_that_differs_between_two_groups_is_named():
@@ -57,7 +72,10 @@ def test_every_other_field_that_differs_between_two_groups_is_named():
     first = provenance(architecture={"width": 4})
     compute = {**first["compute"], "dtype": "bfloat16"}
     second = provenance(architecture={"width": 4.0}, compute=compute, new_field=1, untrained=True)
-    assert same_numerics(first, second) == ["architecture.width", "compute.dtype", "new_field", "untrained"]
+
+    fields_that_differ = same_numerics(first, second)
+
+    assert fields_that_differ == ["architecture.width", "compute.dtype", "new_field", "untrained"]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +160,11 @@ def test_other_licences_are_refused(licence):
     ],
 )
 def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
+    """They are refused when the object is made, not when it is written.
+
+    An ArraySpec is a name, the shape of one clip's array, and a type; a GroupSpec is a name, arrays, a number
+    of frames, and provenance; a PlannedClip is an id, a movie, and times; a ClipResult is an id and a status.
+    """
     with pytest.raises(StoreError, match=message):
         make()
 
@@ -152,23 +175,30 @@ def test_values_that_the_format_cannot_hold_are_refused_at_once(make, message):
     ids=["three frames each", "one frame each"],
 )
 def test_two_vectors_of_several_frames_each_have_the_dimension_tubelet(n_frames, dimension):
-    """ViViT makes one vector of several frames (a tubelet)."""
+    """Of 6 frames ViViT makes 2 vectors, each of 3 neighbouring frames (a tubelet); each frame has a time."""
     arrays = {"frames": np.zeros((1, 2, 4), np.float32), "pooled": np.zeros((1, 4), np.float32)}
+
     group = toy_group("vivit", arrays, n_frames=n_frames)
+
     assert group.dimensions("frames") == ("clip", dimension, "feature")
     assert group.dimensions("time_s") == ("clip", "frame")
 
 
 def test_a_number_of_frames_that_is_no_multiple_of_the_vectors_is_refused():
     """Every vector covers as many frames as any other, but 5 frames cannot be divided by 2 vectors."""
+    two_vectors_of_one_clip = np.zeros((1, 2, 4), np.float32)
+
     with pytest.raises(StoreError):
-        toy_group("vivit", {"frames": np.zeros((1, 2, 4), np.float32)}, n_frames=5)
+        toy_group("vivit", {"frames": two_vectors_of_one_clip}, n_frames=5)
 
 
 def test_a_store_of_tubelets_reads_as_it_was_sealed(tmp_path):
-    frames = np.arange(24, dtype=np.float32).reshape(3, 2, 4)
-    movies = {f"c{i}": "m" for i in range(3)}
-    path = seal_arrays(tmp_path / "vivit", movies, {"vivit": {"frames": frames}}, n_frames=6)
+    """Three clips have two vectors of four numbers each, of six frames: three frames a vector."""
+    frames = np.arange(3 * 2 * 4, dtype=np.float32).reshape(3, 2, 4)
+    movie_of_clip = {"c0": "m", "c1": "m", "c2": "m"}
+
+    path = seal_arrays(tmp_path / "vivit", movie_of_clip, {"vivit": {"frames": frames}}, n_frames=6)
+
     group = open_store(path)["vivit"]
     assert group.n_frames == 6
     assert np.array_equal(group.frames(), frames)

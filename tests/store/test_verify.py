@@ -30,7 +30,7 @@ def store(pristine, tmp_path):
 
 
 def test_a_sound_store_passes_at_every_depth_and_its_clips_are_counted_by_status(pristine):
-    """Of the numbers 0 to 19, three are 3 modulo 7 (failed) and three are 5 modulo 7 (partial)."""
+    """The store has 20 clips. Those whose number is 3, 10 or 17 failed; 5, 12 and 19 are partial."""
     for depth in ("quick", "digests", "full"):
         report = verify(pristine, depth)
         assert report.ok, report.problems
@@ -38,27 +38,36 @@ def test_a_sound_store_passes_at_every_depth_and_its_clips_are_counted_by_status
         assert json.loads(json.dumps(report.record()))["fingerprint"] == report.fingerprint
 
     counts = verify(pristine, "full").counts
-    assert [counts[status] for status in ("ok", "partial", "failed", "missing")] == [14, 3, 3, 0]
+    assert counts["ok"] == 14
+    assert counts["partial"] == 3
+    assert counts["failed"] == 3
+    assert counts["missing"] == 0
 
 
 @pytest.mark.long
 def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
+    """In each file in turn one bit is flipped, at a place drawn at random, and put right again.
+
+    In a list of digests, the file is named whose digest the bit was in.
+    """
     rng = random.Random(3)
     files = [*payload_files(store), *tag_files(store), "tagmanifest-sha256.txt"]
     for name in files:
         sound = (store / name).read_bytes()
         flipped = bytearray(sound)
         bit = rng.randrange(8 * len(flipped))
-        flipped[bit // 8] ^= 1 << bit % 8
+        flipped[bit // 8] ^= 2 ** (bit % 8)
         (store / name).write_bytes(flipped)
+
         for depth in ("digests", "full"):
             report = verify(store, depth)
             blamed = {problem.file for problem in report.problems}
             assert blamed, (name, bit, depth)
-            # In a list of digests the flipped one is blamed on the file whose digest it was.
             is_list_of_digests = "manifest" in name
             assert name in blamed or is_list_of_digests, (name, bit, depth, blamed)
+
         (store / name).write_bytes(sound)
+
     assert verify(store, "full").ok
 
 
@@ -76,6 +85,7 @@ def test_a_flipped_bit_in_any_file_is_found_and_the_file_named(store):
 def test_a_missing_file_is_found_and_named_where_digests_are_compared(store, name):
     """The quick check compares numbers of files and bytes alone, and cannot name the file."""
     (store / name).unlink()
+
     assert not verify(store, "quick").ok
     for depth in ("digests", "full"):
         assert name in {problem.file for problem in verify(store, depth).problems}
@@ -83,21 +93,27 @@ def test_a_missing_file_is_found_and_named_where_digests_are_compared(store, nam
 
 @pytest.mark.parametrize("name", ["data/features.zarr/toy/stray", "notes.txt", "data/x.csv"])
 def test_a_file_too_many_is_found_and_named_where_digests_are_compared(store, name):
+    """The quick check compares numbers of files and bytes alone, and cannot name the file."""
     (store / name).write_text("hello", encoding="utf-8")
+
     assert not verify(store, "quick").ok
     for depth in ("digests", "full"):
-        problems = [problem.what for problem in verify(store, depth).problems if problem.file == name]
-        assert any(what.startswith("extra") for what in problems)
+        problems_of_file = [problem.what for problem in verify(store, depth).problems if problem.file == name]
+        assert any(problem.startswith("extra") for problem in problems_of_file)
 
 
 def test_a_link_in_place_of_a_file_is_found(store):
-    """The content of a link may change without the store, so a store has plain files alone."""
+    """The content of a link may change without the store, so a store has plain files alone.
+
+    The table of clips is moved away and linked, and a link to a folder is added.
+    """
     file = store / "data/clips.csv"
     file.rename(store.parent / "clips.csv")
     file.symlink_to(store.parent / "clips.csv")
     (store / "data/folder").symlink_to(store.parent)
-    files = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
-    assert files == {"data/clips.csv", "data/folder"}
+
+    named_files = {problem.file for problem in verify(store).problems if "plain file" in problem.what}
+    assert named_files == {"data/clips.csv", "data/folder"}
 
 
 def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
@@ -106,15 +122,18 @@ def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
     The quick check sees sizes alone, and these are what they were.
     """
     path = sealed(tmp_path, 72)
-    chunk_0, chunk_2 = (path / f"data/features.zarr/toy/tokens/c/{i}/0/0" for i in (0, 2))
+    chunk_0 = path / "data/features.zarr/toy/tokens/c/0/0/0"
+    chunk_2 = path / "data/features.zarr/toy/tokens/c/2/0/0"
     bytes_of_0 = chunk_0.read_bytes()
     bytes_of_2 = chunk_2.read_bytes()
     chunk_0.write_bytes(bytes_of_2)
     chunk_2.write_bytes(bytes_of_0)
-    assert verify(path, "quick").ok  # sizes are what they were
-    problems = verify(path).problems
-    assert [problem.file.split("/")[-3] for problem in problems] == ["0", "2"]
-    assert "rows from 32 on of toy/tokens" in problems[1].what
+
+    assert verify(path, "quick").ok
+    of_chunk_0, of_chunk_2 = verify(path).problems
+    assert path / of_chunk_0.file == chunk_0
+    assert path / of_chunk_2.file == chunk_2
+    assert "rows from 32 on of toy/tokens" in of_chunk_2.what
 
 
 def rewrite_array(store, group, array, change):
@@ -155,18 +174,18 @@ FORGERIES = {
 
 @pytest.mark.parametrize("case", FORGERIES)
 def test_forged_arrays_with_fitting_digests_are_found_by_full_alone(store, case):
-    """The lists of digests fit the forged files.
+    """The lists of digests are made to fit the forged files, as a clever forger would.
 
-    The table of clips still has a digest of each clip's values, which only the full check compares. Row 3 is
-    that of a failed clip.
+    The table of clips still has a digest of each clip's values, which only the full check compares. `case`
+    says what is changed in one array.
     """
-    node, array, change = FORGERIES[case]
-    rewrite_array(store, node, array, change)
-    resealed(store)  # as a clever forger would
+    group_name, array, change = FORGERIES[case]
+    rewrite_array(store, group_name, array, change)
+    resealed(store)
+
     assert verify(store, "digests").ok
-    assert f"data/features.zarr/{node}/{array}" in {
-        problem.file for problem in verify(store, "full").problems
-    }
+    named_files = {problem.file for problem in verify(store, "full").problems}
+    assert f"data/features.zarr/{group_name}/{array}" in named_files
 
 
 def digest_of_row(store, group, array, row):
@@ -209,10 +228,11 @@ FORGED_NUMBERS_OF_FRAMES = {
 def test_forged_numbers_of_frames_are_found(store, change, message):
     """`row_size` says how many frames each clip has, so it decides whose frames are whose.
 
-    The lists of digests fit the forged file.
+    The group "theirs" is ragged. The lists of digests are made to fit the forged file.
     """
     rewrite_array(store, "theirs", "row_size", change)
     resealed(store)
+
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(message in problem.what and "theirs" in problem.file + problem.what for problem in problems)
@@ -226,9 +246,11 @@ def four_clips(tmp_path):
 
 
 def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(four_clips):
+    """Clips c0 to c3 have 2,800 frames each, so those of c2 are 5600 to 8399; chunks have 8,192 frames."""
     frame_of_c2 = 8000
     rewrite_array(four_clips, "toy", "frames", set_row(frame_of_c2, 9))
     resealed(four_clips)
+
     (problem,) = verify(four_clips, "full").problems
     assert problem.file == "data/features.zarr/toy/frames"
     assert "clip c2" in problem.what
@@ -236,9 +258,10 @@ def test_a_clip_whose_frames_lie_in_two_chunks_is_named_once(four_clips):
 
 @pytest.mark.parametrize(("chunk", "first_frame"), [(0, 0), (1, 8192)])
 def test_a_damaged_chunk_of_frames_is_named_by_its_first_frame(four_clips, chunk, first_frame):
-    """A chunk has 8,192 frames."""
+    """Four clips have 11,200 frames in all, and a chunk has 8,192. Two bytes of a chunk are changed."""
     file = f"data/features.zarr/toy/frames/c/{chunk}/0"
     edit_file(four_clips, file, lambda data: data[:40] + b"!!" + data[42:])
+
     problems = [problem.what for problem in verify(four_clips).problems]
     assert any(f"frames from {first_frame} on of toy/frames" in what for what in problems)
 
@@ -265,6 +288,7 @@ def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, fil
     assert old in (store / file).read_bytes()
     edit_file(store, file, lambda data: data.replace(old, new, 1))
     resealed(store)
+
     assert verify(store, "digests").ok
     problems = verify(store, "full").problems
     assert any(message in problem.what for problem in problems), problems
@@ -273,5 +297,6 @@ def test_forged_metadata_with_fitting_digests_are_found_by_full_alone(store, fil
 def test_sha256sum_blames_the_same_damaged_file(store):
     """The list of digests is in the format of `sha256sum`. So a store can be checked without this package."""
     edit_file(store, "data/features.zarr/alone/pooled/c/0/0", lambda data: data[:-1] + b"x")
+
     process = execute("sha256sum", "-c", "--quiet", "manifest-sha256.txt", code=1, cwd=store)
     assert process.stdout.startswith(verify(store).problems[0].file)

@@ -53,13 +53,10 @@ def stretches_of(place):
     return {clip.clip_id: clip.without_pictures_s for clip in open_store(place).clips}
 
 
-STRETCHES_OF_CLIPS = {"a": (), "b": STRETCHES, "c": ()}
-
-
 def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
-    """A stretch is its start and end in seconds; several are separated by semicolons.
+    """Of clips a, b and c, b has no pictures from 1.25 s to 2.5 s and from 4 s to 6.1 s.
 
-    A store with stretches needs version 1.4 of the format.
+    In the table, stretches are separated by semicolons. A store with them needs version 1.4 of the format.
     """
     rows = list(csv.DictReader(io.StringIO((path / TABLE).read_text(encoding="utf-8"))))
     assert [row["without_pictures_s"] for row in rows] == ["", "1.25 2.5;4.0 6.1", ""]
@@ -69,18 +66,20 @@ def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
 
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.4"
-    assert stretches_of(path) == STRETCHES_OF_CLIPS
+    stretches_of_b = ((1.25, 2.5), (4.0, 6.1))
+    assert stretches_of(path) == {"a": (), "b": stretches_of_b, "c": ()}
     row_of_b = 1
-    assert store.table.without_pictures_s == {row_of_b: STRETCHES}
+    assert store.table.without_pictures_s == {row_of_b: stretches_of_b}
     assert verify(path, "full").ok
 
 
 def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
-    """It stays version 1.0, so that older readers can read it."""
+    """It is of version 1.0 of the format, so that older readers can read it."""
     plain = sealed(tmp_path, stretches=())
+
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
     assert open_store(plain).attributes["spec_version"] == "1.0"
-    assert stretches_of(plain) == dict.fromkeys(CLIPS, ())
+    assert stretches_of(plain) == {"a": (), "b": (), "c": ()}
 
 
 def commit(stage, clip, stretches=()):
@@ -92,14 +91,19 @@ def commit(stage, clip, stretches=()):
 
 
 def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(tmp_path):
+    """Clip b has stretches without pictures: it is committed, then the stage is opened again for clip a.
+
+    From the store of a and b, another one grows that has clip d too.
+    """
     plan = [PlannedClip(clip, "m", *SPAN) for clip in "abd"]
     stage = Stage.open(staging_path(tmp_path / "toy"), plan[:2], [KIND], CORPUS)
     commit(stage, "b", STRETCHES)
 
     stage = Stage.open(stage.path, plan[:2], [KIND], CORPUS)
     assert stage.status()["b"].without_pictures_s == STRETCHES
-    line = json.loads(next((stage.path / "journal").glob("*.jsonl")).read_text(encoding="utf-8"))
-    check_against_schema("journal", line)
+    (journal,) = (stage.path / "journal").glob("*.jsonl")
+    check_against_schema("journal", json.loads(journal.read_text(encoding="utf-8")))
+
     commit(stage, "a")
     first = seal(None, tmp_path / "toy", **LICENSED)
     assert stretches_of(first) == {"a": (), "b": STRETCHES}
@@ -112,22 +116,32 @@ def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(
 
 
 def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
-    merged = merge([path, sealed(tmp_path, "more", clips=("d",))], tmp_path / "merged", version="1.1.0")
-    assert stretches_of(merged) == {**STRETCHES_OF_CLIPS, "d": ()}
+    """The first store has clips a, b and c, of which b has stretches without pictures; the second has d."""
+    store_of_d = sealed(tmp_path, "more", clips=("d",))
+
+    merged = merge([path, store_of_d], tmp_path / "merged", version="1.1.0")
+
+    assert stretches_of(merged) == {"a": (), "b": STRETCHES, "c": (), "d": ()}
     assert open_store(merged).attributes["spec_version"] == "1.4"
 
 
 def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(path, tmp_path):
-    other = sealed(tmp_path, stretches=STRETCHES[:1])
+    """Two stores have the same clips; one says of clip b two stretches without pictures, the other one."""
+    first_stretch_alone = STRETCHES[:1]
+    other = sealed(tmp_path, stretches=first_stretch_alone)
+
     with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
         merge([path, other], tmp_path / "both", version="1.1.0")
-    assert diff(open_store(path), open_store(other)).clips["without_pictures_s"] == ("b",)
+
+    difference = diff(open_store(path), open_store(other))
+    assert difference.clips["without_pictures_s"] == ("b",)
 
 
 @pytest.mark.parametrize(
     ("export", "name", "origin"), [(export_hdf5, "a.h5", "hdf5"), (export_anndata, "a.h5ad", "table")]
 )
 def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, origin):
+    """Of clips a, b and c, b has stretches without pictures. `origin` is the value of --from."""
     export(open_store(path), "toy", tmp_path / name)
     manifest = tmp_path / "clips.csv"
     lines = ["clip_id,movie,video,start_s,end_s,level,concepts,annotator"]
@@ -137,8 +151,9 @@ def test_exported_stretches_come_back_by_import(path, tmp_path, export, name, or
     words += ["--licence", "CC0-1.0", "--allow-missing"]
 
     result = CliRunner().invoke(root_command(), [str(word) for word in words])
+
     assert result.exit_code == 0, result.output
-    assert stretches_of(tmp_path / "back-1.0.0") == STRETCHES_OF_CLIPS
+    assert stretches_of(tmp_path / "back-1.0.0") == {"a": (), "b": STRETCHES, "c": ()}
 
 
 WRONG = {
@@ -168,13 +183,18 @@ def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, r
 def test_stretches_of_a_clip_that_is_not_partial_are_refused(status):
     """A clip with all pictures is ok, and one without any has failed: neither has stretches."""
     clip = StoredClip("b", status, "why", "m", *SPAN, without_pictures_s=STRETCHES)
+    table = clips_csv_bytes([clip], [])
+
     with pytest.raises(StoreError, match=f"of a clip that is {status}"):
-        parse_clips_csv([clips_csv_bytes([clip], [])], "here")
+        parse_clips_csv([table], "here")
 
 
 @pytest.mark.parametrize("cell", ["1.25", "1.25 2.5 3.0", "1.25 2.5;", "x y", "1.25,2.5"])
 def test_a_cell_that_is_no_list_of_stretches_is_refused(cell):
-    """A cell is pairs of seconds separated by semicolons: "1.25 2.5;4.0 6.1"."""
+    """A cell is pairs of seconds separated by semicolons, as "1.25 2.5;4.0 6.1".
+
+    The code that reads a table refuses any other, and so does the JSON schema of the format.
+    """
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=STRETCHES)
     table = clips_csv_bytes([clip], []).replace(b"1.25 2.5;4.0 6.1", f'"{cell}"'.encode())
 
@@ -188,5 +208,6 @@ def test_verify_finds_stretches_in_a_store_of_a_version_without_them(path, tmp_p
     """Stretches came with version 1.4; a reader of 1.3 would take the clip for whole."""
     copy = shutil.copytree(path, tmp_path / path.name)
     respecify(copy, spec_version="1.3")
+
     problems = [str(problem) for problem in verify(copy, "full").problems]
     assert any(FEATURES in problem and "needs 1.4" in problem for problem in problems)

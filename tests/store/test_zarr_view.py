@@ -42,33 +42,49 @@ def store(request, folder):
         yield open_store(f"{server.url}/{folder.name if request.param == 'url' else 's.zip'}")
 
 
-def test_zarr_and_xarray_read_every_array_as_groups_do(store):
-    sealed = store.to_zarr()
+def test_zarr_reads_every_array_as_groups_do(store):
+    """The store has one group, "net". Arrays have a row for each clip, which is NaN if the clip failed."""
+    zarr_group = store.to_zarr()
     net = store["net"]
-    assert isinstance(sealed, zarr.Group)
-    assert sorted(sealed.group_keys()) == ["net"]
+    assert isinstance(zarr_group, zarr.Group)
+    assert sorted(zarr_group.group_keys()) == ["net"]
 
-    for name in ("pooled", "frames", "tokens", "time_s", "status"):
-        assert np.array_equal(sealed[f"net/{name}"][:], net.raw(name), equal_nan=name != "status"), name
-    assert sealed["net/clip"][:].tolist() == list(net.clip_ids)
-    assert np.array_equal(sealed["net/tokens"][17:20, 1], net.tokens()[17:20, 1], equal_nan=True)
+    for name in ("pooled", "frames", "tokens", "time_s"):
+        assert np.array_equal(zarr_group[f"net/{name}"][:], net.raw(name), equal_nan=True), name
+    assert np.array_equal(zarr_group["net/status"][:], net.raw("status"))
+    assert zarr_group["net/clip"][:].tolist() == list(net.clip_ids)
 
+    second_token_of_three_clips = zarr_group["net/tokens"][17:20, 1]
+    assert np.array_equal(second_token_of_three_clips, net.tokens()[17:20, 1], equal_nan=True)
+
+
+def test_xarray_reads_the_zarr_group_of_a_store(store):
+    """Xarray is given the store of Zarr, and reads its group "net"."""
     xarray = pytest.importorskip("xarray")
-    data = xarray.open_zarr(sealed.store, group="net", chunks=None)
+    net = store["net"]
+
+    data = xarray.open_zarr(store.to_zarr().store, group="net", chunks=None)
+
     assert np.array_equal(data.tokens, net.tokens(), equal_nan=True)
     assert data.pooled.dims == ("clip", "feature")
 
 
 def test_dask_reads_an_array_of_a_store(folder):
+    """Dask computes from Zarr's array `frames` what the group of the store reads; failed clips are NaN."""
     dask_array = pytest.importorskip("dask.array")
     store = open_store(folder)
+
     lazy = dask_array.from_zarr(store.to_zarr()["net/frames"])
+
     assert np.array_equal(lazy.compute(), store["net"].frames(), equal_nan=True)
 
 
 def test_a_zarr_array_of_a_store_can_be_pickled(folder):
+    """Dask, and workers of a DataLoader, send arrays to other processes by pickling them."""
     store = open_store(folder)
+
     unpickled = pickle.loads(pickle.dumps(store.to_zarr()["net/pooled"]))  # noqa: S301 - made here
+
     assert np.array_equal(unpickled[:], store["net"].pooled(), equal_nan=True)
 
 
@@ -84,8 +100,11 @@ def test_a_zarr_array_of_a_store_can_be_pickled(folder):
 def test_the_zarr_group_of_a_store_cannot_be_changed(folder, change):
     """A sealed store is never written to, also not through Zarr."""
     before = (folder / FEATURES / "zarr.json").read_bytes()
+    zarr_group = open_store(folder).to_zarr()
+
     with pytest.raises((ValueError, StoreError)):
-        change(open_store(folder).to_zarr())
+        change(zarr_group)
+
     assert (folder / FEATURES / "zarr.json").read_bytes() == before
 
 
@@ -100,8 +119,10 @@ def flip_a_bit(chunk):
 def test_zarr_raises_an_error_for_a_damaged_chunk(damage, tmp_path):
     """Zarr itself fills missing chunks with NaN, which would look like failed clips."""
     path = seal_arrays(tmp_path / "s", {"a-0": "a"}, {"net": {"pooled": np.ones((1, 4), np.float32)}})
-    (chunk,) = (file for file in (path / FEATURES / "net/pooled/c").rglob("*") if file.is_file())
+    (chunk,) = [file for file in (path / FEATURES / "net/pooled/c").rglob("*") if file.is_file()]
     array = open_store(path).to_zarr()["net/pooled"]
+
     damage(chunk)
+
     with pytest.raises((StoreError, ValueError)):
         array[:]
