@@ -207,7 +207,7 @@ def test_a_film_unlike_the_training_films_gets_no_probabilities(shelf, store_of_
 
 
 def test_several_stores_are_one_table(shelf, new_films, store_of_alien_film):
-    """One store has 30 clips of a film, the other 60 of each of three films; each store's first clip failed."""
+    """One store has 30 clips of a film, the other 60 of each of three; each store's first clip failed."""
     model = load_model(shelf.paths["linear"])
 
     predictions = predict(model, [store_of_alien_film, new_films.store])

@@ -221,9 +221,9 @@ def run_with_control():
 
 @pytest.mark.long
 def test_a_control_has_a_row(run_with_control):
-    """The model pcbm_lr_shuffled is a control: it learns shuffled concepts, which should not help.
+    """pcbm_lr_shuffled is the name of a control; here a linear model is evaluated under it.
 
-    Controls are no baselines, and have a row like other models.
+    A control is no baseline, and has a row like other models.
     """
     for block in short_report(run_with_control).blocks:
         assert "pcbm_lr_shuffled" in [row[0] for row in block.rows]
@@ -232,10 +232,7 @@ def test_a_control_has_a_row(run_with_control):
 
 @pytest.mark.long
 def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_row(run_with_control):
-    """The control is the model pcbm_lr_shuffled.
-
-    Its scores are replaced: all clips of a fold get one score, the fold's number.
-    """
+    """The control is the model pcbm_lr_shuffled. Its scores are replaced by the number of the clip's fold."""
     predictions = run_with_control.predictions
     table = predictions.table.copy()
     is_of_control = table["model"] == "pcbm_lr_shuffled"
