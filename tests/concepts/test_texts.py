@@ -105,6 +105,7 @@ def data(folder):
 
 
 def test_every_text_of_the_codebook_has_its_own_id_and_every_visual_concept_has_texts():
+    """The texts are the definitions and instances of concepts, as annotators read them."""
     texts = concept_texts(builtin_codebook("obygaze12"))
 
     ids = {text.text_id for text in texts}
@@ -142,6 +143,7 @@ def test_the_score_of_a_clip_is_its_cosine_with_its_nearest_text():
 
 
 def test_clips_of_more_numbers_than_the_texts_are_refused():
+    """A clip is scored by the cosine between its vector and a text's, which need the same length."""
     texts_of_two_numbers = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
     clips_of_three_numbers = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
@@ -212,6 +214,7 @@ def data_with_frames(folder):
 
 
 def test_clips_with_frames_have_models_of_texts_in_time_beside_those_of_whole_clips(folder, data_with_frames):
+    """A concept has a definition and instances; each has a model of whole clips and one in time."""
     specs = zero_shot_models(data_with_frames, open_store(folder / "thesaurus"), "en_s")
 
     assert [spec.name for spec in specs] == [

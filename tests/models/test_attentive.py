@@ -301,6 +301,7 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
 
 
 def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_movies():
+    """Each candidate is a penalty, with the loss of the best of its epochs."""
     X, y, movies, _ = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
 
     model = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
@@ -376,7 +377,9 @@ def test_the_scatter_of_tokens_is_around_the_mean_of_their_own_clip():
     """
     tokens = np.array([[0.0, 0.0], [2.0, 4.0]])
     sums = _TokenSums(n_folds=1, origin=np.zeros(2))
+
     sums.add(tokens, fold=0, label=1)
     sums.add(tokens + 1000, fold=0, label=1)
+
     assert sums.scatters[0, 1].tolist() == [[4.0, 8.0], [8.0, 16.0]]
     assert sums.counts.tolist() == [[0, 4]]

@@ -147,6 +147,7 @@ def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_witho
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 4)
     movies = np.repeat(np.arange(4), 2)
+
     shares_extreme = []
     shares_of_bands_without_half = []
     for _ in range(50):
@@ -155,6 +156,7 @@ def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_witho
         low, high = calibration.band(rng.normal(size=50))
         shares_extreme.append(((p > 0.9) | (p < 0.1)).mean())
         shares_of_bands_without_half.append(((low > 0.5) | (high < 0.5)).mean())
+
     assert np.mean([*shares_extreme, *shares_of_bands_without_half]) < 0.02
 
 

@@ -177,13 +177,20 @@ def test_the_contributions_in_a_csv_add_up_to_the_logit(shelf, new_films, name):
 
 
 def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_calls(shelf, new_films):
-    table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table.set_index("clip_id")
-    concepts_of = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
+    """A bank holds two concepts, and no model of a level: a clip is neither called nor has a logit.
+
+    Of each clip it is known whether Gun and Dim light were planted in it.
+    """
+    bank = load_model(shelf.paths["bank"])
+    planted_concepts = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
+
+    table = predict(bank, [new_films.store]).table.set_index("clip_id")
+
     for concept in ("Gun", "Dim light"):
         p = table[f"{concept}_p"].dropna()
-        is_there = np.array([concept in concepts_of[clip_id] for clip_id in p.index])
-        assert ((p > 0.5) == is_there).mean() > 0.85
-        assert calibration_error(is_there, p, n_bins=4) < 0.15
+        is_planted = np.array([concept in planted_concepts[clip_id] for clip_id in p.index])
+        assert ((p > 0.5) == is_planted).mean() > 0.85
+        assert calibration_error(is_planted, p, n_bins=4) < 0.15
     assert table[["logit", "p", "called"]].isna().all().all()
     assert not [column for column in table.columns if column.endswith("contribution")]
 
@@ -473,8 +480,11 @@ def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(s
     """
     model = load_model(shelf.paths["pcbm_lr"])
     table = predict(model, [new_films.store]).table
-    for row in table[table["p"].notna()].head(20).to_dict(orient="records"):
-        explanation = explain(model, [new_films.store], row["clip_id"], {})
+    twenty_clips = table[table["p"].notna()].head(20).to_dict(orient="records")
+
+    for row in twenty_clips:
+        explanation = explain(model, [new_films.store], row["clip_id"], set_to={})
+
         lines = describe(explanation, model).splitlines()
         reasons_for = "".join(line for line in lines if line.startswith("for it: "))
         reasons_against = "".join(line for line in lines if line.startswith("against it: "))

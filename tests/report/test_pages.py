@@ -141,6 +141,7 @@ def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
 
 
 def test_a_page_has_the_answer_before_the_table_and_the_notes_after_it():
+    """The note of this report is "notes </script>", which stands in the page with its < and > escaped."""
     report = replace(report_with_markup(), answers=("A is better",), blocks=(block_with_chart(),))
 
     page = to_html(report)
@@ -172,6 +173,7 @@ def test_several_reports_have_an_index():
 
 
 def test_a_page_is_not_replaced_unless_forced(tmp_path):
+    """Two reports, of the titles Old and New, are written to one file."""
     path = tmp_path / "a" / "page.html"
     write_html(report_with_markup("Old"), path)
 
