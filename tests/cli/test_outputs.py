@@ -206,6 +206,10 @@ def test_a_sheet_shows_the_middle_frame_of_a_clip(run_well, two_films, shared_da
 
 
 def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(run_well, run, two_films):
+    """The command makes sheets in out/s, where then a file of the user's, mine.txt, is put.
+
+    It is refused the second time. With --force it makes the same files, and leaves mine.txt.
+    """
     folder = two_films / "out/s"
     run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
     (folder / "mine.txt").touch()

@@ -35,6 +35,7 @@ def draw_frames(*concepts):
 
 
 def test_the_demo_has_seven_films_of_twenty_or_more_clips_of_all_levels():
+    """The levels are those of ObyGaze12: easy negative, hard negative, not sure, sure."""
     films = plan_corpus()
 
     assert len(films) == 7
@@ -44,6 +45,7 @@ def test_the_demo_has_seven_films_of_twenty_or_more_clips_of_all_levels():
 
 
 def test_clips_of_the_demo_last_five_to_twenty_seconds():
+    """A clip is planned as a number of frames, of which RATE are shown in a second."""
     for film in plan_corpus():
         for clip in film.clips:
             seconds = clip.n_frames / RATE

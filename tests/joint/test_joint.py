@@ -198,7 +198,9 @@ def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_
 
 
 def test_a_penalty_can_be_chosen_on_two_films(joint):
-    sums_of_two_films = joint.without(joint.about.movies[2:])
+    """Two films are the fewest: each is left out once. All but the first two are taken out of the sums."""
+    all_but_two_films = joint.about.movies[2:]
+    sums_of_two_films = joint.without(all_but_two_films)
 
     planes = sums_of_two_films.linear()
 
@@ -287,6 +289,7 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp
 
 
 def test_sums_that_are_read_from_a_file_are_written_again_as_they_were(labs, tmp_path):
+    """Each of three labs writes sums of its clips, of concepts that at least ten clips have."""
     for lab, data in labs.items():
         file = tmp_path / f"{lab}.sums"
         file_again = tmp_path / f"{lab}-again.sums"

@@ -111,10 +111,12 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluated, how):
+    """A model of the stores `seen` and `noise` was evaluated; both have features of every clip."""
     _manifest, stores = corpus
 
-    seen, noise = evaluated(how, "seen", "noise").record["modalities"]
+    run = evaluated(how, "seen", "noise")
 
+    seen, noise = run.record["modalities"]
     assert seen["name"] == "seen"
     assert seen["store"] == stores["seen"].fingerprint
     assert seen["missing"] == 0
@@ -237,6 +239,7 @@ def test_a_model_of_frames_is_not_fused(corpus):
 
 
 def test_one_modality_alone_is_not_fused(corpus):
+    """The dataset is of the store `seen` alone."""
     data = load(corpus, "seen")
 
     with pytest.raises(ModelError):
@@ -244,6 +247,7 @@ def test_one_modality_alone_is_not_fused(corpus):
 
 
 def test_a_store_that_is_given_twice_is_refused(corpus):
+    """Two modalities must be of two stores, or one would count twice."""
     manifest, stores = corpus
 
     with pytest.raises(DatasetError):

@@ -159,6 +159,7 @@ def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
 
 
 def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
+    """One probe is trained on all clips, and clip 3 is given to validate it."""
     all_rows = np.arange(len(films.X))
     one_of_them = np.array([3])
 

@@ -96,14 +96,19 @@ def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constr
     kinds = set()
     for path in sorted(FROZEN_FILES.glob("protocol_4_*.model")):
         file = read_model(path)
-        state = to_state(construct(file))
+
+        estimator = construct(file)
+        state = to_state(estimator)
+
         assert state.kind == file.card.kind
         assert file.card.parameters.items() <= state.parameters.items()
         assert state.arrays.keys() == file.arrays.keys()
         for name, array in state.arrays.items():
             np.testing.assert_array_equal(array, file.arrays[name])
         kinds.add(file.card.kind)
-    assert kinds == {*CONVERSIONS}
+
+    all_kinds = set(CONVERSIONS)
+    assert kinds == all_kinds
 
 
 @pytest.mark.parametrize(
@@ -448,7 +453,7 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
 
 
 def test_a_model_is_read_from_a_server_as_from_a_folder():
-    """The model has the concepts Gun and Dim light."""
+    """The folder of frozen files is served. The model, a bottleneck, has the concepts Gun and Dim light."""
     pytest.importorskip("obstore")
     with serving(FROZEN_FILES) as server:
         url = f"{server.url}/{FROZEN_PCBM_DT.name}"

@@ -58,7 +58,7 @@ def test_a_loaded_model_scores_as_the_one_that_was_trained(corpus, model_files, 
 
 @pytest.mark.parametrize("how", ["concat", "late", "mean"])
 def test_contributions_of_modalities_add_up_to_the_logit(corpus, model_files, how):
-    """Of 160 clips every fifth, 32, has no sound: its contribution of what is heard is NaN and adds nothing."""
+    """Of 160 clips every fifth, 32, has no sound: what is heard contributes NaN there, and adds nothing."""
     data = corpus.dataset()
     model = om.load_model(model_files[how])
 

@@ -228,6 +228,7 @@ def test_sound_whose_times_are_all_equal_is_refused(tmp_path):
 
 
 def test_a_film_without_sound_is_refused(tmp_path):
+    """The film has pictures and no track of sound."""
     no_tracks = {}
     film = write_film(tmp_path / "silent.mp4", no_tracks, seconds=1.0)
 

@@ -186,6 +186,7 @@ def with_alpha(image, alpha):
 
 
 def test_an_opaque_alpha_changes_nothing(drawing, tmp_path):
+    """A drawing of 60 x 40 pixels gets an alpha channel of 255, which hides nothing."""
     opaque = np.full((40, 60), 255, np.uint8)
     path = save(with_alpha(drawing, opaque), tmp_path / "opaque.png")
 
@@ -251,12 +252,19 @@ def test_the_first_picture_of_a_cameras_jpeg_is_the_image(drawing, tmp_path):
 @pytest.mark.parametrize("name", ["cut.png", "cut.bmp", "cut.tif", "cut.webp", "cut.jpg"])
 @pytest.mark.parametrize("share_that_is_left", [0.02, 0.3, 0.6, 0.9])
 def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name, share_that_is_left):
+    """A part of the bytes of a picture of noise is left.
+
+    With its header it is "the image is ..." cut off or damaged; without, it is no image.
+    """
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
     path = save(noise, tmp_path / name)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(share_that_is_left * len(data))])
+    whole = path.read_bytes()
+    n_bytes_left = int(share_that_is_left * len(whole))
+    path.write_bytes(whole[:n_bytes_left])
 
-    assert reason_of_refusal(path).startswith(("the image is", "this is no image"))
+    reason = reason_of_refusal(path)
+
+    assert reason.startswith(("the image is", "this is no image"))
 
 
 @pytest.mark.long
@@ -301,6 +309,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
 
 
 def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
+    """Four files have the suffix of an image: one is not there, and three hold something else."""
     absent = tmp_path / "none.png"
     empty = tmp_path / "empty.png"
     empty.write_bytes(b"")
@@ -361,6 +370,7 @@ def test_one_picture_in_avif_is_a_still(tmp_path):
 
 
 def test_one_frame_of_a_picture_can_be_asked_for_by_any_sampling(drawing, tmp_path):
+    """By its number, by 25 frames a second, or as one key frame: it is the only one, frame 0."""
     picture = save(drawing, tmp_path / "a.png")
 
     for sampling in (at([0]), fps(25), keyframes(1)):
