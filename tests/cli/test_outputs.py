@@ -346,7 +346,7 @@ def test_removing_a_store_does_not_follow_links(run_well, place):
 
 
 def test_a_stage_that_is_named_is_removed(run_well, place):
-    """Also one that is not sealed, as this one."""
+    """A stage is the folder of an unfinished extraction. Its name is typed, so that it may go unsealed."""
     extract_clips(place, "out/open", clips="a")
 
     run_well("store rm out/open.staging --yes")
@@ -488,6 +488,7 @@ def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_well, place):
 def test_features_are_exported_with_the_labels_of_their_clips(run_well, place, kind, labels_in):
     """The labels are a clip's level and its concepts, such as "Gun;Blood"; failed clips are not exported."""
     run_well(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
+
     with h5py.File(place / "out/films.x") as file:
         exported = labels_in(file)
 
@@ -647,7 +648,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, com
 
 @pytest.mark.long
 def test_a_projected_manifest_keeps_its_codebook(run_well, place):
-    """Projected are the labels of clips, onto windows of 5 s."""
+    """The labels of clips are projected onto windows of 5 s. The codebook of in/films.csv is of violence."""
     run_well("manifest project in/films.csv --window 5 --out out/w.csv")
 
     projected = read_manifest(place / "out/w.csv")
@@ -722,6 +723,7 @@ def test_a_folder_with_a_file_that_is_no_output_is_not_replaced(tmp_path):
 
     with pytest.raises(OutputError, match="thesis"), new_folder(out, force=True):
         pytest.fail("it let its caller write")
+
     assert (out / "thesis.txt").exists()
 
 
@@ -732,6 +734,7 @@ def test_a_folder_with_a_damaged_list_of_its_files_is_not_replaced(tmp_path, lis
 
     with pytest.raises(OutputError, match=r"contents\.json"), new_folder(tmp_path, force=True):
         pytest.fail("it let its caller write")
+
     assert (tmp_path / "contents.json").read_text() == list_of_files
 
 
