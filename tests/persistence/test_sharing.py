@@ -499,10 +499,10 @@ def test_a_file_in_the_working_folder_comes_before_a_listed_model_of_its_name(
     assert model.card.model == "mlp"
 
 
-def test_without_a_setting_the_zoo_is_the_projects(monkeypatch):
+def test_without_a_setting_the_zoo_is_the_one_of_the_package(monkeypatch):
     """The variable OBYGAZE_ZOO would say where models are looked for by name.
 
-    The project's zoo is the folder `zoo` of its repository.
+    Without it, they are looked for in the folder `zoo` of the installed package.
     """
     monkeypatch.delenv("OBYGAZE_ZOO", raising=False)
 
