@@ -131,7 +131,10 @@ def zero_transport_times(data: bytearray) -> None:
 def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
     tmp_path, suffix, codec, options, make_times_zero
 ):
-    """The file states a rate of 25 a second, and a note says that times were made from it."""
+    """The file states a rate of 25 a second, and a note says that times were made from it.
+
+    The times of a good film are overwritten: `make_times_zero` changes its bytes.
+    """
     path = encode(tmp_path / f"zero.{suffix}", map(draw_number, range(30)), codec, options=options)
     data = bytearray(path.read_bytes())
     make_times_zero(data)
