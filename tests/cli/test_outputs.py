@@ -119,16 +119,18 @@ def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_wel
     ids=["a text", "an array"],
 )
 def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
-    """The disk is full. A half-written file could be taken for a whole one.
+    """The disk is full: `write_all`, which writes all texts, and numpy's `savez` raise the system's error.
 
-    The message does not name the temporary file, which says nothing to a user: its name ends in .partial.
+    A half-written file could be taken for a whole one. The message does not name the temporary file, which
+    says nothing to a user: its name ends in .partial.
     """
 
     def write_to_a_full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)  # writes all texts
+    monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)
     monkeypatch.setattr(np, "savez", write_to_a_full_disk)
+
     code, _, err = run(command, place)
 
     assert code == 1

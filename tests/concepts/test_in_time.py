@@ -57,7 +57,7 @@ def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(clips, 
 
 
 def test_a_model_of_shuffled_concepts_is_near_chance_on_a_new_movie(clips):
-    """It learns concepts from presences that were exchanged between clips."""
+    """It learns concepts from presences that were exchanged between clips. Chance is an AUC of .5."""
     presence = clips.present[:, 0].astype(int)
 
     model = fitted_without_movie_0(clips, presence, disturb="concepts")

@@ -119,7 +119,7 @@ def test_more_active_units_than_there_are_are_refused(clips):
 
 
 def test_tokens_that_are_all_equal_are_refused(clips):
-    """They do not vary, so there is nothing to explain."""
+    """They do not vary, so there is nothing to explain. Tokens are the frames of clips."""
     equal_tokens = np.full_like(clips, 0.1)
 
     with pytest.raises(ModelError):

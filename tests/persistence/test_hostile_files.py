@@ -187,9 +187,9 @@ def test_an_archive_that_was_zipped_otherwise_holds_the_same_model(tmp_path, zip
 
 @pytest.mark.parametrize("case", ["a huge shape", "many members", "compressed", "a bomb"])
 def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, case):
-    """Such a file says that it is very large, or is when it is unpacked. It is read by blocks of 1 MiB.
+    """Such a file, of those in TAMPERED, says that it is very large, or is when it is unpacked.
 
-    So 2 MB are allowed besides four times the size of the file.
+    It is read by blocks of 1 MiB, so 2 MB are allowed besides four times the size of the file.
     """
     content = TAMPERED[case]
     path = tmp_path / "some.model"

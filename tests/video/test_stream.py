@@ -229,7 +229,7 @@ def filtered(film: Path, target: Path, bitstream_filter: str) -> Path:
 @pytest.mark.parametrize(("codec", "metadata"), [("libx264", "h264_metadata"), ("libx265", "hevc_metadata")])
 @pytest.mark.parametrize("left", [2, 40])
 def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, metadata, left):
-    """The settings leave out columns at the left, and four rows at the bottom."""
+    """The settings leave out columns at the left, two or forty, and four rows at the bottom."""
     # Without pictures that refer to later ones, whose order x265's threads decide.
     options = {"preset": "ultrafast", "bf": "0"}
     film = encode(tmp_path / "a.mkv", [draw_number(5)] * 2, codec, options=options)
@@ -351,7 +351,7 @@ def with_scrambled_pictures(film: bytes, first_packet: int = 0) -> bytearray:
 
 @pytest.mark.parametrize("key", [0, 20])
 def test_a_film_with_encrypted_pictures_is_refused_by_any_key(plain, tmp_path, key):
-    """Under another key the pictures are other noise, of which a decoder may make something."""
+    """Two keys are tried: the pictures are other noise by each, of which a decoder may make something."""
     film = remux(plain, tmp_path / "secret.mp4", edit=list, **encryption_by(key))
 
     assert_encrypted(film)
