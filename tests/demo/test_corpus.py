@@ -130,7 +130,7 @@ def test_the_store_of_the_demo_lists_the_damaged_and_the_missing_video_as_failed
 
 @pytest.mark.long
 def test_the_folder_of_a_demo_that_ended_is_marked_as_finished(demo_folder):
-    """By a file in it: the next demo empties a folder with this mark, and resumes one without."""
+    """The mark is a file in it: the next demo empties a folder with this mark, and resumes one without."""
     assert (demo_folder / demo.MARK_FILE).read_text(encoding="utf-8") == demo.MARK_OF_FINISHED
 
 
@@ -178,8 +178,10 @@ def test_a_saved_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
 def test_films_of_the_demo_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     """One film that has a file for each clip, and one that is a file as a whole; `tree` digests all files."""
     films = plan_corpus()
+    film_of_clips = films[0]
     film_of_one_file = next(film for film in films if film.one_file)
-    for film in (films[0], film_of_one_file):
+
+    for film in (film_of_clips, film_of_one_file):
         folder = tmp_path / film.movie
         folder.mkdir(exist_ok=True)
         _write_movie(film, folder)

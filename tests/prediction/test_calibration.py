@@ -39,16 +39,13 @@ def test_a_planted_slope_and_intercept_are_recovered_and_an_unseen_film_is_calib
     assert calibration_error(unseen_film.y, p) < 0.05
 
 
-TEN_OF_TWENTY_POSITIVE = np.tile([0, 1], 10)
-FOUR_MOVIES_OF_FIVE_CLIPS = np.repeat(np.arange(4), 5)
-
-
 def test_twenty_clips_that_are_separated_get_no_probability_of_95_percent():
     """Ten positive clips have the score 5, ten negative ones -5: too few clips to be sure of more."""
-    y = TEN_OF_TWENTY_POSITIVE
+    movies = np.repeat(["a", "b", "c", "d"], 5)
+    y = np.tile([0, 1], 10)
     scores = np.where(y == 1, 5.0, -5.0)
 
-    calibration = Calibration.fit(HeldOut(scores, y, FOUR_MOVIES_OF_FIVE_CLIPS))
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
 
     assert np.isfinite(calibration.draws).all()
     (p,) = calibration.probability([5.0])
@@ -57,9 +54,11 @@ def test_twenty_clips_that_are_separated_get_no_probability_of_95_percent():
 
 def test_clips_of_equal_scores_get_the_share_of_positives_as_probability():
     """All of twenty clips have the score 1, and ten of them are positive."""
+    movies = np.repeat(["a", "b", "c", "d"], 5)
+    y = np.tile([0, 1], 10)
     scores = np.ones(20)
 
-    calibration = Calibration.fit(HeldOut(scores, TEN_OF_TWENTY_POSITIVE, FOUR_MOVIES_OF_FIVE_CLIPS))
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
 
     assert calibration.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
 

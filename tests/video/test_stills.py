@@ -39,10 +39,12 @@ def drawing():
 
 
 def read_still(path, **settings):
+    """Read the one frame of an image file."""
     return read_frames(path, uniform(1), **settings)
 
 
-def difference(rgb, image):
+def mean_difference(rgb, image):
+    """Compute the mean difference between pixels of a frame and of an image, in levels of 255."""
     return np.abs(rgb.astype(int) - np.asarray(image)).mean()
 
 
@@ -69,7 +71,10 @@ EXACT, NEAR = 0, 8
     ],
 )
 def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name, settings, most_off):
-    """A drawing of 60 x 40 pixels. Formats with losses are off by up to 8 of 255 levels in the mean."""
+    """A drawing of 60 x 40 pixels is saved.
+
+    Formats without losses give it exactly; those with losses are off by up to 8 of 255 levels in the mean.
+    """
     path = save(drawing, tmp_path / name, **settings)
 
     frames = read_still(path)
@@ -78,7 +83,7 @@ def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name
     assert rgb.dtype == np.uint8
     assert rgb.shape == (40, 60, 3)
     assert rgb.flags.c_contiguous
-    assert difference(rgb, drawing) <= most_off
+    assert mean_difference(rgb, drawing) <= most_off
     assert frames.total == 1
     assert frames.index.tolist() == [0]
     assert frames.time_s.tolist() == [0.0]
@@ -175,7 +180,7 @@ def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path, name, most_o
 
     frames = read_still(path)
 
-    assert difference(frames.images[0], drawing) <= most_off
+    assert mean_difference(frames.images[0], drawing) <= most_off
     (note,) = frames.notes
     assert note.startswith("CMYK")
     assert frames.status == "ok"
@@ -226,7 +231,7 @@ def test_pixels_without_a_rule_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
 def test_an_animation_or_pages_in_an_image_file_are_refused(drawing, tmp_path, name):
-    """It is not known which of the three pictures is meant."""
+    """The file has a drawing and two turned copies of it: it is not known which of the three is meant."""
     other_pictures = [drawing.rotate(90), drawing.rotate(180)]
     path = save(drawing, tmp_path / name, save_all=True, append_images=other_pictures)
 
@@ -246,7 +251,7 @@ def test_the_first_picture_of_a_cameras_jpeg_is_the_image(drawing, tmp_path):
 
     frames = read_still(path)
 
-    assert difference(frames.images[0], drawing) <= 8
+    assert mean_difference(frames.images[0], drawing) <= 8
 
 
 @pytest.mark.parametrize("name", ["cut.png", "cut.bmp", "cut.tif", "cut.webp", "cut.jpg"])
