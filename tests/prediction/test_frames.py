@@ -248,40 +248,56 @@ def test_absent_frames_have_the_weight_zero(saved):
     assert (weights[:, 7:] == 0).all()
 
 
-def test_clips_of_one_frame_are_predicted_and_those_read_in_part_flagged(saved, tmp_path):
-    """A store has six clips of one frame each, of which c1 of film 0 is partial.
-
-    The model sums frames by weights that add up to 1, so that a single frame has the weight 1.
-    """
-    X, _, movies, _ = planted_frames(2, 3, 1, N_FEATURES, n_event=0, seed=5)
+def store_of_single_frames(folder):
+    """Keep a store of six clips of one frame each, c0 to c5 of two films, of which c1 of film0 is partial."""
+    X, _, movies, _ = planted_frames(
+        n_movies=2, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
+    )
     path = seal_arrays(
-        tmp_path / "clips_of_one_frame",
+        folder / "clips_of_one_frame",
         {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
         {"toy": {"pooled": X[:, 0], "frames": X}},
         n_frames=1,
         partial={"film0-c1": "the file was cut off"},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    store = open_store(path)
+    return open_store(path)
+
+
+def test_the_only_frame_of_a_clip_has_the_weight_1(saved, tmp_path):
+    """A model of attention sums frames by weights that add up to 1. Clips have one frame each."""
+    store = store_of_single_frames(tmp_path)
     model = load_model(saved.paths["attention"])
 
     predictions = predict(model, [store])
+    frames = predict_frames(model, [store])
 
     assert predictions.table["logit"].notna().all()
-    assert (predict_frames(model, [store])["weight"].dropna() == 1).all()
+    assert (frames["weight"].dropna() == 1).all()
+
+
+def test_a_clip_that_was_read_in_part_is_flagged_and_its_explanation_says_why(saved, tmp_path):
+    """Of six clips, c1 of film0 is partial, and c0 is whole."""
+    store = store_of_single_frames(tmp_path)
+    model = load_model(saved.paths["attention"])
+
+    predictions = predict(model, [store])
+    of_partial = describe(explain(model, [store], "film0-c1", set_to={}), model)
+    of_whole = describe(explain(model, [store], "film0-c0", set_to={}), model)
+
     assert predictions.has("partial").sum() == 1
-    of_partial = describe(explain(model, [store], "film0-c1", {}), model)
     assert "read in part: the file was cut off." in of_partial
-    of_whole = describe(explain(model, [store], "film0-c0", {}), model)
     assert "read in part" not in of_whole
 
 
-COUNTS_NOWHERE = "such a window counts nowhere in a scored film"
-
-
 def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path):
-    """Three clips of 8 s: whole; without pictures in its last second; without them in its last 4.04 s."""
-    X, _, _, _ = planted_frames(1, 3, 1, N_FEATURES, n_event=0, seed=5)
+    """A store has three clips of 8 s, of one frame each.
+
+    One is whole, one has no pictures in its last second, and one has none in its last 4.04 s.
+    """
+    X, _, _, _ = planted_frames(
+        n_movies=1, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
+    )
     path = seal_arrays(
         tmp_path / "cut",
         {"whole": "film", "mostly_read": "film", "hardly_read": "film"},
@@ -295,18 +311,18 @@ def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path)
     store = open_store(path)
     model = load_model(saved.paths["attention"])
 
-    of_hardly_read = describe(explain(model, [store], "hardly_read", {}), model)
-    of_mostly_read = describe(explain(model, [store], "mostly_read", {}), model)
+    of_hardly_read = describe(explain(model, [store], "hardly_read", set_to={}), model)
+    of_mostly_read = describe(explain(model, [store], "mostly_read", set_to={}), model)
     lines = remarks(predict(model, [store]), model, [store])
 
-    assert (
-        f"4.04 of its 8 s have no pictures: less than half was read, and {COUNTS_NOWHERE}." in of_hardly_read
-    )
-    assert of_hardly_read.index(COUNTS_NOWHERE) < of_hardly_read.index("logit")
+    counts_nowhere = "such a window counts nowhere in a scored film"
+    hardly_read = f"4.04 of its 8 s have no pictures: less than half was read, and {counts_nowhere}."
+    assert hardly_read in of_hardly_read
+    assert of_hardly_read.index(counts_nowhere) < of_hardly_read.index("logit")
     assert "1 of its 8 s have no pictures." in of_mostly_read
-    assert COUNTS_NOWHERE not in of_mostly_read
+    assert counts_nowhere not in of_mostly_read
     (on_partial_clips,) = [line for line in lines if "partial" in line]
-    assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {COUNTS_NOWHERE}")
+    assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {counts_nowhere}")
 
 
 def first_positive_clip(saved):

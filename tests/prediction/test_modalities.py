@@ -16,9 +16,6 @@ from tests.planted_models import load_checking_round_trip
 
 pytestmark = pytest.mark.long  # trains a model of each fusion
 
-N_UNHEARD = 32
-"""Clips of the corpus that have no sound: every fifth of 160."""
-
 SEEN = slice(0, 6)
 HEARD = slice(6, 10)
 """Columns of the modalities among a dataset's features."""
