@@ -138,6 +138,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
 
 
 def test_training_clips_of_one_class_are_refused(learnable):
+    """All labels are 0: there is nothing to tell apart."""
     all_negative = np.zeros(len(learnable.X), np.int64)
 
     with pytest.raises(ValueError, match="two classes"):

@@ -727,16 +727,21 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 @pytest.mark.long
 @pytest.mark.nightly
 def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_paths, tmp_path):
-    """It runs in a process of its own, because the Hub's client reads its settings when it is imported."""
+    """A server stands for the Hub. It refuses the first two commits, as if others had committed before.
+
+    The push runs in a process of its own, because the Hub's client reads its settings when it is imported.
+    """
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
+
     with serving(tmp_path / "hub", HubHandler) as hub:
-        hub.n_commits_to_refuse = 2  # the first two commits are refused
+        hub.n_commits_to_refuse = 2
         settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         process = python(
             "-c", PUSH_AND_LOAD_ON_THE_HUB, model_paths["linear"], env={**os.environ, **settings}
         )
         parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
+
     assert hub.n_commits_to_refuse == 0
     assert parents_of_commits == {COMMIT}
     label_of_push, model_of_card = process.stdout.split()

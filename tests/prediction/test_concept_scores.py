@@ -132,6 +132,7 @@ def test_a_card_without_length_of_clips_and_evidence_is_read(shelf):
 
 @pytest.mark.long
 def test_a_card_with_a_negative_length_of_clips_is_refused(shelf):
+    """`clip_s` is in seconds. The card of a sound model gets -1 there."""
     card = load_model(shelf.paths["pcbm_lr"]).card
     with_negative_length = card.to_json() | {"arrays": {}, "clip_s": -1}
 

@@ -175,6 +175,7 @@ def test_scores_worse_than_chance_are_no_skill():
 
 
 def test_the_interval_says_its_level_and_that_it_is_of_the_models_that_were_tested():
+    """The AUC of a model on films left out is .67, with an interval from .5 to .8."""
     evidence = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.5, auc_high=0.8, p_skilled=0.95)
 
     text = describe_evidence(evidence)

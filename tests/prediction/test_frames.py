@@ -152,6 +152,7 @@ def test_the_contributions_of_concepts_in_time_and_the_base_are_the_logit(saved)
 
 
 def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(saved):
+    """pcbm_time decides by one concept, whose value in a clip is a soft maximum over its frames."""
     model = load_model(saved.paths["pcbm_time"])
     clip_of_one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
 
@@ -378,6 +379,7 @@ def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path)
 
 
 def test_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+    """The store has one vector a clip."""
     store = store_without_frames(tmp_path)
     clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in store["toy"].clip_ids)
     data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
@@ -445,5 +447,7 @@ def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n
         concepts=estimator.concepts_,
         parameters=state.parameters | {"n_active": n_active},
     )
+    file = ModelFile("toy.model", card, state.arrays, {})
+
     with pytest.raises(ModelError, match="active"):
-        construct(ModelFile("toy.model", card, state.arrays, {}))
+        construct(file)

@@ -124,6 +124,7 @@ def test_clips_without_sound_are_predicted_and_flagged(corpus, model_files):
 
 
 def test_the_order_in_which_stores_of_modalities_are_given_changes_no_prediction(corpus, model_files):
+    """The model reads two stores, of what is seen and of what is heard."""
     model = om.load_model(model_files["late"])
     seen, heard = corpus.stores["seen"], corpus.stores["heard"]
 
@@ -207,6 +208,7 @@ def clip_without_sound(model, stores):
 
 
 def test_an_explanation_says_which_modality_is_absent(corpus, model_files):
+    """A clip without sound is explained: what is heard has no contribution."""
     stores = [corpus.stores["seen"], corpus.stores["heard"]]
     model = om.load_model(model_files["late"])
     unheard_clip = clip_without_sound(model, stores)
