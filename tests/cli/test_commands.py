@@ -164,7 +164,7 @@ def arguments_with_url(command):
             words += [parameter.opts[0], value]
     if words:
         return words
-    has_out = any("--out" in option.opts for option in command.params)
+    has_out = any("--out" in parameter.opts for parameter in command.params)
     return ["--out", URL_WITH_SECRETS] if has_out else [URL_WITH_SECRETS]
 
 

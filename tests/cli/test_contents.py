@@ -58,9 +58,10 @@ def test_the_modules_of_all_commands_load_no_large_library():
 
 
 def test_the_help_of_every_command_shows_examples():
+    """A command such as `store`, which is only a group of others, shows the list of these instead."""
     for path, command, context in all_commands():
         help_text = command.get_help(context)
-        is_group = isinstance(command, click.Group)  # which has a list of its commands instead
+        is_group = isinstance(command, click.Group)
         assert "Examples:" in help_text or is_group, path
 
 

@@ -159,6 +159,7 @@ def test_the_tab_key_offers_all_values_that_begin_with_what_is_typed(
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_than_bash_are_offered_the_same(values_offered, shell):
+    """Of the tasks of the codebook, one is of a concept that begins with "Bo"."""
     line = "evaluate films.csv store --task"
 
     assert values_offered(line, "concept:Bo", shell) == {"concept:Body"}
@@ -208,16 +209,18 @@ def run_line(line):
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_store_gets_the_licence_that_the_environment_sets():
-    """OBYGAZE_LICENCE is MIT."""
+    """OBYGAZE_LICENCE is MIT, and no --licence is typed. The manifest a.csv has one picture."""
     assert run_line("extract a.csv stores/a") == 0
+
     assert open_store("stores/a").attributes["licence"] == "MIT"
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
 def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
-    """OBYGAZE_LICENCE is MIT."""
+    """OBYGAZE_LICENCE is MIT. The manifest a.csv has one picture."""
     assert run_line("extract a.csv stores/a --licence CC0-1.0") == 0
+
     assert open_store("stores/a").attributes["licence"] == "CC0-1.0"
 
 
@@ -245,18 +248,20 @@ def test_store_ls_and_rm_without_a_folder_take_the_one_that_the_environment_sets
     capfd.readouterr()
 
     assert run_line("store ls --json") == 0
-    listed = {store["name"] for store in json.loads(capfd.readouterr().out)}
+    names_listed = [store["name"] for store in json.loads(capfd.readouterr().out)]
     assert run_line("store rm --sealed-stages --yes") == 0
 
-    assert "a-1.0.0" in listed
+    assert "a-1.0.0" in names_listed
     assert not stage.exists()
 
 
 @pytest.mark.usefixtures("options_in_environment")
 def test_workers_typed_wrongly_are_refused_despite_the_environment():
-    """OBYGAZE_WORKERS is 1, which would do; a typed option overrides it, also where it is wrong."""
-    code_of_wrong_usage = 2
-    assert run_line("extract a.csv stores/c --workers none") == code_of_wrong_usage
+    """OBYGAZE_WORKERS is 1, which would do; a typed option overrides it, also where it is wrong.
+
+    "none" is no number of workers; click ends with code 2 where a command is typed wrongly.
+    """
+    assert run_line("extract a.csv stores/c --workers none") == 2
 
 
 def test_the_environments_workers_are_ignored_for_texts(options_in_environment, capfd):
@@ -265,7 +270,9 @@ def test_the_environments_workers_are_ignored_for_texts(options_in_environment, 
     OBYGAZE_WORKERS is not: this extraction fails later, at weights that are not there.
     """
     (options_in_environment / "texts.txt").write_text("a cat\n")
+
     assert run_line("extract texts.txt stores/t --backbone sentence --weights nowhere") == 1
+
     err = capfd.readouterr().err
     assert "--workers" not in err
     assert "nowhere" in err
@@ -399,9 +406,11 @@ def test_the_device_of_the_environment_is_used_where_nothing_else_is_typed(
 
 
 def test_the_option_version_has_the_short_form_v(run_with_input):
-    code, version, err = run_with_input("-V")
+    """Both end with the same code and print the same."""
+    code_stdout_stderr_of_short_form = run_with_input("-V")
+    code_stdout_stderr_of_long_form = run_with_input("--version")
 
-    assert (code, version, err) == run_with_input("--version")
+    assert code_stdout_stderr_of_short_form == code_stdout_stderr_of_long_form
 
 
 OPTIONS_OF_NAMES = {

@@ -393,7 +393,8 @@ def test_a_mistake_ends_in_a_message_without_a_traceback_and_makes_no_file(
     """The user reads on stderr what is wrong and what to type; nothing goes to stdout.
 
     Errors of ours end with the code 1 and begin with "obygaze: error: "; words that the command line does
-    not know end with 2 and have a message of click.
+    not know end with 2 and have a message of click. Such a mistake is "store ls nowhere", which ends with 1
+    and "nowhere: no such folder".
     """
     current_folder = stand_in(folder_of_inputs, monkeypatch)
     files_before = sorted(current_folder.rglob("*"))

@@ -119,16 +119,18 @@ def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_wel
     ids=["a text", "an array"],
 )
 def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
-    """The disk is full. A half-written file could be taken for a whole one.
+    """The disk is full: `write_all`, which writes all texts, and numpy's `savez` raise the system's error.
 
-    The message does not name the temporary file, which says nothing to a user: its name ends in .partial.
+    A half-written file could be taken for a whole one. The message does not name the temporary file, which
+    says nothing to a user: its name ends in .partial.
     """
 
     def write_to_a_full_disk(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)  # writes all texts
+    monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)
     monkeypatch.setattr(np, "savez", write_to_a_full_disk)
+
     code, _, err = run(command, place)
 
     assert code == 1
@@ -206,6 +208,10 @@ def test_a_sheet_shows_the_middle_frame_of_a_clip(run_well, two_films, shared_da
 
 
 def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(run_well, run, two_films):
+    """The command makes sheets in out/s, where then a file of the user's, mine.txt, is put.
+
+    It is refused the second time. With --force it makes the same files, and leaves mine.txt.
+    """
     folder = two_films / "out/s"
     run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
     (folder / "mine.txt").touch()
@@ -342,7 +348,7 @@ def test_removing_a_store_does_not_follow_links(run_well, place):
 
 
 def test_a_stage_that_is_named_is_removed(run_well, place):
-    """Also one that is not sealed, as this one."""
+    """A stage is the folder of an unfinished extraction. Its name is typed, so that it may go unsealed."""
     extract_clips(place, "out/open", clips="a")
 
     run_well("store rm out/open.staging --yes")
@@ -484,6 +490,7 @@ def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_well, place):
 def test_features_are_exported_with_the_labels_of_their_clips(run_well, place, kind, labels_in):
     """The labels are a clip's level and its concepts, such as "Gun;Blood"; failed clips are not exported."""
     run_well(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
+
     with h5py.File(place / "out/films.x") as file:
         exported = labels_in(file)
 
@@ -643,7 +650,7 @@ def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, com
 
 @pytest.mark.long
 def test_a_projected_manifest_keeps_its_codebook(run_well, place):
-    """Projected are the labels of clips, onto windows of 5 s."""
+    """The labels of clips are projected onto windows of 5 s. The codebook of in/films.csv is of violence."""
     run_well("manifest project in/films.csv --window 5 --out out/w.csv")
 
     projected = read_manifest(place / "out/w.csv")
@@ -718,6 +725,7 @@ def test_a_folder_with_a_file_that_is_no_output_is_not_replaced(tmp_path):
 
     with pytest.raises(OutputError, match="thesis"), new_folder(out, force=True):
         pytest.fail("it let its caller write")
+
     assert (out / "thesis.txt").exists()
 
 
@@ -728,6 +736,7 @@ def test_a_folder_with_a_damaged_list_of_its_files_is_not_replaced(tmp_path, lis
 
     with pytest.raises(OutputError, match=r"contents\.json"), new_folder(tmp_path, force=True):
         pytest.fail("it let its caller write")
+
     assert (tmp_path / "contents.json").read_text() == list_of_files
 
 

@@ -53,6 +53,7 @@ def fitted_bottleneck(clips, head="logistic", *, residual=False):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
 def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, residual):
+    """A bottleneck scores by contributions of concepts; a residual, if any, adds what they leave out."""
     model = fitted_bottleneck(clips, head, residual=residual)
 
     for row in (0, 77, 301):  # any clips
@@ -69,6 +70,7 @@ def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, resi
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
 def test_an_explanation_has_each_concept_and_of_a_tree_also_the_path_through_it(clips, head, residual):
+    """The bottleneck has three concepts. A percentile is the place of a clip's value among training clips."""
     model = fitted_bottleneck(clips, head, residual=residual)
 
     for row in (0, 77, 301):  # any clips
@@ -124,6 +126,7 @@ def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head)
 
 @pytest.mark.parametrize("head", HEADS)
 def test_an_intervention_on_no_concept_leaves_the_scores_as_they_are(clips, head):
+    """To intervene is to score clips as if concepts had other values; `{}` changes none."""
     model = fitted_bottleneck(clips, head)
 
     scores = model.intervene(clips.X, {})
@@ -167,6 +170,7 @@ def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_giv
 
 
 def test_the_head_learns_from_standardised_concept_values(clips):
+    """The values that it is trained on have the mean 0 and the standard deviation 1 for each concept."""
     present_at_random = np.random.default_rng(1).random(clips.present.shape) < 0.5
     bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
 
@@ -188,6 +192,7 @@ def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
 
 
 def test_the_threshold_has_an_f1_on_held_out_clips_that_is_not_below_that_of_threshold_0(clips):
+    """It is chosen for the highest F1 on scores that models without the clip's movie gave."""
     model = fitted_bottleneck(clips, "logistic")
 
     held_out_scores = model.held_out_.scores
@@ -208,6 +213,7 @@ def test_an_intervention_on_an_unknown_concept_or_beyond_the_quantiles_is_refuse
 
 
 def test_an_explanation_of_two_clips_at_once_is_refused(clips):
+    """An explanation is of one clip's features, [D]; here they are [2, D]."""
     model = fitted_bottleneck(clips)
 
     with pytest.raises(ConceptError, match="one clip"):

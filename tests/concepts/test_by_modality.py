@@ -130,6 +130,7 @@ def test_a_modality_of_one_vector_a_clip_has_this_vector_as_first_frame_and_no_o
 
 
 def test_frames_of_two_modalities_are_read_in_the_order_in_which_clips_are_taken(data):
+    """Clips 100, 97, ... 1 are taken, and their frames must be those of these clips in this order."""
     frames = data.read("frames")
     every_third_backwards = np.arange(100, 0, -3)
 

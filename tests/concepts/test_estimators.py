@@ -145,6 +145,7 @@ def two_concepts():
 
 
 def test_a_bank_has_the_distances_of_one_concept_activation_vector_for_each_concept():
+    """A bank of two concepts gives each clip two distances, as two vectors that are fitted alone do."""
     X, present = two_concepts()
 
     distances = ConceptBank("ridge", C=0.1).fit(X, present).distances(X)
@@ -156,6 +157,7 @@ def test_a_bank_has_the_distances_of_one_concept_activation_vector_for_each_conc
 
 
 def test_the_values_of_a_bank_are_named_by_concept_and_standardised_on_the_training_clips():
+    """Standardised values have the mean 0 and the standard deviation 1."""
     X, present = two_concepts()
 
     bank = ConceptBank("ridge", C=0.1, concepts=["Body", "Look"]).fit(X, present)
@@ -205,6 +207,7 @@ def test_a_concept_that_is_in_all_clips_or_in_none_is_refused():
 
 
 def test_names_of_two_concepts_for_one_column_of_presences_are_refused():
+    """The message names the concept without a column, Look."""
     X, present_of_one_concept, *_ = clips_with_concept()
 
     with pytest.raises(ConceptError, match="Look"):

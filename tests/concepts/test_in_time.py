@@ -57,7 +57,7 @@ def test_the_frames_in_which_a_concept_is_planted_get_the_highest_values(clips, 
 
 
 def test_a_model_of_shuffled_concepts_is_near_chance_on_a_new_movie(clips):
-    """It learns concepts from presences that were exchanged between clips."""
+    """It learns concepts from presences that were exchanged between clips. Chance is an AUC of .5."""
     presence = clips.present[:, 0].astype(int)
 
     model = fitted_without_movie_0(clips, presence, disturb="concepts")
@@ -100,6 +100,7 @@ def test_without_movies_all_clips_count_as_of_one():
 
 
 def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
+    """Each of four concepts contributes to the score of a clip."""
     clip = clips.X[:1]
 
     (score,) = model_of_concept0.decision_function(clip)
@@ -111,6 +112,7 @@ def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
 def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add_up_to_the_score(
     clips, model_of_concept0
 ):
+    """A clip is 32 frames of features; the model decides by four concepts in them."""
     clip = clips.X[:1]
 
     explanation = model_of_concept0.explain(clip[0])
@@ -133,6 +135,7 @@ def test_the_score_of_a_concept_rises_when_the_concept_is_set_to_a_higher_value(
 
 
 def test_a_clips_score_does_not_depend_on_clips_scored_beside_it(clips, model_of_concept0):
+    """Clip 7 is scored among 20 clips, and alone; sums may be rounded otherwise, in their last bits."""
     scores_of_20_clips = model_of_concept0.decision_function(clips.X[:20])
     (score_alone,) = model_of_concept0.decision_function(clips.X[7:8])
 
@@ -259,6 +262,7 @@ def test_presence_is_a_soft_maximum_of_the_scores_of_frames(scores):
 
 
 def test_one_vector_a_clip_in_place_of_frames_is_refused(clips):
+    """The message says which shape is wanted: clips, frames, features."""
     first_frames = clips.X[:, 0]  # [N, D]
 
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
@@ -266,6 +270,7 @@ def test_one_vector_a_clip_in_place_of_frames_is_refused(clips):
 
 
 def test_a_concept_that_no_clip_has_is_refused(clips):
+    """It is the second of four concepts, which are called concept0 to concept3."""
     present = clips.present.copy()
     present[:, 1] = 0
 

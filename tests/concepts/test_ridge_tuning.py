@@ -108,6 +108,7 @@ def test_losses_do_not_depend_on_the_unit_of_the_features():
 
 
 def test_what_is_learnt_of_a_concept_does_not_depend_on_the_other_concepts():
+    """The second of two concepts is fitted beside the first, and then alone."""
     X, present, movies = planted(240, 20)
     second_concept = present[:, [1]]
 
@@ -119,6 +120,7 @@ def test_what_is_learnt_of_a_concept_does_not_depend_on_the_other_concepts():
 
 
 def test_features_that_are_all_equal_are_refused():
+    """All are 1: penalties are multiples of the features' variance, which is 0."""
     X, present, movies = planted(60, 5)
     constant_features = np.ones_like(X)
 

@@ -105,6 +105,7 @@ def data(folder):
 
 
 def test_every_text_of_the_codebook_has_its_own_id_and_every_visual_concept_has_texts():
+    """The texts are the definitions and instances of concepts, as annotators read them."""
     texts = concept_texts(builtin_codebook("obygaze12"))
 
     ids = {text.text_id for text in texts}
@@ -142,6 +143,7 @@ def test_the_score_of_a_clip_is_its_cosine_with_its_nearest_text():
 
 
 def test_clips_of_more_numbers_than_the_texts_are_refused():
+    """A clip is scored by the cosine between its vector and a text's, which need the same length."""
     texts_of_two_numbers = TextVectors(("a", "b"), np.array([[1.0, 0.0], [0.0, 1.0]]))
     clips_of_three_numbers = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
 
@@ -164,7 +166,7 @@ def test_texts_of_a_concept_and_a_cav_trained_on_labels_both_find_it_in_planted_
 
 @pytest.mark.long
 def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones(folder, data):
-    """There are six films, each of which is a fold."""
+    """There are six films, each of which is a fold. The model `cav` is trained, the others read texts."""
     zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
 
     run = evaluate(data, [*zero_shot, "cav"], "concept:Body")
@@ -196,7 +198,7 @@ def test_labels_do_not_change_a_zero_shot_score(folder, data):
 
 
 def test_texts_whose_vectors_are_noise_do_not_find_a_concept(folder, data):
-    """The AUC is near that of chance, .5."""
+    """The store `noise` has the texts of concepts with random vectors. The AUC is near that of chance, .5."""
     has_body = data.present["Body"].to_numpy().astype(int)
     _definition, instances = zero_shot_models(data, open_store(folder / "noise"), "concept:Body")
 
@@ -212,14 +214,12 @@ def data_with_frames(folder):
 
 
 def test_clips_with_frames_have_models_of_texts_in_time_beside_those_of_whole_clips(folder, data_with_frames):
+    """A concept has a definition and instances; each has a model of whole clips and one in time."""
     specs = zero_shot_models(data_with_frames, open_store(folder / "thesaurus"), "en_s")
 
-    assert [spec.name for spec in specs] == [
-        "zero_shot_definition",
-        "pcbm_time_definition",
-        "zero_shot_instances",
-        "pcbm_time_instances",
-    ]
+    of_definitions = ["zero_shot_definition", "pcbm_time_definition"]
+    of_instances = ["zero_shot_instances", "pcbm_time_instances"]
+    assert [spec.name for spec in specs] == [*of_definitions, *of_instances]
 
 
 def pcbm_time_of_texts(folder, data_with_frames):

@@ -60,10 +60,13 @@ def test_planted_atoms_are_found_and_dead_units_are_renewed():
 
 
 def test_the_same_seed_gives_the_same_bytes(clips):
+    """And another seed gives others."""
     dictionary = learn_small_dictionary(clips, seed=0)
+    again = learn_small_dictionary(clips, seed=0)
+    of_another_seed = learn_small_dictionary(clips, seed=1)
 
-    assert bytes_of(learn_small_dictionary(clips, seed=0)) == bytes_of(dictionary)
-    assert bytes_of(learn_small_dictionary(clips, seed=1)) != bytes_of(dictionary)
+    assert bytes_of(again) == bytes_of(dictionary)
+    assert bytes_of(of_another_seed) != bytes_of(dictionary)
 
 
 def test_of_each_frame_at_most_so_many_units_are_active_and_all_of_them_are_positive(clips):
@@ -116,7 +119,7 @@ def test_more_active_units_than_there_are_are_refused(clips):
 
 
 def test_tokens_that_are_all_equal_are_refused(clips):
-    """They do not vary, so there is nothing to explain."""
+    """They do not vary, so there is nothing to explain. Tokens are the frames of clips."""
     equal_tokens = np.full_like(clips, 0.1)
 
     with pytest.raises(ModelError):

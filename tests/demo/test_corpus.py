@@ -35,6 +35,7 @@ def draw_frames(*concepts):
 
 
 def test_the_demo_has_seven_films_of_twenty_or_more_clips_of_all_levels():
+    """The levels are those of ObyGaze12: easy negative, hard negative, not sure, sure."""
     films = plan_corpus()
 
     assert len(films) == 7
@@ -44,6 +45,7 @@ def test_the_demo_has_seven_films_of_twenty_or_more_clips_of_all_levels():
 
 
 def test_clips_of_the_demo_last_five_to_twenty_seconds():
+    """A clip is planned as a number of frames, of which RATE are shown in a second."""
     for film in plan_corpus():
         for clip in film.clips:
             seconds = clip.n_frames / RATE
@@ -52,7 +54,9 @@ def test_clips_of_the_demo_last_five_to_twenty_seconds():
 
 def test_the_level_of_a_demo_clip_follows_from_its_concepts():
     """EN has no concept, S has Body, and HN has others. NS, not sure, has any."""
-    for film in plan_corpus():
+    films = plan_corpus()
+
+    for film in films:
         for clip in film.clips:
             assert len(set(clip.concepts)) == len(clip.concepts)
             if clip.level == "EN":
@@ -128,7 +132,7 @@ def test_the_store_of_the_demo_lists_the_damaged_and_the_missing_video_as_failed
 
 @pytest.mark.long
 def test_the_folder_of_a_demo_that_ended_is_marked_as_finished(demo_folder):
-    """By a file in it: the next demo empties a folder with this mark, and resumes one without."""
+    """The mark is a file in it: the next demo empties a folder with this mark, and resumes one without."""
     assert (demo_folder / demo.MARK_FILE).read_text(encoding="utf-8") == demo.MARK_OF_FINISHED
 
 
@@ -176,8 +180,10 @@ def test_a_saved_bottleneck_predicts_the_film_that_nobody_labelled(demo_folder):
 def test_films_of_the_demo_drawn_again_have_the_same_bytes(demo_folder, tree, tmp_path):
     """One film that has a file for each clip, and one that is a file as a whole; `tree` digests all files."""
     films = plan_corpus()
+    film_of_clips = films[0]
     film_of_one_file = next(film for film in films if film.one_file)
-    for film in (films[0], film_of_one_file):
+
+    for film in (film_of_clips, film_of_one_file):
         folder = tmp_path / film.movie
         folder.mkdir(exist_ok=True)
         _write_movie(film, folder)

@@ -56,8 +56,9 @@ def test_every_planted_stretch_has_a_segment_and_at_most_one_segment_lies_elsewh
 ):
     """A film of 360 s, in a look of its own, shows Body in four stretches of 18 to 24 s, 78 s together.
 
-    Windows end where scenes don't: a segment lies in a stretch if at least three quarters of it do. The share
-    of the film that the model expects to be positive is about the planted one.
+    The model was trained on other films, in which clips with Body are S. Windows end where scenes don't: a
+    segment lies in a stretch if at least three quarters of it do. The share of the film that the model
+    expects to be positive is about the planted one.
     """
     look = Look((0.93, 0.97, 0.95), 0.43, 3.5)
     draw_film(tmp_path / "planted.mkv", look)

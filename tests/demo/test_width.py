@@ -46,6 +46,7 @@ def test_no_line_of_a_command_is_wider_than_a_terminal_of_80_columns(demo_folder
 
 
 def test_no_line_of_a_help_text_is_wider_than_80_columns():
+    """The help of each command is made for a terminal of 80 columns."""
     for path, command, _ in all_commands():
         context = click.Context(command, info_name=path, terminal_width=80)
         for line in command.get_help(context).splitlines():

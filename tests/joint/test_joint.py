@@ -198,7 +198,12 @@ def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_
 
 
 def test_a_penalty_can_be_chosen_on_two_films(joint):
-    sums_of_two_films = joint.without(joint.about.movies[2:])
+    """Two films are the fewest: each is left out once. All but the first two are taken out of the sums.
+
+    `losses` are the errors on films left out, which exist only where a penalty is chosen.
+    """
+    all_but_two_films = joint.about.movies[2:]
+    sums_of_two_films = joint.without(all_but_two_films)
 
     planes = sums_of_two_films.linear()
 
@@ -232,10 +237,13 @@ def test_a_bottleneck_is_that_of_all_clips(joint, pooled):
 
 def test_sums_without_a_film_give_the_bytes_of_sums_that_never_had_it(joint, labs):
     """Lab c has the film f5 alone, so that without it the sums are those of the labs a and b."""
-    sums_without_f5 = joint.without(["f5"])
     sums_of_a_and_b = join([gram(labs["a"], TASK, least=10), gram(labs["b"], TASK, least=10)])
 
-    assert sums_without_f5.linear().weights.tobytes() == sums_of_a_and_b.linear().weights.tobytes()
+    sums_without_f5 = joint.without(["f5"])
+
+    weights = sums_without_f5.linear().weights
+    weights_of_a_and_b = sums_of_a_and_b.linear().weights
+    assert weights.tobytes() == weights_of_a_and_b.tobytes()
 
 
 @pytest.mark.parametrize("film", ["f0", "f5"])
@@ -247,7 +255,8 @@ def test_the_error_on_a_film_is_the_mean_squared_error_on_its_clips(joint, poole
     of_film = pooled.movies == film
     residuals = model.predict(scaler.transform(pooled.X[of_film])) - pooled.y[of_film]
 
-    errors = joint.film_errors(joint.without(["f5"]).linear(penalty=1.0))
+    model_without_f5 = joint.without(["f5"]).linear(penalty=1.0)
+    errors = joint.film_errors(model_without_f5)
 
     assert_equal_to_eight_digits(errors[film], np.mean(residuals**2))
 
@@ -287,6 +296,7 @@ def test_logistic_regression_is_reached_in_a_few_rounds(joint, labs, pooled, tmp
 
 
 def test_sums_that_are_read_from_a_file_are_written_again_as_they_were(labs, tmp_path):
+    """Each of three labs sums up the clips of its films, of which each needs ten clips at least."""
     for lab, data in labs.items():
         file = tmp_path / f"{lab}.sums"
         file_again = tmp_path / f"{lab}-again.sums"
@@ -384,7 +394,10 @@ def test_films_of_few_clips_are_left_out_and_counted(labs):
     ids=["films of few clips alone", "features of no store", "features of several stores"],
 )
 def test_clips_that_cannot_be_summed_up_are_refused(labs, change, least):
-    """`least` is how many clips a film needs."""
+    """`least` is how many clips a film needs. Lab a has three films of 20 clips each.
+
+    Sums say of which store their features are, and can be of one store alone.
+    """
     data = replace(labs["a"], **change)
 
     with pytest.raises(ModelError):
@@ -587,9 +600,12 @@ def test_films_in_which_all_clips_have_one_label_and_the_same_concepts_are_read(
     ids=["empty", "a text", "an empty header"],
 )
 def test_a_file_that_holds_no_sums_is_refused(tmp_path, content):
-    (tmp_path / "x.sums").write_bytes(content)
+    """A file of sums begins with the length of its header in 8 bytes, and the header in JSON."""
+    file = tmp_path / "x.sums"
+    file.write_bytes(content)
+
     with pytest.raises(ModelError):
-        read_sums(tmp_path / "x.sums")
+        read_sums(file)
 
 
 # In a round of logistic regression a lab sums up its losses at the model of the round: `means` are gradients
@@ -647,7 +663,7 @@ def test_a_labs_error_is_that_of_a_model_of_all_others(joint, pooled):
     model = Ridge(alpha=3.0).fit(scaler.transform(pooled.X[~is_lab_b]), y_of_others)
     predicted = model.predict(scaler.transform(pooled.X[is_lab_b]))
 
-    error, error_of_mean = joint.lab_error(["f3", "f4"], 3.0)
+    error, error_of_mean = joint.lab_error(["f3", "f4"], penalty=3.0)
 
     assert_equal_to_eight_digits(error, np.mean((predicted - y_of_lab_b) ** 2))
     assert_equal_to_eight_digits(error_of_mean, np.mean((y_of_others.mean() - y_of_lab_b) ** 2))

@@ -174,6 +174,7 @@ def test_absent_frames_have_no_weight_and_change_no_score():
 
 
 def test_one_vector_a_clip_in_place_of_frames_is_refused():
+    """Attention sums the frames of a clip; here of each clip only the first frame is given."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
     first_frames = X[:, 0]  # [N, D]
 
@@ -182,6 +183,7 @@ def test_one_vector_a_clip_in_place_of_frames_is_refused():
 
 
 def test_a_clip_whose_frames_are_all_absent_is_refused():
+    """Of 60 clips, clip 3 has nothing to be summed. ABSENT is NaN."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
     X[3] = ABSENT
 
@@ -190,6 +192,7 @@ def test_a_clip_whose_frames_are_all_absent_is_refused():
 
 
 def test_a_frame_that_is_absent_in_one_feature_alone_is_refused():
+    """ABSENT is NaN; an absent frame has it in all features. Here the first feature alone is absent."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
     X[:, :, 0] = ABSENT
 
@@ -250,20 +253,24 @@ def names_of_models(asked_for):
 
 
 def test_attention_is_evaluated_beside_poolings_and_controls():
-    assert names_of_models(["attention"]) == [
-        "attention",
-        "mean_frames",
-        "max_frames",
-        "attention_uniform",
-        "attention_exchanged",
-    ]
+    """Poolings take the mean or the maximum of frames.
+
+    One control gives all frames the same weight, the other exchanges frames between clips.
+    """
+    names = names_of_models(asked_for=["attention"])
+
+    poolings = ["mean_frames", "max_frames"]
+    controls = ["attention_uniform", "attention_exchanged"]
+    assert names == ["attention", *poolings, *controls]
 
 
 def test_attention_that_knows_the_time_of_frames_is_evaluated_beside_one_of_shuffled_frames():
+    """Shuffling takes from a control what the time of frames tells."""
     assert "attention_shuffled" in names_of_models(["attention_time"])
 
 
 def test_models_of_attention_are_evaluated_only_where_they_are_asked_for():
+    """Where no model is asked for (None), the usual ones are evaluated, without those of attention."""
     names_of_attention = {spec.name for spec in SPECS}
 
     usual_names = {spec.name for spec in models_for("levels", None)}

@@ -295,12 +295,17 @@ def test_probes_learn_nothing_from_the_clips_that_their_fold_holds_out(clips):
     before = parameters_of_probes(X, y)
     after = parameters_of_probes(changed_X, changed_y)
 
-    is_unchanged = [np.array_equal(*probes) for probes in zip(before, after, strict=True)]
-    fold_0, fold_1, fold_2, nothing = [False, False], [True, True], [False, False], [False, False]
-    assert is_unchanged == fold_0 + fold_1 + fold_2 + nothing
+    is_unchanged = []
+    for projection_before, projection_after in zip(before, after, strict=True):
+        is_unchanged.append(np.array_equal(projection_before, projection_after))
+    assert is_unchanged[0:2] == [False, False]  # fold 0 is held out
+    assert is_unchanged[2:4] == [True, True]  # fold 1
+    assert is_unchanged[4:6] == [False, False]  # fold 2
+    assert is_unchanged[6:8] == [False, False]  # nothing is held out
 
 
 def test_the_penalty_and_the_number_of_epochs_have_the_lowest_loss_on_held_out_movies():
+    """Each candidate is a penalty, with the loss of the best of its epochs."""
     X, y, movies, _ = planted_frames(n_movies=6, n_per_movie=30, n_features=8)
 
     model = AttentiveProbe(max_epochs=12).fit(X, y, groups=movies)
@@ -376,7 +381,9 @@ def test_the_scatter_of_tokens_is_around_the_mean_of_their_own_clip():
     """
     tokens = np.array([[0.0, 0.0], [2.0, 4.0]])
     sums = _TokenSums(n_folds=1, origin=np.zeros(2))
+
     sums.add(tokens, fold=0, label=1)
     sums.add(tokens + 1000, fold=0, label=1)
+
     assert sums.scatters[0, 1].tolist() == [[4.0, 8.0], [8.0, 16.0]]
     assert sums.counts.tolist() == [[0, 4]]

@@ -12,11 +12,7 @@ from obygaze_models.errors import DatasetError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
-from tests.planted_modalities import PER_FILM, WIDTHS
 from tests.planted_modalities import planted as planted_corpus
-
-FIRST_HEARD = WIDTHS["seen"]
-"""First column of what is heard, where it stands after what is seen."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +49,7 @@ def evaluated(corpus):
 
 
 def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
-    """What is seen has 6 features, what is heard 4. Every fifth clip is missing in the store of sound.
+    """What is seen has 6 features, what is heard 4. Every fifth of 160 clips has no sound.
 
     The columns of a modality are those that it has when it is loaded alone.
     """
@@ -63,9 +59,10 @@ def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
 
     assert data.clip_ids.tolist() == [clip.clip_id for clip in manifest]
     seen, heard = data.modalities
-    n_unheard = 4 * PER_FILM // 5  # of four films
-    assert (seen.name, seen.start, seen.stop, seen.missing) == ("seen", 0, 6, 0)
-    assert (heard.name, heard.start, heard.stop, heard.missing) == ("heard", 6, 10, n_unheard)
+    assert (seen.name, heard.name) == ("seen", "heard")
+    assert (seen.start, seen.stop) == (0, 6)
+    assert (heard.start, heard.stop) == (6, 10)
+    assert (seen.missing, heard.missing) == (0, 160 // 5)
     for modality in (seen, heard):
         alone = om.load_dataset(stores[modality.name], manifest)
         rows = data.rows(alone.clip_ids.tolist())
@@ -73,12 +70,14 @@ def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
 
 
 def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus):
-    """What is seen has 6 features of all clips, what is heard 4 of all but every fifth clip."""
+    """What is seen has 6 features of all 160 clips, what is heard 4 of all but every fifth clip."""
     data = load(corpus, "seen", "heard")
 
-    n_unheard = 4 * PER_FILM // 5  # of four films
-    assert np.isnan(data.X[:, 6:10]).all(axis=1).sum() == n_unheard
-    assert np.isfinite(data.X[:, 0:6]).all()
+    seen = data.X[:, 0:6]
+    heard = data.X[:, 6:10]
+    is_unheard = np.isnan(heard).all(axis=1)
+    assert is_unheard.sum() == 160 // 5
+    assert np.isfinite(seen).all()
 
 
 @pytest.mark.nightly
@@ -100,7 +99,10 @@ def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluat
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
-    """`linear` is the model of both modalities, `linear:seen` and `linear:noise` are those of one."""
+    """`linear` is the model of both modalities, `linear:seen` and `linear:noise` are those of one.
+
+    By chance the AUC is .5.
+    """
     run = evaluated(how, "seen", "noise")
 
     aucs = auc_by_model(run)
@@ -111,10 +113,12 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
 def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluated, how):
+    """A model of the stores `seen` and `noise` was evaluated; both have features of every clip."""
     _manifest, stores = corpus
 
-    seen, noise = evaluated(how, "seen", "noise").record["modalities"]
+    run = evaluated(how, "seen", "noise")
 
+    seen, noise = run.record["modalities"]
     assert seen["name"] == "seen"
     assert seen["store"] == stores["seen"].fingerprint
     assert seen["missing"] == 0
@@ -136,11 +140,14 @@ def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evalua
 
 
 def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
-    """A fifth of the clips is missing in the store "heard". A probe of what is seen is fitted beside."""
+    """What is seen has features 0 to 5, what is heard 6 to 9, which a fifth of the clips lacks.
+
+    A linear probe of what is seen is fitted beside.
+    """
     data = load(corpus, "seen", "heard")
     is_s = data.levels == "S"
-    seen = data.X[:, :FIRST_HEARD]
-    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    seen = data.X[:, 0:6]
+    is_unheard = np.isnan(data.X[:, 6])
     visual_probe = om.GroupedSelection(om.linear_probe(), PENALTIES)
     visual_probe.fit(seen, is_s, groups=data.movies)
 
@@ -153,9 +160,12 @@ def test_a_clip_without_sound_is_scored_by_the_visual_probe(corpus):
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(corpus, how):
-    """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S."""
+    """S clips are the fewer, so that most scores are below 0: a 0 would make such a clip look like S.
+
+    What is heard has features 6 to 9, which a fifth of the clips lacks.
+    """
     data = load(corpus, "seen", "heard")
-    is_unheard = np.isnan(data.X[:, FIRST_HEARD])
+    is_unheard = np.isnan(data.X[:, 6])
     _spec_of_both, _spec_of_seen, spec_of_heard = om.fused(["linear"], data, how)
 
     model = spec_of_heard.make(0).fit(data.X, data.levels == "S", groups=data.movies)
@@ -167,11 +177,11 @@ def test_the_model_of_one_modality_gives_the_mean_score_to_clips_that_lack_it(co
 
 @pytest.mark.parametrize("n_films", [1, 2])
 def test_a_modality_of_too_few_films_is_refused(corpus, n_films):
-    """Of four films, all are seen, and the first one or two are heard."""
+    """Of four films, all are seen, and the first one or two are heard (features 6 to 9)."""
     data = load(corpus, "seen", "heard")
     heard_films = np.unique(data.movies)[:n_films]
     X = data.X.copy()
-    X[~np.isin(data.movies, heard_films), FIRST_HEARD:] = np.nan
+    X[~np.isin(data.movies, heard_films), 6:10] = np.nan
     data_of_few_heard_films = replace(data, X=X)
     specs = om.fused(["linear"], data_of_few_heard_films, "late")
 
@@ -237,6 +247,7 @@ def test_a_model_of_frames_is_not_fused(corpus):
 
 
 def test_one_modality_alone_is_not_fused(corpus):
+    """The dataset is of the store `seen` alone."""
     data = load(corpus, "seen")
 
     with pytest.raises(ModelError):
@@ -244,6 +255,7 @@ def test_one_modality_alone_is_not_fused(corpus):
 
 
 def test_a_store_that_is_given_twice_is_refused(corpus):
+    """Two modalities must be of two stores, or one would count twice."""
     manifest, stores = corpus
 
     with pytest.raises(DatasetError):

@@ -80,6 +80,7 @@ def test_a_subsample_has_as_many_clips_of_either_class(rare_label):
 
 @pytest.mark.parametrize("rare_label", [0, 1])
 def test_another_seed_draws_other_clips_of_the_larger_class(rare_label):
+    """Every twentieth of 480 clips has the rare label; as many are drawn of the others."""
     labels = np.full(480, 1 - rare_label, dtype=np.float32)
     labels[::20] = rare_label
 
@@ -128,6 +129,7 @@ def test_a_remedy_raises_the_probability_of_clips_that_say_nothing(remedy):
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_the_variant_of_the_paper_takes_no_remedy(remedy):
+    """The paper has no remedy for a rare class, so that a probe with one would not be the paper's."""
     X, y, _movies = clips_of_a_rare_class(share=0.05)
 
     with pytest.raises(ValueError, match="imbalance"):

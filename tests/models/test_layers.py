@@ -63,6 +63,7 @@ def test_layers_stand_side_by_side_in_the_order_of_the_network(corpus, data):
 
 
 def test_layers_of_a_network_that_the_store_does_not_have_are_refused(corpus):
+    """The store has layers of the network `net` alone."""
     manifest, store = corpus
 
     with pytest.raises(DatasetError):
@@ -70,6 +71,7 @@ def test_layers_of_a_network_that_the_store_does_not_have_are_refused(corpus):
 
 
 def test_models_of_layers_of_a_dataset_without_several_layers_are_refused(corpus):
+    """The dataset is of layer 3 of the network `net`."""
     manifest, store = corpus
     data_of_layer_3 = om.load_dataset(store, manifest, backbone="net.3")
 
@@ -114,6 +116,10 @@ def test_the_planted_layer_is_best_and_better_than_the_best_by_chance(run_of_eac
 
 @pytest.mark.long
 def test_the_report_states_the_best_layer_beside_the_best_by_chance(run_of_each):
+    """A linear model was evaluated on each of four layers.
+
+    `best.value` is the AUC of the best, and `best.chance` that of the best where labels say nothing.
+    """
     model_of_layer = models_of_layers(run_of_each)["linear"]
     best = best_layer(run_of_each.predictions, "en_s>en_s", "linear", model_of_layer)
 
@@ -154,7 +160,10 @@ def test_for_each_film_a_layer_that_knows_the_level_is_chosen_by_inner_folds(run
 
 @pytest.mark.long
 def test_a_chosen_layer_is_nearly_as_good_as_the_best_of_all(run_of_chosen, run_of_each):
-    """The best of all is chosen with the labels of the tested films; inner folds do not have these."""
+    """The best of all is chosen with the labels of the tested films; inner folds do not have these.
+
+    They may so choose a layer that is a little worse, by .05 of AUC at most.
+    """
     best_of_each = max(auc_by_model(run_of_each).values())
 
     assert auc_by_model(run_of_chosen)["linear"] >= best_of_each - 0.05
@@ -193,6 +202,7 @@ def test_ordered_pairs_count_1_reversed_ones_0_and_ties_a_half():
 
 
 def test_where_no_film_has_both_labels_the_share_of_ordered_pairs_is_a_half():
+    """A pair is a positive and a negative clip of one film. Here there is none: a half is chance."""
     movies = np.array(["first", "first", "second", "second"])
     labels = np.array([1, 1, 1, 1])
     scores = np.array([2.0, 1.0, -5.0, -4.0])
@@ -369,6 +379,7 @@ def evaluate_command(tmp_path):
 
 @pytest.mark.long
 def test_the_command_evaluates_one_layer(evaluate_command, capsys):
+    """The store has three layers of the network `net`."""
     exit_code = evaluate_command("--layer", "2", "--model", "linear", "--json")
 
     assert exit_code == 0
@@ -377,6 +388,7 @@ def test_the_command_evaluates_one_layer(evaluate_command, capsys):
 
 @pytest.mark.long
 def test_the_command_evaluates_each_layer_and_draws_all_on_the_page(evaluate_command, tmp_path, capsys):
+    """The figure stands in the page itself, as an SVG; the report names what the best layer has by chance."""
     page = tmp_path / "page.html"
 
     exit_code = evaluate_command("--layer", "each", "--model", "linear", "--html", page)

@@ -31,11 +31,13 @@ def test_the_papers_variant_keeps_the_last_epoch_which_is_five_past_the_best(pro
 
 
 def test_the_papers_variant_does_not_standardise_features(probe_of_paper):
+    """A mean of 0 taken off and a scale of 1 leave features as they are."""
     assert (probe_of_paper.mean_ == 0).all()
     assert (probe_of_paper.scale_ == 1).all()
 
 
 def test_the_papers_variant_calls_the_more_probable_class(probe_of_paper, make_planted):
+    """Of two classes, the more probable one has a probability of .5 or more; no threshold is chosen."""
     X = make_planted(direction=3.0).X
 
     calls = probe_of_paper.predict(X)

@@ -124,6 +124,7 @@ def test_features_are_standardised_by_training_clips_without_validation_clips(le
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
+    """The seed decides the weights that a training begins with and the order of clips."""
     X = learnable.X.astype(dtype)
     y = y_of(learnable)
 
@@ -137,8 +138,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
 
 
 def test_training_clips_of_one_class_are_refused(learnable):
+    """All labels are 0: there is nothing to tell apart."""
+    all_negative = np.zeros(len(learnable.X), np.int64)
+
     with pytest.raises(ValueError, match="two classes"):
-        MLPProbe().fit(learnable.X, np.zeros_like(y_of(learnable)))
+        MLPProbe().fit(learnable.X, all_negative)
 
 
 def test_validation_clips_without_labels_or_with_unknown_ones_are_refused(learnable):

@@ -30,6 +30,7 @@ def test_docs_models_md_lists_the_built_in_models_in_their_order():
 
 
 def test_docs_models_md_describes_every_field_of_a_spec():
+    """A model of one's own is described by a ModelSpec; the chapter "Your own" has a table of its fields."""
     page = MODELS_PAGE.read_text(encoding="utf-8")
     _built_in, your_own = page.split("## Your own")
 
@@ -38,6 +39,7 @@ def test_docs_models_md_describes_every_field_of_a_spec():
 
 
 def test_docs_models_md_names_the_entry_point_of_plugins():
+    """Packages with models of their own name this group in their pyproject.toml, to be found by us."""
     page = MODELS_PAGE.read_text(encoding="utf-8")
     _built_in, your_own = page.split("## Your own")
 

@@ -86,7 +86,10 @@ def test_the_minimum_of_the_loss_is_the_one_that_scikit_learn_finds(case, C):
 
 @pytest.mark.parametrize("case", CASES)
 def test_models_fitted_together_are_as_near_to_the_minimum_as_those_fitted_alone(case):
-    """Models of all penalties are fitted together. The loss is compared with that of a more precise fit."""
+    """Models of all penalties are fitted together on clips that are difficult in one respect (CASES).
+
+    Their loss, and that of models fitted alone, is compared with the loss of a more precise fit.
+    """
     X, y = CASES[case]
     models = [RidgeLogistic(C) for C in reversed(STRENGTHS)]
 
@@ -171,6 +174,7 @@ def choose_penalty(*values):
 
 
 def test_the_chosen_penalty_gives_the_same_bytes_again():
+    """A penalty is chosen twice, of the values .1 and 1 of C, on the same clips of six movies."""
     first = choose_penalty(0.1, 1.0)
     again = choose_penalty(0.1, 1.0)
 

@@ -247,6 +247,7 @@ def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(cl
 
 
 def test_early_stopping_gives_the_network_that_is_trained_on_all_clips_for_the_chosen_epochs(clips):
+    """Folds only choose the number of epochs; the same network comes of training for that number at once."""
     X, y, movies = clips
     probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
 
@@ -320,6 +321,7 @@ def test_clips_of_one_movie_or_of_one_class_are_refused(clips):
 
 
 def test_estimators_without_finite_scores_are_refused(clips):
+    """One estimator has no method that scores; the probabilities of the other are NaN."""
     X, y, movies = clips
 
     with pytest.raises(ValueError, match="WithoutScores"):

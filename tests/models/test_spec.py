@@ -196,16 +196,25 @@ def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(dat
 
 
 def test_a_network_in_a_pipeline_gets_the_runs_seed_and_the_users_own_object_is_not_changed():
+    """The user's network has no seed. A spec makes copies of the pipeline, with the seeds 3 and 4."""
     network = MLPClassifier(4, max_iter=3, early_stopping=False)
     spec = as_spec("net", make_pipeline(StandardScaler(), network))
 
-    assert spec.make(3).get_params()["mlpclassifier__random_state"] == 3
-    assert spec.make(4).get_params()["mlpclassifier__random_state"] == 4
+    with_seed_3 = spec.make(3)
+    with_seed_4 = spec.make(4)
+
+    assert with_seed_3.get_params()["mlpclassifier__random_state"] == 3
+    assert with_seed_4.get_params()["mlpclassifier__random_state"] == 4
     assert network.random_state is None
 
 
 def test_a_factory_gets_the_runs_seed():
-    spec = as_spec("net", lambda *, seed=0: MLPClassifier(random_state=seed))
+    """A factory is a function that makes an estimator, here with an argument `seed`."""
+
+    def make_network(*, seed=0):
+        return MLPClassifier(random_state=seed)
+
+    spec = as_spec("net", make_network)
 
     assert spec.make(5).random_state == 5
 
@@ -261,6 +270,7 @@ def test_a_file_of_the_folder_is_named_by_path_or_as_a_module(tmp_path, monkeypa
 
 
 def test_a_model_of_a_module_may_be_given_a_name():
+    """It is typed as NAME=MODULE:FACTORY."""
     spec, *_baselines = models_for("levels", ["forest=sklearn.ensemble:HistGradientBoostingClassifier"])
 
     assert spec.name == "forest"
@@ -270,6 +280,7 @@ def test_a_model_of_a_module_may_be_given_a_name():
 
 @pytest.mark.parametrize("name", ["linear", "", "a b", "a=b"], ids=["built in", "empty", "a blank", "a ="])
 def test_a_name_of_a_built_in_model_or_with_other_signs_is_refused(name):
+    """A name that is typed before "=" may have letters, digits and a few signs, but no blank or "="."""
     with pytest.raises(ModelError):
         models_for("levels", [f"{name}=sklearn.svm:LinearSVC"])
 
@@ -340,6 +351,10 @@ class FailingInFit(WithTwoScores):
     ],
 )
 def test_an_estimator_that_can_not_be_used_is_refused_in_one_line(data, estimator, message):
+    """One has no method that scores, one gives two scores a clip, and one fails when it is fitted.
+
+    The message names the model by the user's name, "mine".
+    """
     with pytest.raises(ModelError, match=message):
         evaluate(data, {"mine": estimator}, "enhn_s")
 
@@ -358,6 +373,7 @@ def test_an_estimator_without_a_name_is_refused(data, without_a_name):
 
 
 def test_two_models_of_one_name_are_refused(data):
+    """The other model has the name of the built-in linear probe."""
     another_linear = ModelSpec("linear", "Another", lambda _: LogisticRegression())
 
     with pytest.raises(ModelError, match="'linear'"):

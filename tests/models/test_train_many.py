@@ -40,7 +40,10 @@ def learnt_bytes(probe):
     [(np.float32, "none"), (np.float64, "none"), (np.float32, "weights"), (np.float32, "subsample")],
 )
 def test_probes_trained_together_learn_what_they_learn_alone(films, dtype, imbalance):
-    """Folds are trained together for speed. What a probe learns must be the same to the last bit."""
+    """Folds are trained together for speed. What a probe learns must be the same to the last bit.
+
+    Each of six probes leaves out a movie, and has a seed of its own.
+    """
     X = films.X.astype(dtype)
     y = y_of(films)
     training_rows = rows_without_each_movie(films)
@@ -75,7 +78,11 @@ def numbers_of_epochs(probes):
 
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_probes_stopped_at_different_epochs_learn_what_they_learn_alone(films, variant):
-    """Each probe leaves out a movie, whose clips say when it is stopped."""
+    """Each probe leaves out a movie, whose clips say when it is stopped.
+
+    That is after different numbers of epochs, so that some go on while others have ended. `alone` are the
+    same probes, trained one after the other.
+    """
     training_rows = rows_without_each_movie(films)
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in np.unique(films.movies)]
     together = [early_stopped_probe(variant, seed) for seed in range(len(training_rows))]
@@ -159,6 +166,7 @@ def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
 
 
 def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
+    """One probe is trained on all clips, and clip 3 is given to validate it."""
     all_rows = np.arange(len(films.X))
     one_of_them = np.array([3])
 

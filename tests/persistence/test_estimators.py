@@ -96,14 +96,19 @@ def test_frozen_models_of_every_kind_have_the_same_arrays_after_they_were_constr
     kinds = set()
     for path in sorted(FROZEN_FILES.glob("protocol_4_*.model")):
         file = read_model(path)
-        state = to_state(construct(file))
+
+        estimator = construct(file)
+        state = to_state(estimator)
+
         assert state.kind == file.card.kind
         assert file.card.parameters.items() <= state.parameters.items()
         assert state.arrays.keys() == file.arrays.keys()
         for name, array in state.arrays.items():
             np.testing.assert_array_equal(array, file.arrays[name])
         kinds.add(file.card.kind)
-    assert kinds == {*CONVERSIONS}
+
+    all_kinds = set(CONVERSIONS)
+    assert kinds == all_kinds
 
 
 @pytest.mark.parametrize(
@@ -146,7 +151,9 @@ def test_an_estimator_without_a_frozen_file_has_the_same_scores_after_it_was_sto
 )
 def test_a_linear_probe_is_a_clipped_scaler_and_a_logistic_regression(steps, expected):
     """Such a pipeline is stored as one of our own. Frames may be pooled to vectors before."""
-    assert is_linear(make_pipeline(*steps)) is expected
+    pipeline = make_pipeline(*steps)
+
+    assert is_linear(pipeline) is expected
 
 
 # A lab's own estimators.
@@ -209,11 +216,11 @@ def test_a_run_that_was_pickled_saves_the_models_that_can_be_pickled(data_and_ru
     run = evaluate(data, {"linear": linear_probe(), "lambda": not_picklable})
 
     unpickled = pickle.loads(pickle.dumps(run))  # noqa: S301 - made here
+    linear_of_run = run.save(data, ["linear", "lambda"], tmp_path / "a")["linear"]
+    linear_of_unpickled = unpickled.save(data, ["linear"], tmp_path / "b")["linear"]
 
     assert unpickled.predictions.table.equals(run.predictions.table)
-    paths = run.save(data, ["linear", "lambda"], tmp_path / "a")
-    path = unpickled.save(data, ["linear"], tmp_path / "b")["linear"]
-    assert path.read_bytes() == paths["linear"].read_bytes()
+    assert linear_of_unpickled.read_bytes() == linear_of_run.read_bytes()
     with pytest.raises(ModelError, match="models="):
         unpickled.save(data, ["lambda"], tmp_path / "b")
 
@@ -327,7 +334,10 @@ def leaf(n_negative=3, n_positive=4):
 
 
 def test_a_table_of_a_step_and_two_leaves_is_a_tree():
-    _check_nodes_table(np.array([node(), leaf(), leaf()], dtype=float), n_values=3)
+    """Row 0 is a step at one of three concepts, and leads to leaves in rows 1 and 2: no error is raised."""
+    nodes = np.array([node(), leaf(), leaf()], dtype=float)
+
+    _check_nodes_table(nodes, n_values=3)
 
 
 @pytest.mark.parametrize(
@@ -402,10 +412,10 @@ def test_a_stored_tree_leads_each_clip_to_the_leaf_that_its_nodes_say():
 def test_parameters_and_arrays_that_an_estimator_cannot_have_are_refused(name, parameters, arrays):
     """In the file of a sound model of 8 features, these parameters or arrays are put in place of its own."""
     file = read_model(FROZEN_FILES / f"protocol_4_{name}.model")
-    construct(file)
-
+    construct(file)  # raises no error
     card = structs.replace(file.card, parameters={**file.card.parameters, **parameters})
     changed_file = replace(file, card=card, arrays={**file.arrays, **arrays})
+
     with pytest.raises(ModelError):
         construct(changed_file)
 
@@ -448,7 +458,7 @@ def test_any_changed_bytes_of_a_concept_model_give_a_model_or_one_clear_error(tm
 
 
 def test_a_model_is_read_from_a_server_as_from_a_folder():
-    """The model has the concepts Gun and Dim light."""
+    """The folder of frozen files is served. The model, a bottleneck, has the concepts Gun and Dim light."""
     pytest.importorskip("obstore")
     with serving(FROZEN_FILES) as server:
         url = f"{server.url}/{FROZEN_PCBM_DT.name}"
@@ -461,7 +471,9 @@ def test_a_model_is_read_from_a_server_as_from_a_folder():
 
 
 def test_a_model_that_the_server_does_not_have_is_an_error():
+    """The server has a folder of models, of which none is called nothing.model."""
     pytest.importorskip("obstore")
+
     with serving(FROZEN_FILES) as server, pytest.raises(FileNotFoundError):
         read_model(f"{server.url}/nothing.model")
 

@@ -187,9 +187,9 @@ def test_an_archive_that_was_zipped_otherwise_holds_the_same_model(tmp_path, zip
 
 @pytest.mark.parametrize("case", ["a huge shape", "many members", "compressed", "a bomb"])
 def test_refusing_takes_no_more_memory_than_a_few_times_the_file(tmp_path, case):
-    """Such a file says that it is very large, or is when it is unpacked. It is read by blocks of 1 MiB.
+    """Such a file, of those in TAMPERED, says that it is very large, or is when it is unpacked.
 
-    So 2 MB are allowed besides four times the size of the file.
+    It is read by blocks of 1 MiB, so 2 MB are allowed besides four times the size of the file.
     """
     content = TAMPERED[case]
     path = tmp_path / "some.model"
@@ -217,6 +217,7 @@ def test_a_pipe_is_refused_without_being_read(tmp_path):
     """Nobody writes into the pipe, so that reading it would not end."""
     pipe = tmp_path / "a.model"
     os.mkfifo(pipe)
+
     with pytest.raises(ModelError, match="a pipe or a device"):
         read_model(pipe)
 
@@ -230,9 +231,11 @@ def test_a_device_is_refused_without_being_read():
 
 @pytest.mark.long
 def test_a_file_larger_than_any_model_is_refused(tmp_path):
+    """The file has 300 MB, which take no disk, as nothing is written."""
     path = tmp_path / "large.model"
     with path.open("wb") as file:
-        file.truncate(300 << 20)  # 300 MB that take no disk, as nothing is written
+        file.truncate(300 * 2**20)
+
     with pytest.raises(ModelError):
         read_model(path)
 
@@ -241,6 +244,7 @@ def test_a_pointer_of_git_lfs_is_refused_with_its_name(tmp_path):
     """Git LFS leaves such a text in place of a large file that was not fetched."""
     path = tmp_path / "large.model"
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+
     with pytest.raises(ModelError, match="git-lfs"):
         read_model(path)
 
@@ -287,6 +291,7 @@ def test_any_piece_replaced_repeated_or_put_in_gives_a_model_or_one_clear_error(
     Where `stop` is before `start`, the bytes between them come twice.
     """
     content = MODEL_FILE[:start] + piece + MODEL_FILE[stop:]
+
     assert_is_read_or_refused_in_one_line(tmp_path, content)
 
 
@@ -303,7 +308,9 @@ ANY_JSON = st.recursive(
 def test_any_value_in_any_field_of_the_card_gives_a_model_or_one_clear_error(tmp_path, field, value):
     """The card in a model's file is JSON. Of a sound one, a field gets any value that JSON can have."""
     card = FIELDS_OF_CARD | {field: value}
-    assert_is_read_or_refused_in_one_line(tmp_path, model_file_with({CARD: json.dumps(card).encode()}))
+    content = model_file_with({CARD: json.dumps(card).encode()})
+
+    assert_is_read_or_refused_in_one_line(tmp_path, content)
 
 
 @pytest.mark.long
@@ -312,4 +319,6 @@ def test_any_value_in_any_field_of_the_card_gives_a_model_or_one_clear_error(tmp
 def test_any_value_of_any_parameter_gives_a_model_or_one_clear_error(tmp_path, parameter, value):
     """The card has the parameters of the model, such as the number of hidden units. One gets any value."""
     parameters = card_of_probe(PROBE).parameters | {parameter: value}
-    assert_is_read_or_refused_in_one_line(tmp_path, model_file_with_card(parameters=parameters))
+    content = model_file_with_card(parameters=parameters)
+
+    assert_is_read_or_refused_in_one_line(tmp_path, content)

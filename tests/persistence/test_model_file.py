@@ -62,7 +62,10 @@ def test_a_model_that_was_read_is_written_again_byte_for_byte(tmp_path):
 
 def test_a_model_file_has_no_training_curve(tmp_path):
     """The curve of losses is of interest while a model is trained. One that was read has an empty curve."""
-    probe = construct(read_and_construct_bytes(tmp_path, MODEL_FILE))
+    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
+
+    probe = construct(model)
+
     assert len(probe.curve_.train_loss) == 0
     assert len(probe.curve_.validation_loss) == 0
 
@@ -70,14 +73,19 @@ def test_a_model_file_has_no_training_curve(tmp_path):
 def test_a_model_that_is_trained_again_has_the_same_file():
     """`MODEL_FILE` has the bytes of a file of the same perceptron, trained on the same clips."""
     probe_trained_again, _ = fitted_probe_and_rows()
+
     assert model_file_of(probe_trained_again) == MODEL_FILE
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="making links needs a permission on Windows")
 def test_a_path_to_a_model_may_be_a_link(tmp_path):
-    (tmp_path / "some.model").write_bytes(MODEL_FILE)
-    (tmp_path / "link.model").symlink_to("some.model")
-    assert read_model(tmp_path / "link.model").card == read_model(tmp_path / "some.model").card
+    """What is read by link.model is the model in some.model, to which it leads."""
+    file = tmp_path / "some.model"
+    file.write_bytes(MODEL_FILE)
+    link = tmp_path / "link.model"
+    link.symlink_to("some.model")
+
+    assert read_model(link).card == read_model(file).card
 
 
 def test_equal_reach_distances_pass_the_check_that_they_rise(tmp_path):
@@ -92,7 +100,7 @@ def test_equal_reach_distances_pass_the_check_that_they_rise(tmp_path):
 
 
 def test_no_time_or_machine_is_in_the_file():
-    """The zip archive has the earliest date that zip knows, and its system is always 3, Unix."""
+    """A model file is a zip archive: its date is the earliest that zip knows, its system always 3, Unix."""
     with zipfile.ZipFile(io.BytesIO(MODEL_FILE)) as archive:
         for member in archive.infolist():
             assert member.date_time == (1980, 1, 1, 0, 0, 0)
@@ -102,13 +110,16 @@ def test_no_time_or_machine_is_in_the_file():
 
 
 def test_the_digest_of_features_depends_on_the_weights_of_their_backbone():
+    """Provenance says how features were extracted. A model can be applied to those of one digest alone."""
     other_weights = PROVENANCE | {"weights_sha256": "a" * 64}
+
     assert features_digest(other_weights) != features_digest(PROVENANCE)
 
 
 def test_the_digest_of_features_does_not_depend_on_the_contact_or_the_corpus():
     """Features of another corpus are of the same kind, and a model can be applied to them."""
     other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+
     assert features_digest(other_contact_and_corpus) == features_digest(PROVENANCE)
 
 
@@ -119,20 +130,23 @@ def test_frozen_files_of_every_kind_give_the_scores_that_they_gave_when_they_wer
     """
     paths = sorted(FROZEN_FILES.glob("*.model"))
     assert paths
+
     for path in paths:
         assert path.name.startswith(f"protocol_{PROTOCOL}_")
-        model = load_model(path)
         expected = json.loads(path.with_suffix(".json").read_text("utf-8"))
         rows = np.array(expected["X"], dtype=np.float32)
+
+        model = load_model(path)
+
+        assert model.card.backbone == expected["backbone"]
+        assert model.card.threshold == expected["threshold"]
         np.testing.assert_allclose(model.logits(rows), expected["scores"], rtol=1e-6)
         # NaN for a model that does not know how far its training clips are from each other.
-        share_of_training_clips_nearer = expected.get("unlike", np.nan)
-        np.testing.assert_allclose(
-            model.out_of_distribution_share(rows), share_of_training_clips_nearer, rtol=1e-6
-        )
+        expected_share = expected.get("unlike", np.nan)
+        share_of_training_clips_nearer = model.out_of_distribution_share(rows)
+        np.testing.assert_allclose(share_of_training_clips_nearer, expected_share, rtol=1e-6)
         if "values" in expected:
             np.testing.assert_allclose(model.concept_values(rows), expected["values"], rtol=1e-6)
-        assert (model.card.backbone, model.card.threshold) == (expected["backbone"], expected["threshold"])
 
 
 CARD_OF_EN_AND_S = structs.replace(
@@ -179,11 +193,16 @@ def test_films_left_out_show_skill_by_an_auc_above_chance_or_a_high_p_skilled(au
     that the model is skilled, of which .95 is high.
     """
     evidence = FROZEN_CARD.evidence | {"auc_low": auc_low, "p_skilled": p_skilled}
-    assert structs.replace(FROZEN_CARD, evidence=evidence).no_skill is no_skill
+
+    card = structs.replace(FROZEN_CARD, evidence=evidence)
+
+    assert card.no_skill is no_skill
 
 
 def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
+    """Evidence is of films that were left out in training; a card may have none."""
     without_evidence = structs.replace(FROZEN_CARD, evidence=None)
+
     assert not without_evidence.no_skill
 
 
@@ -191,5 +210,7 @@ def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
 def test_a_file_of_an_older_format_is_refused_with_the_command_that_trains_the_model_again(tmp_path, number):
     """The card in the file has the number of the format. Models of older ones are not converted."""
     task = FROZEN_CARD.target["name"]
+    file_of_older_format = model_file_with_card(protocol_number=number)
+
     with pytest.raises(ModelError, match=f"obygaze evaluate MANIFEST STORE --task {task} --save mlp --out"):
-        read_and_construct_bytes(tmp_path, model_file_with_card(protocol_number=number))
+        read_and_construct_bytes(tmp_path, file_of_older_format)

@@ -88,11 +88,10 @@ def test_models_are_listed_by_their_name_and_version(server):
 
     Versions are sorted as numbers: 0.9.0 comes before 0.10.0.
     """
-    assert [entry.label for entry in read_zoo(server.url)] == [
-        "lab-linear@1.0.0",
-        "lab-mlp@0.9.0",
-        "lab-mlp@0.10.0",
-    ]
+    entries = read_zoo(server.url)
+
+    labels = [entry.label for entry in entries]
+    assert labels == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
     assert problems_of(server.url) == []
 
 
@@ -138,17 +137,21 @@ def test_a_list_of_four_megabytes_is_refused(zoo, server):
     four_megabytes = b"#" * (4 << 20)
     with (zoo / LIST).open("ab") as file:
         file.write(four_megabytes)
+
     with pytest.raises(ModelError, match="more than"):
         read_zoo(server.url)
 
 
 def test_an_entry_says_what_the_card_says(model_paths, zoo):
-    """The first entry of the list is of lab-linear. The card in the model's file says what the model is.
+    """The card in the model's file says what the model is; the list of a zoo repeats some of it.
 
-    Scores are listed with four digits.
+    The first entry is of the model lab-linear, which was saved with a licence and the citation "us". Scores
+    are listed with four decimals.
     """
     card = om.load_model(model_paths["linear"]).card
+
     entry = read_zoo(zoo)[0]
+
     assert entry.task == card.target["name"]
     assert entry.codebook == "violence"
     assert entry.reads == ["descriptors"]
@@ -163,8 +166,12 @@ def test_an_entry_says_what_the_card_says(model_paths, zoo):
 
 
 def test_a_page_has_its_parts_in_order(zoo):
-    """Each model in a zoo has a page for people. Of each part of it, one phrase is looked for."""
+    """Each model in a zoo has a page for people. Of each part of it, one phrase is looked for.
+
+    NOTES are what the lab wrote about its model.
+    """
     page = (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
+
     entry = read_zoo(zoo)[0]
     (score,) = [score for score in entry.scores if score.metric == "within_movie_auc"]
     phrase_of_part = {
@@ -180,6 +187,7 @@ def test_a_page_has_its_parts_in_order(zoo):
         "digest": entry.sha256,
         "licence and citation": "CC-BY-4.0. us",
     }
+
     places = [page.index(phrase) for phrase in phrase_of_part.values()]
     assert places == sorted(places)
 
@@ -187,26 +195,31 @@ def test_a_page_has_its_parts_in_order(zoo):
 def test_a_model_is_described_by_its_page_in_the_zoo(zoo):
     """A zoo is a folder of models with a list. Beside each model's file lies a page for people."""
     _, description = describe_model("lab-linear", zoo)
+
     assert description == (zoo / "lab-linear-1.0.0.md").read_text("utf-8")
 
 
 def test_a_models_file_is_described_without_a_zoo(model_paths):
     """The page is made of the file. Each page says for what a model must not be used."""
     _, description = describe_model(str(model_paths["mlp"]))
+
     assert "must not be used" in description
 
 
 def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tmp_path):
     """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
+
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
+
     assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
 
 
 def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server):
     """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
+
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=server.url)
 
@@ -311,8 +324,10 @@ def contents_of(folder):
 def test_a_push_that_is_refused_changes_nothing(model_paths, zoo, model, name, version, notes):
     """The zoo has version 1.0.0 of lab-linear, with `NOTES` of the lab. A version is never replaced."""
     before = contents_of(zoo)
+
     with pytest.raises(ModelError):
         push_model(model_paths[model], zoo, name, version, notes=notes)
+
     assert contents_of(zoo) == before
 
 
@@ -368,6 +383,7 @@ def test_a_list_that_is_a_link_is_refused_as_a_link(zoo, tmp_path, target):
     (tmp_path / "elsewhere.toml").write_bytes((zoo / LIST).read_bytes())
     (zoo / LIST).unlink()
     (zoo / LIST).symlink_to(tmp_path / target)
+
     with pytest.raises(ModelError, match="a link"):
         read_zoo(zoo)
 
@@ -377,7 +393,9 @@ def test_a_models_file_may_be_a_link_in_its_list(zoo, tmp_path):
     path = zoo / "lab-linear-1.0.0.model"
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")  # as git-annex and caches of the Hub do
+
     pulled = pull_model("lab-linear", tmp_path / "copies", zoo=zoo)
+
     assert not pulled.is_symlink()
     assert pulled.read_bytes() == path.read_bytes()
 
@@ -416,7 +434,9 @@ def test_the_command_prints_each_listed_model_with_what_is_wrong_with_it(zoo, ca
 def test_verifying_finds_a_list_that_says_another_licence_than_the_card(zoo):
     """The licence of the first model, lab-linear, is changed in the list from CC-BY-4.0 to MIT."""
     text = (zoo / LIST).read_text("utf-8")
-    (zoo / LIST).write_text(text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1), "utf-8")
+    with_other_licence = text.replace('licence = "CC-BY-4.0"', 'licence = "MIT"', 1)
+    (zoo / LIST).write_text(with_other_licence, "utf-8")
+
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
 
@@ -449,6 +469,7 @@ def test_a_list_that_was_changed_into_an_invalid_one_is_refused(zoo, before, aft
     text = (zoo / LIST).read_text("utf-8").replace("0.9.0", "1.0.0")
     assert before in text
     (zoo / LIST).write_text(text.replace(before, after), "utf-8")
+
     with pytest.raises(ModelError):
         read_zoo(zoo)
 
@@ -469,30 +490,45 @@ def test_a_name_or_version_that_is_not_listed_is_refused(zoo, name):
 def test_a_file_in_the_working_folder_comes_before_a_listed_model_of_its_name(
     model_paths, zoo, tmp_path, monkeypatch
 ):
-    """The file is called lab-linear as the listed model, and holds the model mlp."""
+    """The zoo lists lab-linear, a linear model. A file of this name in the working folder holds an mlp."""
     monkeypatch.chdir(tmp_path)
     shutil.copy(model_paths["mlp"], "lab-linear")
-    assert om.load_model("lab-linear", zoo=zoo).card.model == "mlp"
+
+    model = om.load_model("lab-linear", zoo=zoo)
+
+    assert model.card.model == "mlp"
 
 
-def test_without_a_setting_the_zoo_is_the_projects(monkeypatch):
-    """The variable OBYGAZE_ZOO would say where models are looked for by name."""
+def test_without_a_setting_the_zoo_is_the_one_of_the_package(monkeypatch):
+    """The variable OBYGAZE_ZOO would say where models are looked for by name.
+
+    Without it, they are looked for in the folder `zoo` of the installed package.
+    """
     monkeypatch.delenv("OBYGAZE_ZOO", raising=False)
+
     assert default_zoo().endswith("zoo")
 
 
 def test_a_model_without_a_licence_is_not_shared(tmp_path):
+    """It would be pushed to a new zoo, of which not even the folder is made."""
+    zoo = tmp_path / "zoo"
+
     with pytest.raises(ModelError):
-        push_model(MODEL_WITHOUT_LICENCE, tmp_path / "zoo", "mine")
-    assert not (tmp_path / "zoo").exists()
+        push_model(MODEL_WITHOUT_LICENCE, zoo, "mine")
+
+    assert not zoo.exists()
 
 
 def test_a_model_without_parameters_is_not_shared(tmp_path):
+    """It has a licence. Without its parameters, such as the number of hidden units, nobody could make it."""
+    zoo = tmp_path / "zoo"
     model = tmp_path / "none.model"
     model.write_bytes(MODEL_WITHOUT_PARAMETERS)
+
     with pytest.raises(ModelError):
-        push_model(model, tmp_path / "zoo", "mine")
-    assert not (tmp_path / "zoo").exists()
+        push_model(model, zoo, "mine")
+
+    assert not zoo.exists()
 
 
 def test_a_model_cannot_be_pushed_over_http(model_paths):
@@ -570,8 +606,10 @@ def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
     listed = msgspec.structs.replace(entry, sha256=sha256_of(no_model), octets=len(no_model))
     (zoo / LIST).write_bytes(write_list([listed]))
     (zoo / entry.file).write_bytes(no_model)
+
     with pytest.raises(ModelError, match=entry.file):
         pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
@@ -603,12 +641,17 @@ def test_an_edited_page_is_not_replaced_by_a_push(zoo, model_paths):
 
 
 def test_a_file_that_is_not_listed_is_not_replaced_by_a_push(zoo, model_paths):
-    """The zoo has a file new-1.0.0.model, of another tool or of a push that was killed."""
+    """The zoo has a file new-1.0.0.model, of another tool or of a push that was killed.
+
+    It is the file in which a push of the name `new` would put its model.
+    """
     unlisted = zoo / "new-1.0.0.model"
-    unlisted.write_bytes(b"of a push that was killed, or of another tool")
+    unlisted.write_bytes(b"of another tool")
+
     with pytest.raises(ModelError, match=unlisted.name):
         push_model(model_paths["linear"], zoo, "new")
-    assert b"killed" in unlisted.read_bytes()
+
+    assert unlisted.read_bytes() == b"of another tool"
     assert "new" not in (zoo / LIST).read_text("utf-8")
 
 
@@ -653,8 +696,11 @@ def names_pushed_by_another_lab(model_paths, monkeypatch):
 def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(model_paths, names_pushed_by_another_lab):
     """Twice another lab pushes a model between our reading of the list and our writing: as c, and as b."""
     names_pushed_by_another_lab += ["b", "c"]
+
     push_model(model_paths["mlp"], "s3://bucket/raced", "a")
-    assert [entry.label for entry in read_zoo("s3://bucket/raced")] == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
+
+    labels = [entry.label for entry in read_zoo("s3://bucket/raced")]
+    assert labels == ["a@1.0.0", "b@1.0.0", "c@1.0.0"]
     assert problems_of("s3://bucket/raced") == []
 
 
@@ -662,8 +708,10 @@ def test_a_push_to_s3_is_repeated_when_others_pushed_meanwhile(model_paths, name
 def test_a_push_to_s3_is_refused_when_its_name_was_taken_meanwhile(model_paths, names_pushed_by_another_lab):
     """Another lab pushes `linear` under our name between our reading of the list and our writing."""
     names_pushed_by_another_lab.append("taken")
+
     with pytest.raises(ModelError):
         push_model(model_paths["mlp"], "s3://bucket/raced", "taken")
+
     assert problems_of("s3://bucket/raced") == []
     assert om.load_model("taken", zoo="s3://bucket/raced").card.model == "linear"
 
@@ -679,16 +727,21 @@ print(load_model("linear", zoo="hf://datasets/lab/films").card.model)
 @pytest.mark.long
 @pytest.mark.nightly
 def test_a_push_to_the_hub_is_repeated_when_others_committed_meanwhile(model_paths, tmp_path):
-    """It runs in a process of its own, because the Hub's client reads its settings when it is imported."""
+    """A server stands for the Hub. It refuses the first two commits, as if others had committed before.
+
+    The push runs in a process of its own, because the Hub's client reads its settings when it is imported.
+    """
     pytest.importorskip("huggingface_hub")
     (tmp_path / "hub").mkdir()
+
     with serving(tmp_path / "hub", HubHandler) as hub:
-        hub.n_commits_to_refuse = 2  # the first two commits are refused
+        hub.n_commits_to_refuse = 2
         settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": "hf_dont_tell"}
         process = python(
             "-c", PUSH_AND_LOAD_ON_THE_HUB, model_paths["linear"], env={**os.environ, **settings}
         )
         parents_of_commits = {commit for kind, commit, _ in hub.requests if kind == "PARENT"}
+
     assert hub.n_commits_to_refuse == 0
     assert parents_of_commits == {COMMIT}
     label_of_push, model_of_card = process.stdout.split()

@@ -22,7 +22,14 @@ def plant_scores(*, slope, intercept, n_films=12, n_clips=1000, seed=0):
 
 @pytest.mark.parametrize(("slope", "intercept"), [(1.0, 0.0), (2.0, -1.0), (0.5, 1.0)])
 def test_a_planted_slope_and_intercept_are_recovered_and_an_unseen_film_is_calibrated(slope, intercept):
-    calibration = Calibration.fit(plant_scores(slope=slope, intercept=intercept), n_draws=10)
+    """Of 12,000 clips, each is positive with the probability sigmoid(slope * score + intercept).
+
+    Each draw of a calibration is a pair of a slope and an intercept.
+    """
+    held_out = plant_scores(slope=slope, intercept=intercept, n_films=12, n_clips=1000)
+
+    calibration = Calibration.fit(held_out, n_draws=10)
+
     assert calibration.draws.mean(axis=0) == pytest.approx([slope, intercept], abs=0.1)
     assert calibration.p_skilled == pytest.approx(1.0)
     assert calibration.error < 0.05
@@ -32,30 +39,51 @@ def test_a_planted_slope_and_intercept_are_recovered_and_an_unseen_film_is_calib
     assert calibration_error(unseen_film.y, p) < 0.05
 
 
-def test_twenty_clips_that_are_separated_stay_below_95_percent_and_equal_scores_at_the_share_of_positives():
+def test_twenty_clips_that_are_separated_get_no_probability_of_95_percent():
+    """Ten positive clips have the score 5, ten negative ones -5: too few clips to be sure of more."""
+    movies = np.repeat(["a", "b", "c", "d"], 5)
     y = np.tile([0, 1], 10)
-    movies = np.repeat(np.arange(4), 5)
-    separated = Calibration.fit(HeldOut(np.where(y == 1, 5.0, -5.0), y, movies))
-    assert np.isfinite(separated.draws).all()
-    assert 0.8 < separated.probability([5.0])[0] < 0.95
-    equal = Calibration.fit(HeldOut(np.ones(20), y, movies))
-    assert equal.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
+    scores = np.where(y == 1, 5.0, -5.0)
+
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
+
+    assert np.isfinite(calibration.draws).all()
+    (p,) = calibration.probability([5.0])
+    assert 0.8 < p < 0.95
+
+
+def test_clips_of_equal_scores_get_the_share_of_positives_as_probability():
+    """All of twenty clips have the score 1, and ten of them are positive."""
+    movies = np.repeat(["a", "b", "c", "d"], 5)
+    y = np.tile([0, 1], 10)
+    scores = np.ones(20)
+
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
+
+    assert calibration.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize(
     "order", [np.arange(200), np.random.default_rng(0).permutation(200)], ids=["in order", "shuffled"]
 )
 def test_the_calibration_error_does_not_depend_on_the_order_of_clips_of_one_probability(order):
+    """It is the mean difference between a probability and the share of positive clips that have it."""
     p = np.repeat([0.4, 0.5], 100)
     half_positive = np.repeat([0, 1, 0, 1], 25)  # of the clips with p .4
     quarter_positive = np.repeat([1, 0, 0, 0], 25)  # of the clips with p .5
     y = np.concatenate([half_positive, quarter_positive])
-    expected = np.mean([abs(0.5 - 0.4), abs(0.25 - 0.5)])
-    assert calibration_error(y[order], p[order]) == pytest.approx(expected)
+
+    error = calibration_error(y[order], p[order])
+
+    expected = (abs(0.5 - 0.4) + abs(0.25 - 0.5)) / 2
+    assert error == pytest.approx(expected)
 
 
 def test_the_band_holds_the_probability_and_is_wider_where_films_differ():
-    """The log odds of every other film are one higher than the score, and those of the others one lower."""
+    """In six films that are alike, the log odds of a clip are its score.
+
+    In films that differ, they are one higher than the score in every other film, and one lower in the rest.
+    """
     alike = plant_scores(slope=1.0, intercept=0.0, n_films=6, n_clips=200)
     lower_or_higher = np.where(alike.movies % 2 == 1, 1, -1)
     p = expit(alike.scores + lower_or_higher)
@@ -77,6 +105,7 @@ def test_the_band_holds_the_probability_and_is_wider_where_films_differ():
 def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films():
     """From film to film they fall with it: films rich in positives are scored by models of a lower intercept.
 
+    That intercept shows in the mean score of the model's training clips, which a calibration takes off.
     A clip with the mean training score has the share of positives as its probability.
     """
     rng = np.random.default_rng(3)
@@ -96,17 +125,28 @@ def test_slopes_are_positive_where_scores_rise_with_the_label_only_within_films(
 
 
 def test_scores_that_fall_with_the_label_give_every_clip_the_share_of_positives_as_probability():
+    """Such a model has no skill, so that its scores say nothing: a calibration never turns them round."""
     held_out = plant_scores(slope=-1.0, intercept=0.5, n_films=6, n_clips=100)
+    share_of_positives = held_out.y.mean()
+
     calibration = Calibration.fit(held_out)
+
     assert calibration.p_skilled < 0.05
-    np.testing.assert_allclose(calibration.probability([-5.0, 0.0, 5.0]), held_out.y.mean(), atol=0.03)
+    p_of_low_middle_and_high_score = calibration.probability([-5.0, 0.0, 5.0])
+    np.testing.assert_allclose(p_of_low_middle_and_high_score, share_of_positives, atol=0.03)
 
 
 @pytest.mark.long  # simulates
 def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_without_one_half_are_rare():
+    """Four of eight clips are positive, and their scores are noise: the truth is one half for every clip.
+
+    Of 50 such calibrations, clips with a probability beyond .9 or .1, or a band that leaves out .5, are
+    fewer than 2 %.
+    """
     rng = np.random.default_rng(0)
     y = np.tile([0, 1], 4)
     movies = np.repeat(np.arange(4), 2)
+
     shares_extreme = []
     shares_of_bands_without_half = []
     for _ in range(50):
@@ -115,20 +155,27 @@ def test_with_random_scores_of_eight_clips_extreme_probabilities_and_bands_witho
         low, high = calibration.band(rng.normal(size=50))
         shares_extreme.append(((p > 0.9) | (p < 0.1)).mean())
         shares_of_bands_without_half.append(((low > 0.5) | (high < 0.5)).mean())
+
     assert np.mean([*shares_extreme, *shares_of_bands_without_half]) < 0.02
 
 
 def test_the_probability_is_the_mean_over_draws_and_the_band_begins_at_their_first_decile():
+    """Each draw is a slope and an intercept, and gives a clip a probability of its own.
+
+    Where the mean is below the first decile, the band begins at the mean, so that it holds it.
+    """
     held_out = plant_scores(slope=1.0, intercept=0.0, n_films=4, n_clips=5)
     calibration = Calibration.fit(held_out)
+
+    p = calibration.probability(held_out.scores)
+    low, high = calibration.band(held_out.scores)
+
     slopes = calibration.draws[:, 0]
     intercepts = calibration.draws[:, 1]
     p_of_draws = expit(np.outer(held_out.scores, slopes) + intercepts)  # [clips, draws]
-    p = calibration.probability(held_out.scores)
-    low, high = calibration.band(held_out.scores)
     np.testing.assert_allclose(p, p_of_draws.mean(axis=1))
-    # Where the mean is below the first decile, the band begins at the mean.
-    np.testing.assert_allclose(low, np.minimum(np.quantile(p_of_draws, 0.1, axis=1), p))
+    first_decile = np.quantile(p_of_draws, 0.1, axis=1)
+    np.testing.assert_allclose(low, np.minimum(first_decile, p))
     assert (high > low).all()
 
 
@@ -162,33 +209,59 @@ def strange_clips(seed):
 
 
 def test_clips_of_a_film_like_the_others_are_hardly_ever_flagged_and_strange_ones_always():
+    """Twenty times, nine films are drawn alike: eight to learn from, and one that is not seen.
+
+    A share says how many of the training clips are nearer than a clip; above `LARGEST_SHARE` it is flagged.
+    """
     shares_flagged = []
     for seed in range(20):
-        films = draw_films(seed, 9)
+        films = draw_films(seed, n_films=9)
         is_unseen = films.movies == "8"
         training = OutOfDistribution.fit(films.X[~is_unseen], films.movies[~is_unseen])
-        shares_flagged.append((training.shares(films.X[is_unseen]) > LARGEST_SHARE).mean())
-        assert (training.shares(strange_clips(seed)) > LARGEST_SHARE).all()
+
+        is_unseen_clip_flagged = training.shares(films.X[is_unseen]) > LARGEST_SHARE
+        is_strange_clip_flagged = training.shares(strange_clips(seed)) > LARGEST_SHARE
+
+        shares_flagged.append(is_unseen_clip_flagged.mean())
+        assert is_strange_clip_flagged.all()
     assert np.mean(shares_flagged) < 0.05
 
-    films.X[0] = 1000  # a training clip that is far stranger than the strange ones
+
+def test_one_training_clip_that_is_stranger_still_keeps_no_strange_clip_from_being_flagged():
+    """All features of one training clip are 1000; those of strange clips have a standard deviation of 4."""
+    films = draw_films(seed=19, n_films=9)
+    films.X[0] = 1000
+
     training = OutOfDistribution.fit(films.X, films.movies)
-    assert (training.shares(strange_clips(1)) > LARGEST_SHARE).all()
+
+    assert (training.shares(strange_clips(seed=1)) > LARGEST_SHARE).all()
 
 
 def test_a_clip_at_the_median_distance_of_training_clips_has_a_share_of_one_half():
-    films = draw_films(0, 6)
+    """A distance is the root mean square of a clip's standardised features.
+
+    Every standardised feature of the clip here is the median distance, and so is their root mean square.
+    """
+    films = draw_films(seed=0, n_films=6)
     training = OutOfDistribution.fit(films.X, films.movies)
     median_distance = np.interp(0.5, QUANTILE_LEVELS, training.distances)
-    # The root mean square of its standardised features is this distance, as all of them are.
     clip = training.mean + median_distance * training.scale
-    assert training.shares(clip[None])[0] == pytest.approx(0.5, abs=1e-6)
+
+    (share,) = training.shares(clip[None])
+
+    assert share == pytest.approx(0.5, abs=1e-6)
 
 
 def test_where_all_training_clips_are_equally_far_only_a_clip_that_is_farther_is_flagged():
-    """Every film has the same two clips five times, so that all distances are equal."""
+    """Every film has the same two clips five times, so that all distances are equal.
+
+    The mean is (.5, .5): both clips are at .5 of it in each feature; twice a clip is at 1.5 in one of them.
+    """
     two_clips = np.array([[0.0, 1.0], [1.0, 0.0]], np.float32)
+    clips_of_six_films = np.tile(two_clips, (30, 1))
     movies = np.repeat([f"film{number}" for number in range(6)], 10)
-    training = OutOfDistribution.fit(np.tile(two_clips, (30, 1)), movies)
+
+    training = OutOfDistribution.fit(clips_of_six_films, movies)
+
     assert (training.shares(two_clips) <= LARGEST_SHARE).all()
     assert (training.shares(2 * two_clips) > LARGEST_SHARE).all()

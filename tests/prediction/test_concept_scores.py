@@ -67,33 +67,49 @@ def test_a_calibration_has_the_errors_of_films_left_out_and_a_margin_for_a_new_o
 
 
 def test_the_labels_of_a_film_do_not_change_its_own_left_out_probabilities():
+    """The left-out probabilities of a film come of a calibration on all other films.
+
+    So they stay the same where all labels of film 3, one of five, are reversed.
+    """
     rng = np.random.default_rng(2)
-    movies, scores = np.repeat(np.arange(5), 30), rng.normal(size=150)
+    movies = np.repeat(np.arange(5), 30)
+    scores = rng.normal(size=150)
     y = (rng.random(150) < expit(scores)).astype(int)
-    is_left_out = movies == 3
-    with_reversed_film = np.where(is_left_out, 1 - y, y)
+    is_film_3 = movies == 3
+    y_with_film_3_reversed = np.where(is_film_3, 1 - y, y)
 
-    def probabilities_of_film(labels):
+    def probabilities_of_film_3(labels):
         held_out = HeldOut(scores, labels, movies)
-        return left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))[is_left_out]
+        return left_out_probabilities(held_out, SlopeLikelihood.of_scores(held_out))[is_film_3]
 
-    np.testing.assert_array_equal(probabilities_of_film(with_reversed_film), probabilities_of_film(y))
+    p = probabilities_of_film_3(y)
+    p_with_film_3_reversed = probabilities_of_film_3(y_with_film_3_reversed)
+
+    np.testing.assert_array_equal(p_with_film_3_reversed, p)
 
 
 @pytest.mark.parametrize("n_films", [3, 6, 12, 40])
 def test_the_error_of_a_new_film_is_within_the_margin_in_four_of_five_cases(n_films):
+    """4000 times, errors of n known films are drawn, of which a margin is computed, and that of a new film.
+
+    The standard deviation of a film's error is 1. The calibration is fitted on n films, and its own error,
+    with the variance 1/n, adds to that of the new film.
+    """
     rng = np.random.default_rng(n_films)
     errors_of_known_films = rng.normal(size=(4000, n_films))
-    # Of a new film, the error of the sigmoid, which is fitted on n films, adds to that of the film.
-    error_of_new_film = rng.normal(size=4000) * np.sqrt(1 + 1 / n_films)
+    errors_of_new_film = rng.normal(size=4000) * np.sqrt(1 + 1 / n_films)
+
     margins = [half_width_of_bracket(errors) for errors in errors_of_known_films]
-    assert (np.abs(error_of_new_film) <= margins).mean() == pytest.approx(0.8, abs=0.02)
+
+    is_within_margin = np.abs(errors_of_new_film) <= margins
+    assert is_within_margin.mean() == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.long
 def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each_concept(shelf):
-    """Gun and Dim light are both planted."""
+    """Gun and Dim light are both planted, so that both are found better than by chance. Clips last 4 s."""
     card = load_model(shelf.paths["pcbm_lr"]).card
+
     assert card.clip_s == 4.0
     assert 0 < card.calibration["film_error"] <= card.calibration["worst_film_error"] < 1
     of_concepts = {row["task"]: row for row in card.metrics if row["task"].startswith("concept:")}
@@ -101,9 +117,24 @@ def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each
     for row in of_concepts.values():
         assert row["movie_low"] > row["movie_chance"]
 
+
+@pytest.mark.long
+def test_a_card_without_length_of_clips_and_evidence_is_read(shelf):
+    """Both are None where they are not known."""
+    card = load_model(shelf.paths["pcbm_lr"]).card
     without = replace(card, clip_s=None, evidence=None)
+
     read = parse_card(without.to_json() | {"arrays": {}}, "without.model")
+
     assert read.clip_s is None
     assert read.evidence is None
+
+
+@pytest.mark.long
+def test_a_card_with_a_negative_length_of_clips_is_refused(shelf):
+    """`clip_s` is in seconds. The card of a sound model gets -1 there."""
+    card = load_model(shelf.paths["pcbm_lr"]).card
+    with_negative_length = card.to_json() | {"arrays": {}, "clip_s": -1}
+
     with pytest.raises(ModelError, match="clip_s"):
-        parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")
+        parse_card(with_negative_length, "bad.model")

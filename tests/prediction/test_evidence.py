@@ -1,6 +1,5 @@
 """What films left out show travels with a model, to every door that states its numbers."""
 
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -79,52 +78,83 @@ def skilled(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_model_of_noise_gives_the_share_of_positives_and_every_clip_is_flagged(noise):
-    predicted = predict(noise.model, [noise.new_films])
-    p = predicted.table["p"].dropna()
+    """Features say nothing of the level, and half of the training clips are S: p is about one half.
+
+    Two new films have 40 clips, of which a few may be unlike the training clips and get no p.
+    """
+    predictions = predict(noise.model, [noise.new_films])
+
+    p = predictions.table["p"].dropna()
     assert len(p) > 30
-    assert p.between(0.3, 0.7).all()  # half of the training clips are S
-    assert predicted.has(NO_SKILL).all()
-    assert document(predicted, noise.model, [noise.new_films])["model"]["no_skill"] is True
+    assert p.between(0.3, 0.7).all()
+    assert predictions.has(NO_SKILL).all()
+    in_json = document(predictions, noise.model, [noise.new_films])
+    assert in_json["model"]["no_skill"] is True
     card = noise.model.card
-    assert predicted.evidence == evidence_line(card.evidence, card.levels_left_out)
+    assert predictions.evidence == evidence_line(card.evidence, card.levels_left_out)
 
 
 @pytest.mark.long
 def test_the_evidence_of_a_card_is_the_auc_and_the_numbers_of_clips_and_films_of_the_evaluation(skilled):
-    metrics = skilled.run.metrics.set_index(["model", "metric"])
+    """The model was evaluated on five films of 20 clips, in which one feature tells the level."""
     evidence = skilled.model.card.evidence
-    assert evidence["auc"] == pytest.approx(metrics.loc[("pcbm_lr", "auc"), "movie_mean"])
+
+    metrics = skilled.run.metrics.set_index(["model", "metric"])
+    auc_of_evaluation = metrics.loc[("pcbm_lr", "auc"), "movie_mean"]
+    assert evidence["auc"] == pytest.approx(auc_of_evaluation)
     assert evidence["n_clips"] == 5 * 20
     assert evidence["n_movies"] == 5
     assert evidence["p_skilled"] > 0.99
-    assert not predict(skilled.model, [skilled.new_films]).has(NO_SKILL).any()
+
+
+@pytest.mark.long
+def test_clips_that_a_skilled_model_scores_are_not_flagged(skilled):
+    """One feature tells the level in the training clips and in the two new films."""
+    predictions = predict(skilled.model, [skilled.new_films])
+
+    assert not predictions.has(NO_SKILL).any()
 
 
 @pytest.mark.parametrize("name", ["noise", "skilled"])
 def test_an_explanation_begins_with_the_evidence(request, name):
-    kept = request.getfixturevalue(name)
-    card = kept.model.card
-    explanation = explain(kept.model, [kept.new_films], "new1-03", {})
-    first_line = describe(explanation, kept.model).split("\n")[0]
+    """Evidence is how well the model told clips of films left out; its card has it, and one line states it.
+
+    One model was trained on noise, the other on features that tell the level.
+    """
+    saved = request.getfixturevalue(name)
+    card = saved.model.card
+
+    explanation = explain(saved.model, [saved.new_films], clip_id="new1-03", set_to={})
+
+    first_line = describe(explanation, saved.model).split("\n")[0]
     assert first_line == evidence_line(card.evidence, card.levels_left_out)
     assert explanation.no_skill == card.no_skill
 
 
 def test_where_the_auc_of_all_films_is_1_or_0_the_other_bound_makes_this_2_5_percent_probable():
-    """With an AUC of A, a pair of clips of each of six films is in the right order with probability A**6."""
-    always_right = auc_interval([1.0] * 6)
-    assert always_right.low**6 == pytest.approx(0.025)
-    assert always_right.high == 1
-    always_wrong = auc_interval([0.0, 0.0])
-    assert always_wrong.low == 0
-    assert (1 - always_wrong.high) ** 2 == pytest.approx(0.025)
+    """With an AUC of A, a pair of clips of each of six films is in the right order with probability A**6.
+
+    The lower bound A is where that is 2.5 %. Of two films, pairs are all in the wrong order with
+    probability (1 - A)**2.
+    """
+    of_six_films_always_right = auc_interval([1.0] * 6)
+    of_two_films_always_wrong = auc_interval([0.0, 0.0])
+
+    assert of_six_films_always_right.low**6 == pytest.approx(0.025)
+    assert of_six_films_always_right.high == 1
+    assert of_two_films_always_wrong.low == 0
+    assert (1 - of_two_films_always_wrong.high) ** 2 == pytest.approx(0.025)
 
 
 def test_films_of_one_class_leave_the_auc_undefined_and_are_counted_as_tested():
-    labels = np.array([0, 0, 1, 1])
+    """Film A has negative clips alone, film B positive ones: within neither are there pairs to order."""
+    clip_ids = np.array(["a", "b", "c", "d"])
     movies = np.array(["A", "A", "B", "B"])
-    clips = as_left_out(np.array(["a", "b", "c", "d"]), movies, labels, np.arange(4.0))
-    evidence = collect_evidence(clips, p_skilled=None)
+    labels = np.array([0, 0, 1, 1])
+    scores = np.array([0.0, 1.0, 2.0, 3.0])
+
+    evidence = collect_evidence(as_left_out(clip_ids, movies, labels, scores), p_skilled=None)
+
     assert evidence["n_clips"] == 4
     assert evidence["n_movies"] == 2
     assert evidence["auc"] is None
@@ -132,14 +162,22 @@ def test_films_of_one_class_leave_the_auc_undefined_and_are_counted_as_tested():
 
 
 def test_scores_worse_than_chance_are_no_skill():
+    """In six films, positive clips score about three standard deviations lower than negative ones."""
+    clip_ids = np.arange(60)
     movies = np.repeat(np.arange(6), 10)
     labels = np.tile([0, 1], 30)
     scores = np.random.default_rng(0).normal(size=60) - 3 * labels
-    evidence = collect_evidence(as_left_out(np.arange(60), movies, labels, scores), p_skilled=0.02)
+
+    evidence = collect_evidence(as_left_out(clip_ids, movies, labels, scores), p_skilled=0.02)
+
     assert evidence["auc_high"] < 0.5
     assert may_be_chance(evidence)
 
 
 def test_the_interval_says_its_level_and_that_it_is_of_the_models_that_were_tested():
-    few = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.5, auc_high=0.8, p_skilled=0.95)
-    assert re.search(r"\[\.50, \.80\] \(95 %, of the models", describe_evidence(few))
+    """The AUC of a model on films left out is .67, with an interval from .5 to .8."""
+    evidence = Evidence(n_clips=7, n_movies=4, auc=0.67, auc_low=0.5, auc_high=0.8, p_skilled=0.95)
+
+    text = describe_evidence(evidence)
+
+    assert "[.50, .80] (95 %, of the models" in text

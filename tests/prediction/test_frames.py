@@ -89,16 +89,26 @@ KEPT_MODELS = ["attention", "pcbm_time", "mean_frames", "max_frames"]
 @pytest.mark.long
 @pytest.mark.parametrize("name", KEPT_MODELS)
 def test_a_model_of_frames_that_was_loaded_is_saved_again_as_the_same_bytes(saved, name, tmp_path):
+    """`saved` holds models of four films, each in a file."""
     load_checking_round_trip(saved.paths[name], tmp_path)
 
 
 @pytest.mark.long
 def test_in_an_unseen_film_the_frame_of_the_largest_weight_is_one_with_the_event(saved):
-    frames = predict_frames(load_model(saved.paths["attention"]), [saved.film])
-    weights = frames["weight"].to_numpy().reshape(-1, N_FRAMES)[saved.is_positive]
-    is_event = saved.is_event[saved.is_positive]
-    largest = weights.argmax(axis=1)
-    assert is_event[np.arange(len(largest)), largest].mean() >= 0.9
+    """Positive clips have an event in two of twelve frames. The film was not among those learnt of.
+
+    By chance, one frame in six has the event; here at least nine in ten must have it.
+    """
+    model = load_model(saved.paths["attention"])
+
+    frames = predict_frames(model, [saved.film])
+
+    weights_of_clips = frames["weight"].to_numpy().reshape(-1, 12)  # [clips, frames]
+    has_event = []
+    for clip in np.flatnonzero(saved.is_positive):
+        frame_of_largest_weight = weights_of_clips[clip].argmax()
+        has_event.append(saved.is_event[clip, frame_of_largest_weight])
+    assert np.mean(has_event) >= 0.9
 
 
 def bias_of(model):
@@ -107,112 +117,188 @@ def bias_of(model):
 
 
 def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(saved):
+    """Of the film's 30 clips, a few are unlike any trained on: their frames have no contributions."""
     model = load_model(saved.paths["attention"])
+
     logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
     frames = predict_frames(model, [saved.film])
+
     assert tuple(frames.columns[: len(FRAME_COLUMNS)]) == FRAME_COLUMNS
-    # A clip unlike any trained on has no contributions; that is the case for few.
     contributions = frames.dropna(subset="contribution").groupby("clip_id")["contribution"].sum()
     assert len(contributions) > 0.9 * 30
     np.testing.assert_allclose(contributions + bias_of(model), logits.loc[contributions.index], atol=1e-5)
 
 
-def test_concepts_in_time_have_a_value_in_every_frame_and_contributions_to_the_logit(saved):
+def test_concepts_in_time_have_a_value_in_every_frame_and_no_weights(saved):
+    """pcbm_time decides by one concept, Body. The film has 30 clips of 12 frames each."""
     model = load_model(saved.paths["pcbm_time"])
+
     frames = predict_frames(model, [saved.film])
-    assert len(frames) == 30 * N_FRAMES
+
+    assert len(frames) == 30 * 12
     assert frames["Body_value"].notna().all()
     assert frames["weight"].isna().all()
 
-    table = predict(model, [saved.film]).table.dropna(subset="Body_p")  # without clips unlike any trained on
-    total = table["Body_contribution"] + table["base_contribution"]
-    np.testing.assert_allclose(total, table["logit"], atol=1e-9)
-    one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
-    np.testing.assert_allclose(model.estimator.frame_values(one_frame)[:, 0], model.concept_values(one_frame))
+
+def test_the_contributions_of_concepts_in_time_and_the_base_are_the_logit(saved):
+    """pcbm_time decides by one concept, Body."""
+    model = load_model(saved.paths["pcbm_time"])
+
+    table = predict(model, [saved.film]).table
+
+    like_training_clips = table.dropna(subset="Body_p")
+    total = like_training_clips["Body_contribution"] + like_training_clips["base_contribution"]
+    np.testing.assert_allclose(total, like_training_clips["logit"], atol=1e-9)
+
+
+def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(saved):
+    """pcbm_time decides by one concept, whose value in a clip is a soft maximum over its frames."""
+    model = load_model(saved.paths["pcbm_time"])
+    clip_of_one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
+
+    values_of_frames = model.estimator.frame_values(clip_of_one_frame)
+    values_of_clip = model.concept_values(clip_of_one_frame)
+
+    np.testing.assert_allclose(values_of_frames[:, 0], values_of_clip)
 
 
 def test_an_explanation_has_the_concepts_of_each_frame(saved):
+    """The model decides by one concept, Body; a clip is explained that is like those it was trained on."""
     model = load_model(saved.paths["pcbm_time"])
-    table = predict(model, [saved.film]).table.dropna(subset="Body_p")
-    explanation = explain(model, [saved.film], table["clip_id"].iloc[0], {"Body": 0.95})
+    table = predict(model, [saved.film]).table
+    clip_id = table.dropna(subset="Body_p")["clip_id"].iloc[0]
+
+    explanation = explain(model, [saved.film], clip_id, set_to={"Body": 0.95})
+
     assert list(explanation.frames[0]) == ["time_s", "Body_value", "Body_p"]
     assert describe(explanation, model)
 
 
-def test_a_film_has_concepts_in_time_and_says_whether_its_score_rises_where_one_is_absent(saved):
+def test_a_film_scored_by_concepts_in_time_has_them_in_frames_and_in_clips(saved):
+    """pcbm_time decides by the concept Body in each frame."""
     film = score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
+
     assert film.frames["Body_p"].notna().any()
     assert film.rows()["Body_contribution"].notna().any()
 
-    model = load_model(saved.paths["pcbm_time"])
-    one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
-    (score_without_body,) = model.intervene(one_frame, {"Body": 0.05})
-    (score_with_usual_body,) = model.intervene(one_frame, {"Body": 0.5})
-    (concept,) = film.record.models[0].concepts
-    change = score_without_body - score_with_usual_body
-    assert concept.absent == 0 or np.sign(concept.absent) == np.sign(change)
 
-    by_model_of_whole_clips = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
-    assert by_model_of_whole_clips.frames.empty
+def test_a_film_scored_by_concepts_of_whole_clips_has_no_frames(saved):
+    film = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
+
+    assert film.frames.empty
+
+
+def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(saved):
+    """`absent` is the sign of the change that a score makes where Body goes from usual to absent.
+
+    The 5 % quantile of the training clips' values stands for absent, the median for usual.
+    """
+    model = load_model(saved.paths["pcbm_time"])
+    clip_of_one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
+    (score_without_body,) = model.intervene(clip_of_one_frame, {"Body": 0.05})
+    (score_with_usual_body,) = model.intervene(clip_of_one_frame, {"Body": 0.5})
+
+    film = score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
+
+    (body,) = film.record.models[0].concepts
+    change = score_without_body - score_with_usual_body
+    assert body.absent == 0 or np.sign(body.absent) == np.sign(change)
 
 
 @pytest.mark.parametrize(
     ("name", "pool"), [("mean_frames", np.mean), ("max_frames", np.max)], ids=["mean", "max"]
 )
 def test_a_probe_on_pooled_frames_scores_the_mean_or_the_maximum_of_each_feature(saved, name, pool):
+    """The probe is a pipeline of three steps: it pools the frames of a clip, scales features, and scores.
+
+    Here frames are pooled by hand, and the two other steps are those of the probe.
+    """
     model = load_model(saved.paths[name])
-    _pooling, scaler, head = [step for _, step in model.estimator.steps]
+    _pooling, scaler, head = [step for _name_of_step, step in model.estimator.steps]
     pooled = pool(frames_of_unseen_film(saved), axis=1).astype(np.float64)
-    logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
     expected = head.decision_function(scaler.transform(pooled))
-    np.testing.assert_allclose(logits.loc[list(saved.film["toy"].clip_ids)], expected, atol=1e-5)
+
+    logits = predict(model, [saved.film]).table.set_index("clip_id")["logit"]
+
+    clip_ids = list(saved.film["toy"].clip_ids)
+    np.testing.assert_allclose(logits.loc[clip_ids], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "max_frames"])
 def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames(saved, name):
+    """Of the twelve frames of a clip, the last five are NaN."""
     model = load_model(saved.paths[name])
     seven_frames = frames_of_unseen_film(saved)[:1, :7]
     rest_absent = frames_of_unseen_film(saved)[:1].copy()
     rest_absent[:, 7:] = np.nan
+
     np.testing.assert_allclose(model.logits(rest_absent), model.logits(seven_frames), rtol=1e-5)
     np.testing.assert_allclose(
         model.out_of_distribution_share(rest_absent), model.out_of_distribution_share(seven_frames)
     )
-    if name == "attention":
-        assert (model.estimator.weights(rest_absent)[:, 7:] == 0).all()
 
 
-def test_clips_of_one_frame_are_predicted_and_those_read_in_part_flagged(saved, tmp_path):
-    """A store of six clips of one frame each, of which c1 of film 0 is partial."""
-    X, _, movies, _ = planted_frames(2, 3, 1, N_FEATURES, n_event=0, seed=5)
+def test_absent_frames_have_the_weight_zero(saved):
+    """Of the twelve frames of a clip, the last five are NaN."""
+    model = load_model(saved.paths["attention"])
+    rest_absent = frames_of_unseen_film(saved)[:1].copy()
+    rest_absent[:, 7:] = np.nan
+
+    weights = model.estimator.weights(rest_absent)
+
+    assert (weights[:, 7:] == 0).all()
+
+
+def store_of_single_frames(folder):
+    """Keep a store of six clips of one frame each, c0 to c5 of two films, of which c1 of film0 is partial."""
+    X, _, movies, _ = planted_frames(
+        n_movies=2, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
+    )
     path = seal_arrays(
-        tmp_path / "clips_of_one_frame",
+        folder / "clips_of_one_frame",
         {f"film{movie}-c{clip}": f"film{movie}" for clip, movie in enumerate(movies)},
         {"toy": {"pooled": X[:, 0], "frames": X}},
         n_frames=1,
         partial={"film0-c1": "the file was cut off"},
         sampling={"policy": "uniform", "n": N_FRAMES},
     )
-    store = open_store(path)
+    return open_store(path)
+
+
+def test_the_only_frame_of_a_clip_has_the_weight_1(saved, tmp_path):
+    """A model of attention sums frames by weights that add up to 1. Clips have one frame each."""
+    store = store_of_single_frames(tmp_path)
     model = load_model(saved.paths["attention"])
 
     predictions = predict(model, [store])
+    frames = predict_frames(model, [store])
 
     assert predictions.table["logit"].notna().all()
-    assert (predict_frames(model, [store])["weight"].dropna() == 1).all()
+    assert (frames["weight"].dropna() == 1).all()
+
+
+def test_a_clip_that_was_read_in_part_is_flagged_and_its_explanation_says_why(saved, tmp_path):
+    """Of six clips, c1 of film0 is partial, and c0 is whole."""
+    store = store_of_single_frames(tmp_path)
+    model = load_model(saved.paths["attention"])
+
+    predictions = predict(model, [store])
+    of_partial = describe(explain(model, [store], "film0-c1", set_to={}), model)
+    of_whole = describe(explain(model, [store], "film0-c0", set_to={}), model)
+
     assert predictions.has("partial").sum() == 1
-    of_partial = describe(explain(model, [store], "film0-c1", {}), model)
     assert "read in part: the file was cut off." in of_partial
-    of_whole = describe(explain(model, [store], "film0-c0", {}), model)
     assert "read in part" not in of_whole
 
 
-COUNTS_NOWHERE = "such a window counts nowhere in a scored film"
-
-
 def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path):
-    """Three clips of 8 s: whole; without pictures in its last second; without them in its last 4.04 s."""
-    X, _, _, _ = planted_frames(1, 3, 1, N_FEATURES, n_event=0, seed=5)
+    """A store has three clips of 8 s, of one frame each.
+
+    One is whole, one has no pictures in its last second, and one has none in its last 4.04 s.
+    """
+    X, _, _, _ = planted_frames(
+        n_movies=1, n_per_movie=3, n_frames=1, n_features=N_FEATURES, n_event=0, seed=5
+    )
     path = seal_arrays(
         tmp_path / "cut",
         {"whole": "film", "mostly_read": "film", "hardly_read": "film"},
@@ -226,59 +312,90 @@ def test_a_clip_read_by_less_than_half_is_said_to_count_nowhere(saved, tmp_path)
     store = open_store(path)
     model = load_model(saved.paths["attention"])
 
-    of_hardly_read = describe(explain(model, [store], "hardly_read", {}), model)
-    of_mostly_read = describe(explain(model, [store], "mostly_read", {}), model)
+    of_hardly_read = describe(explain(model, [store], "hardly_read", set_to={}), model)
+    of_mostly_read = describe(explain(model, [store], "mostly_read", set_to={}), model)
     lines = remarks(predict(model, [store]), model, [store])
 
-    assert (
-        f"4.04 of its 8 s have no pictures: less than half was read, and {COUNTS_NOWHERE}." in of_hardly_read
-    )
-    assert of_hardly_read.index(COUNTS_NOWHERE) < of_hardly_read.index("logit")
+    counts_nowhere = "such a window counts nowhere in a scored film"
+    hardly_read = f"4.04 of its 8 s have no pictures: less than half was read, and {counts_nowhere}."
+    assert hardly_read in of_hardly_read
+    assert of_hardly_read.index(counts_nowhere) < of_hardly_read.index("logit")
     assert "1 of its 8 s have no pictures." in of_mostly_read
-    assert COUNTS_NOWHERE not in of_mostly_read
+    assert counts_nowhere not in of_mostly_read
     (on_partial_clips,) = [line for line in lines if "partial" in line]
-    assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {COUNTS_NOWHERE}")
+    assert on_partial_clips.endswith(f"; less than half of 1 clip was read: {counts_nowhere}")
+
+
+def first_positive_clip(saved):
+    """Return the id of the unseen film's first positive clip."""
+    row = int(np.flatnonzero(saved.is_positive)[0])
+    return saved.film["toy"].clip_ids[row]
+
+
+def test_setting_a_concept_of_a_model_without_concepts_is_refused(saved):
+    """A model of attention decides by frames, not by concepts such as Body."""
+    model = load_model(saved.paths["attention"])
+
+    with pytest.raises(ConceptError):
+        explain(model, [saved.film], first_positive_clip(saved), set_to={"Body": 0.5})
 
 
 def test_an_explanation_has_the_contribution_of_each_frame(saved):
-    """Attention has no concepts to set."""
+    """A clip has twelve frames; their contributions and the model's bias add up to the logit."""
     model = load_model(saved.paths["attention"])
-    first_positive = int(np.flatnonzero(saved.is_positive)[0])
-    clip_id = saved.film["toy"].clip_ids[first_positive]
-    explanation = explain(model, [saved.film], clip_id, {})
-    assert len(explanation.frames) == N_FRAMES
+
+    explanation = explain(model, [saved.film], first_positive_clip(saved), set_to={})
+
+    assert len(explanation.frames) == 12
     assert list(explanation.frames[0]) == ["time_s", "weight", "evidence", "contribution"]
     total = sum(frame["contribution"] for frame in explanation.frames) + bias_of(model)
     assert total == pytest.approx(explanation.decision.logit, abs=1e-5)
     assert "contribution" in describe(explanation, model)
-    with pytest.raises(ConceptError):
-        explain(model, [saved.film], clip_id, {"Body": 0.5})
 
 
 @pytest.mark.parametrize("name", ["linear", "pcbm_lr"])
 def test_predicting_frames_by_a_model_of_whole_clips_is_refused(saved, name):
+    """The message names the model."""
+    model = load_model(saved.paths[name])
+
     with pytest.raises(ModelError, match=name):
-        predict_frames(load_model(saved.paths[name]), [saved.film])
+        predict_frames(model, [saved.film])
 
 
-def test_a_store_without_frames_is_refused(saved, tmp_path):
+def store_without_frames(folder):
+    """Keep a store of two clips of film9, which has one vector a clip and no frames."""
     pooled = {"toy": {"pooled": np.zeros((2, N_FEATURES), np.float32)}}
-    movie_of = {"film9-c000": "film9", "film9-c001": "film9"}
-    store = open_store(seal_arrays(tmp_path / "bare", movie_of, pooled, n_frames=N_FRAMES))
-    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in movie_of)
+    movie_of_clip = {"film9-c000": "film9", "film9-c001": "film9"}
+    return open_store(seal_arrays(folder / "bare", movie_of_clip, pooled, n_frames=N_FRAMES))
+
+
+def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+    """The message names the setting by which a store keeps frames."""
+    model = load_model(saved.paths["pcbm_time"])
+    store = store_without_frames(tmp_path)
 
     with pytest.raises(ModelError, match=r"storage\.frames"):
-        predict_frames(load_model(saved.paths["pcbm_time"]), [store])
+        predict_frames(model, [store])
+
+
+def test_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+    """The store has one vector a clip."""
+    store = store_without_frames(tmp_path)
+    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in store["toy"].clip_ids)
     data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
+
     with pytest.raises(DatasetError, match="frames"):
         data.read("frames")
 
 
 def test_a_vector_of_two_frames_has_their_mean_time(tmp_path):
-    """Eight frames, a second apart, give four vectors of two frames each."""
-    four_vectors = pooled_and_frames(np.zeros((2, 4, 3), np.float32))
+    """Eight frames, at 0, 1, ... 7 s, give four vectors, of 0 and 1 s, of 2 and 3 s, and so on."""
+    n_clips, n_vectors, n_features = 2, 4, 3
+    four_vectors = pooled_and_frames(np.zeros((n_clips, n_vectors, n_features), np.float32))
     store, _ = seal_films(tmp_path, four_vectors, movies=[0, 1], y=[0, 1], n_frames=8)
+
     times_of_first_clip, _ = frame_times(store["toy"], np.array([0, 1]))
+
     np.testing.assert_allclose(times_of_first_clip, [0.5, 2.5, 4.5, 6.5])
 
 
@@ -291,7 +408,10 @@ MODEL_OF_UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_u
 
 
 def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, tmp_path):
-    """A film scored by a model of units has neither frames nor concepts."""
+    """Units are directions that are learnt without labels, so that nobody knows how probable one is.
+
+    A film scored by a model of them has neither frames nor concepts.
+    """
     run = evaluate(saved.data, [MODEL_OF_UNITS], "hn_s")
     (path,) = save_models(run, saved.data, ["units"], tmp_path, models=[MODEL_OF_UNITS]).values()
     model = load_checking_round_trip(path, tmp_path)
@@ -299,19 +419,25 @@ def test_units_contribute_to_the_logit_and_have_no_probabilities(saved, tmp_path
     table = predict(model, [saved.film]).table
     frames = predict_frames(model, [saved.film])
     with_p = table.dropna(subset="p")
-    contributions = [name for name in table if name.endswith("_contribution")]
+    first_clip = with_p["clip_id"].iloc[0]
+    explanation = explain(model, [saved.film], first_clip, set_to={"unit2": 0.95})
+    film = score_film(saved.film, [path], movie="film3")
+
+    contributions = [column for column in table if column.endswith("_contribution")]
     np.testing.assert_allclose(with_p[contributions].sum(axis=1), with_p["logit"], atol=1e-9)
-    assert not [name for name in (*table, *frames) if name.endswith("_p")]
-    explanation = explain(model, [saved.film], with_p["clip_id"].iloc[0], {"unit2": 0.95})
+    assert not [column for column in (*table, *frames) if column.endswith("_p")]
     assert set(explanation.concept_p) == {None}
     assert describe(explanation, model)
-    film = score_film(saved.film, [path], movie="film3")
     assert film.frames.empty
     assert not film.record.models[0].concepts
 
 
 @pytest.mark.parametrize("n_active", [13, "2", 0], ids=["more than the 12 units", "a text", "none"])
 def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n_active):
+    """In each frame, some of the model's twelve units are active.
+
+    A file is pretended that says otherwise: a model of units as it would be kept, but for `n_active`.
+    """
     y = (saved.data.levels == "S").astype(np.int64)
     estimator = fit(MODEL_OF_UNITS, 0, saved.data.read("frames"), y, movies=saved.data.movies).estimator
     state = to_state(estimator)
@@ -321,5 +447,7 @@ def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n
         concepts=estimator.concepts_,
         parameters=state.parameters | {"n_active": n_active},
     )
+    file = ModelFile("toy.model", card, state.arrays, {})
+
     with pytest.raises(ModelError, match="active"):
-        construct(ModelFile("toy.model", card, state.arrays, {}))
+        construct(file)

@@ -16,9 +16,6 @@ from tests.planted_models import load_checking_round_trip
 
 pytestmark = pytest.mark.long  # trains a model of each fusion
 
-N_UNHEARD = 32
-"""Clips of the corpus that have no sound: every fifth of 160."""
-
 SEEN = slice(0, 6)
 HEARD = slice(6, 10)
 """Columns of the modalities among a dataset's features."""
@@ -45,21 +42,29 @@ def model_files(corpus, tmp_path_factory):
 
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
 def test_a_loaded_model_scores_as_the_one_that_was_trained(corpus, model_files, how, tmp_path):
+    """`how` is a way to fuse two modalities. The model of the file is trained here once more."""
     data = corpus.dataset()
-    (spec, *_) = om.fused(["linear"], data, how)
-    trained = spec.make(0).fit(data.X, data.levels == "S", groups=data.movies)
+    (spec_of_fused, *_specs_of_each) = om.fused(["linear"], data, how)
+    trained = spec_of_fused.make(0).fit(data.X, data.levels == "S", groups=data.movies)
     assert isinstance(trained, FusedClassifier)
-    kept = load_checking_round_trip(model_files[how], tmp_path)
-    np.testing.assert_allclose(kept.logits(data.X), trained.decision_function(data.X), atol=1e-6)
+
+    loaded = load_checking_round_trip(model_files[how], tmp_path)
+
+    np.testing.assert_allclose(loaded.logits(data.X), trained.decision_function(data.X), atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["concat", "late", "mean"])
 def test_contributions_of_modalities_add_up_to_the_logit(corpus, model_files, how):
+    """Of 160 clips every fifth, 32, has no sound: what is heard contributes NaN there, and adds nothing."""
     data = corpus.dataset()
     model = om.load_model(model_files[how])
-    base, contributions = model.estimator.contributions(data.X)
-    assert np.isnan(contributions[:, 1]).sum() == N_UNHEARD
-    np.testing.assert_allclose(base + np.nansum(contributions, axis=1), model.logits(data.X), atol=1e-9)
+
+    base, contributions = model.estimator.contributions(data.X)  # [clips, seen and heard]
+
+    contribution_of_heard = contributions[:, 1]
+    assert np.isnan(contribution_of_heard).sum() == 32
+    total = base + np.nansum(contributions, axis=1)
+    np.testing.assert_allclose(total, model.logits(data.X), atol=1e-9)
 
 
 def scores_above_mean(data, columns, is_trained_on):
@@ -82,30 +87,51 @@ def scores_above_mean(data, columns, is_trained_on):
 def test_the_contribution_of_a_modality_is_proportional_to_the_score_of_its_own_model_above_the_mean(
     corpus, model_files, how, modality, columns, of_clips_with_both
 ):
+    """Proportional: they correlate perfectly, and have the same sign.
+
+    A model of a modality is trained here, on its `columns` of the features. That of clips with both is
+    trained on clips with both; clips that are not heard have a model of what is seen in all clips.
+    """
     data = corpus.dataset()
-    _, contributions = om.load_model(model_files[how]).estimator.contributions(data.X)
     has_both = np.isfinite(data.X).all(axis=1)
-    # Clips that are not heard have a model that was trained on what is seen in all clips.
-    is_trained_on = has_both if of_clips_with_both else np.ones(len(data), bool)
-    is_asked = has_both if of_clips_with_both else ~has_both
+    if of_clips_with_both:
+        is_trained_on = has_both
+        is_asked = has_both
+    else:
+        is_trained_on = np.ones(len(data), bool)
+        is_asked = ~has_both
     scores = scores_above_mean(data, columns, is_trained_on)[is_asked]
+
+    _, contributions = om.load_model(model_files[how]).estimator.contributions(data.X)
+
     contribution = contributions[is_asked, modality]
     assert np.corrcoef(contribution, scores)[0, 1] > 1 - 1e-6
-    assert (contribution * scores >= -1e-6).all()  # and has its sign
+    assert (contribution * scores >= -1e-6).all()
 
 
 def test_clips_without_sound_are_predicted_and_flagged(corpus, model_files):
+    """Of 160 clips every fifth, 32, has no sound. A few clips are unlike the training clips."""
     model = om.load_model(model_files["late"])
     seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+
     predictions = om.predict(model, [seen, heard], corpus.manifest)
 
     assert len(predictions.table) == len(corpus.manifest) == 160
     assert not predictions.excluded
-    assert predictions.has("without_heard").sum() == N_UNHEARD
+    assert predictions.has("without_heard").sum() == 32
     assert predictions.has("unlike").mean() < 0.02
     assert predictions.table["p"].notna().mean() > 0.98
+
+
+def test_the_order_in_which_stores_of_modalities_are_given_changes_no_prediction(corpus, model_files):
+    """The model reads two stores, of what is seen and of what is heard."""
+    model = om.load_model(model_files["late"])
+    seen, heard = corpus.stores["seen"], corpus.stores["heard"]
+
+    seen_first = om.predict(model, [seen, heard], corpus.manifest)
     heard_first = om.predict(model, [heard, seen], corpus.manifest)
-    assert heard_first.to_csv() == predictions.to_csv()
+
+    assert heard_first.to_csv() == seen_first.to_csv()
 
 
 def test_stores_of_both_modalities_give_the_same_as_a_store_of_each(corpus, model_files, tmp_path):
@@ -122,13 +148,17 @@ def test_stores_of_both_modalities_give_the_same_as_a_store_of_each(corpus, mode
         return of.open_store(seal_arrays(tmp_path / name, movie_of, groups))
 
     model = om.load_model(model_files["concat"])
-    of_both = om.predict(model, seal_films("all", ["f0", "f1", "f2", "f3"])).table
-    in_parts = om.predict(model, [seal_films("f0", ["f0"]), seal_films("rest", ["f1", "f2", "f3"])]).table
-    of_each = om.predict(model, [seen, heard]).table
-    of_each = of_each[of_each["clip_id"].isin(of_both["clip_id"])].reset_index(drop=True)
+    store_of_both = seal_films("all", ["f0", "f1", "f2", "f3"])
+    stores_of_films = [seal_films("f0", ["f0"]), seal_films("rest", ["f1", "f2", "f3"])]
 
-    assert of_each["logit"].equals(of_both["logit"])
-    assert in_parts.equals(of_both)
+    by_store_of_both = om.predict(model, store_of_both).table
+    by_stores_of_films = om.predict(model, stores_of_films).table
+    by_store_of_each = om.predict(model, [seen, heard]).table
+
+    has_sound = by_store_of_each["clip_id"].isin(by_store_of_both["clip_id"])
+    by_store_of_each = by_store_of_each[has_sound].reset_index(drop=True)
+    assert by_store_of_each["logit"].equals(by_store_of_both["logit"])
+    assert by_stores_of_films.equals(by_store_of_both)
 
 
 @pytest.mark.parametrize(
@@ -141,39 +171,72 @@ def test_stores_of_both_modalities_give_the_same_as_a_store_of_each(corpus, mode
     ids=["a modality is missing", "a store of another modality", "a store twice"],
 )
 def test_stores_that_do_not_fit_the_model_are_refused(corpus, model_files, names, message):
+    """The model reads what is seen and what is heard, from a store of each."""
+    model = om.load_model(model_files["late"])
+    stores = [corpus.stores[name] for name in names]
+
     with pytest.raises(ModelError, match=message):
-        om.predict(om.load_model(model_files["late"]), [corpus.stores[name] for name in names])
+        om.predict(model, stores)
 
 
-def test_a_decision_is_the_sum_of_its_modalities_or_that_of_the_largest(corpus, model_files):
-    stores = [corpus.stores["seen"], corpus.stores["heard"]]
-    summed = explain(om.load_model(model_files["late"]), stores, "f0-01", {})
-    assert {*summed.modalities} == {"seen", "heard", "base"}
-    assert sum(summed.modalities.values()) == pytest.approx(summed.decision.logit)
-
-    by_maximum = explain(om.load_model(model_files["max"]), stores, "f0-01", {})
-    largest = max(by_maximum.modalities["seen"], by_maximum.modalities["heard"])
-    assert by_maximum.modalities["base"] + largest == pytest.approx(by_maximum.decision.logit)
-
-
-def test_an_explanation_says_which_modality_is_absent_and_has_no_concepts_to_set(corpus, model_files):
+def test_a_decision_of_late_fusion_is_the_sum_of_its_modalities_and_the_base(corpus, model_files):
+    """Late fusion adds up the scores of a model of each modality."""
     stores = [corpus.stores["seen"], corpus.stores["heard"]]
     model = om.load_model(model_files["late"])
+
+    explanation = explain(model, stores, clip_id="f0-01", set_to={})
+
+    assert explanation.modalities.keys() == {"seen", "heard", "base"}
+    assert sum(explanation.modalities.values()) == pytest.approx(explanation.decision.logit)
+
+
+def test_a_decision_by_the_maximum_is_the_sum_of_the_base_and_the_largest_modality(corpus, model_files):
+    """Of what is seen and what is heard, the one that says more for the level decides alone."""
+    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    model = om.load_model(model_files["max"])
+
+    explanation = explain(model, stores, clip_id="f0-01", set_to={})
+
+    largest = max(explanation.modalities["seen"], explanation.modalities["heard"])
+    assert explanation.modalities["base"] + largest == pytest.approx(explanation.decision.logit)
+
+
+def clip_without_sound(model, stores):
+    """Return the id of the first clip that is predicted without what is heard."""
     predictions = om.predict(model, stores)
-    unheard_clip = predictions.table.loc[predictions.has("without_heard"), "clip_id"].iloc[0]
-    explanation = explain(model, stores, unheard_clip, {})
+    return predictions.table.loc[predictions.has("without_heard"), "clip_id"].iloc[0]
+
+
+def test_an_explanation_says_which_modality_is_absent(corpus, model_files):
+    """A clip without sound is explained: what is heard has no contribution."""
+    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    model = om.load_model(model_files["late"])
+    unheard_clip = clip_without_sound(model, stores)
+
+    explanation = explain(model, stores, unheard_clip, set_to={})
+
     assert explanation.modalities["heard"] is None
     assert "absent" in describe(explanation, model)
+
+
+def test_a_model_of_modalities_has_no_concepts_to_set(corpus, model_files):
+    """It decides by features, not by concepts such as Body."""
+    stores = [corpus.stores["seen"], corpus.stores["heard"]]
+    model = om.load_model(model_files["late"])
+    unheard_clip = clip_without_sound(model, stores)
+
     with pytest.raises(ConceptError):
-        explain(model, stores, unheard_clip, {"Body": 0.5})
+        explain(model, stores, unheard_clip, set_to={"Body": 0.5})
 
 
 @pytest.mark.parametrize(
     "name", ["mlp", "linear:seen"], ids=["a fused perceptron", "a model of one of the modalities"]
 )
 def test_only_fused_linear_models_of_all_modalities_are_saved(corpus, tmp_path, name):
+    """Evaluated are linear models and perceptrons, each of both modalities and of one of them."""
     data = corpus.dataset()
     specs = om.fused(["linear", "mlp"], data, "late")
     run = om.evaluate(data, specs, "en_s")
+
     with pytest.raises(ModelError, match=f"model {name}"):
         om.save_models(run, data, [name], tmp_path, models=specs)

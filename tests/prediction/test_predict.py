@@ -55,23 +55,33 @@ def test_a_model_that_was_loaded_is_saved_again_as_the_same_bytes(shelf, tmp_pat
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_loaded_model_has_the_card_logits_and_shares_of_the_model_that_was_trained(shelf, name):
-    loaded = load_model(shelf.paths[name])
-    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run, licence="CC-BY-4.0", citation="us")
+    """`shelf.paths` has files of models that were trained on `shelf.data`.
+
+    The model is trained here once more, which gives the same: a file loses nothing.
+    """
     X = shelf.data.X
+    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run, licence="CC-BY-4.0", citation="us")
+
+    loaded = load_model(shelf.paths[name])
+
     assert trained.card.to_json() == loaded.card.to_json()
     np.testing.assert_array_equal(trained.logits(X), loaded.logits(X))
     np.testing.assert_array_equal(trained.out_of_distribution_share(X), loaded.out_of_distribution_share(X))
 
 
 def test_a_card_keeps_what_a_codebook_says_that_its_construct_and_levels_mean(tmp_path):
+    """Two lines are added to a codebook: that it is of violence, and that violent means shown."""
     store, manifest = corpus(tmp_path, "films", ("f0", "f1", "f2"), per_film=30)
     path = tmp_path / "violence.codebook.toml"
     level = 'name = "violent"\n'
     with_meaning = path.read_text("utf-8").replace(level, level + 'means = "shown"\n')
     path.write_text('construct = "violence"\n' + with_meaning, encoding="utf-8")
     data = load_dataset(store, replace(manifest, codebook=load_codebook(path)))
+
     run = evaluate(data, ["linear"], "calm_violent")
-    model = load_model(save_models(run, data, ["linear"], tmp_path / "kept")["linear"])
+    path_of_model = save_models(run, data, ["linear"], tmp_path / "kept")["linear"]
+    model = load_model(path_of_model)
+
     assert model.card.codebook["construct"] == "violence"
     assert model.card.codebook["means"] == {"violent": "shown"}
     assert len(predict(model, [store]).table)
@@ -92,20 +102,34 @@ def planted_truth(clips, model):
 def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probabilities(
     shelf, new_films, name
 ):
-    table = predict(load_model(shelf.paths[name]), [new_films.store], new_films.manifest).table
+    """Of three films of 60 clips, the models were trained on f0, but not on g0 and g1.
+
+    Of the 120 clips of these two, the 12 that nobody was sure of and the few without a probability don't
+    count.
+    """
     truth = planted_truth(new_films.manifest.clips, name)
-    trained_on = table["movie"] == "f0"
+
+    table = predict(load_model(shelf.paths[name]), [new_films.store], new_films.manifest).table
+
+    is_of_unseen_film = table["movie"] != "f0"
     has_probability = table["flags"] != "unlike"
-    unseen = table[~trained_on & has_probability & table["clip_id"].isin(truth)]
+    has_truth = table["clip_id"].isin(truth)
+    unseen = table[is_of_unseen_film & has_probability & has_truth]
     assert len(unseen) > 90
     y = np.array([truth[clip_id] for clip_id in unseen["clip_id"]], dtype=int)
-    assert (unseen["called"].to_numpy(dtype=int) == y).mean() > 0.8
+    called = unseen["called"].to_numpy(dtype=int)
+    assert (called == y).mean() > 0.8
     assert calibration_error(y, unseen["p"], n_bins=4) < 0.15
 
 
-def test_a_table_has_the_columns_of_the_specification(shelf, new_films):
-    of_linear = predict(load_model(shelf.paths["linear"]), [new_films.store]).table
-    of_bottleneck = predict(load_model(shelf.paths["pcbm_lr"]), [new_films.store]).table
+def test_a_table_has_the_columns_of_the_specification_and_those_of_a_bottlenecks_concepts(shelf, new_films):
+    """`COLUMNS` are those of every model. pcbm_lr decides by two concepts, Gun and Dim light."""
+    linear = load_model(shelf.paths["linear"])
+    bottleneck = load_model(shelf.paths["pcbm_lr"])
+
+    of_linear = predict(linear, [new_films.store]).table
+    of_bottleneck = predict(bottleneck, [new_films.store]).table
+
     assert tuple(of_linear.columns) == COLUMNS
     assert tuple(of_bottleneck.columns) == (
         *COLUMNS,
@@ -116,8 +140,12 @@ def test_a_table_has_the_columns_of_the_specification(shelf, new_films):
 
 
 def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and_videos(shelf, new_films):
-    """f0 is a film that the model was trained on. Videos are those of the manifest."""
+    """Of each film there are 60 clips, but one of g1 has no features. The model was trained on f0.
+
+    The video of a clip stands in the manifest; without a manifest it is not known.
+    """
     model = load_model(shelf.paths["linear"])
+
     table = predict(model, [new_films.store], new_films.manifest).table
 
     assert table["movie"].tolist() == ["f0"] * 60 + ["g0"] * 60 + ["g1"] * 59
@@ -129,27 +157,40 @@ def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and
     is_flagged = table["flags"].str.contains("trained_on")
     assert is_flagged.tolist() == (table["movie"] == "f0").tolist()
     assert set(table["video"]) == {"f0.mp4", "g0.mp4", "g1.mp4"}
-    assert set(predict(model, [new_films.store]).table["video"]) == {""}
+    without_manifest = predict(model, [new_films.store]).table
+    assert set(without_manifest["video"]) == {""}
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
 def test_the_contributions_in_a_csv_add_up_to_the_logit(shelf, new_films, name):
-    text = predict(load_model(shelf.paths[name]), [new_films.store]).to_csv()
-    rows_with_p = [row for row in csv.DictReader(io.StringIO(text)) if "unlike" not in row["flags"]]
-    assert len(rows_with_p) > 150
-    for row in rows_with_p:
+    """Of 179 clips, the few that are flagged "unlike" the training clips have no contributions."""
+    model = load_model(shelf.paths[name])
+
+    text = predict(model, [new_films.store]).to_csv()
+
+    rows = csv.DictReader(io.StringIO(text))
+    rows_with_contributions = [row for row in rows if "unlike" not in row["flags"]]
+    assert len(rows_with_contributions) > 150
+    for row in rows_with_contributions:
         contributions = [float(row[column]) for column in row if column.endswith("_contribution")]
         assert sum(contributions) == pytest.approx(float(row["logit"]), abs=1e-9)
 
 
 def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_calls(shelf, new_films):
-    table = predict(load_model(shelf.paths["bank"]), [new_films.store]).table.set_index("clip_id")
-    concepts_of = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
+    """A bank holds two concepts, and no model of a level: a clip is neither called nor has a logit.
+
+    Of each clip it is known whether Gun and Dim light were planted in it.
+    """
+    bank = load_model(shelf.paths["bank"])
+    planted_concepts = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
+
+    table = predict(bank, [new_films.store]).table.set_index("clip_id")
+
     for concept in ("Gun", "Dim light"):
         p = table[f"{concept}_p"].dropna()
-        is_there = np.array([concept in concepts_of[clip_id] for clip_id in p.index])
-        assert ((p > 0.5) == is_there).mean() > 0.85
-        assert calibration_error(is_there, p, n_bins=4) < 0.15
+        is_planted = np.array([concept in planted_concepts[clip_id] for clip_id in p.index])
+        assert ((p > 0.5) == is_planted).mean() > 0.85
+        assert calibration_error(is_planted, p, n_bins=4) < 0.15
     assert table[["logit", "p", "called"]].isna().all().all()
     assert not [column for column in table.columns if column.endswith("contribution")]
 
@@ -173,23 +214,37 @@ def test_a_film_unlike_the_training_films_gets_no_probabilities(shelf, store_of_
 
 
 def test_several_stores_are_one_table(shelf, new_films, store_of_alien_film):
-    predictions = predict(load_model(shelf.paths["linear"]), [store_of_alien_film, new_films.store])
-    n_clips_of_alien, n_clips_of_new_films = 30 - 1, 3 * 60 - 1  # of each store, one clip failed
-    assert len(predictions.table) == n_clips_of_alien + n_clips_of_new_films
+    """One store has 30 clips of a film, the other 60 of each of three; each store's first clip failed."""
+    model = load_model(shelf.paths["linear"])
+
+    predictions = predict(model, [store_of_alien_film, new_films.store])
+
+    n_clips_of_alien_film = 30 - 1
+    n_clips_of_new_films = 3 * 60 - 1
+    assert len(predictions.table) == n_clips_of_alien_film + n_clips_of_new_films
     assert predictions.table["movie"].is_monotonic_increasing
     assert predictions.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
 
 
 def test_two_stores_with_the_same_clips_are_refused(shelf, store_of_alien_film):
+    """The message names the first clip that is in both, g8-00."""
+    model = load_model(shelf.paths["linear"])
+    the_same_store_twice = [store_of_alien_film, store_of_alien_film]
+
     with pytest.raises(ModelError, match="g8-00"):
-        predict(load_model(shelf.paths["linear"]), [store_of_alien_film, store_of_alien_film])
+        predict(model, the_same_store_twice)
 
 
 def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
     shelf, new_films, store_of_alien_film
 ):
+    """A model is applied to films that it was not trained on, to one that it was (f0), and to g8.
+
+    Of g8, 29 clips have features, all unlike any training clip; one clip failed, as did one of g1.
+    """
     model = load_model(shelf.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
+
     lines = remarks(predictions, model)
 
     evidence, on_calls, on_training_films, *_others, on_excluded = lines
@@ -214,25 +269,35 @@ def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
 def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
     shelf, new_films, store_of_alien_film, n_with_p, n_without_p, expected
 ):
-    """A bank of concepts has no probabilities."""
+    """Some rows with a probability and some without are taken from a table, as if they were all of it."""
     model = load_model(shelf.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
     with_p = predictions.table[predictions.table["p"].notna()]
     without_p = predictions.table[predictions.table["p"].isna()]
     table = pd.concat([with_p.head(n_with_p), without_p.head(n_without_p)])
-    assert written_remark(replace(predictions, table=table), model, "p.csv") == expected
 
+    remark = written_remark(replace(predictions, table=table), model, "p.csv")
+
+    assert remark == expected
+
+
+def test_a_remark_on_a_written_file_of_a_bank_counts_clips_alone(shelf, new_films):
+    """A bank of concepts gives no clip the probability of a task. Of 180 clips, one has no features."""
     bank = load_model(shelf.paths["bank"])
-    of_bank = predict(bank, [new_films.store])
-    assert written_remark(of_bank, bank, "p.csv") == f"{len(of_bank.table)} clips in p.csv"
+    predictions = predict(bank, [new_films.store])
+
+    assert written_remark(predictions, bank, "p.csv") == "179 clips in p.csv"
 
 
 def test_a_line_break_in_a_reason_begins_no_remark(shelf, store_of_alien_film):
+    """Reasons come from stores of others, who could write a remark of their own behind a line break."""
     model = load_model(shelf.paths["linear"])
     reason = "failed: cut.mkv\nAll is well"
-    lines = remarks(
-        replace(predict(model, [store_of_alien_film]), excluded={reason: ["g8-00", "g1-00"]}), model
-    )
+    predictions = predict(model, [store_of_alien_film])
+    with_reason = replace(predictions, excluded={reason: ["g8-00", "g1-00"]})
+
+    lines = remarks(with_reason, model)
+
     assert lines[-1].startswith("excluded 2: failed: cut.mkv")
     assert "All is well" in lines[-1]
     for line in lines:
@@ -240,11 +305,15 @@ def test_a_line_break_in_a_reason_begins_no_remark(shelf, store_of_alien_film):
         assert "\r" not in line
 
 
-def test_one_clip_is_no_plural(shelf, new_films):
+def test_remarks_on_one_clip_are_in_the_singular(shelf, new_films):
+    """Of all predictions one row is left, of a film that the model was trained on."""
     model = load_model(shelf.paths["linear"])
     predictions = predict(model, [new_films.store])
     of_training_film = predictions.table[predictions.has("trained_on")]
-    lines = remarks(replace(predictions, table=of_training_film.head(1)), model)
+    of_one_clip = replace(predictions, table=of_training_film.head(1))
+
+    lines = remarks(of_one_clip, model)
+
     assert "of 1 clip called positive" in lines[1]
     assert lines[2] == "1 clip is of a film that the model was trained on: its score is no prediction"
     for line in lines:
@@ -260,9 +329,15 @@ def test_one_clip_is_no_plural(shelf, new_films):
     ],
 )
 def test_features_extracted_in_another_way_are_refused(shelf, tmp_path, provenance, message):
+    """A store's provenance says how its features were extracted.
+
+    Those that the model was trained on are of two frames a clip, and of networks with trained weights.
+    """
+    model = load_model(shelf.paths["linear"])
     other = corpus(tmp_path, "other", ("g9",), **provenance)
+
     with pytest.raises(ModelError, match=message):
-        predict(load_model(shelf.paths["linear"]), [other.store])
+        predict(model, [other.store])
 
 
 @pytest.mark.parametrize(
@@ -271,10 +346,14 @@ def test_features_extracted_in_another_way_are_refused(shelf, tmp_path, provenan
     ids=["another width", "another backbone"],
 )
 def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, message):
-    groups = {backbone: {"pooled": np.zeros((2, width), dtype=np.float32)}}
-    store = open_store(seal_arrays(tmp_path / "other", {"x": "m", "y": "m"}, groups))
+    """The model was trained on 8 features of the backbone `descriptors`."""
+    model = load_model(shelf.paths["linear"])
+    features = np.zeros((2, width), dtype=np.float32)
+    movie_of_clip = {"x": "m", "y": "m"}
+    store = open_store(seal_arrays(tmp_path / "other", movie_of_clip, {backbone: {"pooled": features}}))
+
     with pytest.raises(ModelError, match=message):
-        predict(load_model(shelf.paths["linear"]), [store])
+        predict(model, [store])
 
 
 # Why, and what if.
@@ -282,22 +361,34 @@ def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
 def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, new_films, name):
-    model = load_model(shelf.paths[name])
+    """A bottleneck scores clips by concept values alone, in its head.
+
+    So the expected score is that of the head where the value of Gun is replaced by hand. The model that was
+    loaded and the one that was trained must both give it, for six clips.
+    """
+    loaded = load_model(shelf.paths[name])
     trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run)
-    gun = model.concepts.index("Gun")
+    gun = loaded.concepts.index("Gun")
+    gun_values_of_training_clips = loaded.estimator.train_values_[:, gun]
     X = new_films.store["descriptors"].pooled()[3:9]
+
     for quantile in (0.0, 0.05, 0.5, 0.95, 1.0):
-        values = model.concept_values(X)
-        values[:, gun] = np.quantile(model.estimator.train_values_[:, gun], quantile)
-        expected = head_scores(model.estimator.head_, values)
-        np.testing.assert_allclose(model.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
+        values = loaded.concept_values(X)
+        values[:, gun] = np.quantile(gun_values_of_training_clips, quantile)
+        expected = head_scores(loaded.estimator.head_, values)
+        np.testing.assert_allclose(loaded.intervene(X, {"Gun": quantile}), expected, atol=1e-12)
         np.testing.assert_allclose(trained.intervene(X, {"Gun": quantile}), expected, atol=1e-9)
 
 
 def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(shelf, new_films):
-    """A concept is near chance if its evaluation does not show it to be better."""
+    """A concept is near chance if its evaluation does not show it to be better.
+
+    That is so where the interval of its metric over movies begins at chance or below. The task is to tell
+    clips of the level violent from calm ones.
+    """
     model = load_model(shelf.paths["pcbm_lr"])
-    explanation = explain(model, [new_films.store], "g0-00", {})
+
+    explanation = explain(model, [new_films.store], clip_id="g0-00", set_to={})
 
     (decision,) = [line for line in describe(explanation, model).splitlines() if ": called " in line]
     assert decision.startswith(f"{model.card.target['name']}: called ")
@@ -319,6 +410,10 @@ def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(s
 def test_explanations_remarks_and_json_say_that_nobody_judged_planted_labels(
     shelf, new_films, annotators, sentence
 ):
+    """The card of a model names the annotators of its training clips.
+
+    The annotator `PLANTED` is a program; AB are the initials of a person.
+    """
     model = load_model(shelf.paths["pcbm_lr"])
     model = replace(model, card=changed_card(model.card, labelled_by=annotators))
     predictions = predict(model, [new_films.store])
@@ -359,14 +454,20 @@ def test_a_gun_would_make_the_clip_violent(shelf, new_films, name):
 def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_is_at_least_one_half(
     shelf, new_films, name
 ):
+    """A concept is seen where its probability reaches its threshold, which is chosen to that end.
+
+    Its hyperplane parts the training clips with the concept from those without, in scaled features.
+    """
     model = load_model(shelf.paths[name])
     group = new_films.store["descriptors"]
     X = group.pooled()[group.usable]
+
+    p = model.concept_probabilities(X)
+    is_seen = p >= model.concept_thresholds
+
     bank = model.estimator if name == "bank" else model.estimator.bank_
     scaled = X if bank.scaler_ is None else bank.scaler_.transform(X)
     is_on_concepts_side = bank.hyperplanes_.decisions(scaled) >= 0
-    p = model.concept_probabilities(X)
-    is_seen = p >= model.concept_thresholds
     np.testing.assert_array_equal(is_seen, is_on_concepts_side & (p >= 0.5))
     assert 0 < is_seen.mean() < 1
 
@@ -374,12 +475,16 @@ def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_i
 def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(shelf, new_films):
     """What a concept changes is the probability less the one without its contribution.
 
-    A concept that reaches its threshold is seen.
+    A change of .01 or more makes it a reason, for the decision or against it. A concept whose probability
+    reaches its threshold is seen.
     """
     model = load_model(shelf.paths["pcbm_lr"])
     table = predict(model, [new_films.store]).table
-    for row in table[table["p"].notna()].head(20).to_dict(orient="records"):
-        explanation = explain(model, [new_films.store], row["clip_id"], {})
+    twenty_clips = table[table["p"].notna()].head(20).to_dict(orient="records")
+
+    for row in twenty_clips:
+        explanation = explain(model, [new_films.store], row["clip_id"], set_to={})
+
         lines = describe(explanation, model).splitlines()
         reasons_for = "".join(line for line in lines if line.startswith("for it: "))
         reasons_against = "".join(line for line in lines if line.startswith("against it: "))
@@ -402,8 +507,14 @@ FAR_FROM_OTHER_FILMS = (
 
 
 def test_a_clip_unlike_any_is_not_explained(shelf, store_of_alien_film):
+    """All features of the clip lie 30 standard deviations from those of the training clips.
+
+    It is asked what were if its gun were set to the median: of such a clip, that has no answer either.
+    """
     model = load_model(shelf.paths["pcbm_lr"])
-    explanation = explain(model, [store_of_alien_film], "g8-07", {"Gun": 0.5})
+
+    explanation = explain(model, [store_of_alien_film], clip_id="g8-07", set_to={"Gun": 0.5})
+
     assert explanation.parts is None
     assert explanation.decision.p is None
     assert explanation.decision.called is None
@@ -411,14 +522,18 @@ def test_a_clip_unlike_any_is_not_explained(shelf, store_of_alien_film):
     assert re.search(FAR_FROM_OTHER_FILMS, describe(explanation, model))
 
 
+def test_a_setting_is_a_concept_and_a_quantile():
+    """They stand before and behind the last "=", so that a concept's name may hold one."""
+    assert parse_settings(["Gun=1", "a=b=0.5"]) == {"Gun": 1.0, "a=b": 0.5}
+
+
 @pytest.mark.parametrize("text", ["Gun", "Gun=", "Gun=high", "Gun=95", "=0.5", "Gun=nan", "Gun=-0.1"])
-def test_a_setting_is_a_concept_and_a_quantile(text):
-    assert parse_settings(["a=b=0.5", "Gun=1"]) == {"a=b": 0.5, "Gun": 1.0}
+def test_a_setting_without_a_concept_or_a_quantile_from_0_to_1_is_refused(text):
     with pytest.raises(ConceptError):
         parse_settings([text])
 
 
-def test_a_concept_is_set_once():
+def test_two_settings_of_one_concept_are_refused():
     with pytest.raises(ConceptError, match="Gun"):
         parse_settings(["Gun=0.5", "Gun=1"])
 
@@ -427,14 +542,21 @@ def test_a_concept_is_set_once():
 
 
 def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(shelf):
+    """The model decides by the concepts Gun and Dim light and was trained on films f0 to f5.
+
+    It was saved with a licence and the citation "us", the model `cav` without either.
+    """
     card = read_model(shelf.paths["pcbm_lr"]).card
+
     assert card.codebook == shelf.run.record["codebook"]
     assert card.concepts == ("Gun", "Dim light")
     assert card.movies == ("f0", "f1", "f2", "f3", "f4", "f5")
     assert card.licence == "CC-BY-4.0"
     assert card.citation == "us"
     assert card.calibration["error"] < 0.1
-    assert str(shelf.folder).encode() not in shelf.paths["pcbm_lr"].read_bytes()
+    bytes_of_model = shelf.paths["pcbm_lr"].read_bytes()
+    assert str(shelf.folder).encode() not in bytes_of_model
+
     without_licence = read_model(shelf.paths["cav"]).card
     assert without_licence.licence == "NOASSERTION"
 
@@ -451,20 +573,32 @@ def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(shelf):
 def test_a_model_that_cannot_be_kept_is_refused_and_nothing_is_written(
     shelf, tmp_path, name, licence, error, message
 ):
+    """Beside it a linear model is asked for, which could be kept."""
+    folder = tmp_path / "new"
+
     with pytest.raises(error, match=message):
-        save_models(shelf.run, shelf.data, ["linear", name], tmp_path / "new", licence=licence)
-    assert not (tmp_path / "new").exists()
+        save_models(shelf.run, shelf.data, ["linear", name], folder, licence=licence)
+
+    assert not folder.exists()
 
 
 def test_a_model_that_is_there_is_not_overwritten(shelf):
+    """The folder `models` of the shelf has the file linear.model already."""
+    before = shelf.paths["linear"].read_bytes()
+
     with pytest.raises(OutputError, match=r"linear\.model"):
         save_models(shelf.run, shelf.data, ["linear"], shelf.folder / "models")
+
+    assert shelf.paths["linear"].read_bytes() == before
 
 
 @pytest.mark.parametrize("name", [*MODELS_THAT_DECIDE, "bank"])
 def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(shelf, new_films, name):
+    """The store has clips of the films f0, g0 and g1. All numbers of g0 are the same to the last bit."""
     model = load_model(shelf.paths[name])
-    among_others = predict(model, [new_films.store], new_films.manifest).table
-    alone = predict(model, [new_films.store], new_films.manifest, movies={"g0"}).table
-    expected = among_others[among_others["movie"] == "g0"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, expected, check_exact=True)
+
+    of_three_films = predict(model, [new_films.store], new_films.manifest).table
+    of_g0_alone = predict(model, [new_films.store], new_films.manifest, movies={"g0"}).table
+
+    expected = of_three_films[of_three_films["movie"] == "g0"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(of_g0_alone, expected, check_exact=True)

@@ -48,8 +48,11 @@ def with_other_features(drawn):
 
 @pytest.mark.long
 def test_a_film_under_another_name_is_known_by_its_features(films, without_pictures, tmp_path):
+    """The model was trained on films a, b, c and d, and keeps their features; it is asked about film b."""
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+
     result = om.predict(without_pictures, store)
+
     assert result.has("trained_on").all()
     (known,) = result.recognition.films.values()
     assert known.movie == "another name"
@@ -59,12 +62,18 @@ def test_a_film_under_another_name_is_known_by_its_features(films, without_pictu
 
 
 def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pictures, tmp_path):
-    """Three clips of a film that is not known otherwise are those of film b."""
+    """The model was trained on film b, of which a new film has the first three clips.
+
+    Three of six clips are too few to call the whole film known.
+    """
     rng = np.random.default_rng(5)
     new = drawn_film(rng, look(rng))
-    mixed = np.concatenate([films["b"].features[:3], new.features[3:]])
-    store = sealed(tmp_path, "asked", {"mixed": Drawn(new.pictures, mixed)}, with_pictures=False)
+    features = np.concatenate([films["b"].features[:3], new.features[3:]])
+    mixed_film = Drawn(new.pictures, features)
+    store = sealed(tmp_path, "asked", {"mixed": mixed_film}, with_pictures=False)
+
     result = om.predict(without_pictures, store)
+
     flagged = result.table.loc[result.has("trained_on"), "clip_id"].tolist()
     assert flagged == ["mixed-0", "mixed-1", "mixed-2"]
     assert not result.recognition.films
@@ -77,10 +86,17 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     ids=["encoded", "cropped by 5 %", "cropped by 10 %"],
 )
 def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change):
+    """The model was trained on film c and keeps what its pictures look like.
+
+    Of the copy, pictures are encoded anew and perhaps cropped, and features are those of another extraction.
+    """
     copy = with_other_features(films["c"])
-    changed = Drawn([change(frames) for frames in copy.pictures], copy.features)
-    store = sealed(tmp_path, "asked", {"copy": changed}, with_pictures=True)
+    pictures_of_clips = [change(frames) for frames in copy.pictures]
+    changed_copy = Drawn(pictures_of_clips, copy.features)
+    store = sealed(tmp_path, "asked", {"copy": changed_copy}, with_pictures=True)
+
     result = om.predict(with_pictures, store)
+
     assert result.has("trained_on").all()
     assert result.recognition.films["copy"].by == "pictures"
     assert result.recognition.films["copy"].trained_as == "c"
@@ -92,7 +108,11 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
 def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
     folder_of_models, tmp_path, monkeypatch, capsys, folder, has_signatures
 ):
-    # The planted models' backbone, "net", is none of ours.
+    """Signatures are what a film is known again by; models of pictures/ keep them, those of features/ don't.
+
+    The planted models' backbone, "net", is none of ours, so that its options are given here. A dry run
+    prints the commands that would run.
+    """
     monkeypatch.setattr("obygaze.film_run._feature_options", lambda *_: ["--backbone", "net"])
     (tmp_path / "film.mkv").write_bytes(b"")
     model_file = folder_of_models / folder / "kept" / "linear.model"
@@ -112,9 +132,16 @@ def test_film_run_extracts_signatures_of_pictures_for_a_model_that_keeps_them(
 def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     request, films, tmp_path, model, store_has_pictures
 ):
+    """The model was trained on film c; the copy has the same pictures and the features of another extraction.
+
+    Pictures are compared only if both the model and the store have signatures of them.
+    """
+    trained_model = request.getfixturevalue(model)
     copy = {"copy": with_other_features(films["c"])}
     store = sealed(tmp_path, "asked", copy, with_pictures=store_has_pictures)
-    result = om.predict(request.getfixturevalue(model), store)
+
+    result = om.predict(trained_model, store)
+
     assert not result.has("trained_on").any()
     assert result.recognition.why_no_pictures
 
@@ -123,15 +150,19 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
 def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled(
     films, without_pictures, tmp_path, name
 ):
-    store = sealed(tmp_path, "asked", {name: with_other_features(films["b"])}, with_pictures=False)
+    """The model was trained on a film that is called "b"."""
+    film = with_other_features(films["b"])
+    store = sealed(tmp_path, "asked", {name: film}, with_pictures=False)
+
     result = om.predict(without_pictures, store)
+
     assert result.has("trained_on").all()
     assert result.recognition.films[name].by == "name"
 
 
 @pytest.mark.long
 def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
-    """Black pictures have one feature vector in whatever film."""
+    """Black pictures have one feature vector in whatever film: it is the first of six of every film here."""
     vector_of_black = np.zeros((1, 6), np.float32)
 
     def film_with_black(seed):
@@ -141,11 +172,18 @@ def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
     films = {movie: film_with_black(seed) for seed, movie in enumerate(FILMS)}
     model = trained(tmp_path, films, with_pictures=False)
     store = sealed(tmp_path, "asked", {"new": film_with_black(9)}, with_pictures=False)
-    assert not om.predict(model, store).has("trained_on").any()
+
+    result = om.predict(model, store)
+
+    assert not result.has("trained_on").any()
 
 
 @pytest.mark.long
 def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_known(tmp_path):
+    """Such features, of three zeros or ones, are the same in clips that have nothing to do with each other.
+
+    The model is trained on films a to g, and asked about h.
+    """
     rng = np.random.default_rng(0)
     films = {}
     for movie in "abcdefgh":
@@ -154,16 +192,22 @@ def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_k
         films[movie] = Drawn(pictures=[], features=features)
     model = trained(tmp_path, {movie: films[movie] for movie in "abcdefg"}, with_pictures=False)
     store = sealed(tmp_path, "asked", {"new": films["h"]}, with_pictures=False)
-    assert not om.predict(model, store).has("trained_on").any()
+
+    result = om.predict(model, store)
+
+    assert not result.has("trained_on").any()
 
 
 @pytest.mark.usefixtures("without_pictures")
 def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_film(
     films, folder_of_models, tmp_path, capsys
 ):
+    """The model was trained on films a to d and keeps their features. A store has film b, renamed."""
     store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
     model_file = folder_of_models / "features" / "kept" / "linear.model"
+
     assert obygaze("predict", model_file, store.path, "--json") == 0
+
     output = capsys.readouterr()
     document = json.loads(output.out)
     assert [film["trained_as"] for film in document["trained_on"]] == ["b"]
@@ -174,7 +218,10 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
 
 @pytest.mark.long
 def test_a_joint_model_knows_the_films_of_all_labs_but_none_that_was_left_out(films, tmp_path):
-    """Films of two labs are joined from files of sums, and asked for under other names."""
+    """Lab one has films c and a, lab two d and b. Their files of sums are joined to one model.
+
+    The model is asked about the same films under other names; then again without film b.
+    """
     sums = []
     for lab, movies in (("one", ("c", "a")), ("two", ("d", "b"))):
         store = sealed(tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True)
@@ -199,7 +246,9 @@ def test_a_joint_model_knows_the_films_of_all_labs_but_none_that_was_left_out(fi
 
 @pytest.mark.long
 def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path, with_pictures):
+    """`with_pictures` is a model that was trained before in the same way, in the folder pictures."""
     again = trained(tmp_path, films, with_pictures=True)
+
     first_file = folder_of_models / "pictures" / "kept" / "linear.model"
     second_file = tmp_path / "kept" / "linear.model"
     assert second_file.read_bytes() == first_file.read_bytes()
@@ -208,9 +257,14 @@ def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path
 
 @pytest.mark.long
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
+    """It is drawn at random, as are the four films whose pictures and features the model keeps."""
     rng = np.random.default_rng(7)
-    store = sealed(tmp_path, "asked", {"new": drawn_film(rng, look(rng))}, with_pictures=True)
-    assert not om.predict(with_pictures, store).has("trained_on").any()
+    new_film = drawn_film(rng, look(rng))
+    store = sealed(tmp_path, "asked", {"new": new_film}, with_pictures=True)
+
+    result = om.predict(with_pictures, store)
+
+    assert not result.has("trained_on").any()
 
 
 def labelled_clips(movies):
@@ -225,13 +279,19 @@ def labelled_clips(movies):
 
 @pytest.mark.long
 def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
+    """Film b is in the store once more, as "b again". The store has features alone, no signatures.
+
+    So copies of other features cannot be found, which is said where a model is kept.
+    """
     films_with_a_copy = {**films, "b again": films["b"]}
     store = sealed(tmp_path, "twice", films_with_a_copy, with_pictures=False)
+    manifest_file = tmp_path / "m.csv"
     clips = labelled_clips(films_with_a_copy)
-    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "m.csv")
-    out = tmp_path / "run"
-    asked = ("--task", "hn_s", "--model", "linear", "--save", "linear", "--out", out)
-    assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0
+    of.write_manifest(of.Manifest(clips, tmp_path), manifest_file)
+    options = ["--task", "hn_s", "--model", "linear", "--save", "linear", "--out", tmp_path / "run"]
+
+    assert obygaze("evaluate", manifest_file, store.path, *options) == 0
+
     output = capsys.readouterr().err
     assert "b and b again have equal features in 100% of their clips" in output
     assert "no store here has a signature" in output
@@ -243,8 +303,12 @@ def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
     features = np.concatenate([films["b"].features[:2], films["c"].features[2:]])
     films_with_a_recap = {**films, "c": Drawn(films["c"].pictures, features)}
     store = sealed(tmp_path, "recap", films_with_a_recap, with_pictures=False)
-    of.write_manifest(of.Manifest(labelled_clips(films_with_a_recap), tmp_path), tmp_path / "m.csv")
-    asked = ("--task", "hn_s", "--model", "linear", "--out", tmp_path / "run")
-    assert obygaze("evaluate", tmp_path / "m.csv", store.path, *asked) == 0
+    manifest_file = tmp_path / "m.csv"
+    clips = labelled_clips(films_with_a_recap)
+    of.write_manifest(of.Manifest(clips, tmp_path), manifest_file)
+    options = ["--task", "hn_s", "--model", "linear", "--out", tmp_path / "run"]
+
+    assert obygaze("evaluate", manifest_file, store.path, *options) == 0
+
     warning = "b and c have equal features in 33% of their clips, which are trained on and tested"
     assert warning in capsys.readouterr().err

@@ -15,16 +15,19 @@ def test_each_movie_is_tested_once_in_sorted_order():
 
     The folds 0, 1 and 2 test a, m and x.
     """
-    table = leave_one_movie_out(["x1", "a1", "m1", "a2"], ["x", "a", "m", "a"])
+    table = leave_one_movie_out(clip_ids=["x1", "a1", "m1", "a2"], movies=["x", "a", "m", "a"])
+
     assert table.folds.tolist() == [2, 0, 1, 0]
 
 
 def test_fewer_than_three_movies_are_refused_with_their_names():
+    """Where one of two movies is tested, one is left to train on, and none to choose a penalty by."""
     with pytest.raises(ProtocolError, match=r"3 movies.*\(a, b\)"):
         leave_one_movie_out(clip_ids=["1", "2"], movies=["a", "b"])
 
 
 def test_fewer_than_three_folds_are_refused():
+    """Four movies are to be grouped into two folds."""
     with pytest.raises(ProtocolError):
         leave_movies_out(["1", "2", "3", "4"], ["a", "b", "c", "d"], 2)
 
@@ -121,12 +124,17 @@ def test_a_movie_in_two_folds_is_refused():
 
 
 def test_a_movie_may_be_in_two_folds_where_folds_are_not_of_whole_movies():
-    """So it is with seen films, of which some scenes are tested and others trained on."""
-    table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
-    assert not table.by_movie
+    """So it is with seen films, of which some scenes are tested and others trained on.
 
+    Two clips of the movie a are in the folds 0 and 1; one is trained on where the other is tested. Neither
+    the table nor the check of the split raises an error.
+    """
+    table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
     one_trained_and_one_tested = Split(0, train=np.array([0]), test=np.array([1]))
-    check_split(one_trained_and_one_tested, ["c1", "c2"], ["a", "a"], by_movie=False)  # raises no error
+
+    check_split(one_trained_and_one_tested, ["c1", "c2"], ["a", "a"], by_movie=False)
+
+    assert not table.by_movie
 
 
 def test_a_clip_without_a_fold_is_never_tested():
@@ -153,5 +161,6 @@ def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
     clip_ids = ["c0", "c1", "c2", "c3", "c0"]
     movies = ["a", "b", "c", "a", "e"]
     split = Split(4, np.array(train), np.array(test))
+
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
         check_split(split, clip_ids, movies)

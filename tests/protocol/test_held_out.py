@@ -74,7 +74,10 @@ def test_sigmoids_do_not_change_where_the_scores_and_training_means_of_a_movie_a
 
 @pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
 def test_scores_in_another_unit_have_weights_that_are_smaller_by_this_unit(unit):
-    """Scores times 1000 have weights of a thousandth, so that the weighted scores stay."""
+    """The weighted scores stay: where scores are multiplied by a unit, weights are divided by it.
+
+    The squares of scores in these units are far beyond what single precision holds.
+    """
     scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
 
     weights, intercept = HeldOut(scores, labels, movies).fit_weights()
@@ -86,7 +89,10 @@ def test_scores_in_another_unit_have_weights_that_are_smaller_by_this_unit(unit)
 
 @pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
 def test_scores_in_another_unit_have_sigmoids_whose_slopes_are_smaller_by_this_unit(unit):
-    """The sigmoids turn scores into probabilities, which must stay."""
+    """The sigmoids turn scores into probabilities, which must stay: sigmoid(slope * score + intercept).
+
+    So where scores are multiplied by a unit, slopes are divided by it.
+    """
     scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
     scores = scores[:, 0]
 
@@ -131,7 +137,9 @@ def test_weights_are_not_negative_and_give_probabilities_whose_mean_is_the_share
 def test_where_the_scores_of_all_models_fall_with_the_label_the_least_bad_model_decides_alone():
     """Positive clips have lower scores by all three models, but by the second only by .3 SDs."""
     scores, labels, movies = scores_labels_and_movies(0, strengths=(-1.0, -0.3, -2.0))
+
     weights, _ = HeldOut(scores, labels, movies).fit_weights()
+
     assert weights.tolist() == [0, 1, 0]
 
 
@@ -151,7 +159,13 @@ def test_weights_are_those_of_logistic_regression_where_these_are_positive():
 
 
 def test_the_threshold_is_chosen_for_the_scores_without_centring():
-    """The scores of a new film are compared with it as they are."""
+    """The scores of a new film are compared with it as they are.
+
+    The best threshold is the one of the highest F1. Centring would take off the mean of each movie.
+    """
     scores, labels, movies = scores_labels_and_movies(3, strengths=(1.0,))
     scores = scores[:, 0]
-    assert HeldOut(scores, labels, movies).threshold() == best_threshold(labels, scores)
+
+    threshold = HeldOut(scores, labels, movies).threshold()
+
+    assert threshold == best_threshold(labels, scores)

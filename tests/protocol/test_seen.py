@@ -96,6 +96,7 @@ def test_the_share_of_positives_of_a_movie_tells_clips_where_the_movie_is_traine
 def test_the_record_of_a_run_with_seen_movies_names_blocks_in_place_of_movies(run_of_seen_and_of_unseen):
     """Each of five folds tests a block of all six films, and not a film."""
     run_of_seen, _ = run_of_seen_and_of_unseen
+
     tested = [fold["movie"] for fold in run_of_seen.record["folds"]]
     assert tested == ["block 0", "block 1", "block 2", "block 3", "block 4"]
     assert run_of_seen.record["movies_tested"] == 6
@@ -106,5 +107,6 @@ def test_a_run_with_seen_movies_is_not_compared_with_one_of_unseen_movies(run_of
     run_of_seen, run_of_unseen = run_of_seen_and_of_unseen
     linear_on_seen = side(saved(run_of_seen, "seen"), "linear")
     linear_on_unseen = side(saved(run_of_unseen, "unseen"), "linear")
+
     with pytest.raises(CompareError, match="protocol"):
         compare(linear_on_seen, linear_on_unseen)

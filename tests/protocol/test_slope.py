@@ -87,7 +87,10 @@ def test_planted_slopes_are_found(slope):
 
 
 def test_films_of_one_label_leave_the_prior_probability_of_skill():
-    """In each of four films all clips have one label, so nothing says whether scores tell labels apart."""
+    """In each of four films all clips have one label, so nothing says whether scores tell labels apart.
+
+    Skill means a slope above 0; before any film is seen, a slope of 0 has the probability P_UNSKILLED.
+    """
     movies = np.repeat([0, 1, 2, 3], 10)
     labels = np.repeat([0, 1, 0, 1], 10)
     scores = np.random.default_rng(0).normal(size=40)
@@ -187,4 +190,5 @@ def test_the_likelihood_is_raised_to_curvature_by_variance_where_films_show_that
     curvature is 3 + 3 + 3 + 3 = 12. Elsewhere the likelihood stays as it is (a power of 1).
     """
     result = _likelihood_power(np.array(first_derivatives), np.array(second_derivatives))
+
     assert result == pytest.approx(power)

@@ -128,6 +128,7 @@ def test_a_scale_of_which_a_manifest_has_no_column_is_refused(tmp_path):
     """The codebook `MOODS` has a scale of valence, and the only clip no cell of that name."""
     without_columns = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=MOODS))
     target = find_target("scale:valence", MOODS)
+
     with pytest.raises(ProtocolError, match=r"valence.*scale:valence"):
         target.of(without_columns)
 
@@ -192,11 +193,15 @@ def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
 
 
 def test_a_named_task_and_chosen_levels_at_once_are_refused():
+    """The task hn_s tells HN from S; the levels that are chosen beside it are EN and S."""
+    negative_and_positive = (("EN",), ("S",))
+
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
-        choose_targets(OBYGAZE12, task="hn_s", test=None, sides=(("EN",), ("S",)))
+        choose_targets(OBYGAZE12, task="hn_s", test=None, sides=negative_and_positive)
 
 
 def test_neither_a_task_nor_levels_are_refused_with_the_tasks_there_are():
+    """The codebook obygaze12 has the tasks en_s, hn_s and others."""
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(OBYGAZE12, task=None, test=None)
 
@@ -217,4 +222,5 @@ CLIPS_OF_AB = tuple(Clip(f"c{number}", "m", level="S", annotator="AB") for numbe
 def test_annotators_are_named_only_where_every_label_has_one(clips, annotators):
     """AB labelled three clips. A fourth may have a label of nobody, or none at all."""
     labels = labels_of(Manifest(clips, Path()))
+
     assert labels.annotators == annotators

@@ -38,21 +38,27 @@ def report_with_markup(title="A title", name="made"):
 def test_every_text_of_a_page_is_escaped():
     """All texts of the report, its title too, have an element <img src=x ...> and an end of a script."""
     page = to_html(report_with_markup(title=MARKUP))
+
     assert "<script" not in page
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
 
 
 def test_a_picture_is_embedded_without_its_script_and_a_page_requests_nothing():
-    """The report has one picture, an SVG with a script."""
+    """The report has one picture, an SVG with a script. Any other request would need an address."""
     page = to_html(report_with_markup())
+
     assert page.count('<img src="data:image/svg+xml;base64,') == 1
     assert "<script" not in page
     assert re.findall(r"https?://", page) == []
 
 
 def test_a_page_is_the_same_each_time():
-    assert to_html(report_with_markup(MARKUP)) == to_html(report_with_markup(MARKUP))
+    """It is made twice of the same report: no time and no random name is in it."""
+    first_page = to_html(report_with_markup(MARKUP))
+    second_page = to_html(report_with_markup(MARKUP))
+
+    assert second_page == first_page
 
 
 def test_numbers_stand_right_and_names_left():
@@ -61,6 +67,7 @@ def test_numbers_stand_right_and_names_left():
     The report's table has a column of names, model, and one of numbers, AP.
     """
     page = to_html(report_with_markup())
+
     assert '<th scope="col">model</th>' in page
     assert '<th scope="col" class="n">AP</th>' in page
     assert '<td class="n">0.593</td>' in page
@@ -69,6 +76,7 @@ def test_numbers_stand_right_and_names_left():
 def test_the_policy_names_the_digest_of_the_style_and_allows_no_script():
     """A browser applies the style only if its SHA-256 is that in the page's Content-Security-Policy."""
     page = to_html(report_with_markup())
+
     policy = re.search('Content-Security-Policy" content="([^"]*)"', page)[1].replace("&#39;", "'")
     style = re.search("<style>(.*?)</style>", page, re.DOTALL)[1]
     digest = base64.b64encode(sha256(style.encode()).digest()).decode()
@@ -141,6 +149,7 @@ def test_a_baseline_is_drawn_and_printed_in_a_lighter_style():
 
 
 def test_a_page_has_the_answer_before_the_table_and_the_notes_after_it():
+    """The note of this report is "notes </script>", which stands in the page with its < and > escaped."""
     report = replace(report_with_markup(), answers=("A is better",), blocks=(block_with_chart(),))
 
     page = to_html(report)
@@ -165,6 +174,7 @@ def test_a_table_that_comes_again_is_a_link_to_the_first_one():
 def test_several_reports_have_an_index():
     """The page has the title Both, and each report a heading of its own, to which the index leads."""
     page = to_html([report_with_markup("One"), report_with_markup("Two")], "Both")
+
     assert "<title>Both</title>" in page
     assert '<a href="#report-2">Two</a>' in page
     assert page.count("<h1>") == 1
@@ -172,6 +182,7 @@ def test_several_reports_have_an_index():
 
 
 def test_a_page_is_not_replaced_unless_forced(tmp_path):
+    """Two reports, of the titles Old and New, are written to one file."""
     path = tmp_path / "a" / "page.html"
     write_html(report_with_markup("Old"), path)
 
@@ -189,6 +200,7 @@ def test_no_text_ends_a_script_of_data():
     So no such sign is in the JSON, nor U+2028, an end of a line in JavaScript.
     """
     text = json_data({"a": "</script><!-- & \u2028"})
+
     for sign in ("<", ">", "&", "\u2028"):
         assert sign not in text
 

@@ -161,7 +161,7 @@ def test_the_more_models_the_wider_the_interval_of_the_best():
 
     Here four models are copies of the one, so that their best has the same lead.
     """
-    data = planted(direction=0.0)
+    data = planted(direction=0.0)  # S clips have the features of all others
     copies = {f"copy{number}": linear_probe() for number in range(4)}
 
     report_on_one = short_report(evaluate_linear(data))
@@ -177,7 +177,9 @@ def test_the_more_models_the_wider_the_interval_of_the_best():
 def test_ordered_levels_are_answered_by_their_error():
     """Of levels in an order, such as EN, HN and S, the error is the mean absolute one (MAE)."""
     run = evaluate_linear(planted(direction=3.0), task="levels")
+
     report = short_report(run)
+
     assert "MAE" in report.answers[0]
     assert report.blocks[0].headers[0] == "model"
 
@@ -186,7 +188,9 @@ def test_ordered_levels_are_answered_by_their_error():
 def test_seen_movies_are_said_to_be_seen():
     """With `seen` a film is tested by models that were trained on other scenes of it; a note warns of it."""
     run = evaluate_linear(planted(direction=3.0), seen=True)
+
     report = short_report(run)
+
     assert any("SEEN" in note for note in report.notes)
 
 
@@ -220,6 +224,10 @@ def run_with_control():
 
 @pytest.mark.long
 def test_a_control_has_a_row(run_with_control):
+    """pcbm_lr_shuffled is the name of a control; here a linear model is evaluated under it.
+
+    A control is no baseline, and has a row like other models.
+    """
     for block in short_report(run_with_control).blocks:
         assert "pcbm_lr_shuffled" in [row[0] for row in block.rows]
         assert not any("pcbm_lr_shuffled" in note for note in block.notes)
@@ -227,7 +235,7 @@ def test_a_control_has_a_row(run_with_control):
 
 @pytest.mark.long
 def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_row(run_with_control):
-    """The scores of the control are replaced: all clips of a fold get one score, the fold's number."""
+    """The control is the model pcbm_lr_shuffled. Its scores are replaced by the number of the clip's fold."""
     predictions = run_with_control.predictions
     table = predictions.table.copy()
     is_of_control = table["model"] == "pcbm_lr_shuffled"
@@ -241,10 +249,13 @@ def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_
 
 @pytest.mark.long
 def test_an_interval_of_the_best_of_several_models_says_of_how_many():
+    """The best of several is ahead by chance, so that its interval is made wider for all of them together."""
     data = planted(direction=0.0)
     two_models = {"first": linear_probe(), "second": linear_probe()}
-    assert "for 2 models together" in short_report(evaluate(data, two_models, task="hn_s")).answers[0]
-    assert (
-        "models together"
-        not in short_report(evaluate(data, {"alone": linear_probe()}, task="hn_s")).answers[0]
-    )
+    one_model = {"alone": linear_probe()}
+
+    answer_on_two = short_report(evaluate(data, two_models, task="hn_s")).answers[0]
+    answer_on_one = short_report(evaluate(data, one_model, task="hn_s")).answers[0]
+
+    assert "for 2 models together" in answer_on_two
+    assert "models together" not in answer_on_one

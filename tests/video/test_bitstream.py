@@ -74,9 +74,10 @@ def recovery_sei(frames: int) -> bytes:
 def test_decoding_of_h264_starts_at_idr_pictures_and_recovery_points_of_zero_frames(
     join, length_size, units, header
 ):
-    """A packet of H.264 holds units: settings, messages and a picture, here the first bytes of each.
+    """A packet of H.264 holds units: settings (SPS), messages and a picture, here the first bytes of each.
 
     In MP4 a unit stands behind its length in 4 bytes, in transport streams behind a start code (length 0).
+    A slice is a picture that refers to others: decoding can start there only if a message says so.
     """
     packet = join(*units)
 
@@ -219,7 +220,8 @@ IDR_OF_LAYER_1 = hevc_unit(IDR_N_LP, layer=1)
 def test_the_header_of_an_hevc_packet_is_that_of_the_base_layer(units, header):
     """Units of layer 0, the base layer, say whether decoding starts and others refer to the picture.
 
-    Layer 1 may hold the other view of a stereoscopic film. Temporal layers are something else.
+    Layer 1 may hold the other view of a stereoscopic film. Temporal layers are something else. CRA and
+    IDR_N_LP are types of pictures at which decoding starts; a TRAILING one here has no others refer to it.
     """
     packet = with_lengths(*units)
 
@@ -378,6 +380,7 @@ def av1_frame(*, is_inter: bool = False, is_shown: bool = True) -> bytes:
     ids=["a start", "no sequence header", "no key frame", "not shown", "a still", "no frame"],
 )
 def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header(units, is_start):
+    """A packet begins with a delimiter. The sequence header has what a decoder needs; a still is no video."""
     packet = AV1_DELIMITER + units
 
     assert read_av1(packet).start == is_start
@@ -435,13 +438,20 @@ def order_by_offsets(*offsets: str) -> str:
     ],
 )
 def test_the_length_of_frame_numbers_is_found_behind_any_fields_of_a_sequence(fields):
-    """`sequence` writes that they are 7 bits long, behind fields that differ in length."""
-    assert frame_number_bits(sequence(**fields)) == 7
+    """The settings of a sequence say how long numbers of frames are, behind fields that differ in length.
+
+    `sequence` writes such settings, with these fields and a length of 7 bits.
+    """
+    settings = sequence(**fields)
+
+    assert frame_number_bits(settings) == 7
 
 
 def test_a_stream_without_fields_needs_no_length_of_frame_numbers():
     """Only for pairs of fields are numbers of frames read, to find which two belong together."""
-    assert frame_number_bits(sequence(frames_only="1")) == 0
+    settings = sequence(frames_only="1")
+
+    assert frame_number_bits(settings) == 0
 
 
 def rows_of_fields(grey):

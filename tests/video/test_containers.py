@@ -86,6 +86,7 @@ def test_a_text_file_or_a_list_of_other_files_is_refused_as_what_it_is(films, na
     other_film = films["b1.mp4"]
     path = other_film.with_name(name)
     path.write_text(text.format(secret=other_film))
+
     try:
         assert reason in reason_of_refusal(path)
     finally:

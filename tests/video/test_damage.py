@@ -59,6 +59,7 @@ def test_the_first_bytes_of_a_film_without_any_picture_are_refused(films, tmp_pa
 
 
 def test_what_is_no_file_of_pictures_is_refused_by_what_it_is(tmp_path, sound):
+    """There are four such things: no file, a folder, a pipe, and a file that has sound alone."""
     absent = tmp_path / "none.mp4"
     folder = tmp_path
     pipe = tmp_path / "pipe.mp4"

@@ -116,6 +116,7 @@ def test_formats_that_may_lose_bits_are_left_to_cores(card_format, core_format):
 
 
 def test_a_frame_in_memory_was_not_decoded_on_a_card():
+    """A frame that a card has decoded lies in the card's own memory. The format, nv12, does not say so."""
     frame_in_memory = av.VideoFrame(64, 48, "nv12")
 
     assert not NvidiaCard().is_from_card(frame_in_memory)

@@ -53,7 +53,10 @@ def test_a_film_with_a_hole_is_partial_and_says_where_the_hole_is(film_with_hole
 
 
 def test_only_spans_that_touch_the_hole_are_partial(film_with_hole):
-    """The film has no pictures from 4 to 6.5 s. Each span says which part of that hole it has."""
+    """The film has no pictures from 4 to 6.5 s. Each span says which part of that hole it has.
+
+    The ends of that part are known to a picture, which lasts 1/24 s.
+    """
     spans = [(1, 3), (2, 6), (3, 4.6), (7, 9)]
     two_frames_as_they_are = (uniform(2), lambda frame: frame)
 
@@ -73,13 +76,13 @@ def test_only_spans_that_touch_the_hole_are_partial(film_with_hole):
 def test_every_stretch_without_pictures_is_listed(tmp_path):
     """Two holes are cut into a film of ten seconds: from 2 to 3 s and from 5 to 6.5 s.
 
-    The note tells of one hole, and counts the other.
+    The note tells of one hole, and counts the other. An end of a hole is known to a picture (1/24 s).
     """
-    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(240)))
-    once = without_pictures(tmp_path / "once.mkv", whole, 2, 3)
-    twice = without_pictures(tmp_path / "twice.mkv", once, 5, 6.5)
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", moments=list(range(240)))
+    with_one_hole = without_pictures(tmp_path / "one.mkv", whole, start_s=2, end_s=3)
+    with_two_holes = without_pictures(tmp_path / "two.mkv", with_one_hole, start_s=5, end_s=6.5)
 
-    frames = read_frames(twice, uniform(8), start_s=1.0, end_s=9.0)
+    frames = read_frames(with_two_holes, uniform(8), start_s=1.0, end_s=9.0)
 
     first, second = frames.without_pictures_s
     assert first == pytest.approx((2.0, 3.0), abs=0.05)
@@ -89,10 +92,10 @@ def test_every_stretch_without_pictures_is_listed(tmp_path):
 
 def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
     """240 pictures at 24 a second end at 10 s."""
-    path = write_pictures(tmp_path / "a.mkv", "libx264", list(range(240)))
+    film = write_pictures(tmp_path / "film.mkv", "libx264", moments=list(range(240)))
 
-    over_the_end = read_frames(path, uniform(8), start_s=6.0, end_s=14.0)
-    up_to_the_end = read_frames(path, uniform(8), start_s=6.0, end_s=10.0)
+    over_the_end = read_frames(film, uniform(8), start_s=6.0, end_s=14.0)
+    up_to_the_end = read_frames(film, uniform(8), start_s=6.0, end_s=10.0)
 
     assert over_the_end.status == "partial"
     (stretch,) = over_the_end.without_pictures_s
@@ -101,8 +104,11 @@ def test_a_span_that_goes_on_behind_the_video_has_no_pictures_there(tmp_path):
 
 
 def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
-    """The file lists a picture for every 1/24 s, but the bytes of those from 4 to 6.5 s are zeros."""
-    whole = write_pictures(tmp_path / "whole.mp4", "libx264", list(range(240)))
+    """The file lists a picture for every 1/24 s, but the bytes of those from 4 to 6.5 s are zeros.
+
+    The hole may be a few pictures longer or shorter, as pictures beside it refer to lost ones: .2 s are 5.
+    """
+    whole = write_pictures(tmp_path / "whole.mp4", "libx264", moments=list(range(240)))
     data = bytearray(whole.read_bytes())
     with av.open(str(whole)) as container:
         for packet in container.demux(video=0):
@@ -120,8 +126,8 @@ def test_pictures_that_cannot_be_decoded_are_missing_too(tmp_path):
 
 def test_half_a_second_without_pictures_is_a_hole_of_a_film_of_two_seconds(tmp_path):
     """Of 48 pictures, 24 a second, the 12 from 0.5 to 1 s are missing: 36 are left."""
-    whole = write_pictures(tmp_path / "whole.mkv", "libx265", list(range(48)))
-    film_with_hole = without_pictures(tmp_path / "hole.mkv", whole, 0.5, 1.0)
+    whole = write_pictures(tmp_path / "whole.mkv", "libx265", moments=list(range(48)))
+    film_with_hole = without_pictures(tmp_path / "hole.mkv", whole, start_s=0.5, end_s=1.0)
 
     frames = read_frames(film_with_hole, uniform(8))
 

@@ -450,6 +450,8 @@ def test_the_end_of_a_file_is_told_from_an_error_by_asking_for_more(fails_after)
 
 
 def test_an_error_that_is_raised_again_is_not_taken_for_the_end_of_a_file():
+    """At the end of some files PyAV raises IndexError once. Here it is raised each time."""
+
     class AlwaysFails:
         def demux(self, *_):
             raise IndexError

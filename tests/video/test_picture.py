@@ -25,17 +25,22 @@ def test_quarter_turns_and_mirroring_do_what_the_matrix_says():
 
     Other turns than those by quarters are oblique, and not done.
     """
-    picture = np.arange(12).reshape(3, 4)
+    picture_of_twelve_pixels = np.arange(12).reshape(3, 4)
+
     for matrix in product((-1, 0, 1), repeat=4):
         quarter_turns, is_mirrored, is_oblique = turn_of_matrix(*matrix)
+
         if is_oblique:
             continue
-        turned_clockwise = np.rot90(picture, -quarter_turns)
-        turned = turned_clockwise[:, ::-1] if is_mirrored else turned_clockwise
-        assert np.array_equal(turned, moved_by_matrix(picture, *matrix))
+        turned = np.rot90(picture_of_twelve_pixels, -quarter_turns)  # clockwise
+        if is_mirrored:
+            turned = turned[:, ::-1]
+        moved_pixel_by_pixel = moved_by_matrix(picture_of_twelve_pixels, *matrix)
+        assert np.array_equal(turned, moved_pixel_by_pixel)
 
 
 def test_matrices_of_minus_1_0_and_1_give_every_quarter_turn_with_and_without_mirroring():
+    """A turn is a number of quarters, 0 to 3, and whether the picture is mirrored: eight in all."""
     turns = set()
     for matrix in product((-1, 0, 1), repeat=4):
         quarter_turns, is_mirrored, is_oblique = turn_of_matrix(*matrix)

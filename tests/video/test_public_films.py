@@ -57,6 +57,7 @@ def test_each_repository_of_public_films_is_listed_at_one_commit():
 
 
 def test_known_differences_are_of_films_that_are_listed():
+    """A known difference is a film whose frames differ from FFmpeg's for a reason that is written down."""
     names = {film.name for film in listed()}
 
     for name, _ in known_differences():
@@ -112,6 +113,7 @@ def test_a_film_that_is_read_right_is_judged_equal(films, tmp_path, name):
 
 @needs_ffmpeg
 def test_a_film_that_is_refused_has_a_verdict(tmp_path):
+    """An empty file gives no frames to compare with those of FFmpeg."""
     (tmp_path / "lab/films").mkdir(parents=True)
     empty = tmp_path / "lab/films/empty.mp4"
     empty.write_bytes(b"")

@@ -100,7 +100,8 @@ def test_pictures_of_joined_files_are_those_of_their_times_or_it_is_noted(parts,
     """Recordings are often joined byte by byte, and then times jump or overlap.
 
     Two or three parts of a drawn codec and container have drawn lengths and starts; each picture has its own
-    number drawn in it, part n from 80 n on. The end of the first part may be cut off.
+    number drawn in it, part n from 80 n on. The end of the first part may be cut off. Each check holds, or
+    the film is said to be partial, or its times to be estimates.
     """
     files = []
     for part_number, (count, start_s) in enumerate(zip(join.lengths, join.starts_s, strict=True)):

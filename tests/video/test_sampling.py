@@ -41,6 +41,7 @@ def test_a_span_starts_inclusive_and_ends_exclusive():
 
 
 def test_frames_chosen_by_their_numbers_keep_the_order_in_which_they_are_asked_for():
+    """And one that is asked for twice is given twice."""
     ten_frames = video_with_frames_at(np.arange(10) / 10)
 
     chosen = choose(at([7, 2, 2]), ten_frames)
@@ -167,6 +168,7 @@ def test_a_span_that_has_no_frames_is_refused(times, start_s, end_s, message):
 
 
 def test_key_frames_of_a_film_without_any_are_refused():
+    """The film has one frame, which is no key frame."""
     video = video_with_frames_at([0.0], key_frames=[])
 
     with pytest.raises(VideoError, match="no key frame"):

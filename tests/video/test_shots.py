@@ -367,6 +367,7 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
 
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
+    """It begins at 0 s, and is neither black nor credits."""
     film = write_pictures(tmp_path / "a.mp4", still(count=1))
 
     (shot,) = find_shots(film)
@@ -376,6 +377,7 @@ def test_a_film_of_one_frame_is_one_shot(tmp_path):
 
 
 def test_a_detector_that_got_no_frames_finds_no_cuts():
+    """It compares frames with those before them; a film may have none."""
     detector = DifferenceDetector()
 
     assert detector.cuts() == []

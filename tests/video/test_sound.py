@@ -228,6 +228,7 @@ def test_sound_whose_times_are_all_equal_is_refused(tmp_path):
 
 
 def test_a_film_without_sound_is_refused(tmp_path):
+    """The film has pictures and no track of sound."""
     no_tracks = {}
     film = write_film(tmp_path / "silent.mp4", no_tracks, seconds=1.0)
 
@@ -316,9 +317,10 @@ def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
 
 @pytest.mark.parametrize("channels", [9, 64, 255])
 def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
-    """All channels have the same wave, so that their mean is the wave.
+    """FFmpeg knows no places, such as left and right, for so many channels.
 
-    Samples of 16 bits are divided by 32768, so that they are between -1 and 1.
+    All have the same wave, so that their mean is the wave. Samples of 16 bits are divided by 32768, so that
+    they are between -1 and 1.
     """
     wave = (8000 * tone(200, 2.0, 1.0, 8000)).astype(np.int16)
     film = write_channels(tmp_path / "many.mkv", channels, wave, rate=8000)

@@ -131,7 +131,10 @@ def zero_transport_times(data: bytearray) -> None:
 def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
     tmp_path, suffix, codec, options, make_times_zero
 ):
-    """The file states a rate of 25 a second, and a note says that times were made from it."""
+    """The file states a rate of 25 a second, and a note says that times were made from it.
+
+    The times of a good film are overwritten: `make_times_zero` changes its bytes.
+    """
     path = encode(tmp_path / f"zero.{suffix}", map(draw_number, range(30)), codec, options=options)
     data = bytearray(path.read_bytes())
     make_times_zero(data)
@@ -275,6 +278,7 @@ def write_y4m(path: Path, rate: bytes) -> Path:
 
 @pytest.mark.parametrize("rate", [b"", b" F0:0", b" F-25:1"], ids=["none", "zero", "below zero"])
 def test_y4m_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path, rate):
+    """A Y4M file has four pictures, no times, and a header that may state a rate, such as F30:1."""
     film = write_y4m(tmp_path / "a.y4m", rate)
 
     frames = read_frames(film, at(range(4)))
@@ -284,6 +288,7 @@ def test_y4m_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
 
 
 def test_y4m_with_a_rate_is_read_at_this_rate_without_a_note(tmp_path):
+    """The header of a Y4M file states 30 pictures a second ("F30:1")."""
     film = write_y4m(tmp_path / "a.y4m", rate=b" F30:1")
 
     frames = read_frames(film, at(range(4)))

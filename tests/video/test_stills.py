@@ -39,10 +39,12 @@ def drawing():
 
 
 def read_still(path, **settings):
+    """Read the one frame of an image file."""
     return read_frames(path, uniform(1), **settings)
 
 
-def difference(rgb, image):
+def mean_difference(rgb, image):
+    """Compute the mean difference between pixels of a frame and of an image, in levels of 255."""
     return np.abs(rgb.astype(int) - np.asarray(image)).mean()
 
 
@@ -69,7 +71,10 @@ EXACT, NEAR = 0, 8
     ],
 )
 def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name, settings, most_off):
-    """A drawing of 60 x 40 pixels. Formats with losses are off by up to 8 of 255 levels in the mean."""
+    """A drawing of 60 x 40 pixels is saved.
+
+    Formats without losses give it exactly; those with losses are off by up to 8 of 255 levels in the mean.
+    """
     path = save(drawing, tmp_path / name, **settings)
 
     frames = read_still(path)
@@ -78,7 +83,7 @@ def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name
     assert rgb.dtype == np.uint8
     assert rgb.shape == (40, 60, 3)
     assert rgb.flags.c_contiguous
-    assert difference(rgb, drawing) <= most_off
+    assert mean_difference(rgb, drawing) <= most_off
     assert frames.total == 1
     assert frames.index.tolist() == [0]
     assert frames.time_s.tolist() == [0.0]
@@ -175,7 +180,7 @@ def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path, name, most_o
 
     frames = read_still(path)
 
-    assert difference(frames.images[0], drawing) <= most_off
+    assert mean_difference(frames.images[0], drawing) <= most_off
     (note,) = frames.notes
     assert note.startswith("CMYK")
     assert frames.status == "ok"
@@ -186,6 +191,7 @@ def with_alpha(image, alpha):
 
 
 def test_an_opaque_alpha_changes_nothing(drawing, tmp_path):
+    """A drawing of 60 x 40 pixels gets an alpha channel of 255, which hides nothing."""
     opaque = np.full((40, 60), 255, np.uint8)
     path = save(with_alpha(drawing, opaque), tmp_path / "opaque.png")
 
@@ -225,7 +231,7 @@ def test_pixels_without_a_rule_are_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["m.png", "m.webp", "m.tif"])
 def test_an_animation_or_pages_in_an_image_file_are_refused(drawing, tmp_path, name):
-    """It is not known which of the three pictures is meant."""
+    """The file has a drawing and two turned copies of it: it is not known which of the three is meant."""
     other_pictures = [drawing.rotate(90), drawing.rotate(180)]
     path = save(drawing, tmp_path / name, save_all=True, append_images=other_pictures)
 
@@ -245,18 +251,25 @@ def test_the_first_picture_of_a_cameras_jpeg_is_the_image(drawing, tmp_path):
 
     frames = read_still(path)
 
-    assert difference(frames.images[0], drawing) <= 8
+    assert mean_difference(frames.images[0], drawing) <= 8
 
 
 @pytest.mark.parametrize("name", ["cut.png", "cut.bmp", "cut.tif", "cut.webp", "cut.jpg"])
 @pytest.mark.parametrize("share_that_is_left", [0.02, 0.3, 0.6, 0.9])
 def test_a_cut_off_image_is_refused_wherever_it_is_cut(tmp_path, name, share_that_is_left):
+    """A part of the bytes of a picture of noise is left.
+
+    With its header it is "the image is ..." cut off or damaged; without, it is no image.
+    """
     noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
     path = save(noise, tmp_path / name)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(share_that_is_left * len(data))])
+    whole = path.read_bytes()
+    n_bytes_left = int(share_that_is_left * len(whole))
+    path.write_bytes(whole[:n_bytes_left])
 
-    assert reason_of_refusal(path).startswith(("the image is", "this is no image"))
+    reason = reason_of_refusal(path)
+
+    assert reason.startswith(("the image is", "this is no image"))
 
 
 @pytest.mark.long
@@ -301,6 +314,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
 
 
 def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):
+    """Four files have the suffix of an image: one is not there, and three hold something else."""
     absent = tmp_path / "none.png"
     empty = tmp_path / "empty.png"
     empty.write_bytes(b"")
@@ -361,6 +375,7 @@ def test_one_picture_in_avif_is_a_still(tmp_path):
 
 
 def test_one_frame_of_a_picture_can_be_asked_for_by_any_sampling(drawing, tmp_path):
+    """By its number, by 25 frames a second, or as one key frame: it is the only one, frame 0."""
     picture = save(drawing, tmp_path / "a.png")
 
     for sampling in (at([0]), fps(25), keyframes(1)):

@@ -229,7 +229,7 @@ def filtered(film: Path, target: Path, bitstream_filter: str) -> Path:
 @pytest.mark.parametrize(("codec", "metadata"), [("libx264", "h264_metadata"), ("libx265", "hevc_metadata")])
 @pytest.mark.parametrize("left", [2, 40])
 def test_a_crop_in_the_settings_of_the_codec_is_exact(tmp_path, codec, metadata, left):
-    """The settings leave out columns at the left, and four rows at the bottom."""
+    """The settings leave out columns at the left, two or forty, and four rows at the bottom."""
     # Without pictures that refer to later ones, whose order x265's threads decide.
     options = {"preset": "ultrafast", "bf": "0"}
     film = encode(tmp_path / "a.mkv", [draw_number(5)] * 2, codec, options=options)
@@ -351,7 +351,7 @@ def with_scrambled_pictures(film: bytes, first_packet: int = 0) -> bytearray:
 
 @pytest.mark.parametrize("key", [0, 20])
 def test_a_film_with_encrypted_pictures_is_refused_by_any_key(plain, tmp_path, key):
-    """Under another key the pictures are other noise, of which a decoder may make something."""
+    """Two keys are tried: the pictures are other noise by each, of which a decoder may make something."""
     film = remux(plain, tmp_path / "secret.mp4", edit=list, **encryption_by(key))
 
     assert_encrypted(film)
@@ -607,7 +607,10 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
 
 
 def test_the_fourth_byte_of_a_pixel_in_avi_is_no_alpha(tmp_path):
-    """Windows' uncompressed pixels have four bytes, of which the last means nothing."""
+    """Windows' uncompressed pixels have four bytes, of which the last means nothing.
+
+    In a quarter of this picture the last byte is 0, which would be transparent if it were alpha.
+    """
     bgra = av.VideoFrame.from_ndarray(HALF_TRANSPARENT, format="rgba").reformat(format="bgra")
     film = encode(tmp_path / "a.avi", [bgra] * 2, "rawvideo", pix_fmt="bgra")
     bi_rgb = b"\0\0\0\0"  # the code of Windows for pixels whose fourth byte means nothing
@@ -622,6 +625,7 @@ def test_the_fourth_byte_of_a_pixel_in_avi_is_no_alpha(tmp_path):
 
 
 def test_opaque_pictures_with_an_alpha_channel_have_no_note(tmp_path):
+    """The alpha of every pixel is 255: nothing lies under the picture that would have to be chosen."""
     opaque = av.VideoFrame.from_ndarray(OPAQUE, format="rgba")
     film = encode(tmp_path / "a.mov", [opaque] * 2, "png", pix_fmt="rgba")
 
@@ -633,6 +637,7 @@ def test_opaque_pictures_with_an_alpha_channel_have_no_note(tmp_path):
 
 
 def test_a_second_video_stream_is_noted(tmp_path):
+    """The film has two streams of the same four pictures; one is read, and the other is counted."""
     film = tmp_path / "two.mkv"
     with av.open(str(film), "w") as output:
         streams = [output.add_stream("libx264", rate=25, options=X264) for _ in range(2)]
@@ -688,6 +693,7 @@ def test_of_a_clip_that_lost_more_than_half_only_frames_asked_for_by_number_are_
 
 
 def test_the_command_frames_describes_the_stream_in_its_json(plain):
+    """The fixture `plain` is the path of a film in H.264 about which nothing is unusual."""
     result = CliRunner().invoke(root_command(), ["frames", str(plain), "--n", "2", "--json"])
 
     stream = json.loads(result.output)["stream"]
@@ -811,7 +817,10 @@ def test_colours_of_an_ordinary_screen_have_no_note(tmp_path):
 def test_colours_that_the_container_alone_states_are_used(
     tmp_path, colours_of_container, matrix, words_of_note
 ):
-    """The container states primaries, transfer and matrix; the pictures of HEVC state no colours."""
+    """The container states primaries, transfer and matrix, in this order; the pictures state no colours.
+
+    They are numbers of H.273, of which PQ is a transfer of HDR films. `matrix` is the one that is used.
+    """
     film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=QUIET_X265, codec_tag="hvc1")
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 

@@ -77,7 +77,8 @@ def read_in_four_stretches(path, windows, requests=REQUESTS, edges=EDGES):
 def test_reading_in_stretches_gives_the_same_windows_and_shots_and_decodes_each_frame_once(films, name):
     """Workers decode stretches of one film at the same time; a window may reach over several stretches.
 
-    `measured` is what was measured of each frame of a stretch to find shots.
+    A film of four seconds is read in four stretches, and five windows of it (WINDOWS) in the frames that
+    REQUESTS ask for. `measured` is what was measured of each frame of a stretch to find shots.
     """
     path = films[name]
     n_frames = len(decoded_by_pyav(path))
@@ -157,7 +158,10 @@ def test_a_film_without_times_is_not_decoded_in_stretches(films):
 
 
 def test_a_damaged_film_gives_the_same_windows_in_stretches_but_no_shots(films, tmp_path):
-    """One picture cannot be decoded, so that the stretches do not tell what its shots are."""
+    """One picture cannot be decoded, so that the stretches do not tell what its shots are.
+
+    The five WINDOWS have the frames that they have when the film is read as a whole.
+    """
     path = damaged(films["no_b.mp4"], tmp_path)
 
     in_stretches = read_in_four_stretches(path, WINDOWS)

@@ -400,7 +400,10 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
     ids=["a pause of two hours", "slides of an hour each, decoded in another order"],
 )
 def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate, times):
-    """Times are in frames of the film's rate, 25 a second, or one."""
+    """Times are in frames of the film's rate, 25 a second, or one.
+
+    At 25 a second, frame 180,000 is shown two hours after the first. The times must stay as they are.
+    """
     n_pictures = len(times)
     film = encode(tmp_path / name, map(draw_number, range(n_pictures)), rate=rate, times=times, options=X264)
 
@@ -600,12 +603,13 @@ def test_a_recording_that_goes_on_in_another_stream_is_partial(tmp_path):
 
 @pytest.mark.parametrize(("wrong_by", "is_corrected"), [(39, True), (40, True), (41, False)])
 def test_a_time_of_a_program_stream_is_corrected_that_is_wrong_by_four_steps_at_most(wrong_by, is_corrected):
-    """The pictures are 10 ticks apart, and one in the middle states a later time."""
-    right_times = 10 * np.arange(200)
+    """The pictures are 10 ticks apart, and one in the middle states a later time. Four steps are 40 ticks."""
+    step = 10
+    right_times = step * np.arange(200)
     stated_times = right_times.copy()
     stated_times[100] += wrong_by
 
-    corrected_times = correct_outliers(stated_times, 10)
+    corrected_times = correct_outliers(stated_times, step)
 
     expected_times = right_times if is_corrected else stated_times
     assert np.array_equal(corrected_times, expected_times)

@@ -98,7 +98,8 @@ def damaged(source: Path, folder: Path) -> Path:
 def test_damage_affects_a_window_as_if_it_were_read_alone(films, tmp_path, name, strict):
     """One picture of the film cannot be decoded. Windows have the frames, or the error, that each has alone.
 
-    A bare stream of H.264 has no times, so its only window is the whole film.
+    WINDOWS are eight spans of four seconds, in no order, of which some overlap. A bare stream of H.264 has no
+    times, so its only window is the whole film. With `strict`, a window with damage is an error.
     """
     whole_film = (None, None)
     windows = [whole_film] if name == "raw.h264" else WINDOWS
@@ -172,7 +173,10 @@ def test_frames_after_seeks_are_bit_equal(films, packets_sought, name):
 
 @pytest.mark.usefixtures("packets_sought")
 def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films, monkeypatch):
-    """No packet at which a seek lands is found in the table: decoding begins again at the start."""
+    """No packet at which a seek lands is found in the table: decoding begins again at the start.
+
+    Eight overlapping windows of the film (WINDOWS) are right too.
+    """
     monkeypatch.setattr(PacketTable, "find_packet", lambda *_: -1)  # not found
     film = films["pyramid.mp4"]
 
