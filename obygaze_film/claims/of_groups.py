@@ -250,10 +250,15 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
         return doubts_of_kappa(interval.low, interval.high)
     if kappa is None:
         return ()
-    why_no_interval = TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
+    why_no_interval = _why_no_interval(n_films)
     if round(kappa, 2) <= 0:
         return (why_no_interval, AGREE_BY_CHANCE)
     return (why_no_interval,)  # whether it is above chance, the p in the table of metrics tells
+
+
+def _why_no_interval(n_films: int) -> str:
+    """Return the condition that says why a mean over films has no interval."""
+    return TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
@@ -262,12 +267,14 @@ def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> 
     `is_of_judged` says whether the AUC is over the judged films, each left out in turn, or over the films of
     the corpus.
     """
+    interval = _bounds(change.low, change.high)
     return LearntChange(
         who=(model,),
         what="AUC",
         time=OTHER_FILMS,
         number=_known(change.mean),
-        interval=_bounds(change.low, change.high),
+        interval=interval,
+        conditions=() if interval is not None else (_why_no_interval(change.n_movies),),
         n_films=change.n_movies,
         is_of_judged=is_of_judged,
     )

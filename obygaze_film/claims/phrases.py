@@ -148,9 +148,6 @@ MOST_PAIRS: Final = 6
 MOST_SIDE_BY_SIDE: Final = 4
 """Judges whose shares a figure shows beside each other."""
 
-LEAST_FILMS_OF_CHANGE: Final = 3
-"""Fewest films with which a change by learning has an interval."""
-
 
 @checked
 def sentences(claims: Sequence[FilmClaim], language: str = "en") -> list[str]:
@@ -1952,7 +1949,10 @@ def change_sentence(claim: GroupChange, words: Words) -> str:
 
 
 def learnt_sentence(claim: LearntChange, words: Words) -> str:
-    """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0."""
+    """Say how the AUC changed by learning from judgements: better or worse if its interval excludes 0.
+
+    Behind the difference stands what its interval covers, or why it has none.
+    """
     verdict_key = "learn_same"
     if claim.interval is not None and claim.interval.low > 0:
         verdict_key = "learn_better"
@@ -1962,14 +1962,16 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
     which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
-    has_few_films = claim.n_films < LEAST_FILMS_OF_CHANGE
+    facts = [words.counted("count_films", claim.n_films)]
+    if claim.interval is not None:
+        facts.insert(0, words["learn_covers"])
+    facts += [words[key] for condition, key in NO_INTERVAL_OF_FILMS.items() if claim.has(condition)]
     return words.say(
         "learn_change",
         which=words[which_key],
         verdict=words[verdict_key],
         difference=difference,
-        films=words.counted("count_films", claim.n_films),
-        few=words["learn_few"] if has_few_films else "",
+        facts=", ".join(facts),
     )
 
 
