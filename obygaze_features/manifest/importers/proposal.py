@@ -28,6 +28,9 @@ UNKNOWN_HEADING: Final = "HEADING"
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
 
+UNKNOWN_ANSWER: Final = "ANSWER"
+"""What stands in a command where only a person can say whether a word means yes or no."""
+
 UNKNOWN_UNIT: Final = "UNIT"
 """What stands in a command where only a person can say in which unit times are."""
 
@@ -123,7 +126,7 @@ class Proposal:
             name for name in other.annotators_with_columns if name not in self.annotators_with_columns
         ]
         for text, label in other.words.items():
-            if self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL:
+            if self.words.get(text, UNKNOWN_LABEL) in {UNKNOWN_LABEL, UNKNOWN_ANSWER}:
                 self.words[text] = label
         self.doubts += [doubt for doubt in other.doubts if doubt not in self.doubts]
         return True
