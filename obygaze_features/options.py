@@ -17,13 +17,10 @@ from click.shell_completion import CompletionItem
 from obygaze_features.door import STANDARD
 from obygaze_features.errors import OutputError
 from obygaze_features.io import local_path
-from obygaze_features.text import composed
+from obygaze_features.text import composed, is_address
 
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""
-
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class LocalPath(click.Path):
@@ -31,7 +28,7 @@ class LocalPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse URLs; otherwise convert as `click.Path`."""
-        if _URL.match(str(value)):
+        if is_address(value):
             self.fail(
                 f"{value} is a URL, and this needs a path on this machine; "
                 "obygaze store pull brings a store here, obygaze store push sends one there",

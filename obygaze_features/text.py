@@ -32,8 +32,10 @@ _USER = re.compile(r"((?<=[A-Za-z0-9+.-]):/{1,2})[^/\s@]++@")
 _PAIR = re.compile(r"((?<=[A-Za-z0-9+.-]):/{1,2})[^/\s@:'\"]+:(?![0-9]{1,5}(?:[^0-9A-Za-z]|$))[^/\s@'\"]+")
 # Also of a URL of which a message names the last part alone.
 _QUERY = re.compile(
-    r"(?P<url>\b(?:https?|s3|hf):/{1,2}[^\s?'\"]++)(?P<query>\?[^\s'\"]++)?|\?(?=[\w.%-]+=)[^\s'\"]++"
+    r"(?P<url>\b(?i:https?|s3|hf):/{1,2}[^\s?'\"]++)(?P<query>\?[^\s'\"]++)?|\?(?=[\w.%-]+=)[^\s'\"]++"
 )
+# A scheme of one letter is the drive of a path of Windows.
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]+(?=[^/\\])")
 # On Windows.
 _NOT_IN_A_NAME = re.compile(r'[<>:"|?*/\\]')
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.IGNORECASE)
@@ -186,6 +188,19 @@ def unescaped(stream: Any) -> Any:
     is the stream inside. Any other stream is returned as it is.
     """
     return getattr(stream, "unescaped", stream)
+
+
+def is_address(place: object) -> bool:
+    """Tell whether a text or path is an address (URL), its scheme in capitals or not (RFC 3986, section 3.1).
+
+    An address that was made a `Path` has lost a slash, or has backslashes, and is still one.
+
+    Examples
+    --------
+    >>> is_address("HTTP://lab.example/films"), is_address("https:/lab.example/films"), is_address("C:/films")
+    (True, True, False)
+    """
+    return _ADDRESS.match(str(place)) is not None
 
 
 def not_a_formula(cell: str) -> str:

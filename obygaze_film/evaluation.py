@@ -6,7 +6,7 @@ model's, the annotators', the baselines', and those of the model moved in time.
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -104,8 +104,13 @@ SHIFTED = "shifted"
 BASELINES = (ALL, NONE, PRIOR)
 """Baselines whose marks do not depend on the film."""
 
-CONSTANT = {(ALL, "kappa"), (ALL, "second_auc"), (NONE, "kappa"), (NONE, "second_auc")}
-"""Baselines and metrics that have one value in all films, whatever annotators mark: no film can differ."""
+CONSTANT = {
+    (ALL, "kappa"): 0.0,
+    (ALL, "second_auc"): 0.5,
+    (NONE, "kappa"): 0.0,
+    (NONE, "second_auc"): 0.5,
+}
+"""Baseline and metric -> the value that it has in all films, whatever annotators mark: no film can differ."""
 
 NOTES_ON_FILMS: Mapping[str, str] = {
     "left_out": "not annotated, left out",
@@ -995,16 +1000,9 @@ def _mean_over_films(rater: str, metric: str, values: NDArray[np.float64]) -> In
     baseline that has the same value in every film by definition (`CONSTANT`) has one, of no width.
     """
     lowest = -1.0 if metric == "kappa" else 0.0
-    mean = t_interval(values, bounds=(lowest, 1.0))
-    if (rater, metric) not in CONSTANT and _are_alike(values):
-        return replace(mean, low=np.nan, high=np.nan)
-    return mean
-
-
-def _are_alike(values: NDArray[np.float64]) -> bool:
-    """Whether the values [N] that are not NaN are all equal, but for rounding; False if all are NaN."""
-    defined = values[~np.isnan(values)]
-    return len(defined) > 0 and float(np.ptp(defined)) <= ROUNDING
+    constant = CONSTANT.get((rater, metric))
+    possible = None if constant is None else (constant, constant)
+    return t_interval(values, bounds=(lowest, 1.0), possible=possible)
 
 
 def _p_value(mean: float, values_of_shifts: NDArray[np.float64]) -> float:

@@ -22,6 +22,7 @@ from obygaze_features.lines import encode_line
 from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.arrays import CRC_BYTES, read_row, row_view, with_checksum
+from obygaze_features.text import is_address
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 
@@ -520,7 +521,7 @@ def reduce_tokens(
     """
     group = store[backbone]
     plan = plan_reduction(group, TokenRule.parse(rule))
-    if "://" in store.where:
+    if is_address(store.where):
         raise DatasetError(
             f"{store.where}: tokens are reduced beside a store: pull it first (obygaze store pull)"
         )

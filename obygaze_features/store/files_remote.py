@@ -14,19 +14,20 @@ from obygaze_features.store.store_files import StoreFiles
 
 BACKSLASH = "\\"
 # A path that went through pathlib has lost one of its slashes, or has those of Windows.
-_URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])")
+_URL = re.compile(r"(https?|s3|hf):[/\\]+(?=[^/\\])", re.IGNORECASE)
 
 
 def as_url(path: Path | str) -> str | None:
-    """Return a URL without its last slash; None for a local path.
+    """Return the URL of a store or model, its scheme in small letters, without its last slash; else None.
 
-    A URL that was made a `Path` has lost a slash ("https:/host"), or has backslashes; this is repaired.
+    None is returned for a local path, and for an address of another scheme (`is_address`). A URL that was
+    made a `Path` has lost a slash ("https:/host"), or has backslashes; this is repaired.
     """
     text = str(path)
     match = _URL.match(text)
     if match is None:
         return None
-    scheme = match[1]
+    scheme = match[1].lower()
     rest = text[match.end() :].replace(BACKSLASH, "/").rstrip("/")
     return f"{scheme}://{rest}"
 

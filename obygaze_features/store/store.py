@@ -45,7 +45,7 @@ from obygaze_features.store.store_files import (
     read_undamaged,
     required_file,
 )
-from obygaze_features.text import counted
+from obygaze_features.text import counted, is_address
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -66,7 +66,7 @@ def locate(store: Path | str) -> StoreFiles:
     url = as_url(store)
     if url is not None:
         return open_url(url)
-    if "://" in str(store):
+    if is_address(store):
         raise StoreError(
             f"{store}: expected a path, or an address that begins with https, http, s3 or hf and ://"
         )

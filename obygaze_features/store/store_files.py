@@ -40,6 +40,7 @@ from obygaze_features.store.format import (
     TAG_DIGESTS,
     ZARR_METADATA,
 )
+from obygaze_features.text import is_address
 
 READ_AT_ONCE = 1 << 20
 """Bytes of a chunk that are read and checked together: they fit a core's cache."""
@@ -242,7 +243,7 @@ def required_file(files: StoreFiles, name: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, IsADirectoryError):
         hint = ""
-        if "://" in files.where:
+        if is_address(files.where):
             hint = ", or not at this URL: its name ends in the version, as films-1.0.0"
         raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None
 
@@ -297,7 +298,7 @@ def fetch_bytes(names: Iterable[str], source: str) -> bytes:
         What the copy was made from: a URL, or a path. Of a path only the last name is kept, as `file:NAME`:
         the rest belongs to this machine, and may name people.
     """
-    if "://" in source:
+    if is_address(source):
         # A "%" of the URL begins a sign that is percent-encoded already.
         base = quote(source, safe=f"{_UNQUOTED_SIGNS}%")
     else:

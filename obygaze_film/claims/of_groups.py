@@ -284,11 +284,16 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
         return doubts_of_kappa(interval.low, interval.high)
     if kappa is None:
         return ()
-    why_no_interval = TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
+    why_no_interval = _why_no_interval(n_films)
     if round(kappa, 2) <= 0:
         return (why_no_interval, AGREE_BY_CHANCE)
     # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
     return (why_no_interval,)
+
+
+def _why_no_interval(n_films: int) -> str:
+    """Return the condition that says why a mean over films has no interval."""
+    return TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
@@ -303,12 +308,14 @@ def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> 
     is_of_judged : bool
         Whether the films are the judged ones, each left out in turn; else they are those of the corpus.
     """
+    interval = _bounds(change.low, change.high)
     return LearntChange(
         who=(model,),
         what="AUC",
         time=OTHER_FILMS,
         number=_known(change.mean),
-        interval=_bounds(change.low, change.high),
+        interval=interval,
+        conditions=() if interval is not None else (_why_no_interval(change.n_movies),),
         n_films=change.n_movies,
         is_of_judged=is_of_judged,
     )

@@ -148,9 +148,6 @@ MOST_PAIRS: Final = 6
 MOST_SIDE_BY_SIDE: Final = 4
 """Judges whose shares a figure shows beside each other."""
 
-LEAST_FILMS_OF_CHANGE: Final = 3
-"""Fewest films with which a change by learning has an interval."""
-
 
 @checked
 def sentences(claims: Sequence[FilmClaim], language: str = "en") -> list[str]:
@@ -2075,6 +2072,7 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
 
     Such as "Films of the corpus: no change can be told (a model trained with the judgements less one trained
     without, by film: AUC +0.010 [−0.020, +0.040], 95% if both are trained anew, 12 films)".
+    Without an interval it says why there is none, in place of what the interval covers.
     """
     verdict_key = "learn_same"
     if claim.interval is not None and claim.interval.low > 0:
@@ -2085,14 +2083,16 @@ def learnt_sentence(claim: LearntChange, words: Words) -> str:
     if claim.number is not None:
         difference = words.difference(claim.number, claim.interval)
     which_key = "learn_judged" if claim.is_of_judged else "learn_corpus"
-    has_few_films = claim.n_films < LEAST_FILMS_OF_CHANGE
+    facts = [words.counted("count_films", claim.n_films)]
+    if claim.interval is not None:
+        facts.insert(0, words["learn_covers"])
+    facts += [words[key] for condition, key in NO_INTERVAL_OF_FILMS.items() if claim.has(condition)]
     return words.say(
         "learn_change",
         which=words[which_key],
         verdict=words[verdict_key],
         difference=difference,
-        films=words.counted("count_films", claim.n_films),
-        few=words["learn_few"] if has_few_films else "",
+        facts=", ".join(facts),
     )
 
 

@@ -53,7 +53,7 @@ def licence_iri(licence: str) -> str:
 
     A web address is returned as it is; for an SPDX identifier, SPDX's address of it; for any other text, "".
     """
-    is_address = re.fullmatch(r"https?://[^\s<>\"]+", licence) is not None
+    is_address = re.fullmatch(r"(?i:https?)://[^\s<>\"]+", licence) is not None
     if is_address:
         return licence
     is_identifier = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None

@@ -14,7 +14,7 @@ from obygaze_features.io import NO_LICENCE, file_sha256, refuse_existing
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
-from obygaze_features.text import counted
+from obygaze_features.text import counted, is_address
 from obygaze_models.commands.inputs import complete_model, complete_task, finish, write_page
 from obygaze_models.commands.shared_options import Html, Policy
 
@@ -780,7 +780,7 @@ def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tupl
     from obygaze_features.same_pictures import duplicates, has_signatures
 
     for store in dict.fromkeys(stores):
-        is_local = "://" not in store.where
+        is_local = not is_address(store.where)
         if is_local and has_signatures(store):
             clip_ids = data.row_of.keys()
             similar_films = duplicates(store, only=clip_ids).movies

@@ -13,7 +13,7 @@ from obygaze_features import manifest as manifests
 from obygaze_features.errors import ManifestError
 from obygaze_features.options import Answer, Output, completed
 from obygaze_features.schema import Name, fits
-from obygaze_features.text import counted
+from obygaze_features.text import counted, is_address
 from obygaze_models.models.names import model_names
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     UsageError
         The arguments are in the wrong order: the first is a store, or one of the others a manifest.
     """
-    is_store = manifest.is_dir() or manifest.suffix == ".zip" or "://" in str(manifest)
+    is_store = manifest.is_dir() or manifest.suffix == ".zip" or is_address(manifest)
     if is_store:
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     for store in stores:

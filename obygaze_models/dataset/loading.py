@@ -14,7 +14,7 @@ from obygaze_features.same_pictures import GROUP as SIGNATURE
 from obygaze_features.same_pictures import has_signatures
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store
-from obygaze_features.text import counted
+from obygaze_features.text import counted, is_address
 from obygaze_models.dataset.dataset import Dataset, Exclusion, Modality
 from obygaze_models.dataset.features import (
     Features,
@@ -310,7 +310,7 @@ def _source_fields(store: Store, group: Group, manifest: Manifest, array: Featur
     """Collect the fields of a `Dataset` that describe its store, group, array and codebook."""
     # Signatures tell films apart by their pictures. They are not read from a server: they have 40 kB a clip.
     signatures = None
-    is_on_server = "://" in store.where
+    is_on_server = is_address(store.where)
     if has_signatures(store) and not is_on_server:
         signatures = store[SIGNATURE]
     return {

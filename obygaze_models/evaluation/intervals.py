@@ -17,6 +17,9 @@ over movies without bounds that is the textbook t interval. A metric with bounds
 interval on the logit scale (the log scale with one bound), transformed back: it stays between the bounds, and
 near them it covers where a symmetric one does not. Nothing is drawn.
 
+Values that are equal in all movies have no interval: its width would be 0, which is no certainty, as a metric
+of few clips has few possible values. They have one only if it is known how they vary or which are possible.
+
 A statistic that is no mean over movies has to be computed anew without each movie. Of more than 500 movies,
 500 groups of movies are left out, one at a time, in place of movies (the delete-a-group jackknife, Kott 2001,
 Journal of Official Statistics 17(4)): the work then grows with the clips, and t has 499 degrees of freedom.
@@ -115,8 +118,8 @@ def t_interval(
 ) -> Interval:
     """Compute the mean over movies and its Student's t interval.
 
-    If all movies have one and the same difference, they tell nothing of how movies differ: of few clips a
-    movie's metric has few possible values. The interval is then undefined, or that of `variance_by_chance`.
+    If all movies have one and the same value, they tell nothing of how movies differ: of few clips a movie's
+    metric has few possible values. The interval is then undefined, or that of `variance_by_chance`.
 
     Parameters
     ----------
@@ -131,8 +134,9 @@ def t_interval(
         is computed on the logit scale, so that it stays between them; it is undefined if the mean is equal to
         one of them. Without bounds, or if both are infinite, the interval is symmetric.
     possible : tuple of float, optional
-        For differences of metrics: smallest and largest value that the mean can have (`difference_bounds`).
-        The symmetric interval is clipped to this range, beyond which no value is possible.
+        Smallest and largest value that the mean can have, such as that of a difference (`difference_bounds`).
+        The interval is clipped to this range, beyond which no value is possible; if only one value is
+        possible, such as an AUC of .5 of scores that do not vary, both ends are that value.
     variance_by_chance : float
         For differences of metrics: the variance of a movie's value if its clips were ranked by chance.
 
@@ -154,13 +158,16 @@ def t_interval(
     means_without = (defined.sum() - defined) / (n_defined - 1)
     variance_scale = n_defined * variance_factor(n_defined, covers)
     low, high = _interval_ends(mean, means_without, level, bounds, variance_scale)
-    if possible is not None and are_equal(defined) and abs(mean) > ROUNDING:
+    if are_equal(defined):  # then the ends are NaN, and so they stay if the variance is not known
         error = (variance_by_chance * variance_factor(n_defined, covers)) ** 0.5
         half_width = float(ndtri((1 + level) / 2)) * error  # of a variance that is known, not estimated
         low, high = mean - half_width, mean + half_width
     if possible is not None:
-        low = float(np.clip(low, *possible))
-        high = float(np.clip(high, *possible))
+        least, most = possible
+        low = float(np.clip(low, least, most))
+        high = float(np.clip(high, least, most))
+        if least == most:
+            low, high = possible
     return Interval(mean, low, high, n_defined, n_undefined)
 
 
@@ -196,7 +203,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
 
     The interval contains the ratios r for which the mean of numerator - r * denominator does not differ
     significantly from 0. It is undefined if the mean of the denominators does not differ significantly from
-    0, as then any ratio is possible.
+    0, as then any ratio is possible, and if all movies have the same ratio.
 
     With means N and D of the numerators and denominators, and the quantile t of Student's t, r is in the
     interval if (N - r D)^2 <= t^2 * variance of (N - r D), and that variance is
@@ -229,7 +236,8 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
         return Interval(NAN, NAN, NAN, 0, n_undefined)
     numerator, denominator = defined.mean(axis=0).tolist()
     ratio = numerator / denominator if denominator else NAN
-    if n < FEWEST_MOVIES:
+    distances = defined[:, 0] - ratio * defined[:, 1]  # of numerators from what the ratio predicts
+    if n < FEWEST_MOVIES or are_equal(distances):
         return Interval(ratio, NAN, NAN, n, n_undefined)
     squared_t = float(stdtrit(n - 1, (1 + LEVEL) / 2)) ** 2
     # t^2 times the variances and the covariance of the two means.
@@ -279,7 +287,7 @@ def jackknife_interval(
 
     The interval is of these trained models on movies like these (``models``). It is meant for statistics that
     are not means over movies, such as the AP of all clips. It is undefined with one or two movies, or if the
-    statistic is undefined without some movie.
+    statistic is undefined without some movie, or the same without each.
 
     With more than `MOST_GROUPS` (500) movies, groups are left out instead of single movies: in the order of
     names, movies 0, 500, 1000, ... are group 0, movies 1, 501, ... group 1.
@@ -350,8 +358,10 @@ def _interval_ends(
     Returns
     -------
     low, high : float
-        NaN if the estimate is at one of the bounds.
+        NaN if the estimate is at one of the bounds, or the same without each movie.
     """
+    if are_equal(without):
+        return NAN, NAN
     # The quantile of Student's t, with K - 1 degrees of freedom.
     half_width_in_errors = float(stdtrit(len(without) - 1, (1 + level) / 2)) * variance_scale**0.5
 

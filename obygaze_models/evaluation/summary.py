@@ -1,6 +1,6 @@
 """Summarise predictions as metrics: pooled over all clips and by movie, with intervals."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -281,6 +281,16 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
             }
 
 
+def _has_unvarying_scores(scored: _TestedModel, rows_of_movies: Sequence[NDArray[np.intp]]) -> bool:
+    """Tell whether a model gives all clips of a movie one score, in every movie and with every seed."""
+    for result in scored.seeds.values():
+        for rows in rows_of_movies:
+            scores = result.scores[rows]
+            if np.ptp(scores) > ROUNDING * np.abs(scores).max():
+                return False
+    return True
+
+
 def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:
     """Return the columns of a metric over all clips: value, interval and chance level; NaN if undefined."""
     return {
@@ -306,8 +316,11 @@ def _metric_over_movies(scored: _TestedModel, metric: Metric) -> _OverMovies:
 
     # Intervals of these trained models, and of the method if it were retrained. The latter is given only for
     # metrics for which it was measured to cover what it says.
-    models_interval = t_interval(values, covers="models", bounds=metric.bounds)
-    method_interval = t_interval(values, covers="method", bounds=metric.bounds)
+    possible = None
+    if metric.name == "auc" and _has_unvarying_scores(scored, rows_of_movies):
+        possible = (UNVARYING_AUC, UNVARYING_AUC)
+    models_interval = t_interval(values, covers="models", bounds=metric.bounds, possible=possible)
+    method_interval = t_interval(values, covers="method", bounds=metric.bounds, possible=possible)
     if not metric.method_interval:
         method_interval = replace(method_interval, low=NAN, high=NAN)
 

@@ -981,7 +981,7 @@ def _precision_within_movies(
 
     The chance level depends on the share of positive clips, and so differs from movie to movie. The interval
     is therefore a t interval of the gain over each movie's chance level, to which the mean chance level is
-    added.
+    added. Gains that are equal in all movies have none (`t_interval`).
 
     Parameters
     ----------
@@ -1004,12 +1004,12 @@ def _precision_within_movies(
         labels_of_movies.append(labels_of_movie)
         chance_of_movie = ap_of_random_ranking([labels_of_movie])
         gains.append(average_precision(labels_of_movie, scores[rows]) - chance_of_movie)
-    gain = t_interval(gains)
     chance = ap_of_random_ranking(labels_of_movies)  # the mean over these movies
+    gain = t_interval(gains, possible=(-chance, 1.0 - chance))
     return {
         "movie_mean": float(chance + gain.mean),
-        "movie_low": max(float(chance + gain.low), 0.0),
-        "movie_high": min(float(chance + gain.high), 1.0),
+        "movie_low": float(chance + gain.low),
+        "movie_high": float(chance + gain.high),
         "movie_chance": chance,
         "n_movies": len(labels_of_movies),
     }

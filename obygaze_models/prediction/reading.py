@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.screen import Progress
 from obygaze_features.store import Group, Store, same_numerics
+from obygaze_features.text import is_address
 from obygaze_models.dataset.features import (
     REDUCTIONS,
     Features,
@@ -433,7 +434,7 @@ def _count_parts_at_once(card: Card, store: Store) -> int:
     Vectors on a server are requested several parts at once, so that the server's delay is waited for once.
     Other features are larger, and those on a disk have no delay.
     """
-    is_on_server = "://" in store.where
+    is_on_server = is_address(store.where)
     reads_vectors = card.features == "pooled" and not card.reduced_by
     if is_on_server and reads_vectors:
         return N_PARTS_AT_ONCE

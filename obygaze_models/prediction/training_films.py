@@ -26,6 +26,7 @@ from obygaze_features.signature_likeness import (
     sketches,
 )
 from obygaze_features.store import Group, Store
+from obygaze_features.text import is_address
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import DIGEST_BYTES, Card, Input
@@ -788,7 +789,7 @@ def _recognise_by_pictures(
 
 def _is_on_server(store: Store) -> bool:
     """Tell whether a store is read from a URL."""
-    return "://" in store.where
+    return is_address(store.where)
 
 
 def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:

@@ -320,10 +320,6 @@ def _describe_lead(comparison: _BaselineComparison) -> str:
     mean = comparison.difference.mean
     low = comparison.difference.low
     high = comparison.difference.high
-    has_interval = high > low  # not if the lead is 0 on every movie, or undefined
-    if not has_interval:
-        low = math.nan
-        high = math.nan
     if mean >= 0:
         ahead = interval(mean, low, high, signed=True)
         return f"ahead of the nearest of these, {comparison.nearest}, by {ahead}"
@@ -349,7 +345,7 @@ def _describe_interval(comparison: _BaselineComparison) -> str:
     if comparison.n_models > 1:
         text += f" for {comparison.n_models} models together"
     text += ", retrained"
-    has_interval = comparison.difference.high > comparison.difference.low  # False if the ends are NaN
+    has_interval = not math.isnan(comparison.difference.low)
     if comparison.is_auc_above_half and has_interval:
         # The lead is the AUC less .5, with a symmetric interval. The table shows an interval of the AUC that
         # is symmetric on the logit scale. Less .5, its ends are other numbers.

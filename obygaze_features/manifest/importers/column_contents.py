@@ -267,6 +267,24 @@ def are_marks(cells: Sequence[str]) -> bool:
     return all(plain(cell) in MARKS or is_unreadable(cell) for cell in set(cells))
 
 
+def abbreviated_mark(cell: str) -> str:
+    """Return `yes` or `no` for a cell that begins the words of one of them alone, as `s` does `sí`; else "".
+
+    Examples
+    --------
+    >>> abbreviated_mark("s"), abbreviated_mark("N"), abbreviated_mark("fal"), abbreviated_mark("maybe")
+    ('yes', 'no', 'no', '')
+    """
+    mark = plain(cell)
+    if not mark.isalpha():
+        return ""
+    begins_yes = any(word.startswith(mark) for word in SIGNS_OF_YES["word"])
+    begins_no = any(word.startswith(mark) for word in NO)
+    if begins_yes == begins_no:
+        return ""
+    return "yes" if begins_yes else "no"
+
+
 def has_yes_marks(cells: Sequence[str]) -> bool:
     """Return whether some cell is a sign for yes, such as `x`; numbers do not count, as 1 may be a grade."""
     texts = {plain(cell) for cell in cells}

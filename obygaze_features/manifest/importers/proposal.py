@@ -28,6 +28,9 @@ UNKNOWN_HEADING: Final = "HEADING"
 UNKNOWN_LABEL: Final = "LABEL"
 """What stands in a command where only a person can say which label a word is."""
 
+UNKNOWN_ANSWER: Final = "ANSWER"
+"""What stands in a command where only a person can say whether a word means yes or no."""
+
 UNKNOWN_UNIT: Final = "UNIT"
 """What stands in a command where only a person can say in which unit times are."""
 
@@ -124,7 +127,8 @@ class Proposal:
             _add_new(self.columns.setdefault(name, []), headings)
         _add_new(self.annotators_with_columns, other.annotators_with_columns)
         for text, label in other.words.items():
-            is_unknown_here = self.words.get(text, UNKNOWN_LABEL) == UNKNOWN_LABEL
+            known_label = self.words.get(text, UNKNOWN_LABEL)
+            is_unknown_here = known_label in {UNKNOWN_LABEL, UNKNOWN_ANSWER}
             if is_unknown_here:
                 self.words[text] = label
         _add_new(self.doubts, other.doubts)

@@ -18,6 +18,7 @@ from obygaze_features.manifest.importers.proposal import Proposal
 from obygaze_features.manifest.importers.table_layout import Layout
 from obygaze_features.manifest.importers.word_guesses import (
     explained_words,
+    has_doubt,
     label_like,
     label_near,
     legend_rows,
@@ -246,7 +247,7 @@ def _guesses_of_cells(cells: Sequence[str], words: LabelWords) -> dict[str, str]
         return {}
     guesses = {}
     for text in different_texts:
-        label = label_like(text, words)
+        label = "" if has_doubt(text) else label_like(text, words)
         if label:
             guesses[text] = label
     return guesses

@@ -8,15 +8,16 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.manifest.importers.column_contents import (
     NO,
     YES,
+    abbreviated_mark,
     are_marks,
     is_of_marks,
     label_of_heading,
     whole_numbers,
 )
 from obygaze_features.manifest.importers.columns import role_of_heading
-from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_LABEL
+from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_ANSWER, UNKNOWN_LABEL
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
-from obygaze_features.manifest.importers.word_guesses import label_near
+from obygaze_features.manifest.importers.word_guesses import has_doubt, label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
@@ -24,6 +25,10 @@ from obygaze_features.text import first_few
 
 MOST_COMPARED: Final = 200
 """So many unknown words, the most frequent, are compared with labels: each comparison takes a millisecond."""
+
+
+MOST_ANSWERS: Final = 3
+"""Different words of a column that may answer yes and no below a concept's heading: yes, no and a doubt."""
 
 
 class WordProposals:
@@ -171,16 +176,56 @@ class WordProposals:
         return n_rows_of_word
 
     def _propose_unknown_concepts(self) -> None:
-        """Propose a concept for each unknown word in columns of concepts."""
+        """Propose a concept for each unknown word in columns of concepts; yes or no below a concept."""
         n_rows_of_word = Counter[str]()
+        n_rows_of_answer = Counter[str]()
         for column in self._columns_of_concepts():
             has_marks = is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column)
             if has_marks:
                 n_rows_of_word.update(self._unknown_marks(column))
+            elif self._may_answer(column):
+                n_rows_of_answer.update(self._unknown_marks(column))
             else:
                 n_rows_of_word.update(self._unknown_concepts(column))
         is_proposed = bool(self._proposal.columns.get("concepts") or self._proposal.annotators_with_columns)
-        self._propose_words(n_rows_of_word, is_proposed=is_proposed)
+        self._propose_answers(n_rows_of_answer)
+        self._propose_words(n_rows_of_word, is_proposed=is_proposed, may_be_levels=False)
+
+    def _may_answer(self, column: str) -> bool:
+        """Return whether the cells below a concept's heading may say in other words whether it is there.
+
+        They may if they are few different words, and none is a concept, by the codebook or by a guess.
+        """
+        label = label_of_heading(column, self._known_words)
+        if label not in self._known_words.codebook.concept_names:
+            return False
+        different_cells = set(self._cells[column])
+        has_concepts = any(self._words.concept_of(cell) for cell in different_cells)
+        return len(different_cells) <= MOST_ANSWERS and not has_concepts
+
+    def _propose_answers(self, answers: Counter[str]) -> None:
+        """Propose yes or no for words below concepts that begin a word for it; ask the person about others.
+
+        Parameters
+        ----------
+        answers
+            Word -> its number of rows.
+        """
+        if not answers:
+            return
+        words = [word for word, _ in answers.most_common()]
+        meanings = {word: abbreviated_mark(word) or UNKNOWN_ANSWER for word in words}
+        self._proposal.words |= meanings
+        shown = _shown_words(answers, words)
+        self._proposal.needed_unread.append(f"words below concepts that may say yes and no ({shown})")
+        guesses = {word: meaning for word, meaning in meanings.items() if meaning != UNKNOWN_ANSWER}
+        if guesses:
+            self._proposal.doubts.append(f"abbreviated: {_shown_labels(guesses)}; else change --word")
+        if len(guesses) < len(words):
+            self._proposal.doubts.append(
+                f"in place of {UNKNOWN_ANSWER} type yes if the word says that the concept is there, no if "
+                "it says that it is not, nothing if it says neither"
+            )
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the columns of concepts: those proposed, those read anyway, and those of one annotator each.
@@ -232,7 +277,7 @@ class WordProposals:
                     columns.append(column)
         return columns
 
-    def _propose_words(self, words: Counter[str], *, is_proposed: bool) -> None:
+    def _propose_words(self, words: Counter[str], *, is_proposed: bool, may_be_levels: bool = True) -> None:
         """Propose a label for each unknown word; ask the person about words that are like no label.
 
         Parameters
@@ -242,16 +287,19 @@ class WordProposals:
         is_proposed
             Whether a column with these words is only proposed. If all their columns are read anyway, nothing
             is proposed for a few words, as the errors of their rows say the same.
+        may_be_levels
+            Whether the words may be levels. A level is refused in a column of concepts.
         """
         if not words:
             return
         texts = [text for text, _ in words.most_common()]
-        translations = self._translations(texts)
+        translations = self._translations(texts, may_be_levels=may_be_levels)
         has_proposal = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
         if not has_proposal and words.total() <= SHOWN_PROBLEMS:
             return
 
-        corrections = self._corrections([text for text in texts if text not in translations])
+        untranslated = [text for text in texts if text not in translations]
+        corrections = self._corrections(untranslated, may_be_levels=may_be_levels)
         label_of_word = translations | corrections
         for text in texts:
             self._proposal.words[text] = label_of_word.get(text, UNKNOWN_LABEL)
@@ -268,21 +316,23 @@ class WordProposals:
         elif not self._proposal.needed_unread:
             self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
 
-    def _translations(self, texts: Sequence[str]) -> dict[str, str]:
+    def _translations(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
         label_of_word = {}
         for text in texts:
-            label = self._words.level_of(text) or self._words.concept_of(text)
+            level = self._words.level_of(text) if may_be_levels else ""
+            label = level or self._words.concept_of(text)
             if label:
                 label_of_word[text] = label
         return label_of_word
 
-    def _corrections(self, texts: Sequence[str]) -> dict[str, str]:
+    def _corrections(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of words spelled nearly like a label; only the first are compared."""
         label_of_word = {}
         for text in texts[:MOST_COMPARED]:
-            label = label_near(text, self._words)
-            if label:
+            label = "" if has_doubt(text) else label_near(text, self._words)
+            is_possible = may_be_levels or label in self._words.codebook.concept_names
+            if label and is_possible:
                 label_of_word[text] = label
         return label_of_word
 

@@ -541,7 +541,6 @@ READ_BY_PASTING = {
     "labels one a row, no column of kinds": ("Film;Start;End;Person;Label\nG;1;3;A;S\nG;1;3;A;Look\nG;1;3;B;HN\nG;5;8;A;EN\n", [(1, 3, "S", {"Look"}, "A"), (1, 3, "HN", set(), "B"), (5, 8, "EN", set(), "A")]),
     "films on rows of their own": ("Start;End;Level\nGilda;;\n1;3;S\n5;8;EN\nLaura;;\n2;4;HN\n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), ""), (2, 4, "HN", set(), "")]),
     "films on rows of their own, in their column": ("Film;Start;End;Level\nGilda;;;\n;1;3;S\n;5;8;EN\nLaura;;;\n;2;4;HN\n", [(1, 3, "S", set(), ""), (5, 8, "EN", set(), ""), (2, 4, "HN", set(), "")]),
-    "a doubtful level": ("Film,Start,End,Level\nG,1,3,HN?\nG,4,6,EN\nG,8,9,EN\n", [(1, 3, "HN", set(), ""), (4, 6, "EN", set(), ""), (8, 9, "EN", set(), "")]),
     "means, totals, a signature": ("Film;Start;End;Level\nG;1;3;S\nG;4;6;EN\nG;8;9;EN\nMean length;;1,7;\nTotal;;5;\ncoded in May;;;\n", [(1, 3, "S", set(), ""), (4, 6, "EN", set(), ""), (8, 9, "EN", set(), "")]),
     "an error in a level": ("Film;Beginn;Ende;Stufe\nG;1;3;S\nG;5;8;#N/A\nG;9;10;EN\n", [(1, 3, "S", set(), ""), (5, 8, "", set(), ""), (9, 10, "EN", set(), "")]),
 }  # fmt: skip

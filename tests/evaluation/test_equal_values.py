@@ -1,0 +1,91 @@
+"""Values that are equal in all movies have no interval: a width of 0 would be taken for certainty."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.evaluation import Predictions, summarise
+from obygaze_models.evaluation.intervals import jackknife_interval, ratio_interval, t_interval
+from obygaze_models.prediction.final import concept_metrics
+
+MOVIES = np.repeat(["heat", "jaws", "up"], 4)
+
+
+def assert_has_no_interval(interval, *, mean):
+    assert interval.mean == pytest.approx(mean)
+    assert np.isnan(interval.low)
+    assert np.isnan(interval.high)
+
+
+@pytest.mark.parametrize("covers", ["models", "method"])
+@pytest.mark.parametrize("bounds", [None, (0, 1), (0, np.inf)])
+def test_a_metric_that_is_equal_in_all_movies_has_no_interval(bounds, covers):
+    """Of four clips an AUC of .75 is one of few possible values."""
+    assert_has_no_interval(t_interval([0.75, 0.75, 0.75], bounds=bounds, covers=covers), mean=0.75)
+
+
+def test_a_metric_that_can_have_one_value_only_has_an_interval_of_no_width():
+    interval = t_interval([0.5, 0.5, 0.5], bounds=(0, 1), possible=(0.5, 0.5))
+
+    assert (interval.low, interval.high) == (0.5, 0.5)
+
+
+def test_a_statistic_that_is_the_same_without_each_movie_has_no_interval():
+    is_right = np.tile([True, True, True, False], 3)
+
+    share = jackknife_interval(lambda rows: float(is_right[rows].mean()), MOVIES, bounds=(0, 1))
+
+    assert_has_no_interval(share, mean=0.75)
+
+
+def test_a_ratio_that_is_the_same_in_all_movies_has_no_interval():
+    assert_has_no_interval(ratio_interval([0.1, 0.2, 0.3], [0.2, 0.4, 0.6]), mean=0.5)
+
+
+def test_a_concept_found_equally_well_in_all_films_has_no_interval():
+    """Of two clips, one with the concept, the better one is found in three films by luck in one of eight."""
+    presence = np.tile([1, 0], 3)[:, None]
+    scores = presence.astype(np.float64)
+
+    (row,) = concept_metrics("linear", ("Body",), scores, presence, np.repeat(["heat", "jaws", "up"], 2))
+
+    assert row["movie_mean"] == 1
+    assert row["movie_low"] is None
+    assert row["movie_high"] is None
+
+
+def predictions(scores):
+    """Make predictions of one model on twelve clips of three movies, of which every other one is positive."""
+    table = pd.DataFrame(
+        {
+            "model": "linear",
+            "task": "en_s",
+            "fold": 0,
+            "seed": 0,
+            "clip_id": [f"clip{number}" for number in range(12)],
+            "movie": MOVIES,
+            "label": np.tile([0, 1], 6),
+            "score": scores,
+            "threshold": 0.5,
+            "store": "",
+        }
+    )
+    return Predictions(table)
+
+
+def auc_by_movie(scores):
+    table = summarise(predictions(scores)).set_index("metric")
+    return table.loc["auc"]
+
+
+def test_an_auc_that_is_equal_in_all_movies_has_no_interval():
+    auc = auc_by_movie(np.tile([0.1, 0.4, 0.3, 0.2], 3))
+
+    assert auc["movie_mean"] == 0.75
+    assert np.isnan(auc["movie_low"])
+
+
+def test_the_auc_of_scores_that_do_not_vary_is_one_half_in_whatever_movies():
+    auc = auc_by_movie(np.full(12, 0.4))
+
+    assert (auc["movie_low"], auc["movie_high"]) == (0.5, 0.5)

@@ -1,0 +1,56 @@
+"""What the sentences of `film learn` say of a change that has no interval."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_film.claims import document, sentences
+from obygaze_film.learning import learnt_claims
+
+
+def films_of_corpus(*, before, after):
+    """Make the table `Learnt.films` of films of the corpus, from their AUC before and after."""
+    return pd.DataFrame({"judged": 0, "before": before, "after": after})
+
+
+def sentence_of(films, language="en"):
+    (text,) = sentences(learnt_claims("linear", films), language)
+    return text
+
+
+def test_a_change_over_three_films_says_what_its_interval_covers():
+    films = films_of_corpus(before=[0.6, 0.7, 0.8], after=[0.62, 0.75, 0.81])
+
+    assert "], 95% if both are trained anew, 3 films)" in sentence_of(films)
+
+
+@pytest.mark.parametrize(
+    ("language", "level", "reason"),
+    [("en", "95%", "an interval needs 3 films"), ("fr", "95 %", "un intervalle demande 3 films")],
+)
+def test_a_change_over_two_films_says_that_an_interval_needs_three(language, level, reason):
+    """A level without an interval would make readers look for one."""
+    text = sentence_of(films_of_corpus(before=[0.6, 0.7], after=[0.62, 0.75]), language)
+
+    assert level not in text
+    assert text.endswith(f"2 films, {reason})")
+
+
+def test_a_change_that_is_the_same_in_each_film_says_so_in_place_of_an_interval():
+    text = sentence_of(films_of_corpus(before=[0.5, 0.5, 0.5], after=[0.75, 0.75, 0.75]))
+
+    assert "95%" not in text
+    assert text.endswith("AUC +0.250, 3 films, the same in each film, without an interval)")
+
+
+def test_a_change_that_no_film_defines_needs_films():
+    text = sentence_of(films_of_corpus(before=[np.nan], after=[np.nan]))
+
+    assert text.endswith("AUC undefined, 0 films, an interval needs 3 films)")
+
+
+def test_the_claim_that_programs_read_says_why_it_has_no_interval():
+    (claim,) = learnt_claims("linear", films_of_corpus(before=[0.6, 0.7], after=[0.62, 0.75]))
+
+    (condition,) = document(claim)["conditions"]
+    assert condition == "without an interval, which needs 3 films"

@@ -1,0 +1,64 @@
+"""What is proposed for words below a concept's heading that may say yes and no: a command that solves it."""
+
+import re
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+
+BODY = {"concepts": ["Body"]}
+
+
+def table_below_body(*cells):
+    """Write a table of clips with the level HN, whose cells below the heading Body are these."""
+    lines = ["movie;start_s;end_s;level;Body"]
+    for number, cell in enumerate(cells):
+        lines.append(f"f;{number};{number + 1};HN;{cell}")
+    return "\n".join(lines) + "\n"
+
+
+def proposed_words(message):
+    """Return word -> meaning of the options --word in a message."""
+    pairs = re.findall(r"--word '?([^=]+)=(\w*)", message)
+    return dict(pairs)
+
+
+@pytest.mark.parametrize(("yes", "no"), [("s", "n"), ("S", "N"), ("o", "n"), ("t", "f"), ("sì", "non")])
+def test_obeying_the_proposal_reads_the_table(import_files, yes, no):
+    """`s` is the Spanish yes here, and no level: a level below a concept would be asked about again."""
+    files = {"t.csv": table_below_body(yes, no, yes)}
+    words = {}
+    try:
+        import_files(files, columns=BODY)
+    except ManifestError as refusal:
+        words = proposed_words(str(refusal))
+
+    clips, _ = import_files(files, columns=BODY, words=words)
+
+    assert [clip.concepts for clip in clips] == [("Body",), (), ("Body",)]
+
+
+def test_an_abbreviation_is_proposed_with_the_condition_that_it_is_one(import_files):
+    with pytest.raises(ManifestError, match="abbreviated: 's' as yes; else change --word") as refusal:
+        import_files({"t.csv": table_below_body("s", "n")}, columns=BODY)
+
+    assert proposed_words(str(refusal.value)) == {"s": "yes"}
+
+
+def test_which_of_two_unknown_words_means_yes_is_asked(import_files):
+    """A proposal of either would turn the answers round for whoever takes it."""
+    with pytest.raises(ManifestError, match="in place of ANSWER type yes if") as refusal:
+        import_files({"t.csv": table_below_body("是", "否")}, columns=BODY)
+
+    assert proposed_words(str(refusal.value)) == {"是": "ANSWER", "否": "ANSWER"}
+
+
+def test_no_level_is_proposed_for_a_word_among_concepts(import_files):
+    """A column of concepts refuses levels, so that the table would be refused again."""
+    cells = ["Body", "Look", "surely", *["s"] * 20]
+
+    with pytest.raises(ManifestError) as refusal:
+        import_files({"t.csv": table_below_body(*cells).replace("Body", "concepts", 1)})
+
+    assert "s=S" not in str(refusal.value)
+    assert "surely=S" not in str(refusal.value)
