@@ -1,7 +1,7 @@
 """Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Self
 
@@ -205,10 +205,13 @@ class ConceptBottleneck(LogitClassifier):
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
 
-        base, contributions_of_clips, residuals = self.contributions(clips)
+        residual = 0.0
+        if self.residual_ is not None:
+            residual = float(self.residual_.scores(features)[0])
+        values_of_clips = self._concept_values(features)
+        base, contributions_of_clips = additive_parts(self.head_, values_of_clips, self.centre_)
+        values = values_of_clips[0]
         contributions = contributions_of_clips[0]
-        residual = float(residuals[0])
-        values = self._concept_values(features)[0]
         return Explanation(
             score=base + float(contributions.sum()) + residual,
             threshold=self.threshold_,
@@ -228,13 +231,16 @@ class ConceptBottleneck(LogitClassifier):
 
         Parameters
         ----------
-        values : ndarray, shape [K], or [V K] if a concept has V values
-            The first K, one of each concept, are shown.
-        contributions : ndarray, shape [K]
+        values : ndarray, shape [K], or [2 K] for concepts in time
+            How much of each concept there is, then, for concepts in time, their positions.
+        contributions : ndarray, of the same shape
+            What each value adds to the logit.
         """
         is_lower_or_equal = self.train_values_ <= values  # [N, values]
         percentiles = is_lower_or_equal.mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
+        n_concepts = len(self.concepts_)
+        has_positions = len(values) == 2 * n_concepts
 
         rows = []
         for index, concept in enumerate(self.concepts_):
@@ -245,8 +251,31 @@ class ConceptBottleneck(LogitClassifier):
                 contribution=float(contributions[index]),
                 usual=float(self.centre_[index]) if is_linear else None,
             )
+            if has_positions:
+                row = self._with_position(row, values, contributions, n_concepts + index)
             rows.append(row)
         return tuple(rows)
+
+    def _with_position(
+        self,
+        row: Contribution,
+        values: NDArray[np.float64],
+        contributions: NDArray[np.float64],
+        column: int,
+    ) -> Contribution:
+        """Add to a concept's contribution that of its position, which is in a column of values [2 K]."""
+        position_contribution = float(contributions[column])
+        contribution = row.contribution + position_contribution
+        if row.usual is None:
+            # A tree's contributions are not counted from usual values.
+            return replace(row, contribution=contribution)
+        return replace(
+            row,
+            contribution=contribution,
+            position=float(values[column]),
+            usual_position=float(self.centre_[column]),
+            position_contribution=position_contribution,
+        )
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.

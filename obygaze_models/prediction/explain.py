@@ -491,7 +491,7 @@ class _Reason(NamedTuple):
     Attributes
     ----------
     text : str
-        The concept, with "more" or "less ... than usual" if the usual value is known.
+        The concept, with "more" or "less", "earlier" or "later" than usual if the usual values are known.
     part : Contribution
     p : float or None
         The probability that the concept is in the clip.
@@ -566,12 +566,23 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
         if abs(effect) < least_effect:
             continue
 
-        text = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+        text = _compared_with_usual(part)
         if part.concept in near_chance:
             text += " [not shown to be found better than chance]"
         heading = "for it" if effect > 0 else "against it"
         reasons[heading].append(_Reason(text, part, concept.p))
     return reasons
+
+
+def _compared_with_usual(part: Contribution) -> str:
+    """Name a concept with what makes it a reason: how much of it there is, when it is there, or both."""
+    if part.amount and part.time:
+        return f"{part.amount} {part.concept}, and {part.time}, than usual"
+    if part.amount:
+        return f"{part.amount} {part.concept} than usual"
+    if part.time:
+        return f"{part.concept} {part.time} than usual"
+    return part.concept
 
 
 def describe(explained: Explained, model: Model) -> str:
