@@ -28,6 +28,9 @@ from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
 
+USUAL_QUANTILES = (np.arange(20) + 0.5) / 20
+"""Quantiles of a concept's values in the training clips that stand for all of them, where a tree decides."""
+
 
 @dataclass(eq=False, repr=False)
 class ConceptBottleneck(LogitClassifier):
@@ -303,6 +306,35 @@ class ConceptBottleneck(LogitClassifier):
             column = self.concepts_.index(concept)
             values[:, column] = np.quantile(self.train_values_[:, column], quantile)
         return self._logits(features, values)
+
+    def logits_at_usual(self, X: ArrayLike, concept: str) -> NDArray[np.float64]:
+        """Compute the logits [N, Q] that clips would have if one concept were as it usually is.
+
+        With a linear head that is at its mean over the training clips, where it contributes 0: Q is 1. The
+        score of a tree jumps, so that its score at the mean says little of its usual score: the concept is
+        set to Q quantiles of the training clips' values, which stand for all of them.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        concept : str
+        """
+        check_is_fitted(self)
+        features = self._check_features(X)
+        values = self._concept_values(features)
+        # Columns of the concept: its value, and for concepts in time also its position.
+        columns = np.arange(self.concepts_.index(concept), values.shape[1], len(self.concepts_))
+        if hasattr(self.head_, "coef_"):
+            usual_values = self.centre_[None, columns]
+        else:
+            usual_values = np.quantile(self.train_values_[:, columns], USUAL_QUANTILES, axis=0)
+
+        logits = []
+        for usual in usual_values:
+            values_at_usual = values.copy()
+            values_at_usual[:, columns] = usual
+            logits.append(self._logits(features, values_at_usual))
+        return np.stack(logits, axis=1)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into base, contributions of concepts, and residual.
