@@ -161,6 +161,9 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     usual, usual_p : float or None
         The value at which it contributes nothing, the training clips' mean, each by a model without its film,
         and its probability there; None as `absent`.
+    weight : float or None
+        What one more of its value adds to the logit; None as `absent`. A concept in time contributes by its
+        position too, which may outweigh its value.
     """
 
     name: str
@@ -172,6 +175,7 @@ class ConceptRecord(Struct, frozen=True, kw_only=True):
     absent: float | None = None
     usual: float | None = None
     usual_p: Share | None = None
+    weight: float | None = None
 
     @property
     def is_found(self) -> bool:

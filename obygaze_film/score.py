@@ -688,6 +688,7 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         absent=_contribution_when_absent(model, name),
         usual=usual,
         usual_p=None if usual is None else _probability_at(model, name, usual),
+        weight=_weight_of_value(model, name),
     )
 
 
@@ -725,6 +726,14 @@ def _usual_value(model: Model, concept: str) -> float | None:
     return float(bottleneck.centre_[model.concepts.index(concept)])
 
 
+def _weight_of_value(model: Model, concept: str) -> float | None:
+    """Return what one more of a concept's value adds to the logit; None if it is no linear bottleneck."""
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
+        return None
+    return float(bottleneck.head_.coef_[0, model.concepts.index(concept)])
+
+
 def _probability_at(model: Model, concept: str, value: float) -> float | None:
     """Return the probability of a concept at a value; None if the model gives the concept no probability."""
     # A concept's probability depends on its own value alone: the other concepts have 0.
@@ -746,10 +755,10 @@ def _contribution_when_absent(model: Model, concept: str) -> float | None:
         return None
     column = model.concepts.index(concept)
     absent_value = np.quantile(bottleneck.train_values_[:, column], 0.05)
-    # A contribution is the coefficient times the distance of the value from the mean.
-    coefficient = bottleneck.head_.coef_[0, column]
+    # A contribution is the weight times the distance of the value from the mean.
+    weight = bottleneck.head_.coef_[0, column]
     mean_value = bottleneck.centre_[column]
-    return float(coefficient * (absent_value - mean_value))
+    return float(weight * (absent_value - mean_value))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:

@@ -77,7 +77,8 @@ class Reason:
     usual_p : float or None
         Its probability at its usual value, where the contribution is 0.
     amount : str
-        ``more``, ``less`` or ``mixed`` than usual (`_amount`); empty where no usual value is known.
+        ``more``, ``less`` or ``mixed`` than usual (`_amount`); empty where no usual value is known, and
+        where not the amount but the time of the concept makes it a reason.
     change : float or None
         The segment's probability minus what it would be with the concept at its usual value; None if no
         usual value is known.
@@ -469,6 +470,9 @@ def band_of_mean(rows: Columns, weights: NDArray[np.float64], model: ModelRecord
 def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord, change: float | None) -> str:
     """Tell whether rows [N] have ``more`` or ``less`` of a concept than usual, or ``mixed`` amounts.
 
+    It is empty where the amount is not what makes the concept a reason: of a concept in time, when it occurs
+    contributes too, and may outweigh how much of it there is.
+
     The mean of the concept's values decides between more and less. The amount is mixed if some rows have more
     than usual and others less, and another mean says the contrary: that of the concept's probabilities, or
     that of the changes of the probability due to it (`change`).
@@ -476,6 +480,12 @@ def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord,
     values = rows[f"{concept.name}_value"]
     mean_value = np.average(values, weights=weights)
     amount = "more" if mean_value > concept.usual else "less"
+    contribution = _mean(rows, f"{concept.name}_contribution", weights)
+    if concept.weight is not None:
+        contribution_of_amount = concept.weight * float(mean_value - concept.usual)
+        is_made_by_amount = contribution_of_amount * contribution > 0
+        if not is_made_by_amount:
+            return ""
 
     counted_values = values[weights > 0]
     do_rows_differ = counted_values.min() < concept.usual < counted_values.max()
@@ -492,7 +502,6 @@ def _amount(rows: Columns, weights: NDArray[np.float64], concept: ConceptRecord,
         if amount_by_p != amount:
             return "mixed"
 
-    contribution = _mean(rows, f"{concept.name}_contribution", weights)
     if change is not None and _have_opposite_signs(change, contribution):
         return "mixed"
     return amount

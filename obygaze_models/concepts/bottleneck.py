@@ -1,7 +1,7 @@
 """Fit the post-hoc concept bottleneck: features to concepts, then concepts to the label."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Annotated, Any, ClassVar, Self
 
@@ -27,6 +27,9 @@ from obygaze_models.models.parameters import Positive, Seed
 from obygaze_models.models.scaling import CLIP
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.selection import inner_folds
+
+USUAL_QUANTILES = (np.arange(20) + 0.5) / 20
+"""Quantiles of a concept's values in the training clips that stand for all of them, where a tree decides."""
 
 
 @dataclass(eq=False, repr=False)
@@ -205,10 +208,13 @@ class ConceptBottleneck(LogitClassifier):
         if len(features) != 1:
             raise ConceptError(f"explain takes one clip at a time: found {len(features)}")
 
-        base, contributions_of_clips, residuals = self.contributions(clips)
+        residual = 0.0
+        if self.residual_ is not None:
+            residual = float(self.residual_.scores(features)[0])
+        values_of_clips = self._concept_values(features)
+        base, contributions_of_clips = additive_parts(self.head_, values_of_clips, self.centre_)
+        values = values_of_clips[0]
         contributions = contributions_of_clips[0]
-        residual = float(residuals[0])
-        values = self._concept_values(features)[0]
         return Explanation(
             score=base + float(contributions.sum()) + residual,
             threshold=self.threshold_,
@@ -228,13 +234,16 @@ class ConceptBottleneck(LogitClassifier):
 
         Parameters
         ----------
-        values : ndarray, shape [K], or [V K] if a concept has V values
-            The first K, one of each concept, are shown.
-        contributions : ndarray, shape [K]
+        values : ndarray, shape [K], or [2 K] for concepts in time
+            How much of each concept there is, then, for concepts in time, their positions.
+        contributions : ndarray, of the same shape
+            What each value adds to the logit.
         """
         is_lower_or_equal = self.train_values_ <= values  # [N, values]
         percentiles = is_lower_or_equal.mean(axis=0) * 100
         is_linear = hasattr(self.head_, "coef_")
+        n_concepts = len(self.concepts_)
+        has_positions = len(values) == 2 * n_concepts
 
         rows = []
         for index, concept in enumerate(self.concepts_):
@@ -245,8 +254,31 @@ class ConceptBottleneck(LogitClassifier):
                 contribution=float(contributions[index]),
                 usual=float(self.centre_[index]) if is_linear else None,
             )
+            if has_positions:
+                row = self._with_position(row, values, contributions, n_concepts + index)
             rows.append(row)
         return tuple(rows)
+
+    def _with_position(
+        self,
+        row: Contribution,
+        values: NDArray[np.float64],
+        contributions: NDArray[np.float64],
+        column: int,
+    ) -> Contribution:
+        """Add to a concept's contribution that of its position, which is in a column of values [2 K]."""
+        position_contribution = float(contributions[column])
+        contribution = row.contribution + position_contribution
+        if row.usual is None:
+            # A tree's contributions are not counted from usual values.
+            return replace(row, contribution=contribution)
+        return replace(
+            row,
+            contribution=contribution,
+            position=float(values[column]),
+            usual_position=float(self.centre_[column]),
+            position_contribution=position_contribution,
+        )
 
     def intervene(self, X: ArrayLike, quantiles: Mapping[str, float]) -> NDArray[np.float64]:
         """Compute the logit [N] of each clip with the values of some concepts replaced.
@@ -274,6 +306,35 @@ class ConceptBottleneck(LogitClassifier):
             column = self.concepts_.index(concept)
             values[:, column] = np.quantile(self.train_values_[:, column], quantile)
         return self._logits(features, values)
+
+    def logits_at_usual(self, X: ArrayLike, concept: str) -> NDArray[np.float64]:
+        """Compute the logits [N, Q] that clips would have if one concept were as it usually is.
+
+        With a linear head that is at its mean over the training clips, where it contributes 0: Q is 1. The
+        score of a tree jumps, so that its score at the mean says little of its usual score: the concept is
+        set to Q quantiles of the training clips' values, which stand for all of them.
+
+        Parameters
+        ----------
+        X : array-like, shape [N, D]
+        concept : str
+        """
+        check_is_fitted(self)
+        features = self._check_features(X)
+        values = self._concept_values(features)
+        # Columns of the concept: its value, and for concepts in time also its position.
+        columns = np.arange(self.concepts_.index(concept), values.shape[1], len(self.concepts_))
+        if hasattr(self.head_, "coef_"):
+            usual_values = self.centre_[None, columns]
+        else:
+            usual_values = np.quantile(self.train_values_[:, columns], USUAL_QUANTILES, axis=0)
+
+        logits = []
+        for usual in usual_values:
+            values_at_usual = values.copy()
+            values_at_usual[:, columns] = usual
+            logits.append(self._logits(features, values_at_usual))
+        return np.stack(logits, axis=1)
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into base, contributions of concepts, and residual.

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from obygaze_models.concepts.head_scores import node_counts, walk
 
+LEAST_PART = 0.1
+"""A value of a concept is named as a reason if it makes at least this share of the concept's contribution."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
@@ -26,6 +29,11 @@ class Contribution:
         What the concept adds to the score.
     usual : float or None
         The mean value of training clips, at which the concept contributes 0; None if the head is a tree.
+    position, usual_position : float or None
+        Of a concept in time: when it is in the clip, and the mean of training clips. Both are None for other
+        concepts, and if the head is a tree.
+    position_contribution : float
+        The part of `contribution` that comes from the position; 0 for a concept without one.
     """
 
     concept: str
@@ -33,13 +41,36 @@ class Contribution:
     percentile: float
     contribution: float
     usual: float | None = None
+    position: float | None = None
+    usual_position: float | None = None
+    position_contribution: float = 0.0
 
     @property
     def amount(self) -> str:
-        """The word "more" or "less": how the clip's value is to the usual one; "" if that is not known."""
-        if self.usual is None:
+        """The word "more" or "less": how the clip's value is to the usual one.
+
+        It is "" if the usual value is not known, or if the value is not what makes the contribution: the
+        position then outweighs it, and more of the concept would have the opposite effect, or none.
+        """
+        if self.usual is None or not self._is_made_by(self.contribution - self.position_contribution):
             return ""
         return "more" if self.value > self.usual else "less"
+
+    @property
+    def time(self) -> str:
+        """The word "earlier" or "later": how the concept's position in the clip is to the usual one.
+
+        It is "" for a concept without position, or if the position is not what makes the contribution.
+        """
+        if self.position is None or self.usual_position is None:
+            return ""
+        if not self._is_made_by(self.position_contribution):
+            return ""
+        return "later" if self.position > self.usual_position else "earlier"
+
+    def _is_made_by(self, part: float) -> bool:
+        """Tell whether a part of the contribution has its sign, and is no negligible share of it."""
+        return part * self.contribution > 0 and abs(part) >= LEAST_PART * abs(self.contribution)
 
 
 @dataclass(frozen=True, slots=True)

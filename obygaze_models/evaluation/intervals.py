@@ -252,16 +252,41 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     return Interval(ratio, (b - root) / a, (b + root) / a, n, n_undefined)
 
 
+def ends_of_equal_values(value: float, n_movies: int, least: float, most: float) -> tuple[float, float]:
+    """Compute the ends of the 95 % interval of a mean over movies that all have one and the same value.
+
+    Such movies tell nothing of how movies differ: a Student's t interval would have no width, though a metric
+    of few clips has few possible values, and is equal in three or four movies by chance.
+
+    A movie's value is at least this one with a probability of q, and is so in all K movies with probability
+    q ** K. The q at which this is .025 is .025 ** (1 / K); a smaller q is too improbable. The mean is thus at
+    least q * value + (1 - q) * least, with the least possible value. The upper end is its mirror image.
+
+    Parameters
+    ----------
+    value : float
+    n_movies : int
+        K, at least 1.
+    least, most : float
+        The least and the greatest value that a movie can have.
+
+    Examples
+    --------
+    >>> low, high = ends_of_equal_values(0.75, 3, 0.0, 1.0)
+    >>> f"[{low:.2f}, {high:.2f}]"
+    '[0.22, 0.93]'
+    """
+    p_of_either_tail = (1 - LEVEL) / 2
+    q = p_of_either_tail ** (1 / n_movies)
+    return q * value + (1 - q) * least, q * value + (1 - q) * most
+
+
 def auc_interval(values: ArrayLike) -> Interval:
     """Compute the mean AUC of movies [K], NaN where undefined, and its 95 % interval.
 
-    It is the interval of `t_interval`, which is undefined if all K movies have an AUC of 1, or all have 0. In
-    these two cases the interval is [.025 ** (1 / K), 1] or [0, 1 - .025 ** (1 / K)].
-
-    The reason: suppose that the true AUC is A, and draw one pair of a positive and a negative clip from each
-    movie. These pairs are independent, and all are in the right order with probability A ** K. An AUC of 1 in
-    all movies is at most as probable. The lower end is the A at which this probability is .025; a smaller A
-    is too improbable. The other case is its mirror image.
+    It is the interval of `t_interval`, unless all movies have the same AUC: then it is that of
+    `ends_of_equal_values`, such as [.025 ** (1 / K), 1] if all have 1. A single movie has such an interval
+    only if its AUC is 1 or 0, and otherwise none.
 
     Examples
     --------
@@ -270,13 +295,14 @@ def auc_interval(values: ArrayLike) -> Interval:
     '1.00 [0.40, 1.00]'
     """
     interval = t_interval(values, bounds=(0.0, 1.0))
-    p_of_either_tail = (1 - LEVEL) / 2
-    lowest_if_all_right = p_of_either_tail ** (1 / max(interval.n_movies, 1))
-    if interval.mean == 1:
-        return replace(interval, low=lowest_if_all_right, high=1.0)
-    if interval.mean == 0:
-        return replace(interval, low=0.0, high=1 - lowest_if_all_right)
-    return interval
+    aucs = np.asarray(values, dtype=np.float64)
+    defined = aucs[~np.isnan(aucs)]
+    if not len(defined) or not are_equal(defined):
+        return interval
+    if len(defined) == 1 and interval.mean not in (0.0, 1.0):
+        return interval
+    low, high = ends_of_equal_values(interval.mean, len(defined), 0.0, 1.0)
+    return replace(interval, low=low, high=high)
 
 
 @checked

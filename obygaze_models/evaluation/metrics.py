@@ -268,6 +268,20 @@ def fixed(value: float) -> Chance:
     return lambda _: value
 
 
+def least_average_precision(n: int, n_relevant: int) -> float:
+    """Compute the least possible AP of `n` clips: that of a ranking with the `n_relevant` clips at its end.
+
+    Examples
+    --------
+    >>> least_average_precision(4, 1)
+    0.25
+    """
+    n_others = n - n_relevant
+    n_found = np.arange(1, n_relevant + 1)
+    precisions = n_found / (n_others + n_found)
+    return float(precisions.mean())
+
+
 def ap_of_random_ranking(groups: Sequence[LabelArray]) -> float:
     """Compute the expected AP of a random ranking of each group of labels, and average it over groups.
 

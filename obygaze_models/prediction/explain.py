@@ -107,8 +107,8 @@ class Explained:
         The concepts of which it is not shown, on films left out of training, that the model finds them better
         than chance.
     changes : tuple of float
-        For each concept, the clip's probability less the probability with the concept at its usual value;
-        None without calibration, or if the concept has no usual value.
+        For each concept, the clip's probability less the probability with the concept at its usual value (of
+        a tree: less its mean over the training clips' values); None without calibration.
     ends : tuple of (Decision, Decision)
         The decision with each concept at the 5th and at the 95th percentile of the training clips' values.
     set_to : dict of str to float
@@ -321,7 +321,7 @@ def _explain_concepts(
         concept_thresholds=tuple(concept_thresholds),
         seen=_seen_concepts(model.concepts, concept_p, concept_thresholds),
         near_chance=_concepts_near_chance(model.card, model.concepts),
-        changes=_probability_changes(model, explained.decision, contributions),
+        changes=_probability_changes(model, X, explained.decision, contributions),
         ends=_decisions_at_low_and_high(model, X),
     )
 
@@ -433,23 +433,24 @@ def _parse_quantile(text: str) -> float | None:
 
 
 def _probability_changes(
-    model: Model, decision: Decision, parts: Explanation | None
+    model: Model, X: NDArray[Any], decision: Decision, parts: Explanation | None
 ) -> tuple[float | None, ...]:
-    """Compute how much each concept changes the clip's probability, compared with its usual value.
+    """Compute how much each concept changes the probability of a clip, compared with its usual value.
 
-    The result is `Explained.changes`: None for a concept without a usual value or calibration.
+    The result is `Explained.changes`: None without calibration. It is what the model does when the concept is
+    moved, not what its contribution suggests: the contributions of a tree follow the clip's path, and may
+    have another sign than the effect. X [1, ...] are the clip's features.
     """
     if parts is None:
         return ()
     changes: list[float | None] = []
-    for part in parts.contributions:
-        # At its usual value the concept would contribute 0.
-        logit_at_usual = decision.logit - part.contribution
-        p_at_usual = _decide(model, np.array([logit_at_usual])).p
-        if part.usual is None or decision.p is None or p_at_usual is None:
+    for concept in model.concepts:
+        if model.calibration is None or decision.p is None:
             changes.append(None)
-        else:
-            changes.append(decision.p - p_at_usual)
+            continue
+        logits_at_usual = model.estimator.logits_at_usual(X, concept)[0]
+        p_at_usual = float(model.calibration.probability(logits_at_usual).mean())
+        changes.append(decision.p - p_at_usual)
     return tuple(changes)
 
 
@@ -491,15 +492,19 @@ class _Reason(NamedTuple):
     Attributes
     ----------
     text : str
-        The concept, with "more" or "less ... than usual" if the usual value is known.
+        The concept, with "more" or "less", "earlier" or "later" than usual if the usual values are known.
     part : Contribution
     p : float or None
         The probability that the concept is in the clip.
+    is_by_path : bool
+        Whether the contribution has another sign than the effect, as it may in a tree, where it follows the
+        clip's path. It is then not printed beside the reason.
     """
 
     text: str
     part: Contribution
     p: float | None
+    is_by_path: bool
 
 
 class _ConceptRow(NamedTuple):
@@ -566,12 +571,24 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
         if abs(effect) < least_effect:
             continue
 
-        text = f"{part.amount} {part.concept} than usual" if part.amount else part.concept
+        text = _compared_with_usual(part)
         if part.concept in near_chance:
             text += " [not shown to be found better than chance]"
         heading = "for it" if effect > 0 else "against it"
-        reasons[heading].append(_Reason(text, part, concept.p))
+        is_by_path = effect * part.contribution <= 0
+        reasons[heading].append(_Reason(text, part, concept.p, is_by_path))
     return reasons
+
+
+def _compared_with_usual(part: Contribution) -> str:
+    """Name a concept with what makes it a reason: how much of it there is, when it is there, or both."""
+    if part.amount and part.time:
+        return f"{part.amount} {part.concept}, and {part.time}, than usual"
+    if part.amount:
+        return f"{part.amount} {part.concept} than usual"
+    if part.time:
+        return f"{part.concept} {part.time} than usual"
+    return part.concept
 
 
 def describe(explained: Explained, model: Model) -> str:

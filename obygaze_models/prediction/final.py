@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +20,13 @@ from obygaze_models.concepts.bottleneck import ConceptBottleneck
 from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of
-from obygaze_models.evaluation.intervals import t_interval
-from obygaze_models.evaluation.metrics import ap_of_random_ranking, average_precision, rows_by_movie
+from obygaze_models.evaluation.intervals import FEWEST_MOVIES, are_equal, ends_of_equal_values, t_interval
+from obygaze_models.evaluation.metrics import (
+    ap_of_random_ranking,
+    average_precision,
+    least_average_precision,
+    rows_by_movie,
+)
 from obygaze_models.evaluation.plan import varying
 from obygaze_models.evaluation.predictions import records
 from obygaze_models.evaluation.run import Run
@@ -981,7 +987,8 @@ def _precision_within_movies(
 
     The chance level depends on the share of positive clips, and so differs from movie to movie. The interval
     is therefore a t interval of the gain over each movie's chance level, to which the mean chance level is
-    added. Gains that are equal in all movies have none (`t_interval`).
+    added. If all movies have the same gain, as those of few clips may have by chance, it is that of
+    `ends_of_equal_values`.
 
     Parameters
     ----------
@@ -1006,6 +1013,10 @@ def _precision_within_movies(
         gains.append(average_precision(labels_of_movie, scores[rows]) - chance_of_movie)
     chance = ap_of_random_ranking(labels_of_movies)  # the mean over these movies
     gain = t_interval(gains, possible=(-chance, 1.0 - chance))
+    if gain.n_movies >= FEWEST_MOVIES and are_equal(np.array(gains)):
+        least, most = _least_and_most_gain(labels_of_movies)
+        low, high = ends_of_equal_values(gain.mean, gain.n_movies, least, most)
+        gain = replace(gain, low=low, high=high)
     return {
         "movie_mean": float(chance + gain.mean),
         "movie_low": float(chance + gain.low),
@@ -1013,3 +1024,14 @@ def _precision_within_movies(
         "movie_chance": chance,
         "n_movies": len(labels_of_movies),
     }
+
+
+def _least_and_most_gain(labels_of_movies: Sequence[NDArray[np.int64]]) -> tuple[float, float]:
+    """Compute by how much the worst and the best ranking differ from chance in AP, as means over movies."""
+    least_gains = []
+    most_gains = []
+    for labels in labels_of_movies:
+        chance = ap_of_random_ranking([labels])
+        least_gains.append(least_average_precision(len(labels), int(labels.sum())) - chance)
+        most_gains.append(1.0 - chance)
+    return float(np.mean(least_gains)), float(np.mean(most_gains))

@@ -1,0 +1,82 @@
+"""Films that all have one number by chance prove no skill, and their interval has a width."""
+
+import numpy as np
+import pytest
+
+from obygaze_models.evaluation.intervals import auc_interval, ends_of_equal_values
+from obygaze_models.evaluation.metrics import average_precision, least_average_precision
+from obygaze_models.persistence.evidence import Evidence, describe_evidence, may_be_chance
+from obygaze_models.prediction.final import concept_metrics
+
+
+def films_with_one_example(n_films, n_clips, scores):
+    """Return the metrics of a concept that one clip of each film has, by scores [films, clips]."""
+    present = np.zeros((n_films, n_clips))
+    present[:, 0] = 1
+    movies = np.repeat([f"f{film}" for film in range(n_films)], n_clips)
+    values = np.asarray(scores, np.float64).reshape(-1, 1)
+    (row,) = concept_metrics("bank", ("Gun",), values, present.reshape(-1, 1), movies)
+    return row
+
+
+def is_shown_to_be_found(row):
+    return row["movie_low"] > row["movie_chance"]
+
+
+@pytest.mark.parametrize(("n_films", "n_clips"), [(3, 2), (3, 3), (4, 2), (5, 2)])
+def test_scores_of_chance_are_seldom_shown_to_find_a_concept_in_films_of_few_clips(n_films, n_clips):
+    """In three films of two clips each, noise puts the right clip first everywhere in one corpus of eight.
+
+    An interval of Student's t has no width there, and lies above any chance level.
+    """
+    rng = np.random.default_rng(0)
+    n_shown = 0
+    for _ in range(400):
+        row = films_with_one_example(n_films, n_clips, rng.normal(size=(n_films, n_clips)))
+        n_shown += is_shown_to_be_found(row)
+    assert n_shown / 400 <= 0.04
+
+
+def test_a_concept_that_is_first_in_every_film_of_many_clips_is_found():
+    row = films_with_one_example(4, 20, np.tile(np.arange(20, 0, -1), (4, 1)))
+    assert row["movie_mean"] == pytest.approx(1)
+    assert row["movie_high"] == pytest.approx(1)
+    assert is_shown_to_be_found(row)
+    assert row["movie_low"] < 0.5
+
+
+def test_a_concept_that_is_last_in_every_film_is_not_found():
+    row = films_with_one_example(4, 20, np.tile(np.arange(20), (4, 1)))
+    assert not is_shown_to_be_found(row)
+    assert row["movie_low"] == pytest.approx(row["movie_mean"])  # there is nothing worse
+    assert row["movie_mean"] < row["movie_high"]
+
+
+def test_the_least_average_precision_is_that_of_the_worst_ranking():
+    labels = np.array([1, 1, 0, 0, 0])
+    worst_scores = np.arange(5.0)
+    assert least_average_precision(5, 2) == pytest.approx(average_precision(labels, worst_scores))
+
+
+def test_one_auc_in_all_films_has_an_interval_with_width_and_proves_no_skill():
+    interval = auc_interval([0.75, 0.75, 0.75])
+    assert interval.low < 0.5 < interval.high
+    evidence = Evidence(
+        n_clips=12, n_movies=3, auc=0.75, auc_low=interval.low, auc_high=interval.high, p_skilled=0.4
+    )
+    assert may_be_chance(evidence)
+    assert ".75 [.22, .93]" in describe_evidence(evidence)
+
+
+def test_one_auc_in_twenty_films_proves_skill():
+    assert auc_interval([0.75] * 20).low > 0.5
+
+
+def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
+    assert np.isnan(auc_interval([0.75]).low)
+    assert auc_interval([1.0]).low == pytest.approx(0.025)
+
+
+def test_equal_values_lie_between_their_ends():
+    low, high = ends_of_equal_values(0.2, 5, least=-0.3, most=0.6)
+    assert -0.3 < low < 0.2 < high < 0.6
