@@ -433,6 +433,14 @@ class LabelWords:
         return Labels(levels[0] if levels else "", tuple(concepts))
 
 
+def says_no_level(text: str) -> bool:
+    """Return whether a text is what people write where a level is missing, such as `n/a` or `-`.
+
+    A codebook may have such a word as a level all the same: ask `LabelWords.is_no_level` where there is one.
+    """
+    return plain(text) in NO_LEVEL
+
+
 def further_parts(text: str) -> list[str]:
     """Split a text at the signs that people write between concepts, besides semicolons and commas.
 
