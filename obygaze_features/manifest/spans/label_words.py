@@ -8,7 +8,13 @@ from typing import Final, NamedTuple, TypeVar
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept, Level
-from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
+from obygaze_features.manifest.spans.names import (
+    SEPARATORS_OF_SCRIPTS,
+    plain,
+    suggestion,
+    with_usual_separators,
+    without_zeros,
+)
 from obygaze_features.templates import packaged
 
 TRANSLATIONS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = packaged(
@@ -43,7 +49,7 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|
 """What stands between concepts only where it divides a text into words of the codebook; E is a code."""
 
 
-_DIVIDES = re.compile(rf"[\[,{SIGNS}]|{_MORE_SIGNS.pattern}")
+_DIVIDES = re.compile(rf"[\[,{SIGNS}{''.join(SEPARATORS_OF_SCRIPTS)}]|{_MORE_SIGNS.pattern}")
 """What may stand between the labels of a text that lists several, or before the first of them."""
 
 _BETWEEN_SPELLINGS = re.compile(r"[()\[\]=:]|\s[-–—]\s")
@@ -317,6 +323,12 @@ class LabelWords:
         person_explains_words = bool(self._explained)  # looked at first, as this takes less time
         return person_explains_words and self.is_explained_as_nothing(text)
 
+    def with_usual_separators(self, text: str) -> str:
+        """Write commas and semicolons of other scripts as `,` and `;`, unless the whole text is a label."""
+        if self._is_label(text.strip()):
+            return text
+        return with_usual_separators(text, self.codebook.spellings)
+
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
 
@@ -326,6 +338,7 @@ class LabelWords:
         - Other signs that people write (`+`, `/`, `|`, "and") separate the parts of a text that is no label
           itself, if one of the parts is a label.
         """
+        text = self.with_usual_separators(text)
         if text.startswith("[") and text.endswith("]"):
             return tuple(texts_of_list(text))
         parts: list[str] = []
