@@ -429,21 +429,30 @@ class LabelWords:
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
         """Return the level and concepts of a text's parts; None if one is no label, or two are levels.
 
-        Parts that a person explains as no label do not count.
+        Parts that a person explains as no label do not count. A word that the codebook has as a level and as
+        a concept is the level, unless another part is one: a text says one level and any number of concepts.
         """
-        levels = []
+        certain_levels = []  # of words that are no concept
         concepts = []
+        first_ambiguous = ""  # the first word that is a level and a concept
         for part in parts:
             key = word(part)
-            if key in self._levels:
-                levels.append(self._levels[key])
-            elif key in self._concepts:
+            is_level = key in self._levels
+            is_concept = key in self._concepts
+            if is_level and is_concept and not first_ambiguous:
+                first_ambiguous = key
+            elif is_concept:
                 concepts.append(self._concepts[key])
+            elif is_level:
+                certain_levels.append(self._levels[key])
             elif not self.is_explained_as_nothing(part):
                 return None
-        if len(levels) > 1 or not (levels or concepts):
+        if len(certain_levels) > 1:
             return None
-        return Labels(levels[0] if levels else "", tuple(concepts))
+        if certain_levels and first_ambiguous:
+            concepts.insert(0, self._concepts[first_ambiguous])
+        level = certain_levels[0] if certain_levels else self._levels.get(first_ambiguous, "")
+        return Labels(level, tuple(concepts)) if level or concepts else None
 
 
 def says_no_level(text: str) -> bool:
