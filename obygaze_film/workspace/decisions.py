@@ -183,8 +183,13 @@ class Decisions:
         """
         if self._acts.last_annotator:
             return self._acts.last_annotator
+        return self.annotators[0] if len(self.annotators) == 1 else ""
+
+    @property
+    def annotators(self) -> tuple[str, ...]:
+        """Who decided something that is kept, in alphabetical order."""
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
-        return names.pop() if len(names) == 1 else ""
+        return tuple(sorted(names))
 
     @property
     def draw(self) -> Draw:
