@@ -167,22 +167,24 @@ def project(
     if per_annotator and merge:
         raise click.UsageError("--per-annotator keeps a row for each, and --merge makes one")
 
-    # To merge rows by a rule, or to choose one annotator's, each annotator needs a row first.
+    is_merged_by_rule = merge in ("highest", "any", "both")
+    annotator = "" if merge is None or is_merged_by_rule else merge  # the only one whose labels are wanted
+    if annotator:
+        marks = manifests.merge_annotators(marks, "expert", annotator)
+    # To merge rows by a rule, or to name the annotator, each annotator needs a row first.
     needs_row_per_annotator = per_annotator or merge is not None
     result = manifests.project(marks, clips, per_annotator=needs_row_per_annotator)
     labelled = result.manifest
-    if merge in ("highest", "any", "both"):  # a rule
+    if is_merged_by_rule:
         labelled = manifests.merge_annotators(labelled, merge)  # type: ignore[arg-type]  # one of its words
-    elif merge is not None:  # the name of an annotator, whose rows are taken
-        labelled = manifests.merge_annotators(labelled, "expert", merge)
 
     n_replaced = sum(clip.level is not None for clip in clips)
-    notices = _notices_on_projection(result, n_replaced, onto)
+    notices = _notices_on_projection(result, n_replaced, onto, annotator)
     return write_imported(manifests.Imported(labelled, tuple(notices)), out)
 
 
 def _notices_on_projection(
-    result: "manifests.Projection", n_replaced: int, clips_file: Path | None
+    result: "manifests.Projection", n_replaced: int, clips_file: Path | None, only_annotator: str
 ) -> list[str]:
     """Return notices on replaced labels, movies without annotations, and what of annotations is left out.
 
@@ -194,12 +196,16 @@ def _notices_on_projection(
         How many clips had labels before.
     clips_file
         The manifest of the clips; None if they are windows that were made now, which had no labels.
+    only_annotator
+        The only annotator whose labels are projected; empty if those of all are.
     """
     notices = []
     if n_replaced:
         notices.append(f"replaced the labels that {counted(n_replaced, 'clip')} of {clips_file} had")
     if result.unwatched:  # movies
-        notices.append(f"nobody annotated {', '.join(result.unwatched)}: no level for their clips")
+        movies = ", ".join(result.unwatched)
+        nobody_annotated = f"{only_annotator} did not annotate" if only_annotator else "nobody annotated"
+        notices.append(f"{nobody_annotated} {movies}: no level for their clips")
     if result.unanswered:  # clips
         clips = counted(len(result.unanswered), "clip")
         notices.append(

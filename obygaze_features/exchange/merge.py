@@ -19,7 +19,7 @@ from obygaze_features.store.provenance import differing_fields, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, checked_line
 from obygaze_features.store.sealing import seal, temporary_stage
 from obygaze_features.store.store import Place, Store, files_of, open_files
-from obygaze_features.store.store_files import damaged
+from obygaze_features.store.store_files import damaged, digest_of, read_digests
 
 _MISSING = STATUSES[0]
 
@@ -58,8 +58,8 @@ def merge(
     ------
     StoreError
         If backbones, shapes or provenance differ; if a clip differs between two stores that both have it; if
-        the bytes of a row do not have the digest that its store records; or if the destination exists. The
-        message names the field, or the clip and what differs.
+        a table of clips, or the bytes of a row, do not have the digest that their store records; or if the
+        destination exists. The message names the field, or the clip and what differs.
 
     Examples
     --------
@@ -73,6 +73,8 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
+    for store in stores:
+        _refuse_changed_table(store)
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
@@ -102,6 +104,21 @@ def merge(
             merged_with=[store.fingerprint for store in stores[1:]],
             counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
             progress=show,
+        )
+
+
+def _refuse_changed_table(store: Store) -> None:
+    """Raise if a store's table of clips, or a manifest of digests, is not as it was sealed.
+
+    The merged store gets digests of its own. Clips that were changed after the seal would have valid ones
+    there, under the fingerprint of a store that never had them as its `parent`. Features need no such check
+    here: the table has the digest of each row, which is compared when the row is copied.
+    """
+    listed_digests = read_digests(store.files)
+    if digest_of(store.files, TABLE) != listed_digests.get(TABLE):
+        raise StoreError(
+            f"{store.where}/{TABLE}: changed after the store was sealed; run: obygaze store verify "
+            f"{store.where}"
         )
 
 

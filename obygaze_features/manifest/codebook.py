@@ -25,7 +25,12 @@ from obygaze_features.manifest.codebook_parts import (
     check_codebook,
     spellings_of,
 )
-from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
+from obygaze_features.manifest.spans.names import (
+    plain,
+    suggestion,
+    with_usual_separators,
+    without_zeros,
+)
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, error_context, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text
@@ -188,12 +193,15 @@ class Codebook:
     def split_concepts(self, text: str) -> tuple[str, ...]:
         """Split concepts as people write them: at semicolons, and at commas where no concept has one.
 
+        Commas and semicolons of other scripts, such as `、` and `؛`, are read as these.
+
         Examples
         --------
         >>> from obygaze_features import builtin_codebook
         >>> builtin_codebook("obygaze12").split_concepts("Body, Look; Clothes")
         ('Body', 'Look', 'Clothes')
         """
+        text = with_usual_separators(text, self.spellings)
         if self.commas_separate_concepts:
             text = text.replace(",", ";")
         parts = [part.strip() for part in text.split(";")]
@@ -203,6 +211,12 @@ class Codebook:
     def commas_separate_concepts(self) -> bool:
         """Whether a comma separates concepts in a list: it does if no concept's spelling has a comma."""
         return not any("," in " ".join(concept.spellings) for concept in self.concepts)
+
+    @cached_property
+    def spellings(self) -> tuple[str, ...]:
+        """The names, titles and synonyms of all levels and concepts, as the codebook writes them."""
+        parts: tuple[Level | Concept, ...] = (*self.levels, *self.concepts)
+        return tuple(spelling for part in parts for spelling in part.spellings)
 
     def task(self, name: str) -> Task:
         """Find a task by its name.

@@ -25,7 +25,7 @@ from obygaze_features.manifest.importers.proposal import option, wide_option
 from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.importers.word_guesses import listed_parts
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, meanings_of_heading
-from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.label_words import LabelWords, says_no_level
 from obygaze_features.manifest.spans.names import plain, without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
@@ -97,6 +97,8 @@ class GuessedCodebook:
         Columns that the words are from.
     may_be_levels
         Of a table without levels, other columns of few words.
+    missing
+        What its columns of levels have where there is no level, such as `n/a`; these are no levels.
     """
 
     name: str
@@ -104,6 +106,7 @@ class GuessedCodebook:
     concepts: tuple[CountedWord, ...]
     columns: tuple[str, ...]
     may_be_levels: tuple[str, ...] = ()
+    missing: tuple[CountedWord, ...] = ()
 
     @property
     def is_in_order(self) -> bool:
@@ -165,6 +168,12 @@ class GuessedCodebook:
     def notices(self) -> list[str]:
         """Return a line for each thing that a person has to decide before the codebook can be used."""
         notices = []
+        if self.missing:
+            n_cells = sum(word.frequency for word in self.missing)
+            shown_words = first_few([repr(word.name) for word in self.missing], SHOWN)
+            notices.append(
+                f"{counted(n_cells, 'cell')} without a level ({shown_words}), as an import reads it"
+            )
         if not self.levels:
             notices.append(
                 f"the table has no levels, and a codebook needs one: put yours in the place of {NO_LEVEL!r}"
@@ -256,8 +265,13 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
 
     columns = (*level_columns, *concept_columns)
-    levels = tuple(sorted(_count_levels(table, level_columns), key=_sort_key_of_level))
-    with_levels_only = GuessedCodebook(_codebook_name(file.path), levels, (), columns, may_be_levels)
+    words_of_levels = _count_levels(table, level_columns)
+    missing = tuple(word for word in words_of_levels if says_no_level(word.name))
+    levels = [word for word in words_of_levels if not says_no_level(word.name)]
+    levels.sort(key=_sort_key_of_level)
+    with_levels_only = GuessedCodebook(
+        _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
+    )
     problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):

@@ -246,9 +246,11 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     whose = annotator
     if annotator != other_annotator:
         whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
+    names_nobody = not first.annotator and not second.annotator
+    remedy = "; if two people labelled it, name them in a column annotator" if names_nobody else ""
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "
-        "span of several annotators",
+        f"span of several annotators{remedy}",
         "clip_id",
     )
 

@@ -15,6 +15,7 @@ from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import HOW_JUDGED, how_judged, judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.near import overlapping
+from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.manifest.unmarked_time import marks_every_answer
 
 Merge = Literal["highest", "any", "both", "expert"]
@@ -247,8 +248,9 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     if how == "expert":
         rows_of_expert = [clip for clip in manifest if clip.annotator == expert]
         if not rows_of_expert:
-            annotators = ", ".join(sorted({clip.annotator for clip in manifest}))
-            raise ManifestError(f"no annotator {expert!r}: there is {annotators or 'none'}", "annotator")
+            annotators = sorted({clip.annotator for clip in manifest if clip.annotator})
+            names = suggestion(expert, annotators) or ": no row names one"
+            raise ManifestError(f"no annotator {expert!r}{names}", "annotator")
         return manifest.with_clips(rows_of_expert)
     if not manifest.is_per_annotator:
         return manifest

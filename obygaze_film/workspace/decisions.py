@@ -183,8 +183,13 @@ class Decisions:
         """
         if self._acts.last_annotator:
             return self._acts.last_annotator
+        return self.annotators[0] if len(self.annotators) == 1 else ""
+
+    @property
+    def annotators(self) -> tuple[str, ...]:
+        """Who decided something that is kept, in alphabetical order."""
         names = {clip.annotator for clips in self.kept.values() for clip in clips}
-        return names.pop() if len(names) == 1 else ""
+        return tuple(sorted(names))
 
     @property
     def draw(self) -> Draw:
@@ -1148,22 +1153,33 @@ def codebook_of(name: str, path: Path | None) -> Codebook:
 
 
 def codebook_in_ledger(folder: Path, name: str) -> Codebook:
-    """Return the latest codebook of a name in the headers of a film's ledger, else the built-in one.
+    """Return the codebook under which people decided last, by the headers of a film's ledger.
+
+    It is the latest one of the model's codebook's name, as decisions under it can be compared with the model;
+    else the latest one of any name, as of labels that were imported with a codebook of their own; else, of a
+    ledger without a codebook, the built-in one of the name.
+
+    Parameters
+    ----------
+    folder
+        The folder of the scored film.
+    name
+        Name of the model's codebook.
 
     Raises
     ------
     FilmError
-        No header of the ledger has a codebook of this name, and none is built in.
+        No header of the ledger has a codebook, and none of this name is built in.
     """
     ledger = Ledger(folder, say=lambda _: None)  # what is wrong in it is reported when it is opened
     ledger.read()
     latest_first = sorted(ledger.lines.values(), key=in_order, reverse=True)
-    for line in latest_first:
-        if line.header is None or line.header.codebook is None:
-            continue
-        book = codebook_in(line.header.codebook)
-        if book is not None and book.name == name:
-            return book
+    headers = [line.header for line in latest_first if line.header is not None]
+    books_or_none = [codebook_in(header.codebook) for header in headers if header.codebook is not None]
+    books = [book for book in books_or_none if book is not None]
+    books_of_model = [book for book in books if book.name == name]
+    for book in (*books_of_model, *books):
+        return book
     return codebook_of(name, None)
 
 
@@ -1177,7 +1193,8 @@ class PeoplesDecisions(NamedTuple):
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a scored film's folder, under the codebook that they used last.
 
-    If nobody decided anything, a notice says so.
+    If nobody decided anything, a notice says so. It does not where decisions are left out, as other notices
+    say which and why.
     """
     has_ledger = (folder / LEDGER).is_dir()
     has_table = any((folder / name).is_file() for name in COLUMNS)
@@ -1187,7 +1204,7 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
     decided = decisions.decided()
     notices = [*decisions.notices]
-    if not decided:
+    if not decided and not notices:
         notices.append(nobody_decided)
     return PeoplesDecisions(decided, notices)
 

@@ -27,11 +27,12 @@ from obygaze_features.manifest import (
     PeopleTier,
     counted,
     find_film,
+    refuse_twins,
 )
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import MOST_BYTES
-from obygaze_film.workspace.ledger import TableRow
+from obygaze_film.workspace.ledger import LEDGER, TableRow
 from obygaze_film.workspace.ledger_lines import Line
 
 if TYPE_CHECKING:
@@ -221,7 +222,10 @@ def compare_annotations(
     FilmError
         An annotation has a level and no annotator. Or neither the file nor the person says whether the score
         was shown, or they contradict each other.
+    ManifestError
+        An annotator's name is another spelling of a name in the ledger (`_refuse_other_spellings`).
     """
+    _refuse_other_spellings(decisions, file)
     comparison = _Comparison(decisions, file)
     result_of: dict[str, AnnotatorResult] = {}
     for clip in file.clips:
@@ -236,6 +240,24 @@ def compare_annotations(
         else:
             comparison.add(clip, _seen_score(clip, file, is_blind), result)
     return list(result_of.values())
+
+
+def _refuse_other_spellings(decisions: "Decisions", file: Annotated) -> None:
+    """Refuse an annotator of a file whose name is another spelling of one in the ledger, such as ab of AB.
+
+    A ledger keeps its lines: with both, the tables would be refused by all that reads them as manifests, and
+    one person would count as two judges.
+    """
+    known_names = decisions.annotators
+    for clip in file.clips:
+        if not clip.annotator or _is_ignored(clip) or clip.annotator in known_names:
+            continue
+        place_of_new_name = (file.path, f"clip {clip.clip_id!r}")
+        for known_name in known_names:
+            refuse_twins(
+                "annotator",
+                {known_name: (decisions.folder, LEDGER), clip.annotator: place_of_new_name},
+            )
 
 
 def _is_ignored(clip: Clip) -> bool:

@@ -270,9 +270,11 @@ def rank(
             f"scale {scale!r} of codebook {clips.codebook.name!r} has no cuts, which make levels"
         )
     clip_ids = {clip.clip_id for clip in clips}
+    judgements_of_tables = [_read_judgements(path, clip_ids) for path in comparisons]
+    _refuse_table_given_twice(comparisons, judgements_of_tables)
     judgements: list[Judgement] = []
-    for path in comparisons:
-        judgements += _read_judgements(path, clip_ids)
+    for judgements_of_table in judgements_of_tables:
+        judgements += judgements_of_table
     _refuse_two_spellings_of_workers(judgements)
     _print_repeated(judgements)
     compared = [judgement.comparison for judgement in judgements]
@@ -372,6 +374,39 @@ def _invalid_cells(cells: Mapping[str, str], clip_ids: Collection[str]) -> list[
     elif left == right:
         invalid.append(("right", f"{left!r:.60} is compared with itself"))
     return invalid
+
+
+def _refuse_table_given_twice(
+    paths: Sequence[Path], judgements_of_tables: Sequence[Sequence[Judgement]]
+) -> None:
+    """Refuse two tables with the same judgements in the same order: one is a copy of the other.
+
+    Counted twice, a judgement would look as if its worker had repeated it, and intervals would be too narrow.
+
+    Parameters
+    ----------
+    paths
+        The tables.
+    judgements_of_tables
+        The judgements of each of them.
+
+    Raises
+    ------
+    ProtocolError
+        Two tables have the same judgements.
+    """
+    path_of_comparisons: dict[tuple[tuple[str, str, str], ...], Path] = {}  # those of a table -> the table
+    for path, judgements in zip(paths, judgements_of_tables, strict=True):
+        comparisons = tuple(judgement.comparison for judgement in judgements)
+        if comparisons in path_of_comparisons:
+            n_judgements = counted(len(judgements), "judgement")
+            first_path = path_of_comparisons[comparisons]
+            raise ProtocolError(
+                f"{path}: the same {n_judgements} in the same order as {first_path}: give one of the two "
+                "(what was judged again belongs in one table with the first judgements)"
+            )
+        if comparisons:
+            path_of_comparisons[comparisons] = path
 
 
 def _refuse_two_spellings_of_workers(judgements: Sequence[Judgement]) -> None:

@@ -10,6 +10,7 @@ from obygaze_features.store.format import CROISSANT
 from obygaze_features.store.testing import seal_arrays
 
 from ..command import obygaze
+from ..store.hostile_stores import resealed
 from ..store.toy_stores import CORPUS, commit_clips, group, plan, ragged, result, sealed, status_of, tree
 
 N = 20
@@ -233,6 +234,7 @@ def test_a_store_whose_vector_is_not_the_one_of_its_digest_is_not_merged(tmp_pat
     table = second.path / "data/clips.csv"
     digest = clip_with_features.digests["toy/pooled"]
     table.write_text(table.read_text(encoding="utf-8").replace(digest, "0" * 64), encoding="utf-8")
+    resealed(second.path)
 
     second_opened_again = open_store(second.path)
     stores = [first, second_opened_again]

@@ -1,6 +1,7 @@
 """Import spans of films from the files of other tools, subtitles and tables, as a manifest."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
@@ -66,6 +67,9 @@ EARLY_S = 1.0
 
 NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
 """What programs write in a cell without a value; it stays a name, as a film or person may be called so."""
+
+_BETWEEN_NAMES = re.compile(r"[;,/+&|]|\band\b")
+"""What people write between the names of several annotators in one cell."""
 
 
 @checked
@@ -846,7 +850,10 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
 
 
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
-    """Return a notice for each film or annotator whose name is a word for a missing value, such as `NaN`."""
+    """Return a notice for each film or annotator whose name is a word for a missing value, such as `NaN`.
+
+    And for each annotator whose name lists other annotators, such as `AB;CD` beside AB and CD.
+    """
     names = set[tuple[str, str]]()
     for clip in clips:
         names.add(("movie", clip.movie))
@@ -855,4 +862,12 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
     for column, name in sorted(names):
         if plain(name) in NO_VALUE:
             doubts.append(f"{column} {name!r} taken as a name: where there is none, leave it empty")
+    annotators = {name for column, name in names if column == "annotator"}
+    for name in sorted(annotators):
+        listed_names = [part.strip() for part in _BETWEEN_NAMES.split(name)]
+        if len(listed_names) > 1 and annotators.issuperset(listed_names):
+            shown_names = " and ".join(map(repr, listed_names))
+            doubts.append(
+                f"annotator {name!r} taken as one name beside {shown_names}: write a row for each of them"
+            )
     return doubts

@@ -189,6 +189,7 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
     -------
     The words of each cell, [n_cells][n_words].
     """
+    cells = [words.with_usual_separators(cell) for cell in cells]
     has_semicolons = len([cell for cell in cells if ";" in cell]) > 1
 
     # Equal cells are split once, as a column repeats them in many rows.

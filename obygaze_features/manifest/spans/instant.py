@@ -48,6 +48,9 @@ SPELLED = re.compile(
 DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 """A clock with dots, as some languages write it; one dot alone would be a decimal sign."""
 
+_DOTTED_MINUTES = re.compile(r"(\d{1,2})\.([0-5]\d)", re.ASCII)
+"""A number that may be minutes and seconds with a dot: 59.30 beside 1.00.10 is 59 minutes and a half."""
+
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,", SIGNS_OF_DIRECTION)
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
 # Decimal sign -> pattern of numbers without signs between thousands, such as 1234.5 or 1e-3.
@@ -354,7 +357,7 @@ def instants(
     ManifestError
         Points and commas are both used as decimal signs, or a number may be read with either. Times are
         shares of a day, as spreadsheets keep them (0.0010416667 is 90 s). Or only some time codes have drop
-        frame.
+        frame. Or clocks with dots (1.00.10) stand beside numbers that may be such clocks without hours.
     """
     are_points_decimal = usual_sign == "." and not _UNSURE.search("\n".join(cells))
     pointed_cells = cells if are_points_decimal else pointed(cells, usual_sign)
@@ -362,6 +365,7 @@ def instants(
     rate_has_drop_frame = rate in DROPPING
     if rate_has_drop_frame:
         _refuse_mixed_codes(texts)
+    _refuse_dotted_minutes(texts)
     values: list[float | ManifestError | None] = []
     for text in texts:
         try:
@@ -385,6 +389,22 @@ def _refuse_mixed_codes(texts: Sequence[str]) -> None:
             signs.add(code["sign_of_frames"])
     if len(signs) > 1:
         raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
+
+
+def _refuse_dotted_minutes(texts: Sequence[str]) -> None:
+    """Refuse clocks with dots (1.00.10) beside numbers that may be minutes and seconds (59.30).
+
+    Alone such numbers are decimal. Beside these clocks they would be read as seconds, and a film's first hour
+    as its first minute.
+    """
+    clock_with_dots = next(filter(DOTTED.fullmatch, texts), "")
+    number = next(filter(_DOTTED_MINUTES.fullmatch, texts), "")
+    if clock_with_dots and number:
+        minutes_and_seconds = number.replace(".", ":")
+        raise ManifestError(
+            f"{number!r} beside {clock_with_dots!r} may be {minutes_and_seconds} (minutes and seconds) or "
+            f"{number} seconds: write it as 0.{number} or as {number} s"
+        )
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:

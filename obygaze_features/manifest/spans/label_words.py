@@ -8,7 +8,13 @@ from typing import Final, NamedTuple, TypeVar
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept, Level
-from obygaze_features.manifest.spans.names import plain, suggestion, without_zeros
+from obygaze_features.manifest.spans.names import (
+    SEPARATORS_OF_SCRIPTS,
+    plain,
+    suggestion,
+    with_usual_separators,
+    without_zeros,
+)
 from obygaze_features.templates import packaged
 
 TRANSLATIONS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = packaged(
@@ -43,7 +49,7 @@ _MORE_SIGNS = re.compile(r"[|+&/]|\b(?i:and|und|et)\b|(?<=\w)\s(?:y|e|og|och|en|
 """What stands between concepts only where it divides a text into words of the codebook; E is a code."""
 
 
-_DIVIDES = re.compile(rf"[\[,{SIGNS}]|{_MORE_SIGNS.pattern}")
+_DIVIDES = re.compile(rf"[\[,{SIGNS}{''.join(SEPARATORS_OF_SCRIPTS)}]|{_MORE_SIGNS.pattern}")
 """What may stand between the labels of a text that lists several, or before the first of them."""
 
 _BETWEEN_SPELLINGS = re.compile(r"[()\[\]=:]|\s[-–—]\s")
@@ -317,6 +323,12 @@ class LabelWords:
         person_explains_words = bool(self._explained)  # looked at first, as this takes less time
         return person_explains_words and self.is_explained_as_nothing(text)
 
+    def with_usual_separators(self, text: str) -> str:
+        """Write commas and semicolons of other scripts as `,` and `;`, unless the whole text is a label."""
+        if self._is_label(text.strip()):
+            return text
+        return with_usual_separators(text, self.codebook.spellings)
+
     def _parts_of(self, text: str) -> tuple[str, ...]:
         """Split a text into the labels that it lists.
 
@@ -326,6 +338,7 @@ class LabelWords:
         - Other signs that people write (`+`, `/`, `|`, "and") separate the parts of a text that is no label
           itself, if one of the parts is a label.
         """
+        text = self.with_usual_separators(text)
         if text.startswith("[") and text.endswith("]"):
             return tuple(texts_of_list(text))
         parts: list[str] = []
@@ -416,21 +429,38 @@ class LabelWords:
     def _labels_of_parts(self, parts: Iterable[str]) -> Labels | None:
         """Return the level and concepts of a text's parts; None if one is no label, or two are levels.
 
-        Parts that a person explains as no label do not count.
+        Parts that a person explains as no label do not count. A word that the codebook has as a level and as
+        a concept is the level, unless another part is one: a text says one level and any number of concepts.
         """
-        levels = []
+        certain_levels = []  # of words that are no concept
         concepts = []
+        first_ambiguous = ""  # the first word that is a level and a concept
         for part in parts:
             key = word(part)
-            if key in self._levels:
-                levels.append(self._levels[key])
-            elif key in self._concepts:
+            is_level = key in self._levels
+            is_concept = key in self._concepts
+            if is_level and is_concept and not first_ambiguous:
+                first_ambiguous = key
+            elif is_concept:
                 concepts.append(self._concepts[key])
+            elif is_level:
+                certain_levels.append(self._levels[key])
             elif not self.is_explained_as_nothing(part):
                 return None
-        if len(levels) > 1 or not (levels or concepts):
+        if len(certain_levels) > 1:
             return None
-        return Labels(levels[0] if levels else "", tuple(concepts))
+        if certain_levels and first_ambiguous:
+            concepts.insert(0, self._concepts[first_ambiguous])
+        level = certain_levels[0] if certain_levels else self._levels.get(first_ambiguous, "")
+        return Labels(level, tuple(concepts)) if level or concepts else None
+
+
+def says_no_level(text: str) -> bool:
+    """Return whether a text is what people write where a level is missing, such as `n/a` or `-`.
+
+    A codebook may have such a word as a level all the same: ask `LabelWords.is_no_level` where there is one.
+    """
+    return plain(text) in NO_LEVEL
 
 
 def further_parts(text: str) -> list[str]:

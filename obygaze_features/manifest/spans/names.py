@@ -35,6 +35,8 @@ _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une
 _ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
 _ALIKE[ord("ı")] = ord("i")
 _ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
+SEPARATORS_OF_SCRIPTS = {"،": ",", "、": ",", "，": ",", "﹐": ",", "؛": ";", "；": ";", "﹔": ";"}
+"""Commas and semicolons of Arabic, Persian, Urdu, Chinese and Japanese -> the usual ones."""
 MOST_SUFFIXES = 4
 """How many suffixes of subtitles are taken off a file's name, one behind the other."""
 
@@ -71,6 +73,30 @@ def plain(text: str) -> str:
     name, article, rest = with_article.groups(default="")
     blank = "" if article == "l'" else " "
     return f"{article}{blank}{name}{rest}"
+
+
+def with_usual_separators(text: str, words: Iterable[str]) -> str:
+    """Write the commas and semicolons of other scripts as `,` and `;`, but for those that a word has itself.
+
+    Parameters
+    ----------
+    text
+        A list of labels, as a person writes it.
+    words
+        Spellings of the labels. A sign that is in one of them may belong to a label, and stays.
+
+    Examples
+    --------
+    >>> with_usual_separators("体、視線", ["体", "視線"]), with_usual_separators("体、視線", ["体、視線"])
+    ('体,視線', '体、視線')
+    """
+    if SEPARATORS_OF_SCRIPTS.keys().isdisjoint(text):  # as nearly all texts are
+        return text
+    signs_of_words = set("".join(words))
+    for sign, usual_sign in SEPARATORS_OF_SCRIPTS.items():
+        if sign not in signs_of_words:
+            text = text.replace(sign, usual_sign)
+    return text
 
 
 def nearest(text: str, names: Iterable[str]) -> str:

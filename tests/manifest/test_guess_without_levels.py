@@ -1,0 +1,27 @@
+"""`codebook guess` takes for levels what an import takes for levels: n/a in a column of levels is none."""
+
+import pytest
+
+from obygaze_features.manifest import guess_codebook
+
+
+def guess_of(tmp_path, *levels):
+    table = tmp_path / "ratings.csv"
+    rows = [f"film{place},{level}" for place, level in enumerate(levels)]
+    table.write_text("\n".join(["movie,level", *rows, ""]), encoding="utf-8")
+    return guess_codebook(table)
+
+
+@pytest.mark.parametrize("missing", ["n/a", "N/A", "-", "?", "NA"])
+def test_a_word_for_a_missing_level_is_no_level_and_is_counted(tmp_path, missing):
+    guessed = guess_of(tmp_path, "2", missing, "1", missing)
+
+    assert [level.name for level in guessed.levels] == ["1", "2"]
+    assert guessed.is_in_order
+    assert f"2 cells without a level ({missing!r}), as an import reads it" in guessed.notices()
+
+
+def test_none_may_be_the_lowest_level(tmp_path):
+    guessed = guess_of(tmp_path, "none", "some", "none")
+
+    assert {level.name for level in guessed.levels} == {"none", "some"}

@@ -1,0 +1,26 @@
+"""59.30 is a number of seconds, unless clocks with dots stand beside it: it may be minutes then."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.instant import instants
+
+
+@pytest.mark.parametrize("number", ["59.30", "59,30"])
+def test_a_number_beside_a_clock_with_dots_is_refused_with_what_to_type(number):
+    with pytest.raises(ManifestError) as refusal:
+        instants(["0.10.00", number, "1.00.10"], usual_sign="")
+
+    assert str(refusal.value) == (
+        "'59.30' beside '0.10.00' may be 59:30 (minutes and seconds) or 59.30 seconds: "
+        "write it as 0.59.30 or as 59.30 s"
+    )
+
+
+def test_what_the_message_proposes_is_read():
+    assert instants(["0.59.30", "59.30 s", "1.00.10"]) == [3570, 59.3, 3610]
+
+
+def test_numbers_alone_and_numbers_that_are_no_minutes_stay_seconds():
+    assert instants(["0.30", "59.30"]) == [0.3, 59.3]
+    assert instants(["0.00.30", "59.75"]) == [30, 59.75]

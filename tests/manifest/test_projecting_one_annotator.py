@@ -1,0 +1,43 @@
+"""`project --merge NAME` labels all clips by one annotator, also of films that they did not annotate."""
+
+import pytest
+
+from obygaze_features.manifest import read_manifest
+from tests.command import obygaze
+
+HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+CLIPS = HEADER + "one,f,,0,10,,,\ntwo,f,,10,20,,,\nthree,g,,0,10,,,\n"
+SEGMENTS = HEADER + "a,f,,0,10,S,Body,AB\nb,f,,0,20,HN,,CD\nc,g,,0,10,HN,,CD\n"
+"""AB annotated the film f alone, CD f and g."""
+
+
+@pytest.fixture
+def projected(tmp_path, monkeypatch, capsys):
+    """Return a function that projects the segments by `--merge`: exit code, what is printed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clips.csv").write_text(CLIPS)
+    (tmp_path / "segments.csv").write_text(SEGMENTS)
+
+    def projected(merge):
+        words = ["segments.csv", "--onto", "clips.csv", "--merge", merge, "--out", "out.csv"]
+        code = obygaze("manifest", "project", *words)
+        printed = capsys.readouterr()
+        return code, printed.out + printed.err
+
+    return projected
+
+
+def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_level(projected):
+    code, printed = projected("AB")
+
+    assert code == 0
+    rows = [(clip.clip_id, clip.level, clip.annotator) for clip in read_manifest("out.csv")]
+    assert rows == [("one", "S", "AB"), ("two", "EN", "AB"), ("three", None, "")]
+    assert "AB did not annotate g: no level for their clips" in printed
+
+
+def test_an_unknown_annotator_is_told_the_nearest_name(projected):
+    code, printed = projected("ab")
+
+    assert code == 1
+    assert "no annotator 'ab' (did you mean 'AB'?)" in printed
