@@ -103,6 +103,10 @@ class NoRangesError(StoreError):
     """A server does not support range requests."""
 
 
+class FileEndsError(StoreError):
+    """A file on a server ends before the part that is asked for: it was cut short, or is another one."""
+
+
 class SearchError(ObygazeError):
     """Clips cannot be ranked by a text: the two do not compare, or there is nothing to rank."""
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
+from obygaze_features.store.files_as_opened import FilesAsOpened
 from obygaze_features.store.format import (
     ARRAYS,
     RAGGED_ARRAYS,
@@ -438,7 +439,14 @@ class SealedArray:
             with ThreadPoolExecutor(self._files.readers) as threads:
                 for _ in threads.map(read_block, blocks):  # raises what a thread has raised
                     pass
+        if self._sharded:  # rows of shards are parts of files, which have no digest
+            self._refuse_another_store()
         return values
+
+    def _refuse_another_store(self) -> None:
+        """Raise a StoreError if the store is at an address, and another one was put there meanwhile."""
+        if isinstance(self._files, FilesAsOpened):
+            self._files.refuse_another_store()
 
     def _fill(
         self, block: int, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
@@ -474,6 +482,7 @@ class SealedArray:
         except FileNotFoundError:
             raise missing_chunk_error(self._files, name) from None
         if not is_intact:
+            self._refuse_another_store()
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:

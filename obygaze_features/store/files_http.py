@@ -23,6 +23,7 @@ from obygaze_features.store import served
 from obygaze_features.store.served import (
     Answer,
     ServedFiles,
+    file_ends_error,
     no_ranges_error,
     one_line_message,
     too_slow_error,
@@ -102,6 +103,8 @@ class HttpFiles(ServedFiles):
             The server has no such file.
         InterruptedTransferError
             Another attempt may succeed.
+        FileEndsError
+            The file ends before the part.
         StoreError
             Another error of the server, in one line.
         """
@@ -117,6 +120,8 @@ class HttpFiles(ServedFiles):
             error.close()
             if error.code in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
                 raise FileNotFoundError(2, "the server has no such file", f"{self.where}/{name}") from None
+            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                raise file_ends_error(self.where, name) from None
             is_server_error = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
             asks_to_wait = error.code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
             may_succeed_later = is_server_error or asks_to_wait

@@ -17,6 +17,7 @@ from obygaze_features.store.served import (
     Answer,
     ServedFiles,
     explain_missing_library,
+    file_ends_error,
     no_ranges_error,
     one_line_message,
     too_slow_error,
@@ -185,6 +186,8 @@ def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
         return InterruptedTransferError(
             f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
         )
+    if "status code: 416 " in message:  # range not satisfiable
+        return file_ends_error(where, name)
     if "source: TimedOut," in message:  # `read_timeout`; asked again, it would be waited for again
         return too_slow_error(where, name)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import FileEndsError, StoreError
 from obygaze_features.file_kinds import HEAD_BYTES, why_not
 from obygaze_features.store.format import FEATURES, ZARR_METADATA
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles, is_safe, refuse_larger
@@ -83,7 +83,7 @@ class ZipFiles:
         refuse_larger(n_bytes, f"{self.where}/{name}")
         data = self.files.read(self.file, offset + first, offset + end)
         if len(data) != n_bytes:
-            raise StoreError(f"{self.where}: ends within {name}; it was cut short")
+            raise FileEndsError(f"{self.where}: ends within {name}; it was cut short")
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:

@@ -51,6 +51,10 @@ class StoreOfGroups(Protocol):
         """Its files, wherever they are."""
 
     @property
+    def files_as_opened(self) -> StoreFiles:
+        """Its files; those of another store that was put at its address meanwhile are refused."""
+
+    @property
     def where(self) -> str:
         """Its name in messages."""
 
@@ -121,7 +125,7 @@ class Group:
             Zarr metadata of each of its arrays, by name.
         """
         self._store = store
-        files = store.files
+        files = store.files_as_opened
         self.name = name
         self.provenance = dict(provenance)
         self.ragged = ROW_SIZE in metadata

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from obygaze_features.errors import (
+    FileEndsError,
     InterruptedTransferError,
     NoRangesError,
     StoreError,
@@ -164,6 +165,13 @@ def no_ranges_error(where: str) -> NoRangesError:
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
+    )
+
+
+def file_ends_error(where: str, name: str) -> FileEndsError:
+    """Return the error for a file on a server that ends before the part that is asked for."""
+    return FileEndsError(
+        f"{where}/{name}: ends before the part that is asked for; it was cut short, or is another file now"
     )
 
 

@@ -10,13 +10,14 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.clip_table import ClipTable, clip_table
+from obygaze_features.store.files_as_opened import FilesAsOpened
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
@@ -189,19 +190,29 @@ STATED = ("licence", "citation", "corpus", "parent")
 def read_attributes(store: StoreFiles | Path) -> dict[str, Any]:
     """Read the attributes of a store, before any other file is trusted; refuse a store of a newer format."""
     files = FolderFiles(store) if isinstance(store, Path) else store
-    attributes, _ = _metadata(files)
-    return attributes
+    return _metadata(files).attributes
 
 
-def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Read the metadata of a store's root group.
+class _Metadata(NamedTuple):
+    """The metadata of a store's root group.
 
-    Returns
-    -------
-    dict
+    Parameters
+    ----------
+    attributes
         The store's attributes.
-    dict
+    root
         The whole zarr.json of the root group, with the consolidated metadata of all groups and arrays.
+    digest
+        SHA-256 of this zarr.json.
+    """
+
+    attributes: dict[str, Any]
+    root: dict[str, Any]
+    digest: str
+
+
+def _metadata(files: StoreFiles) -> _Metadata:
+    """Read the metadata of a store's root group.
 
     Raises
     ------
@@ -223,7 +234,7 @@ def _metadata(files: StoreFiles) -> tuple[dict[str, Any], dict[str, Any]]:
     for name in STATED:
         if name not in attributes:
             raise StoreError(f"{file}: does not state its {name}; run: obygaze store verify {files.where}")
-    return attributes, root
+    return _Metadata(attributes, root, hashlib.sha256(data).hexdigest())
 
 
 def _refuse_newer_format(version: object, file: str, where: str) -> None:
@@ -245,6 +256,15 @@ def _refuse_newer_format(version: object, file: str, where: str) -> None:
         )
 
 
+def _may_be_exchanged(files: StoreFiles) -> bool:
+    """Return whether another store may be put in place of an open one without its reader's knowledge.
+
+    That is so on servers. On the Hub a store is read at one commit, which never changes; a folder or a zip on
+    this machine is in the hands of whoever reads it.
+    """
+    return is_address(files.where) and not files.where.startswith("hf://")
+
+
 @made_by("open_store(PATH)")
 class Store:
     """A sealed store: a mapping of backbone names to their groups.
@@ -253,6 +273,9 @@ class Store:
     ----------
     files
         Its files, wherever they are.
+    files_as_opened
+        The same; but if they are on a server, those of another store that was put at the same address
+        meanwhile are refused.
     where
         Its name in messages: its path or URL.
     attributes
@@ -273,7 +296,11 @@ class Store:
     """
 
     def __init__(
-        self, files: StoreFiles, attributes: Mapping[str, Any], nodes: Mapping[str, Mapping[str, Any]]
+        self,
+        files: StoreFiles,
+        attributes: Mapping[str, Any],
+        nodes: Mapping[str, Mapping[str, Any]],
+        root_digest: str,
     ) -> None:
         """Hold a store's metadata; groups are opened when they are first used.
 
@@ -285,8 +312,11 @@ class Store:
             The store's own attributes, such as its licence.
         nodes
             Zarr metadata of all groups and arrays, by path.
+        root_digest
+            SHA-256 of the file that these metadata were read from.
         """
         self.files = files
+        self.files_as_opened = FilesAsOpened(files, root_digest) if _may_be_exchanged(files) else files
         self.where = files.where
         self.attributes = attributes
         self._nodes = nodes
@@ -327,17 +357,22 @@ class Store:
     @cached_property
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
-        return parse_info(read_required(self.files, BAG_INFO)).get("Store-Version", "")
+        info = read_required(self.files, BAG_INFO)
+        if isinstance(self.files_as_opened, FilesAsOpened):  # the list of digests does not name this file
+            self.files_as_opened.refuse_another_store()
+        return parse_info(info).get("Store-Version", "")
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the list of digests; it identifies the whole content."""
+        if isinstance(self.files_as_opened, FilesAsOpened):
+            return self.files_as_opened.fingerprint
         return hashlib.sha256(read_required(self.files, DIGESTS)).hexdigest()
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:
         """Status and origin of every clip, in the order of the rows."""
-        return parse_clips_csv([read_required(self.files, TABLE)], f"{self.where}/{TABLE}")
+        return parse_clips_csv([read_required(self.files_as_opened, TABLE)], f"{self.where}/{TABLE}")
 
     @cached_property
     def table(self) -> ClipTable:
@@ -354,7 +389,7 @@ class Store:
             yield from self.clips
             return
         with required_file(self.files, TABLE):
-            yield from each_clip(self.files.stream(TABLE), f"{self.where}/{TABLE}")
+            yield from each_clip(self.files_as_opened.stream(TABLE), f"{self.where}/{TABLE}")
 
     def clips_at(self, rows: Iterable[int]) -> dict[int, StoredClip]:
         """Return the clips of some rows, by row, without holding the others in memory.
@@ -367,7 +402,7 @@ class Store:
         where = f"{self.where}/{TABLE}"
         chosen_rows = sorted(set(rows))
         with required_file(self.files, TABLE):
-            clips = parse_clips_csv(self.files.stream(TABLE), where, set(chosen_rows))
+            clips = parse_clips_csv(self.files_as_opened.stream(TABLE), where, set(chosen_rows))
         if len(clips) < len(chosen_rows):
             # Rows are numbered without gaps: of the chosen rows, the table has the first ones.
             first_missing = chosen_rows[len(clips)]
@@ -541,11 +576,11 @@ def files_of(store: Place) -> StoreFiles:
 
 def open_files(files: StoreFiles) -> Store:
     """Open a sealed store given its files; raise a StoreError if its metadata are damaged."""
-    attributes, root = _metadata(files)
+    attributes, root, root_digest = _metadata(files)
 
     def make_store() -> Store:
         """Make the store of the metadata of all groups and arrays, which the root group has."""
         nodes = root["consolidated_metadata"]["metadata"]
-        return Store(files, attributes, nodes)
+        return Store(files, attributes, nodes, root_digest)
 
     return read_undamaged(files.where, make_store)

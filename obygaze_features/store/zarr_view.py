@@ -13,6 +13,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from obygaze_features.errors import StoreError
+from obygaze_features.store.files_as_opened import FilesAsOpened
 from obygaze_features.store.format import FEATURES
 from obygaze_features.store.group import StoreOfGroups
 from obygaze_features.store.store_files import chunk_of, missing_chunk_error
@@ -54,12 +55,16 @@ class SealedZarr(Store):
         Raises
         ------
         StoreError
-            If a chunk is not there, or a server misbehaves.
+            If a chunk is not there, a server misbehaves, or has another store than the one that was opened.
         """
         start, stop = _range_of(byte_range)
         name = f"{FEATURES}/{key}"
+        files = self.store.files_as_opened
         try:
-            data = await asyncio.to_thread(self.store.files.read, name, start, stop)
+            data = await asyncio.to_thread(files.read, name, start, stop)
+            is_part = byte_range is not None
+            if is_part and isinstance(files, FilesAsOpened):
+                await asyncio.to_thread(files.refuse_another_store)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             if chunk_of(name) is None:
                 return None

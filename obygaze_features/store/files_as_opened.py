@@ -1,0 +1,171 @@
+"""Read a store at an address, and refuse what comes from another store that was put there meanwhile.
+
+The list of digests (manifest-sha256.txt) is read once, before the first array, and kept. It names the content
+of each file below `data/`, so that all that is read is of one store:
+
+- a whole file must have the digest that the kept list has for it, which takes no request;
+- a part of a file, such as a clip's tokens, has no digest. After the parts of a read have come, one request
+  for the small list of lists (tagmanifest-sha256.txt) shows whether the store there is still the same. This
+  sees a store that is exchanged at once, as by renaming its folder; not one that is overwritten file by file
+  while its lists are still the old ones.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from threading import Lock
+from typing import NamedTuple
+
+from obygaze_features.errors import FileEndsError, StoreError
+from obygaze_features.store.format import DIGESTS, FEATURES, PAYLOAD, TAG_DIGESTS, ZARR_METADATA
+from obygaze_features.store.store_files import StoreFiles, damaged, parse_digests, read_required
+
+_ROOT_METADATA = f"{FEATURES}/{ZARR_METADATA}"
+"""The file that is read when a store is opened."""
+_NOT_THERE = (FileNotFoundError, FileEndsError)
+"""What says that a file, or the part of a zip in which it was, is not there, or not any more."""
+
+
+class _KeptList(NamedTuple):
+    """The list of digests as it was first read: file -> SHA-256, and the SHA-256 of the list itself."""
+
+    digests: dict[str, str]
+    fingerprint: str
+
+
+class FilesAsOpened:
+    """The files of a store at an address, which must stay those of the store that was opened.
+
+    Attributes
+    ----------
+    files
+        The files at the address.
+    where, name, readers
+        Those of `files`.
+    """
+
+    def __init__(self, files: StoreFiles, root_digest: str) -> None:
+        """Read nothing yet.
+
+        Parameters
+        ----------
+        files
+            The files at the address.
+        root_digest
+            SHA-256 of `_ROOT_METADATA` as it was when the store was opened.
+        """
+        self.files = files
+        self.where = files.where
+        self.name = files.name
+        self.readers = files.readers
+        self._root_digest = root_digest
+        self._kept_list: _KeptList | None = None
+        self._lock = Lock()  # threads that read first must not keep two lists
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the list of digests of the store that was opened."""
+        return self._list().fingerprint
+
+    def names(self) -> list[str]:
+        """List the files that the lists of digests name."""
+        return self.files.names()
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether there is an ordinary file of this name."""
+        return self.files.is_plain(name)
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes, as the server states it."""
+        return self.files.size(name)
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file, or the part from `start` to `stop`; a negative start counts from its end.
+
+        A whole file is compared with its digest. Whoever reads parts calls `refuse_another_store` when the
+        last one has come.
+
+        Raises
+        ------
+        StoreError
+            The whole file is not the one of the store that was opened.
+        """
+        listed = self._list()  # before the file: what comes later must fit what was kept
+        try:
+            data = self.files.read(name, start, stop)
+        except _NOT_THERE:
+            self.refuse_another_store()
+            raise
+        is_whole = start == 0 and stop is None
+        if is_whole:
+            self._refuse_other_content(name, hashlib.sha256(data).hexdigest(), listed)
+        return data
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks; at its end, a whole file is compared with its digest."""
+        listed = self._list()
+        digest = hashlib.sha256()
+        try:
+            for block in self.files.stream(name, start):
+                digest.update(block)
+                yield block
+        except _NOT_THERE:
+            self.refuse_another_store()
+            raise
+        if start == 0:
+            self._refuse_other_content(name, digest.hexdigest(), listed)
+
+    def refuse_another_store(self) -> None:
+        """Raise a StoreError unless the store at the address is still the one that was opened.
+
+        One small file is requested. It lists the digest of the list of digests, and so names the whole store.
+        """
+        kept = self._list()
+        try:
+            tag_digests, _ = parse_digests(self.files.read(TAG_DIGESTS))
+        except _NOT_THERE:
+            raise self._another_store_error() from None
+        if tag_digests.get(DIGESTS) != kept.fingerprint:
+            raise self._another_store_error()
+
+    def _list(self) -> _KeptList:
+        """Return the list of digests; it is read once, and must name the metadata of the opened store."""
+        with self._lock:
+            if self._kept_list is None:
+                self._kept_list = self._read_list()
+            return self._kept_list
+
+    def _read_list(self) -> _KeptList:
+        """Read the list of digests, and refuse one that is not of the store that was opened."""
+        data = read_required(self.files, DIGESTS)
+        digests, _ = parse_digests(data)
+        if digests.get(_ROOT_METADATA) != self._root_digest:
+            root_metadata = read_required(self.files, _ROOT_METADATA)
+            was_exchanged = hashlib.sha256(root_metadata).hexdigest() != self._root_digest
+            if was_exchanged:
+                raise self._another_store_error()
+            raise damaged(f"{self.where}/{_ROOT_METADATA}: not as {DIGESTS} lists it", self.where)
+        return _KeptList(digests, hashlib.sha256(data).hexdigest())
+
+    def _refuse_other_content(self, name: str, digest: str, listed: _KeptList) -> None:
+        """Raise a StoreError if a file below `data/` has another digest than the kept list has for it.
+
+        Parameters
+        ----------
+        name
+            The file. Those beside `data/` are not in this list, and are not compared.
+        digest
+            SHA-256 of what came.
+        listed
+            The kept list.
+        """
+        if not name.startswith(f"{PAYLOAD}/") or digest == listed.digests.get(name):
+            return
+        self.refuse_another_store()
+        raise damaged(f"{self.where}/{name}: not as {DIGESTS} lists it; it is damaged", self.where)
+
+    def _another_store_error(self) -> StoreError:
+        """Return the error for an address at which there is no longer the store that was opened."""
+        return StoreError(
+            f"{self.where}: the store at this address is another than the one that was opened, or gone: "
+            "open it again"
+        )

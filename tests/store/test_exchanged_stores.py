@@ -1,0 +1,257 @@
+"""Another store is put at an address while one is open: never its numbers under the clip ids of the first."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.publish import pack
+from obygaze_features.store import Group, open_store
+from obygaze_features.store.store_files import FolderFiles
+
+from . import toy_stores
+from .serving import Handler, serving
+from .toy_stores import KINDS, sealed
+
+N_CLIPS = 40
+"""Clips of each store: more than one shard holds, so that tokens come from several."""
+NAME = "toy-1.0.0"
+CLIP = "tt0008-é"
+
+READS: dict[str, Callable[[Group], object]] = {
+    "pooled": lambda group: group.pooled(),
+    "frames": lambda group: group.frames(),
+    "tokens": lambda group: group.tokens(),
+    "times": lambda group: group.time_s,
+    "a clip's pooled vector": lambda group: group.read(CLIP, "pooled"),
+    "a clip's tokens": lambda group: group.read(CLIP, "tokens"),
+    "several clips' tokens": lambda group: group.read_many([CLIP, "tt0001-é"], "tokens"),
+    "blocks of tokens": lambda group: list(group.blocks("tokens")),
+    "the table of clips": lambda group: group.digests("pooled"),
+}
+"""What is read -> how."""
+
+
+def seal_and_pack(folder: Path, kind: str) -> Path:
+    """Seal a store of group `toy` in a folder, and pack its zip beside it; return the folder."""
+    store = sealed(folder, N_CLIPS, [KINDS[kind]()])
+    pack(FolderFiles(store), folder / f"{NAME}.zip")
+    return folder
+
+
+def seal_with_other_numbers(folder: Path, kind: str) -> Path:
+    """Seal a store with the same clips, shapes and metadata, all of whose features are greater by 100."""
+    planted = toy_stores.features
+
+    def greater_features(clip_id, kind_of_group):
+        of_clip = planted(clip_id, kind_of_group)
+        for name, values in of_clip.arrays.items():
+            of_clip.arrays[name] = values + np.asarray(100, values.dtype)
+        of_clip.time_s[:] += 100
+        return of_clip
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toy_stores, "features", greater_features)
+        return seal_and_pack(folder, kind)
+
+
+@pytest.fixture(scope="module", params=["fixed", "ragged"])
+def two_stores(request, tmp_path_factory):
+    """Two folders, each with a store of the same name, clips and shapes, and its zip; the numbers differ."""
+    first = seal_and_pack(tmp_path_factory.mktemp("first"), request.param)
+    second = seal_with_other_numbers(tmp_path_factory.mktemp("second"), request.param)
+    roots = [folder / NAME / "data/features.zarr/zarr.json" for folder in (first, second)]
+    assert roots[0].read_bytes() == roots[1].read_bytes()  # the metadata do not tell them apart
+    return first, second
+
+
+@pytest.fixture(params=["obstore", "the standard library"])
+def client(request, monkeypatch):
+    """Let stores be read by obstore, or, as where it is not installed, by the standard library."""
+    if request.param == "obstore":
+        pytest.importorskip("obstore")
+    else:
+        monkeypatch.setattr("obygaze_features.store.files_remote.find_spec", lambda _name: None)
+
+
+@pytest.fixture
+def site(two_stores, client):  # noqa: ARG001
+    """A server of the first folder. To exchange the store, its `root` becomes the second folder."""
+    first, _ = two_stores
+    with serving(first) as server:
+        yield server
+
+
+@pytest.mark.parametrize("place", [NAME, f"{NAME}.zip"])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_another_store_at_the_address_is_refused_and_named(site, two_stores, place, read):
+    """The second store has the same shapes: its numbers would come silently under the first one's ids.
+
+    The message is one line, names the address, and says what to do.
+    """
+    _, second = two_stores
+    url = f"{site.url}/{place}"
+    group = open_store(url)["toy"]
+    site.root = second
+
+    with pytest.raises(StoreError) as raised:
+        read(group)
+
+    message = str(raised.value)
+    assert message == (
+        f"{url}: the store at this address is another than the one that was opened, or gone: open it again"
+    )
+
+
+def test_opened_again_the_other_store_is_read(site, two_stores):
+    """What the error advises works."""
+    first, second = two_stores
+    url = f"{site.url}/{NAME}"
+    open_store(url)["toy"].pooled()
+    site.root = second
+
+    pooled = open_store(url)["toy"].pooled()
+
+    assert np.array_equal(pooled, open_store(second / NAME)["toy"].pooled(), equal_nan=True)
+    assert not np.array_equal(pooled, open_store(first / NAME)["toy"].pooled(), equal_nan=True)
+
+
+def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(site, tmp_path):
+    """The list of digests that is read with the first array does not name the metadata that were opened."""
+    store = open_store(f"{site.url}/{NAME}")
+    sealed(tmp_path, N_CLIPS + 1)
+    site.root = tmp_path
+
+    with pytest.raises(StoreError, match="another than the one that was opened"):
+        store["toy"]
+
+
+@pytest.mark.parametrize("place", [NAME, f"{NAME}.zip"])
+@pytest.mark.parametrize("array", ["pooled", "tokens"])
+def test_a_smaller_store_at_the_address_is_refused_and_named(site, tmp_path, place, array):
+    """Its zip ends before the bytes that are asked for, and its folder has fewer files."""
+    url = f"{site.url}/{place}"
+    group = open_store(url)["toy"]
+    smaller = sealed(tmp_path, 3)
+    pack(FolderFiles(smaller), tmp_path / f"{NAME}.zip")
+    site.root = tmp_path
+
+    with pytest.raises(StoreError, match=f"^{url}: the store at this address is another"):
+        group.rows(array)
+
+
+def test_a_store_that_is_gone_is_an_error_that_names_the_address(site, tmp_path):
+    """No file of it is there any more."""
+    url = f"{site.url}/{NAME}"
+    group = open_store(url)["toy"]
+    site.root = tmp_path
+
+    with pytest.raises(StoreError, match=f"^{url}: .* or gone"):
+        group.pooled()
+
+
+def test_a_store_that_is_exchanged_file_by_file_is_refused_before_the_lists_come(site, two_stores, tmp_path):
+    """A copy over the old files may bring the chunks first; the lists are still those of the first store.
+
+    A whole chunk must have its digest in the list that was kept, so the chunk counts as damaged.
+    """
+    first, second = two_stores
+    shutil.copytree(first / NAME, tmp_path / NAME)
+    site.root = tmp_path
+    group = open_store(f"{site.url}/{NAME}")["toy"]
+    shutil.copytree(
+        second / NAME / "data/features.zarr/toy/pooled",
+        tmp_path / NAME / "data/features.zarr/toy/pooled",
+        dirs_exist_ok=True,
+    )
+
+    with pytest.raises(StoreError, match=r"pooled/c/0/0: not as manifest-sha256\.txt lists it"):
+        group.pooled()
+
+
+class ExchangesAfterIndex(Handler):
+    """Serves the second store from the moment at which the index of a shard was sent."""
+
+    second: Path
+
+    def do_GET(self):  # noqa: N802
+        super().do_GET()
+        is_shard = "/tokens/c/" in self.path
+        if is_shard:
+            self.server.root = self.second
+
+
+def test_a_store_that_is_exchanged_between_two_requests_of_a_read_is_refused(two_stores):
+    """A clip's tokens take two requests, of the shard's index and of the row: a look before is too early."""
+    first, second = two_stores
+    exchanging = type("Exchanging", (ExchangesAfterIndex,), {"second": second})
+    with serving(first, exchanging) as server:
+        group = open_store(f"{server.url}/{NAME}")["toy"]
+
+        with pytest.raises(StoreError, match="another than the one that was opened"):
+            group.read(CLIP, "tokens")
+
+
+@pytest.mark.parametrize("array", ["pooled", "tokens"])
+def test_zarr_python_is_refused_the_other_store_too(site, two_stores, array):
+    """Libraries such as dask read through `to_zarr`."""
+    _, second = two_stores
+    view = open_store(f"{site.url}/{NAME}").to_zarr()
+    before = view[f"toy/{array}"][:]
+    assert len(before)
+    site.root = second
+
+    with pytest.raises(StoreError, match="another than the one that was opened"):
+        view[f"toy/{array}"][:]
+
+
+def test_an_open_store_keeps_its_fingerprint(site, two_stores):
+    """Runs are recorded under the fingerprint: it must be that of the numbers that were read."""
+    first, second = two_stores
+    store = open_store(f"{site.url}/{NAME}")
+    store["toy"].pooled()
+    site.root = second
+
+    assert store.fingerprint == open_store(first / NAME).fingerprint
+
+
+def test_the_version_of_the_other_store_is_refused(site, two_stores):
+    """What is written of the numbers that were read must not name the version of others."""
+    _, second = two_stores
+    store = open_store(f"{site.url}/{NAME}")
+    store["toy"].pooled()
+    site.root = second
+
+    with pytest.raises(StoreError, match="another than the one that was opened"):
+        _ = store.version
+
+
+def paths_requested(server):
+    return [path.removeprefix(f"/{NAME}/") for _, path, _ in server.requests]
+
+
+def test_the_list_of_digests_is_requested_once(site):
+    """Opening and reading everything asks for it a single time; it has a line for each file."""
+    group = open_store(f"{site.url}/{NAME}")["toy"]
+    for read in (group.pooled, group.frames, group.pooled):
+        read()
+
+    assert paths_requested(site).count("manifest-sha256.txt") == 1
+
+
+def test_whole_chunks_take_no_further_request_and_tokens_one_a_read(site):
+    """A part of a shard has no digest, so the small list of lists is asked for after the last part."""
+    group = open_store(f"{site.url}/{NAME}")["toy"]
+
+    site.requests.clear()
+    group.pooled()
+    assert paths_requested(site) == ["data/features.zarr/toy/pooled/c/0/0"]
+
+    site.requests.clear()
+    group.tokens()
+    n_shards = len({path for path in paths_requested(site) if "/tokens/" in path})
+    assert n_shards > 1
+    assert paths_requested(site).count("tagmanifest-sha256.txt") == 1
