@@ -27,7 +27,8 @@ texts of up to `SHORT_NAME` letters: `si` has two thirds in common with `s`."""
 MOST_NAMES = 40
 """Names that a message lists; of more it says how many there are."""
 
-_TYPED_TWICE = re.compile(r"(.)\1")
+_TYPED_TWICE = re.compile(r"([^\W\d_])\1")
+"""A letter twice. A sign or digit twice is another degree or number: `++` is no slip for `+`."""
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
