@@ -307,6 +307,7 @@ class _Document:
         self._sheet = _DocumentSheet([], [])
         self._line = 0  # number of the current row, from 1
         self._n_rows = 1  # how often the current row is repeated
+        self._is_row_hidden = False
         self._n_cells_of_row = 0  # its cells with a value, with repetitions
         self._column = 0  # index of the current cell, from 0; before the rows, of the current column
         self._n_columns = 0  # how often the current cell, or column, is repeated
@@ -342,7 +343,7 @@ class _Document:
         if tag in {"table-cell", "covered-table-cell"}:
             self._end_cell()
         elif tag == "table-row":
-            self._n_cells += self._n_cells_of_row * self._n_rows
+            self._end_row()
         elif tag == "annotation":
             self._is_in_comment = False
         elif tag == "p":
@@ -362,12 +363,20 @@ class _Document:
             self.places_of_note[HIDDEN].add(_letters_of(self._column))
 
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
-        """Store the line of a row that begins, and note it if the row is hidden."""
+        """Store the line of a row that begins, and whether it is hidden."""
         self._line = self._line + self._n_rows if self._line else 1
         self._n_rows = _parse_repetitions(attributes.get("number-rows-repeated", "1"))
         self._n_cells_of_row = 0
         self._column, self._n_columns = 0, 0
-        if attributes.get("visibility", "visible") != "visible":
+        self._is_row_hidden = attributes.get("visibility", "visible") != "visible"
+
+    def _end_row(self) -> None:
+        """Count the cells of a row that ends, and note it if it is hidden and has any.
+
+        Whoever hides the empty rest of a sheet hides no cell.
+        """
+        self._n_cells += self._n_cells_of_row * self._n_rows
+        if self._is_row_hidden and self._n_cells_of_row:
             self.places_of_note[HIDDEN].add(str(self._line))
 
     def _begin_cell(self, attributes: Mapping[str, str]) -> None:

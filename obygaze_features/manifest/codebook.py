@@ -26,6 +26,7 @@ from obygaze_features.manifest.codebook_parts import (
     spellings_of,
 )
 from obygaze_features.manifest.spans.names import (
+    has_doubt,
     plain,
     suggestion,
     with_usual_separators,
@@ -372,7 +373,8 @@ class Codebook:
         if is_list_of_known_names:
             hint = " (separate several by ;)"
         else:
-            hint = suggestion(text, spellings) or f" (it has no {kind}s)"
+            is_doubt = kind in {"level", "concept"} and has_doubt(text, self.spellings)
+            hint = suggestion(text, spellings, may_be_slip=not is_doubt) or f" (it has no {kind}s)"
         message = f"unknown {kind} {text!r}{hint} in the codebook {self.name!r}"
         if kind == "task" and not self.tasks:
             message += ": --negative LEVEL --positive LEVEL makes one, [tasks.NAME] in the codebook keeps it"

@@ -266,8 +266,8 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
 
     columns = (*level_columns, *concept_columns)
     words_of_levels = _count_levels(table, level_columns)
-    missing = tuple(word for word in words_of_levels if says_no_level(word.name))
-    levels = [word for word in words_of_levels if not says_no_level(word.name)]
+    missing = _missing_levels(words_of_levels)
+    levels = [word for word in words_of_levels if word not in missing]
     levels.sort(key=_sort_key_of_level)
     with_levels_only = GuessedCodebook(
         _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
@@ -289,6 +289,18 @@ def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
     for column in columns:
         cells += _readable_labels(table, column)
     return _count_words(cells)
+
+
+def _missing_levels(words: Sequence[CountedWord]) -> tuple[CountedWord, ...]:
+    """Return the words that stand where there is no level, such as `n/a`.
+
+    `-` is an answer where another cell is `+`. As the name of a level it is refused, so that it is not lost.
+    """
+    has_plus = any(word.name.startswith("+") for word in words)
+    missing = [word for word in words if says_no_level(word.name)]
+    if has_plus:
+        missing = [word for word in missing if set(plain(word.name)) != {"-"}]
+    return tuple(missing)
 
 
 def _codebook_of(draft: GuessedCodebook) -> Codebook:

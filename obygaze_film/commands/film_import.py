@@ -36,8 +36,8 @@ def import_(
     codebook: Annotated[
         Path | None,
         option(
-            "Codebook file of the levels.  [default: the codebook in the film's ledger, else the model's if "
-            "it is built in]"
+            "Codebook file of the levels.  [default: the codebook in the film's ledger, first one of the "
+            "name of the model's, else the model's if it is built in]"
         ),
     ] = None,
 ) -> Answer:
@@ -84,6 +84,11 @@ def import_(
             book = codebook_of(name_of_models_codebook, codebook)
         else:
             book = codebook_in_ledger(folder, name_of_models_codebook)
+            if book.name != name_of_models_codebook:
+                imported.notices.append(
+                    f"{film.movie}: labels read under {book.name!r}, the codebook of the film's ledger; the "
+                    f"model's is {name_of_models_codebook!r} (--codebook FILE gives another)"
+                )
         decisions = Decisions(folder, film, book)
         for path in files:
             if len(films) == 1:

@@ -1178,9 +1178,9 @@ def codebook_in_ledger(folder: Path, name: str) -> Codebook:
     books_or_none = [codebook_in(header.codebook) for header in headers if header.codebook is not None]
     books = [book for book in books_or_none if book is not None]
     books_of_model = [book for book in books if book.name == name]
-    for book in (*books_of_model, *books):
-        return book
-    return codebook_of(name, None)
+    if books_of_model:
+        return books_of_model[0]
+    return books[0] if books else codebook_of(name, None)
 
 
 class PeoplesDecisions(NamedTuple):

@@ -233,16 +233,20 @@ def _lead_over_nearest(
     """Compute the lead of a model over the nearest baseline: that which it beats least certainly, if at all.
 
     The model beats a baseline if the whole interval of its lead is above 0. The nearest baseline is the one
-    whose interval begins lowest: a model that beats it beats all baselines. Of intervals that begin equally
-    low, the last is taken; so it is if none has a beginning, as the intervals of fewer than two movies.
+    whose interval begins lowest: a model that beats it beats all baselines. An undefined interval, such as
+    that of equal differences, begins lowest of all. Of intervals that begin equally low, the last is taken.
     """
     leads = [_lead_over(task, metric, model, baseline, n_models=n_models) for baseline in baselines]
     nearest = leads[0]
     for lead in leads[1:]:
-        begins_higher = lead.interval.low > nearest.interval.low  # False if they are undefined (NaN)
-        if not begins_higher:
+        if _beginning(lead.interval) <= _beginning(nearest.interval):
             nearest = lead
     return nearest
+
+
+def _beginning(interval_of_lead: Interval) -> float:
+    """Return the lower end of an interval; if it is undefined, anything is possible."""
+    return -math.inf if math.isnan(interval_of_lead.low) else interval_of_lead.low
 
 
 def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_models: int) -> _Lead:

@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from obygaze_features.manifest import builtin_codebook
 from obygaze_models import Dataset, evaluate
 from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.paired_tests import corrected_t
 from obygaze_models.protocol.targets import Labels
+from obygaze_models.report.run_answers import _compare_with_baselines, _Task
 from obygaze_models.report.run_tables import run_report
 
 POSSIBLE = (-0.5, 0.5)
@@ -89,3 +92,21 @@ def test_a_model_that_ranks_all_clips_of_four_longer_movies_rightly_is_better():
     features[:, 0] += 20 * (data.labels.levels == "S")
 
     assert first_answer(replace(data, X=features)).startswith("better than")
+
+
+@pytest.mark.parametrize("baselines", [("median_level", "length"), ("length", "median_level")])
+def test_an_undefined_lead_over_one_baseline_is_not_hidden_by_a_clear_lead_over_another(baselines):
+    """Of two clips a movie the correlation is 1 or -1: an equal lead in all movies has no interval.
+
+    The model leads over `median_level` by 1 in all movies, and over `length` by .88 to .90.
+    """
+    of_baseline = {"median_level": [0.0, 0.0, 0.0], "length": [0.10, 0.11, 0.12]}
+    values = {"linear": pd.Series([1.0, 1.0, 1.0])}
+    for name in baselines:
+        values[name] = pd.Series(of_baseline[name])
+    task = _Task("", "levels", values, constant=[], variance_by_chance=np.nan)
+
+    comparison = _compare_with_baselines(task, metrics_of(4)["spearman"])
+
+    assert comparison.nearest == "median_level"
+    assert comparison.beating == []

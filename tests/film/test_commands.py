@@ -200,6 +200,22 @@ def import_of_two_annotations(film_a, tmp_path):
     return ["film", "import", own, "--into", film_a, "--codebook", tmp_path / "violence.codebook.toml"]
 
 
+def test_an_import_under_a_codebook_of_another_name_in_the_ledger_says_so(obygaze, film_a, tmp_path):
+    """Two codebooks may have a level of one name; a label must not change its meaning without a word."""
+    own_codebook = tmp_path / "own.toml"
+    own_codebook.write_text('name = "own"\nversion = "1"\nlevels = ["calm", "violent"]\n', encoding="utf-8")
+    own = tmp_path / "own.csv"
+    own.write_text("movie,start_s,end_s,level\na,40,48,violent\n", encoding="utf-8")
+    by_ab = ["film", "import", own, "--into", film_a, "--blind", "--annotator", "AB"]
+
+    first = obygaze(*by_ab, "--codebook", own_codebook)
+    second = obygaze(*by_ab)
+
+    sentence = "a: labels read under 'own', the codebook of the film's ledger; the model's is 'violence'"
+    assert sentence not in first.err
+    assert sentence in second.err
+
+
 def test_an_import_asks_who_annotated(obygaze, import_of_two_annotations):
     """The table has no column of annotators, and no name is assumed."""
     refused = obygaze(*import_of_two_annotations, "--blind", code=1)

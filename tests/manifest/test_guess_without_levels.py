@@ -2,6 +2,7 @@
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import guess_codebook
 
 
@@ -19,6 +20,13 @@ def test_a_word_for_a_missing_level_is_no_level_and_is_counted(tmp_path, missing
     assert [level.name for level in guessed.levels] == ["1", "2"]
     assert guessed.is_in_order
     assert f"2 cells without a level ({missing!r}), as an import reads it" in guessed.notices()
+
+
+@pytest.mark.parametrize("minus", ["-", "--"])
+def test_a_minus_beside_a_plus_is_an_answer_and_not_left_out(tmp_path, minus):
+    """No level may be called so: the person is told, and writes another word."""
+    with pytest.raises(ManifestError, match="make no codebook"):
+        guess_of(tmp_path, "+", minus, "++", minus)
 
 
 def test_none_may_be_the_lowest_level(tmp_path):

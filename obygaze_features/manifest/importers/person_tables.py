@@ -10,7 +10,12 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, parse_seen_score, split_concepts
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.importers.column_contents import cells_of, count_labels, label_of_heading
+from obygaze_features.manifest.importers.column_contents import (
+    cells_of,
+    count_labels,
+    is_of_marks,
+    label_of_heading,
+)
 from obygaze_features.manifest.importers.column_proposals import propose
 from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
 from obygaze_features.manifest.importers.folder import movie_of, name_of
@@ -926,7 +931,9 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
         label = label_of_heading(column, words)
         n_labels = count_labels(cells, words).n_labels
         seems_to_hold_labels = n_labels > 1 and CELLS_PER_LABEL * n_labels >= len(cells)
-        if label:
+        if is_of_marks(table, column, words):
+            yield f"column {column!r} is headed as {label}, and its marks are not read"
+        elif label:
             reason = f"its cells are no marks ({shown})"
             remedy = "if they are, say of each what it means: --word MARK=yes, --word MARK=no"
             yield f"column {column!r} is headed as {label} and not read: {reason}; {remedy}"

@@ -864,7 +864,8 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
             doubts.append(f"{column} {name!r} taken as a name: where there is none, leave it empty")
     annotators = {name for column, name in names if column == "annotator"}
     for name in sorted(annotators):
-        listed_names = [part.strip() for part in _BETWEEN_NAMES.split(name)]
+        parts = [part.strip() for part in _BETWEEN_NAMES.split(name)]
+        listed_names = [part for part in parts if part]
         if len(listed_names) > 1 and annotators.issuperset(listed_names):
             shown_names = " and ".join(map(repr, listed_names))
             doubts.append(

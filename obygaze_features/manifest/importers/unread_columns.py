@@ -18,7 +18,6 @@ from obygaze_features.manifest.importers.proposal import Proposal
 from obygaze_features.manifest.importers.table_layout import Layout
 from obygaze_features.manifest.importers.word_guesses import (
     explained_words,
-    has_doubt,
     label_like,
     label_near,
     legend_rows,
@@ -26,7 +25,7 @@ from obygaze_features.manifest.importers.word_guesses import (
 )
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.manifest.spans.names import has_doubt, plain
 from obygaze_features.manifest.spans.span_file import SpanFile
 
 MOST_WORDS = 12
@@ -247,7 +246,7 @@ def _guesses_of_cells(cells: Sequence[str], words: LabelWords) -> dict[str, str]
         return {}
     guesses = {}
     for text in different_texts:
-        label = "" if has_doubt(text) else label_like(text, words)
+        label = "" if has_doubt(text, words.codebook.spellings) else label_like(text, words)
         if label:
             guesses[text] = label
     return guesses

@@ -43,9 +43,6 @@ LEAST_REPEATS: Final = 1.5
 LEAST_COMBINATIONS: Final = 3
 """Different combinations of words that lists have at least."""
 
-QUESTION_MARKS: Final = "?\uff1f\u061f\u037e"
-"""Question marks: of most scripts, in full width, of Arabic, of Greek."""
-
 _CODED = re.compile(r"\W*(?P<code>\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
 """A label with its code in front: `3 – Sure`, `EN: easy negative`."""
 
@@ -113,17 +110,6 @@ def label_near(text: str, words: LabelWords) -> str:
     if nearest.endswith(plain_text) or plain_text.endswith(nearest):
         return ""
     return words.spellings[nearest]
-
-
-def has_doubt(answer: str) -> bool:
-    """Return whether an answer has a question mark, so that whoever gave it was in doubt: `S?` is no slip.
-
-    Examples
-    --------
-    >>> has_doubt("S?"), has_doubt("sure (\uff1f)"), has_doubt("S")
-    (True, True, False)
-    """
-    return any(sign in answer for sign in QUESTION_MARKS)
 
 
 def explained_words(

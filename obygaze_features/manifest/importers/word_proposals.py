@@ -17,9 +17,9 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_ANSWER, UNKNOWN_LABEL
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
-from obygaze_features.manifest.importers.word_guesses import has_doubt, label_near
+from obygaze_features.manifest.importers.word_guesses import label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
-from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.names import has_doubt, plain, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
 
@@ -330,7 +330,7 @@ class WordProposals:
         """Return word -> label, of words spelled nearly like a label; only the first are compared."""
         label_of_word = {}
         for text in texts[:MOST_COMPARED]:
-            label = "" if has_doubt(text) else label_near(text, self._words)
+            label = "" if has_doubt(text, self._words.codebook.spellings) else label_near(text, self._words)
             is_possible = may_be_levels or label in self._words.codebook.concept_names
             if label and is_possible:
                 label_of_word[text] = label

@@ -24,10 +24,14 @@ LEAST_LIKENESS_OF_SHORT = 0.75
 """Least share of letters that a misspelling has in common with a name (as `difflib` counts them), and that of
 texts of up to `SHORT_NAME` letters: `si` has two thirds in common with `s`."""
 
+QUESTION_MARKS = "?\uff1f\u061f\u037e"
+"""Question marks: of most scripts, in full width, of Arabic, of Greek."""
+
 MOST_NAMES = 40
 """Names that a message lists; of more it says how many there are."""
 
-_TYPED_TWICE = re.compile(r"(.)\1")
+_TYPED_TWICE = re.compile(r"([^\W\d_])\1")
+"""A letter twice. A sign or digit twice is another degree or number: `++` is no slip for `+`."""
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
@@ -153,7 +157,21 @@ def without_zeros(text: str) -> str:
     return _ZEROS.sub(r"\1", text.strip())
 
 
-def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
+def has_doubt(answer: str, labels: Iterable[str]) -> bool:
+    """Return whether an answer has a question mark, so that whoever gave it was in doubt: `S?` is no slip.
+
+    A question mark that one of the labels has itself may belong to a label, and is no doubt.
+
+    Examples
+    --------
+    >>> has_doubt("S?", ["S"]), has_doubt("sure (\uff1f)", ["S"]), has_doubt("1 - S?", ["S", "S?"])
+    (True, True, False)
+    """
+    signs_of_labels = set("".join(labels))
+    return any(sign in answer and sign not in signs_of_labels for sign in QUESTION_MARKS)
+
+
+def suggestion(text: str, known: Iterable[str] | Mapping[str, str], *, may_be_slip: bool = True) -> str:
     """Return the end of a message on an unknown name: the nearest known name, or else a list of all names.
 
     It also says if the text has a letter of a script that no name uses, as a Cyrillic letter may look like a
@@ -165,11 +183,13 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str]) -> str:
         The unknown name.
     known
         The known names, or spelling (as `plain` writes it) -> name.
+    may_be_slip
+        Whether the text may be a misspelt name. If not, the message has the list.
     """
     name_of_spelling = known if isinstance(known, Mapping) else {plain(name): name for name in known}
     names = list(dict.fromkeys(name_of_spelling.values()))
     script_note = _note_on_scripts(text, names)
-    near_spelling = nearest(text, name_of_spelling)
+    near_spelling = nearest(text, name_of_spelling) if may_be_slip else ""
     if near_spelling:
         return f" (did you mean {name_of_spelling[near_spelling]!r}?{script_note})"
     if not names:

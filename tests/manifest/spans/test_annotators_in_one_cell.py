@@ -27,3 +27,8 @@ def test_annotators_of_other_rows_in_one_cell_are_named(tmp_path, annotator):
 @pytest.mark.parametrize("annotator", ["O'Brien, J", "AB, EF", "Sand"])
 def test_a_name_with_a_comma_is_a_name(tmp_path, annotator):
     assert notes_on(tmp_path, annotator) == []
+
+
+def test_a_name_with_a_sign_behind_it_lists_no_one_else(tmp_path):
+    """A row without an annotator is none of somebody called ''."""
+    assert notes_on(tmp_path, "AB;", rows=f"{ALONE}f,2,3,S,\n") == []

@@ -1,8 +1,14 @@
 """An annotator's question mark is a doubt and no slip: no label is proposed for it."""
 
+from dataclasses import replace
+
 import pytest
 
+from obygaze_features import builtin_codebook
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.codebook_parts import Level
+from obygaze_features.manifest.importers.unread_columns import _guesses_of_cells
+from obygaze_features.manifest.spans.label_words import LabelWords
 
 
 def own_table(doubtful_level):
@@ -21,6 +27,25 @@ def test_a_level_with_a_question_mark_is_asked_about(import_files, doubtful):
         import_files({"t.csv": own_table(doubtful)})
 
     assert f"--word '{doubtful}=LABEL'" in str(refusal.value)
+
+
+@pytest.mark.parametrize("doubtful", ["EN?", "NS?", "Sure (?)"])
+def test_a_row_with_a_doubt_names_all_levels_and_not_the_nearest(import_files, doubtful):
+    """So it is where a table's headings are known, and its rows are refused one by one."""
+    table = f"movie,start_s,end_s,level\nf,0,1,S\nf,1,2,{doubtful}\n"
+
+    with pytest.raises(ManifestError, match="expected one of EN, HN, NS, S") as refusal:
+        import_files({"t.csv": table})
+
+    assert "did you mean" not in str(refusal.value)
+
+
+def test_a_question_mark_that_a_label_has_itself_is_no_doubt():
+    """Of a codebook with the level `S?`, a code in front of it is ignored as in front of others."""
+    book = builtin_codebook("obygaze12")
+    words = LabelWords(replace(book, levels=(*book.levels, Level("S?", position=9.0))))
+
+    assert _guesses_of_cells(["1 - S?", "2 - S"], words) == {"1 - S?": "S?", "2 - S": "S"}
 
 
 def test_a_slip_is_still_proposed_as_the_label_that_is_meant(import_files):

@@ -44,3 +44,16 @@ def test_a_column_whose_cells_are_no_marks_says_what_to_type(import_files):
 
     assert "column 'Body' is headed as Body and not read: its cells are no marks ('否', '是')" in said
     assert "--word MARK=yes, --word MARK=no" in said
+
+
+@pytest.mark.parametrize(("heading", "option"), [("Body", "concepts=Body"), ("S", "level=S")])
+def test_marks_that_are_not_read_beside_labels_are_not_called_no_marks(import_files, heading, option):
+    """1 and 0 are marks: the import says which option reads them, and does not ask what they mean."""
+    rows = ["f,0,1,EN,Look,1", "f,1,2,S,,0", "f,2,3,EN,,1"]
+    table = "\n".join([f"movie,start_s,end_s,level,concepts,{heading}", *rows, ""])
+
+    _, said = import_files({"t.csv": table})
+
+    assert f"--column {option}" in said
+    assert f"column '{heading}' is headed as {heading}, and its marks are not read" in said
+    assert "no marks" not in said

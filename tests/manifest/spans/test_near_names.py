@@ -20,6 +20,12 @@ def test_another_number_is_no_misspelt_one(text):
     assert nearest(text, LIKERT) == ""
 
 
+@pytest.mark.parametrize("text", ["++", "--"])
+def test_a_sign_written_twice_is_another_degree(text):
+    """On a scale with + and -, `++` is more than `+`, and no key that was pressed too long."""
+    assert nearest(text, ["-", "0", "+"]) == ""
+
+
 @pytest.mark.parametrize(
     ("text", "names", "name"),
     [

@@ -118,6 +118,18 @@ def test_cells_that_people_see_otherwise_are_noted_by_their_places(import_files)
     assert "whose format shows more than their number, which is read: E4" in notices
 
 
+def test_the_hidden_empty_rest_of_a_sheet_is_not_noted(import_files):
+    rest = row(
+        '<table:table-cell table:number-columns-repeated="16384"/>',
+        attributes='table:number-rows-repeated="1048574" table:visibility="collapse"',
+    )
+    table = document(HEADER, clip_row(0, 1, words("S")), rest)
+
+    _, notices = import_files({"f.ods": table})
+
+    assert "hidden" not in notices
+
+
 def test_numbers_in_other_forms_show_no_more_than_their_number(import_files):
     """A decimal comma, groups of thousands and powers of ten are forms of the same number."""
     long_film = row(words("f"), number(1.5, "1,5"), number(1000, "1E+03"), words("S"))
