@@ -480,9 +480,15 @@ class _Likenesses:
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
     def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for each pair of A signatures and B others, [A, B], whether both are of one clip alone.
+        """Return for each pair of A signatures and B others, [A, B], whether each has only one clip.
 
-        Clips with equal signatures are a group of their own already.
+        Several clips may have one and the same signature; these were grouped before, and are left out of the
+        comparison of different signatures.
+
+        Parameters
+        ----------
+        rows, columns
+            Numbers of the signatures [A] and [B].
         """
         row_is_of_one_clip = self._is_of_one_clip[rows][:, np.newaxis]  # [A, 1]
         column_is_of_one_clip = self._is_of_one_clip[columns]  # [B]

@@ -175,7 +175,8 @@ class Preset:
         the seventh digit. How a margin of half a pixel is rounded is not compared, as the configurations of
         processors do not state it.
         """
-        scaled = choose_preset(other.name, (other.name,), size=self.geometry.size)
+        its_only_name = (other.name,)  # every preset is allowed here
+        scaled = choose_preset(other.name, allowed=its_only_name, size=self.geometry.size)
 
         constants = (*self.affine.scale, *self.affine.shift)
         scaled_constants = (*scaled.affine.scale, *scaled.affine.shift)
@@ -183,8 +184,9 @@ class Preset:
             if not math.isclose(constant, scaled_constant, rel_tol=1e-6, abs_tol=1e-6):
                 return None
 
-        geometry_with_same_rounding = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
-        return scaled if geometry_with_same_rounding == scaled.geometry else None
+        # Compared as if both rounded alike.
+        own_geometry = replace(self.geometry, crop_rounding=scaled.geometry.crop_rounding)
+        return scaled if own_geometry == scaled.geometry else None
 
 
 OBYGAZE12 = "obygaze12"

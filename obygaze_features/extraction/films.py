@@ -373,13 +373,15 @@ class _FilmProgress:
     ) -> None:
         """Mark a part of the film (stretch) as decoded, and forget the windows that were decoded with it.
 
+        The windows that begin in the stretch and were not decoded with it stay among `_tasks`, the windows
+        still to be decoded, and are now also among `_waiting`, those that wait for other stretches.
+
         Parameters
         ----------
         number
             Number of the stretch.
         undone
-            Windows that begin in it and could not be decoded with it: they wait for the other stretches that
-            they need.
+            These windows, which need frames of other stretches too.
         stretch_frames
             Its frames that other windows need; None if it could not be decoded.
         """

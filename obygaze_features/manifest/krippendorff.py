@@ -262,23 +262,28 @@ def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observ
     annotator the second. The weight makes up for each annotator being in a pair with every other one: all
     coincidences of a value then sum to the length that all annotators gave it.
 
+    Chance coincidences are computed from the squares of lengths; so those of what two annotators marked, with
+    whatever value, are added up too, segment by segment.
+
     Parameters
     ----------
     partitions
         The segments and gaps of each annotator.
     n_values
-        Number of values, including `GAP`.
+        Number of values, including `GAP`, the value of what is unmarked.
     """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
-    n_others = len(partitions) - 1
+    weight = 1 / (len(partitions) - 1)
     for partition, other_partition in permutations(partitions, 2):
         for part in partition:
-            weighted_lengths = _shared_by_value(part, other_partition, n_values) / n_others  # [n_values]
-            lengths[part.value] += weighted_lengths
-            if part.value != GAP:
-                length_marked_by_other = weighted_lengths[MARKED].sum() * n_others  # without the weight
-                squares_of_marked[part.value] += length_marked_by_other**2 / n_others  # with it
+            shared_lengths = _shared_by_value(part, other_partition, n_values)  # [n_values]
+            lengths[part.value] += weight * shared_lengths
+
+            is_segment = part.value != GAP
+            if is_segment:
+                length_marked_by_both = shared_lengths[MARKED].sum()  # with any value but GAP
+                squares_of_marked[part.value] += weight * length_marked_by_both**2
     return _Observed(lengths, squares_of_marked)
 
 

@@ -503,16 +503,28 @@ class Ledger:
     def _table_line(self, line_id: str, number: int, kind: str, row: TableRow) -> Line:
         """Make the line of the ledger that a row of an imported table becomes.
 
-        Its clock is one above that of the table's first line, or of the line that it replaces. It depends on
-        no other line, so that equal tables give equal lines on every machine.
+        Of two lines on one span, that with the higher clock stands: it was decided later. A row has a clock
+        one above that of the table's first line, or of the line that the row replaces. It depends on no
+        other line, so that equal tables give equal lines on every machine.
+
+        Parameters
+        ----------
+        line_id
+            Id of the new line.
+        number
+            Its number in its file, from which follows how high its clock may be.
+        kind
+            Kind of decision.
+        row
+            The row.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)
         if replaced is not None:
             clock_above_replaced = replaced.clock + 1
-            # Readers would leave the line out if its clock was higher than this. In such a case the line
-            # keeps the lower clock, and so does not replace the other one (`authority.reason_against`): both
-            # stand, and people are told.
+            # Readers leave out a line whose clock is more than this ahead of its number, since a wrong clock
+            # would win for ever. In such a case the new line keeps its low clock and does not replace the
+            # other one (`authority.reason_against`): both stand, and people are told.
             highest_accepted = number + MOST_AHEAD
             if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)

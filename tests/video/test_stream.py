@@ -841,10 +841,18 @@ def test_colours_that_the_container_alone_states_are_used(
 def test_a_container_that_states_another_matrix_than_the_pictures_is_noted(
     tmp_path, matrix_of_container, is_noted
 ):
-    """The pictures state BT.601 by its number for PAL, 5; for NTSC it is 6. Pictures are believed."""
-    as_pal = {"preset": "ultrafast", "x265-params": "log-level=none:pools=none:colormatrix=bt470bg"}
+    """A film states in its pictures by which matrix colours become RGB; its container may state it too.
+
+    Its pictures state BT.601 by the number for PAL, 5, whose name in the encoder is bt470bg; the number for
+    NTSC, 6, is of the same matrix. Where the two differ, the pictures are believed.
+    """
+    matrix_of_pictures = "bt470bg"
+    as_pal = {
+        "preset": "ultrafast",
+        "x265-params": f"log-level=none:pools=none:colormatrix={matrix_of_pictures}",
+    }
     film = encode(tmp_path / "a.mp4", [draw_number(5)] * 3, "libx265", options=as_pal, codec_tag="hvc1")
-    colours_of_container = colour_box(BT709, BT709, matrix_of_container)
+    colours_of_container = colour_box(primaries=BT709, transfer=BT709, matrix=matrix_of_container)
     film = with_box(film, tmp_path / "b.mp4", b"hvc1", colours_of_container)
 
     frames = read_frames(film, uniform(1))

@@ -312,17 +312,19 @@ def test_every_kind_is_read_in_every_marked_encoding_and_with_every_line_end(tmp
     ),
 )
 def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, changed_row, changed_column, cell):
-    """A workbook has six rows of film tt1, each 4 s long. One cell of it is replaced.
+    """A workbook has six rows of film tt1, each 4 s long, with a text of its own. One cell of it is replaced.
 
-    ("time", 0.01) is a cell that is formatted as a time, of a hundredth of a day.
+    Cells are replaced by nothing, a word, times that may be wrong, numbers, and cells that are formatted as a
+    time: ("time", 0.01) is a hundredth of a day. The file may be refused, with its name. If it is read, the
+    labels of the other five rows are there as before.
     """
     pytest.importorskip("python_calamine")
     headings = ["movie", "start_s", "end_s", "annotator", "text"]
     rows = [["tt1", 10 * k + 1, 10 * k + 5, f"word{k}", f"word{k}"] for k in range(6)]
     path = tmp_path / "tt1.xlsx"
     path.write_bytes(sheet([headings, *rows]))
-    other_rows = labels_of_other_records(import_six_records(path, "table"), changed_row)
-    assert len(other_rows) == 5
+    labels_of_other_rows = labels_of_other_records(import_six_records(path, "table"), changed_row)
+    assert len(labels_of_other_rows) == 5
 
     rows[changed_row][changed_column] = cell
     path.write_bytes(sheet([headings, *rows]))
@@ -331,7 +333,7 @@ def test_a_damaged_cell_costs_its_row_alone_or_refuses_the_file(tmp_path, change
     except ManifestError as refusal:
         assert str(path) in str(refusal)  # noqa: PT017 - a change may be read or refused
     else:
-        assert other_rows <= labels_of(imported.manifest)
+        assert labels_of_other_rows <= labels_of(imported.manifest)
 
 
 SIGNS = ["", "\0", "x", "-", ":", ",", "\xff", " ", "9", "<", "\t", '"', ";", "\n"]

@@ -50,16 +50,19 @@ def test_frames_of_real_videos_are_those_that_the_original_takes(oracle, shared_
 
 
 def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
-    """The video has 19 frames a second, and one frame each second is taken (19 s).
+    """The video has 19 frames a second and lasts 19 s. Of its 19 seconds twelve are taken, spread evenly.
 
-    Twelve of these are spread evenly.
+    The second one taken is the second 1, whose frame is number 19.
     """
     path = shared_data / "videos" / "v_GGSY1Qvo990.mp4"
+
     frames = sample_frames(path, PRESET.geometry, 12)
-    assert frames.index.tolist() == [19 * s for s in np.linspace(0, 18, 12, dtype=int)]
-    plain = read_frames(path, at([19]), each=PRESET.geometry).images[0]
+
+    seconds_taken = np.linspace(0, 18, 12, dtype=int)
+    assert frames.index.tolist() == [19 * second for second in seconds_taken]
     assert np.stack(frames.images).shape == (12, 32, 32, 3)
-    assert np.array_equal(frames.images[1], plain)
+    frame_19 = read_frames(path, at([19]), each=PRESET.geometry).images[0]
+    assert np.array_equal(frames.images[1], frame_19)
 
 
 @pytest.mark.long
