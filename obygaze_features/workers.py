@@ -98,19 +98,7 @@ class WorkerPool:
         most_bytes: int | None = None,
         beside: "WorkerPool | None" = None,
     ) -> None:
-        """Prepare the pool; processes are started when tasks are queued.
-
-        Parameters
-        ----------
-        workers
-            Number of processes.
-        work
-            Function that does a task in a worker, importable by name.
-        most_bytes
-            Largest message that is accepted from a worker; None if workers are trusted.
-        beside
-            Another pool. The events of both then come from `get` of either.
-        """
+        """Prepare the pool; processes are started when tasks are queued."""
         self.workers = workers
         self._work = pickled_for_workers(work)
         self._most_bytes = most_bytes

@@ -292,17 +292,6 @@ class Half(Generic[AnySpec]):
     ) -> None:
         """Look up how networks of the weights' type are read, and read the configuration of this half.
 
-        Parameters
-        ----------
-        weights
-            The weights of the whole network, or of this half alone.
-        specs
-            `model_type` -> how this half of such a network is read.
-        default_type
-            `model_type` of random weights that name none.
-        config_field
-            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
-
         Raises
         ------
         BackboneError

@@ -210,13 +210,6 @@ class _ProcessorFields:
     def __init__(self, where: str, written: Mapping[str, Any]) -> None:
         """Take over the fields of a configuration, except null ones, and check its steps.
 
-        Parameters
-        ----------
-        where
-            The weights and the file, for messages.
-        written
-            The fields of the configuration.
-
         Raises
         ------
         BackboneError

@@ -581,20 +581,6 @@ class WaveformEncoder:
         """Hold the network, and hook the layers, whose tokens are kept whole until `_step_columns`.
 
         The network is moved to its device by its first call.
-
-        Parameters
-        ----------
-        network, config, extractor
-            The audio network, its configuration and its feature extractor.
-        spec
-            How networks of its type are read.
-        compute
-            Device and precision.
-        stored_layers
-            Layers whose vectors are stored too.
-        columns
-            The columns of the encoder's vectors, group by group: the network's, each layer's, class
-            probabilities.
         """
         self.compute = compute
         self.device = compute.torch_device()

@@ -132,15 +132,7 @@ class CardDecoder:
     """
 
     def __init__(self, card: Card, parent: Parent) -> None:
-        """Begin without results of earlier checks and comparisons, which all threads share.
-
-        Parameters
-        ----------
-        card
-            The GPU.
-        parent
-            The main process, which receives what is decoded.
-        """
+        """Begin without results of earlier checks and comparisons, which all threads share."""
         self._card = card
         self._parent = parent
         self._watch = Watch()

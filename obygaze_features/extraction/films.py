@@ -256,15 +256,6 @@ class WorkQueue(deque[FilePass]):
 
         A part of a film is called a stretch; a worker decodes it whole, in one pass. A window that begins in
         such a stretch is decoded in the same pass.
-
-        Parameters
-        ----------
-        tasks
-            The clips to decode; those of films are windows.
-        workers
-            Number of processes that decode.
-        films
-            Films whose stretches are to be measured; None if no shots are wanted.
         """
         super().__init__()
         self._progress: dict[str, _FilmProgress] = {}  # movie with stretches to measure -> its progress

@@ -56,19 +56,7 @@ class DecodePool:
     """
 
     def __init__(self, workers: int, timeout_s: float, decoder: str = PYAV, batch_size: int = 1) -> None:
-        """Make a pool without work; its processes start with the first pass (clips of one file).
-
-        Parameters
-        ----------
-        workers
-            Number of processes.
-        timeout_s
-            Time limit for one clip, in seconds.
-        decoder
-            Name of the decoder.
-        batch_size
-            Clips that are taken together.
-        """
+        """Make a pool without work; its processes start with the first pass (clips of one file)."""
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder

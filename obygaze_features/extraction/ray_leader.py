@@ -187,19 +187,7 @@ class RayCluster:
     """
 
     def __init__(self, order: Order, log_file: Path, stage: Stage, note: Callable[[str], object]) -> None:
-        """Prepare the child process that joins and drives the cluster; it starts with the `with` block.
-
-        Parameters
-        ----------
-        order
-            What the child needs.
-        log_file
-            File for what Ray prints.
-        stage
-            The unfinished store, which tells how many clips are left.
-        note
-            Called with messages for the user.
-        """
+        """Prepare the child process that joins and drives the cluster; it starts with the `with` block."""
         self.workers = 0
         self._order = order
         self._log_file = log_file

@@ -261,17 +261,7 @@ class Recording:
     """
 
     def __init__(self, writer: StageWriter, thread: ThreadPoolExecutor, report: RunReport) -> None:
-        """Start the clock of the run; nothing is written yet.
-
-        Parameters
-        ----------
-        writer
-            Writer of the unfinished store.
-        thread
-            Executor of one thread, in which it writes.
-        report
-            Report of the run, in which written clips are counted.
-        """
+        """Start the clock of the run; nothing is written yet."""
         self.report = report
         self._writer = writer
         self._thread = thread

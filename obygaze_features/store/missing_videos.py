@@ -70,15 +70,6 @@ class MissingVideoCheck:
     def __init__(self, stage: Stage, videos: Mapping[str, Path | None], *, has_work: bool = True) -> None:
         """Look for all videos, and note in the stage which of them this machine does not find.
 
-        Parameters
-        ----------
-        stage
-            The stage that the run works on.
-        videos
-            Clip id -> its video; None if the manifest names none.
-        has_work
-            Whether there is work to do; if not, nothing is refused.
-
         Raises
         ------
         StoreError

@@ -310,17 +310,7 @@ class StagedRows:
     """
 
     def __init__(self, stage: Path, layout: StageLayout, parent: ParentRows | None) -> None:
-        """Read the digests of the parent store's files, if there is one; rows are read on demand.
-
-        Parameters
-        ----------
-        stage
-            Folder of the stage.
-        layout
-            Places of the rows in its files.
-        parent
-            The store that the stage extends, whose rows it does not have itself; None if there is none.
-        """
+        """Read the digests of the parent store's files, if there is one; rows are read on demand."""
         self.stage = stage
         self.layout = layout
         self._parent = parent or ParentRows(folder=Path(), clips=(), n_frames={})  # no rows without a parent

@@ -962,19 +962,7 @@ class _RaggedChunks:
     """
 
     def __init__(self, root: Path, array: RaggedArray, n_frames: int, start: int) -> None:
-        """Begin with the chunk whose first row is `start`; nothing is written yet.
-
-        Parameters
-        ----------
-        root
-            Folder of the store.
-        array
-            The array, whose rows are frames.
-        n_frames
-            Number of all its rows.
-        start
-            The row with which the first chunk begins.
-        """
+        """Begin with the chunk whose first row is `start`; nothing is written yet."""
         self._root = root
         self._array = array
         self._chunk_rows = array.block(n_frames)
