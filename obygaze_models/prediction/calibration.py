@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import counted
+from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
 from obygaze_models.protocol.slope import SlopeLikelihood, SlopePosterior
 
@@ -93,7 +95,18 @@ class Calibration:
             Number of draws, B.
         seed : int
             Seed of the order in which draws of slopes are paired with draws of shares.
+
+        Raises
+        ------
+        ProtocolError
+            The clips are of fewer than two films, so that none can be left out to measure the errors.
         """
+        n_films = len(np.unique(held_out.movies))
+        if n_films < 2:
+            raise ProtocolError(
+                f"calibration: held-out clips of {counted(n_films, 'film')}: expected two or more, so that "
+                "each can be left out to measure how far probabilities are off"
+            )
         # The sigmoids are drawn from the posterior of their slopes.
         likelihood = SlopeLikelihood.of_scores(held_out)
         posterior = likelihood.posterior()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from obygaze_models.errors import ProtocolError
 from obygaze_models.prediction.calibration import Calibration, SlopeAcrossFilms
 from obygaze_models.protocol import HeldOut
 from obygaze_models.protocol.slope import SlopeLikelihood
@@ -82,3 +83,15 @@ def test_clips_of_a_film_keep_the_order_of_their_scores_even_if_scores_fall_from
     p_of_lower, p_of_higher = Calibration.fit(held_out).probability([0.0, 1.0])
 
     assert p_of_lower < p_of_higher
+
+
+@pytest.mark.parametrize(("movies", "said"), [(["a"] * 4, "of 1 film:"), ([], "of 0 films:")])
+def test_clips_of_a_single_film_cannot_be_calibrated(movies, said):
+    """No film can be left out, so that nothing tells how far probabilities are off on a new film."""
+    n_clips = len(movies)
+    held_out = HeldOut(
+        np.arange(n_clips) + 0.5, np.arange(n_clips) % 2, np.array(movies, dtype=str), training_means=0.0
+    )
+
+    with pytest.raises(ProtocolError, match=said):
+        Calibration.fit(held_out)
