@@ -296,10 +296,14 @@ def _has_unvarying_scores(scored: _TestedModel, groups_of_rows: Sequence[NDArray
     """Tell whether a model gives all clips of a group one score, in every group and with every seed."""
     for result in scored.seeds.values():
         for rows in groups_of_rows:
-            scores = result.scores[rows]
-            if np.ptp(scores) > ROUNDING * np.abs(scores).max():
+            if not do_not_vary(result.scores[rows]):
                 return False
     return True
+
+
+def do_not_vary(scores: NDArray[np.float64]) -> bool:
+    """Tell whether the scores of one clip or more are one number, but for rounding."""
+    return bool(np.ptp(scores) <= ROUNDING * np.abs(scores).max())
 
 
 def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:
