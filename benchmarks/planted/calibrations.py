@@ -43,6 +43,8 @@ class World:
         Share of positives of the median film, and its SD over films on the logit scale.
     order : float
         Correlation of a feature with that of the next clip.
+    film_shift : float
+        SD over films of a shift of all features of a film, in deviations within films.
     """
 
     shifts: tuple[float, float]
@@ -51,6 +53,7 @@ class World:
     share: float = 0.3
     spread: float = 0.8
     order: float = 0.5
+    film_shift: float = 0.3
 
     def draw(self, rng: np.random.Generator, films: int = 0) -> tuple[Floats, np.ndarray, np.ndarray]:
         """Draw features [N, 12], labels and films [N]."""
@@ -58,7 +61,7 @@ class World:
         for film in range(films or self.films):
             n = int(rng.integers(30, 91))
             y = (rng.random(n) < expit(logit(self.share) + self.spread * rng.normal())).astype(np.int64)
-            X = smooth(rng, n, 2 * WIDTH, self.order) + 0.3 * rng.normal(size=2 * WIDTH)
+            X = smooth(rng, n, 2 * WIDTH, self.order) + self.film_shift * rng.normal(size=2 * WIDTH)
             for features, shift in zip(BOTH, self.shifts, strict=True):
                 X[:, features.start] += shift * y
             chance = {"": 0.0, "at random": 0.4, "by label": 0.2 + 0.5 * y, "by film": 1.0 * (film % 2)}
@@ -202,6 +205,7 @@ ROWS = [
             ("by .6, 20 films", World((0.6, 0.0), films=20), 0.95),
             ("by .6, films alike", World((0.6, 0.0), spread=0.0), 0.7),
             ("by .6, rare", World((0.6, 0.0), share=0.1, films=12), 0.6),
+            ("by 1.2, films shifted by 1", World((1.2, 0.0), films=12, film_shift=1.0), 0.9),
          )],
         calibrated,
         {"AUC by film": Column(digits=2), "skilled": SHOWN,

@@ -27,6 +27,10 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 
+_CLASSES = {0: "negative", 1: "positive"}
+"""Labels of two classes, and what they are called."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What an evaluation does.
@@ -107,7 +111,8 @@ def make_plan(
 
     # --- folds; labels of an annotator that cannot be learnt in some fold are left out of all
     folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
-    why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, seen=seen)
+    needed = _needed_classes(target)
+    why_not_learnt = _labels_not_learnable(folds, first_labels, data.movies, needed, seen=seen)
     if why_not_learnt:
         first_labels = _without_unlearnable(first_labels, why_not_learnt)
         folds = _make_folds(data, first_labels, tests, seen=seen, n_folds=n_folds)
@@ -357,7 +362,12 @@ def _with_seeds(folds: Sequence[_Fold], seeds: Sequence[int]) -> list[SeededFold
 
 
 def _labels_not_learnable(
-    folds: Sequence[_Fold], first_labels: Mapping[str, Ints], movies: NDArray[np.str_], *, seen: bool
+    folds: Sequence[_Fold],
+    first_labels: Mapping[str, Ints],
+    movies: NDArray[np.str_],
+    needed: Mapping[int, str],
+    *,
+    seen: bool,
 ) -> dict[str, str]:
     """Say which training labels no model can be trained on in some fold: suffix of the models' names -> why.
 
@@ -369,7 +379,7 @@ def _labels_not_learnable(
         # inner folds; with the labels of all, the training itself then raises an error.
         is_of_one_annotator = bool(suffix)
         for fold in folds:
-            reason = _why_not_learnable(fold, labels, suffix, seen=seen)
+            reason = _why_not_learnable(fold, labels, suffix, needed, seen=seen)
             if is_of_one_annotator and not reason:
                 reason = _why_no_inner_folds(fold, labels, suffix, movies)
             if reason:
@@ -392,8 +402,10 @@ def _why_no_inner_folds(fold: _Fold, labels: Ints, suffix: str, movies: NDArray[
     return ""
 
 
-def _why_not_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) -> str:
-    """Say that a fold has no training clips, or training clips of one class only; "" if it has both.
+def _why_not_learnable(
+    fold: _Fold, labels: Ints, suffix: str, needed: Mapping[int, str], *, seen: bool
+) -> str:
+    """Say that a fold has no training clips, or none of a class that is needed; "" if it has all of these.
 
     Parameters
     ----------
@@ -402,33 +414,38 @@ def _why_not_learnable(fold: _Fold, labels: Ints, suffix: str, *, seen: bool) ->
         Training labels of all clips.
     suffix : str
         Suffix of the names of the models that are trained on these labels.
+    needed : mapping of int to str
+        The classes that are needed, label -> title (`_needed_classes`).
     seen : bool
         Whether folds are blocks of scenes. `GAP` clips on either side of a tested block are not trained on.
     """
-    missing = _missing_class(labels[fold.split.train])
+    missing = _missing_class(labels[fold.split.train], needed)
     if not missing:
         return ""
     left_out = fold.left_out
     advice = "both classes must be in at least 3 movies"
+    if needed != _CLASSES:
+        lowest, highest = needed.values()
+        advice = (
+            f"{lowest} and {highest}, the lowest and the highest level, must be in at least 3 movies each"
+        )
     if seen:
         left_out += f" and the {GAP} clips on either side of it in each movie"
         advice = "movies are too short for blocks; leave whole movies out instead"
     return f"without {left_out} there is {missing}{_by_annotator(suffix)} to learn from: {advice}"
 
 
-def _missing_class(labels: Ints) -> str:
+def _missing_class(labels: Ints, needed: Mapping[int, str]) -> str:
     """Return what training clips with these labels lack, such as "no positive clip"; "" if they lack nothing.
 
-    Labels of two classes, 0 and 1, must have both. Of ordered levels, whose labels go beyond 1, any clip is
-    enough.
+    Of ordered levels each step between two levels is learnt. The lowest and the highest level, which are
+    `needed`, are on either side of every step, so that levels between them may be missing.
     """
     if not len(labels):
         return "no clip"
-    has_two_classes = labels.max() <= 1
-    if has_two_classes and not (labels == 1).any():
-        return "no positive clip"
-    if has_two_classes and not (labels == 0).any():
-        return "no negative clip"
+    for label in sorted(needed, reverse=True):  # the rarer class, as a rule, is named first
+        if not (labels == label).any():
+            return f"no {needed[label]} clip"
     return ""
 
 
@@ -516,7 +533,7 @@ def _needed_classes(target: Target) -> dict[int, str]:
     They are both classes, or of ordered levels the lowest and the highest one.
     """
     if target.kind != "ordinal":
-        return {0: "negative", 1: "positive"}
+        return _CLASSES
     lowest = 0
     highest = target.n_classes - 1
     return {lowest: target.classes[lowest][0], highest: target.classes[highest][0]}

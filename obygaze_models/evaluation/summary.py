@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_models.errors import PredictionsError
-from obygaze_models.evaluation.intervals import NAN, Interval, jackknife_interval, t_interval
+from obygaze_models.evaluation.intervals import (
+    FEWEST_MOVIES,
+    NAN,
+    Interval,
+    jackknife_interval,
+    t_interval,
+)
 from obygaze_models.evaluation.metrics import METRICS, Metric, prevalence, rows_by_movie, within_movie_auc
 from obygaze_models.evaluation.predictions import Predictions
 
@@ -19,7 +25,7 @@ MetricFunction = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.in
 """Computes a metric from labels, scores and calls, [N] each."""
 
 UNVARYING_AUC = 0.5
-"""AUC of scores that do not vary within movies, whatever movies are drawn."""
+"""AUC of scores that do not vary, whatever movies are drawn: within movies, or pooled over all clips."""
 
 ROUNDING = 1e-9
 """Scores that differ by at most this share of the largest count as equal: they differ by rounding."""
@@ -261,6 +267,11 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
         # which computes the metric of many sets of clips: by a function of these clips.
         metric_of_clips = partial(scored.mean_over_seeds, metric)
         pooled = jackknife_interval(metric_of_clips, scored.movies, bounds=metric.bounds)
+        all_clips = np.arange(len(scored.y))
+        has_enough_movies = pooled.n_movies >= FEWEST_MOVIES
+        if name == "auc" and has_enough_movies and _has_unvarying_scores(scored, [all_clips]):
+            # As by movie: such scores have this AUC whatever movies are drawn, so that it needs no estimate.
+            pooled = replace(pooled, low=pooled.mean, high=pooled.mean)
         over_movies = _metric_over_movies(scored, metric)
         # Scores of different folds come from different models.
         compares_models = scored.several_folds and metric.reads == "score"
@@ -281,14 +292,18 @@ def _metric_rows(scored: _TestedModel, metrics: Mapping[str, Metric]) -> Iterato
             }
 
 
-def _has_unvarying_scores(scored: _TestedModel, rows_of_movies: Sequence[NDArray[np.intp]]) -> bool:
-    """Tell whether a model gives all clips of a movie one score, in every movie and with every seed."""
+def _has_unvarying_scores(scored: _TestedModel, groups_of_rows: Sequence[NDArray[np.intp]]) -> bool:
+    """Tell whether a model gives all clips of a group one score, in every group and with every seed."""
     for result in scored.seeds.values():
-        for rows in rows_of_movies:
-            scores = result.scores[rows]
-            if np.ptp(scores) > ROUNDING * np.abs(scores).max():
+        for rows in groups_of_rows:
+            if not do_not_vary(result.scores[rows]):
                 return False
     return True
+
+
+def do_not_vary(scores: NDArray[np.float64]) -> bool:
+    """Tell whether the scores of one clip or more are one number, but for rounding."""
+    return bool(np.ptp(scores) <= ROUNDING * np.abs(scores).max())
 
 
 def _pooled_columns(interval: Interval, chance: float) -> dict[str, object]:

@@ -4,6 +4,11 @@ The slope comes from how scores rise with the label within films (`obygaze_model
 intercept from the share of positive clips, which differs between films. A probability is the mean over draws
 of the posterior, and its band are quantiles of these draws. With little evidence of skill the drawn sigmoids
 are flat, and every clip's probability is about the share of the training films.
+
+A model may score all clips of one film too high, and all of another too low. Within a film this does no harm,
+but of a clip of a new film nobody knows how much of its score is such a shift, so that the score says less.
+The slopes are therefore made flatter, by one factor for all draws (`SlopeAcrossFilms`). Where scores of films
+are not shifted the factor is 1.
 """
 
 from dataclasses import dataclass, fields
@@ -14,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from obygaze_features.arguments import checked
+from obygaze_features.text import counted
+from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.held_out import HeldOut, find_intercepts
 from obygaze_models.protocol.slope import SlopeLikelihood, SlopePosterior
 
@@ -39,6 +46,10 @@ NORMAL_QUANTILE = 1.2815515655446004
 
 LEAST_SHARE = 1e-6
 """Least distance of a drawn share from 0 and 1, whose logits are not finite."""
+
+SLOPE_FACTORS: Floats = np.linspace(1.0, 0.05, 20)
+"""Factors by which slopes may be multiplied for clips of new films. The first one changes nothing. None is 0,
+so that the clips of a film keep the order of their scores."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,7 +95,18 @@ class Calibration:
             Number of draws, B.
         seed : int
             Seed of the order in which draws of slopes are paired with draws of shares.
+
+        Raises
+        ------
+        ProtocolError
+            The clips are of fewer than two films, so that none can be left out to measure the errors.
         """
+        n_films = len(np.unique(held_out.movies))
+        if n_films < 2:
+            raise ProtocolError(
+                f"calibration: held-out clips of {counted(n_films, 'film')}: expected two or more, so that "
+                "each can be left out to measure how far probabilities are off"
+            )
         # The sigmoids are drawn from the posterior of their slopes.
         likelihood = SlopeLikelihood.of_scores(held_out)
         posterior = likelihood.posterior()
@@ -242,13 +264,68 @@ def mean_and_band(draws: Floats, scores: Floats, weights: Floats) -> tuple[float
     return mean, min(float(low), mean), max(float(high), mean)
 
 
+@dataclass(frozen=True, eq=False)
+class SlopeAcrossFilms:
+    """By how much slopes within films have to be flattened for clips of films that are new.
+
+    Clips of different films are compared with each other, as a new film's clip is with those of the training
+    films: one intercept holds for all films. The factor of the slope is the likeliest of `SLOPE_FACTORS`. It
+    is never above 1: where films rich in positives have high scores, slopes stay those within films.
+
+    Attributes
+    ----------
+    movies : ndarray, shape [M]
+    log_likelihoods : ndarray, shape [M, F]
+        Log likelihood of each film's labels at each of F factors.
+    """
+
+    movies: NDArray[np.str_]
+    log_likelihoods: Floats
+
+    @classmethod
+    def of_scores(cls, held_out: HeldOut, slope_within: float) -> Self:
+        """Compute the log likelihoods of one model's held-out scores [N], given its slope within films.
+
+        At each factor the intercept gives all clips together a mean probability equal to their share of
+        positive clips; it is not found anew without each film.
+        """
+        movies, film_of_clip = np.unique(held_out.movies, return_inverse=True)
+        scores = held_out.relative_scores
+        labels = held_out.y.astype(np.float64)
+        n_clips = len(labels)
+
+        # As if there were half a clip more of each label: the logits of 0 and 1 are not finite.
+        share = (labels.sum() + 0.5) / (n_clips + 1)
+        shares = np.full(len(SLOPE_FACTORS), share)
+        equal_weights = np.ones((1, n_clips))
+        slopes = slope_within * SLOPE_FACTORS
+        intercepts = find_intercepts(slopes, scores, equal_weights, shares)
+
+        sums_of_films = []
+        for slope, intercept in zip(slopes, intercepts, strict=True):
+            logits = slope * scores + intercept
+            log_likelihood_of_clips = labels * logits - np.logaddexp(0, logits)
+            sums_of_films.append(np.bincount(film_of_clip, log_likelihood_of_clips))
+        return cls(movies=movies, log_likelihoods=np.column_stack(sums_of_films))
+
+    def factor(self, without: object = None) -> float:
+        """Return the likeliest factor of the slope, from all films, or from all but the movie `without`."""
+        sums = self.log_likelihoods.sum(axis=0)
+        if without is not None:
+            (film,) = np.flatnonzero(self.movies == without)
+            sums = sums - self.log_likelihoods[film]
+        # If the slope is 0, all factors are equally likely, and the first one, 1, is taken.
+        return float(SLOPE_FACTORS[np.argmax(sums)])
+
+
 def draw_sigmoids(
     held_out: HeldOut, posterior: SlopePosterior, training_mean: float | None, *, n_draws: int, seed: int
 ) -> Floats:
     """Draw slope and intercept of calibration sigmoids from their posterior, [B, 2].
 
-    The slopes are evenly spaced quantiles of their posterior, and so are the shares of positive clips. Slopes
-    and shares are paired in a random order. Means over such draws have hardly any sampling error. The
+    The slopes are evenly spaced quantiles of their posterior within films, times the factor for clips of new
+    films (`SlopeAcrossFilms`); the shares of positive clips are quantiles of theirs. Slopes and shares are
+    paired in a random order. Means over such draws have hardly any sampling error. The
     intercept of a draw makes the mean probability of the held-out clips equal to the draw's share.
 
     Parameters
@@ -265,7 +342,8 @@ def draw_sigmoids(
     # For 4 draws the quantiles at .125, .375, .625 and .875.
     levels_of_slopes = (np.arange(n_draws) + 0.5) / n_draws
     levels_of_shares = np.random.default_rng(seed).permutation(levels_of_slopes)
-    slopes = posterior.quantiles(levels_of_slopes)
+    factor = SlopeAcrossFilms.of_scores(held_out, posterior.median_above_0).factor()
+    slopes = factor * posterior.quantiles(levels_of_slopes)
     shares = share_quantiles(held_out, levels_of_shares)
 
     # All clips count equally in the mean probability, in all draws: [1, N].
@@ -359,23 +437,28 @@ def left_out_probabilities(held_out: HeldOut, likelihood: SlopeLikelihood) -> Fl
     slopes of the same held-out scores.
     """
     scores = held_out.relative_scores
+    across_films = SlopeAcrossFilms.of_scores(held_out, likelihood.posterior().median_above_0)
     p = np.empty(len(held_out.y))
     for movie in np.unique(held_out.movies):
         in_movie = held_out.movies == movie
-        draws = _draw_sigmoids_without(held_out, likelihood, movie)
+        draws = _draw_sigmoids_without(held_out, likelihood, across_films, movie)
         p[in_movie] = mean_probability(draws, scores[in_movie])
     return p
 
 
-def _draw_sigmoids_without(held_out: HeldOut, likelihood: SlopeLikelihood, movie: str) -> Floats:
+def _draw_sigmoids_without(
+    held_out: HeldOut, likelihood: SlopeLikelihood, across_films: SlopeAcrossFilms, movie: str
+) -> Floats:
     """Draw slope and intercept of calibration sigmoids of relative scores without one film, [B, 2].
 
-    The few slopes that are drawn are evenly spaced quantiles of their posterior without the film. The
-    intercept makes the mean probability of the other films' clips equal to their share of positive clips. If
-    these clips all have one label, no share can be estimated from them: it is then taken from all films.
+    The few slopes that are drawn are evenly spaced quantiles of their posterior without the film, times the
+    factor for clips of new films. The intercept makes the mean probability of the other films' clips equal to
+    their share of positive clips. If these clips all have one label, no share can be estimated from them: it
+    is then taken from all films.
     """
     quantile_levels = (np.arange(N_DRAWS_WITHOUT_FILM) + 0.5) / N_DRAWS_WITHOUT_FILM
-    slopes = likelihood.posterior(without=movie).quantiles(quantile_levels)
+    factor = across_films.factor(without=movie)
+    slopes = factor * likelihood.posterior(without=movie).quantiles(quantile_levels)
 
     gives_share = held_out.movies != movie
     has_one_label = np.ptp(held_out.y[gives_share]) == 0

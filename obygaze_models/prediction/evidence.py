@@ -1,11 +1,14 @@
 """Measure what films left out show of a model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_models.evaluation.intervals import auc_interval
 from obygaze_models.evaluation.metrics import auc
+from obygaze_models.evaluation.summary import UNVARYING_AUC, do_not_vary
 from obygaze_models.persistence.evidence import Evidence
 
 
@@ -28,14 +31,20 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     (1.0, 0.292, 6)
     """
     auc_of_movie_and_seed = {}
+    has_unvarying_scores = True
     for movie_and_seed, rows in left_out.groupby(["movie", "seed"]):
-        auc_of_movie_and_seed[movie_and_seed] = auc(rows["label"].to_numpy(), rows["score"].to_numpy())
+        scores = rows["score"].to_numpy()
+        auc_of_movie_and_seed[movie_and_seed] = auc(rows["label"].to_numpy(), scores)
+        has_unvarying_scores = has_unvarying_scores and do_not_vary(scores)
     # More seeds of one movie are no more evidence: they are averaged. The first level of the index is the
     # movie.
     aucs = pd.Series(auc_of_movie_and_seed, dtype=np.float64)
     means_over_seeds = aucs.groupby(level=0).mean()
     # The mean over movies with its 95 % interval; movies of one class have no AUC and are left out.
     interval = auc_interval(means_over_seeds.to_numpy(dtype=np.float64))
+    if has_unvarying_scores and not np.isnan(interval.mean):
+        # Such scores have this AUC whatever movies are drawn, as the tables of metrics say too.
+        interval = replace(interval, low=UNVARYING_AUC, high=UNVARYING_AUC)
     return Evidence(
         n_clips=int(left_out["clip_id"].nunique()),
         n_movies=int(left_out["movie"].nunique()),

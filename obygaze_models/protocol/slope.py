@@ -103,6 +103,12 @@ class SlopePosterior:
         logits_per_deviation = np.where(levels_among_positive > 0, quantiles_among_positive, 0.0)
         return logits_per_deviation / self.unit
 
+    @property
+    def median_above_0(self) -> float:
+        """Median of the slope, given that it is above 0, in logits per unit of the score."""
+        logits_per_deviation = float(np.interp(0.5, self.cumulative, GRID))
+        return logits_per_deviation / self.unit
+
 
 @dataclass(frozen=True, eq=False)
 class SlopeLikelihood:

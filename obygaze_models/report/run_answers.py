@@ -258,9 +258,10 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     level = 1 - 0.05 / n_models
     differences = task.values[model] - task.values[baseline]  # by movie
 
-    # A baseline whose scores do not vary has a known AUC, so that fewer differences are possible.
+    # Scores that do not vary have a known AUC, so that fewer differences are possible: of two such, only 0.
+    value_of_model = UNVARYING_AUC if _has_known_auc(task, metric, model) else None
     value_of_baseline = UNVARYING_AUC if _has_known_auc(task, metric, baseline) else None
-    least, most = difference_bounds(metric.bounds, second=value_of_baseline)
+    least, most = difference_bounds(metric.bounds, first=value_of_model, second=value_of_baseline)
 
     # A lead is above 0 if the model is better, also in a metric whose lower values are better.
     if metric.higher_is_better:
@@ -276,9 +277,9 @@ def _lead_over(task: _Task, metric: Metric, model: str, baseline: str, *, n_mode
     return _Lead(interval_of_lead, baseline, n_movies_ahead)
 
 
-def _has_known_auc(task: _Task, metric: Metric, baseline: str) -> bool:
-    """Tell whether a baseline's metric is an AUC that is .5 in every movie, as its scores do not vary."""
-    return metric.name == "auc" and baseline in task.constant
+def _has_known_auc(task: _Task, metric: Metric, model: str) -> bool:
+    """Tell whether a model's metric is an AUC that is .5 in every movie, as its scores do not vary."""
+    return metric.name == "auc" and model in task.constant
 
 
 def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:

@@ -27,7 +27,7 @@ def notes(run: Run) -> tuple[str, ...]:
         *_seen_scores_note(record["clips"]),
         *_starts_notes(run),
         *_limits(run),
-        *_rare_concepts_note(record),
+        *_unlearnable_concepts_note(record),
         _intervals_note(),
     ]
     return tuple(visible(line, lines=False) for line in lines)
@@ -162,10 +162,11 @@ def _intervals_note() -> str:
     return f"{captions}; docs/evaluation.md has the measured coverage of each"
 
 
-def _rare_concepts_note(record: Mapping[str, Any]) -> list[str]:
-    """Write which concepts were too rare to be learnt, and in how many folds.
+def _unlearnable_concepts_note(record: Mapping[str, Any]) -> list[str]:
+    """Write which concepts could not be learnt, and in how many folds.
 
-    Nothing is written if there are none, or if no model learns concepts.
+    Without some movie of such a fold, no clip has the concept, or every clip has it. Nothing is written if
+    there are none, or if no model learns concepts.
     """
     n_folds_of_concept = Counter[str]()
     for fold in record["folds"]:
@@ -175,4 +176,5 @@ def _rare_concepts_note(record: Mapping[str, Any]) -> list[str]:
     if not n_folds_of_concept or not has_concept_model:
         return []
     counts = ", ".join(f"{name} {n_folds}" for name, n_folds in n_folds_of_concept.items())
-    return [f"concepts too rare to be learnt, in so many folds: {counts}"]
+    reason = "as without one movie no clip has them or every clip has them"
+    return [f"concepts that cannot be learnt, {reason}, in so many folds: {counts}"]

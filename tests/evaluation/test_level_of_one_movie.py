@@ -1,0 +1,45 @@
+"""A lowest or highest level of a single movie cannot be learnt without that movie: said before training."""
+
+import numpy as np
+import pytest
+
+from obygaze_models import evaluate
+from obygaze_models.errors import ProtocolError
+from tests.conftest import dataset
+
+N_CLIPS = 30
+"""Clips of each of five movies."""
+
+
+def clips_of_levels(*, only_in_first_movie, in_its_place):
+    """Make clips of the levels EN, HN and S in turn, of which one level is in the first movie alone."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(5)], N_CLIPS)
+    levels = np.tile(["EN", "HN", "S"], 5 * N_CLIPS // 3)
+    is_elsewhere = (levels == only_in_first_movie) & (movies != "tt0")
+    levels[is_elsewhere] = in_its_place
+    features = rng.normal(size=(len(levels), 4))
+    return dataset(features, levels, movies)
+
+
+@pytest.mark.parametrize(("extreme", "in_its_place"), [("S", "HN"), ("EN", "HN")])
+def test_the_level_and_its_movie_are_named(extreme, in_its_place):
+    """Without tt0 a step between two levels has clips on one side only."""
+    clips = clips_of_levels(only_in_first_movie=extreme, in_its_place=in_its_place)
+
+    with pytest.raises(ProtocolError) as refused:
+        evaluate(clips, ["linear"], task="levels")
+
+    assert str(refused.value) == (
+        f"without movie tt0 there is no {extreme} clip to learn from: EN and S, the lowest and the highest "
+        "level, must be in at least 3 movies each"
+    )
+
+
+def test_a_level_between_them_may_be_missing():
+    """Clips of HN are in tt0 alone: without it, both steps tell EN from S."""
+    clips = clips_of_levels(only_in_first_movie="HN", in_its_place="S")
+
+    run = evaluate(clips, ["linear"], task="levels")
+
+    assert set(run.predictions.table["movie"]) == {"tt0", "tt1", "tt2", "tt3", "tt4"}

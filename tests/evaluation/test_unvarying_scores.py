@@ -1,0 +1,58 @@
+"""Scores that do not vary have an AUC of .5 in whatever films: pooled as by film."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from obygaze_models.evaluation.predictions import Predictions
+from obygaze_models.evaluation.summary import summarise
+
+
+def summary_of(scores, *, n_films):
+    """Summarise one model's scores of ten clips a film, every other one positive; a film is a fold."""
+    n_clips = 10 * n_films
+    film_of_clip = np.repeat(np.arange(n_films), 10)
+    table = pd.DataFrame(
+        {
+            "model": "constant",
+            "task": "en_s",
+            "fold": film_of_clip,
+            "seed": 0,
+            "clip_id": [f"c{clip}" for clip in range(n_clips)],
+            "movie": [f"film{film}" for film in film_of_clip],
+            "label": np.arange(n_clips) % 2,
+            "score": scores,
+            "threshold": 0.5,
+            "store": "",
+        }
+    )
+    return summarise(Predictions(table)).set_index("metric")
+
+
+def test_one_score_for_all_clips_has_one_interval_pooled_and_by_film():
+    """Nothing is estimated from films: the AUC of a constant is .5 in all of them."""
+    summary = summary_of(np.full(40, 0.3), n_films=4)
+
+    ends_by_film = summary.loc["auc", ["movie_mean", "movie_low", "movie_high"]]
+    ends_pooled = summary.loc["auc", ["pooled", "pooled_low", "pooled_high"]]
+
+    assert ends_by_film.tolist() == [0.5, 0.5, 0.5]
+    assert ends_pooled.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_a_score_for_each_film_is_known_by_film_only():
+    """Pooled, it tells films apart; films of equal shares then give .5, from which no interval follows."""
+    summary = summary_of(np.repeat([0.1, 0.2, 0.3, 0.4], 10), n_films=4)
+
+    assert summary.loc["auc", ["movie_low", "movie_high"]].tolist() == [0.5, 0.5]
+    assert summary.loc["auc", ["pooled_low", "pooled_high"]].isna().all()
+
+
+@pytest.mark.parametrize("n_films", [1, 2])
+def test_of_one_or_two_films_neither_has_an_interval(n_films):
+    """An interval over films needs three."""
+    summary = summary_of(np.full(10 * n_films, 0.3), n_films=n_films)
+
+    ends = summary.loc["auc", ["pooled_low", "pooled_high", "movie_low", "movie_high"]]
+
+    assert ends.isna().all()

@@ -1,0 +1,28 @@
+"""A report says of concepts that were not learnt why: rare ones, and those that every clip has."""
+
+import numpy as np
+
+from obygaze_models import evaluate
+from obygaze_models.report.run_notes import notes
+from tests.conftest import dataset
+
+
+def test_a_concept_that_every_clip_has_is_not_called_rare():
+    """Of the first three concepts, one is in half of the clips, one in all of them, one in a single film."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(4)], 20)
+    levels = np.tile(["EN", "S"], 40)
+    present = np.zeros((80, 8), dtype=bool)  # the codebook has eight visual concepts
+    present[:, 0] = rng.random(80) < 0.5
+    present[:, 1] = True
+    present[:, 2] = (movies == "tt0") & (rng.random(80) < 0.5)
+    clips = dataset(rng.normal(size=(80, 6)), levels, movies, present)
+    in_half, in_all, in_one_film, *in_none = clips.labels.concepts
+
+    run = evaluate(clips, ["pcbm_lr"], task="en_s")
+
+    (note,) = [line for line in notes(run) if "cannot be learnt" in line]
+    assert "no clip has them or every clip has them" in note
+    for concept in (in_all, in_one_film, *in_none):
+        assert f"{concept} 4" in note
+    assert in_half not in note
