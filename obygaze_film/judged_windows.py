@@ -18,6 +18,7 @@ from obygaze_features.manifest import (
     Clip,
     Manifest,
     judgements_of,
+    machines_of,
     name_hint,
     place_in,
 )
@@ -439,6 +440,8 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     _keep_cells_with_content(sieve, cells)
     answers = _answers_by_judge(sieve, judged_places, judgements.codebook.labels, positive)
 
+    _note_machines(sieve, judgements)
+
     clip_of_cell = _first_clips(sieve.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
     _note_changed_content(sieve, cells.content_s, content_s)
@@ -452,6 +455,13 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         answers=answers,
         notices=tuple(sieve.notices),
     )
+
+
+def _note_machines(sieve: "Sieve", judgements: Manifest) -> None:
+    """Note which of the judges are machines, if any are: they count as people do."""
+    machines = machines_of(judgements.with_clips(sieve.clips))
+    if machines:
+        sieve.notices.append(counted_message("note_machines", len(machines), names=", ".join(machines)))
 
 
 def _with_one_p(cells: Cells) -> Cells:

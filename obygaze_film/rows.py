@@ -326,9 +326,9 @@ def rows_of_model(
     """Compute the rows of one model.
 
     The logit of a row is the mean of the logits of the windows that cover it, weighted by their overlap;
-    `_weights_of` says which windows count. Concepts' values and contributions are averaged in the same way,
-    so that contributions still add up to the logit. A row that is unlike the training, missing, black or
-    credits has a logit, but no probability.
+    `_weights_of` says which windows count. Concepts' values, contributions and changes are averaged in the
+    same way, so that contributions still add up to the logit. A row that is unlike the training, missing,
+    black or credits has a logit, but no probability.
 
     Parameters
     ----------
@@ -459,6 +459,8 @@ def _concept_columns(
 ) -> dict[str, Floats]:
     """Compute each concept's value, probability and, of a concept bottleneck, contribution to the logit.
 
+    Of a bottleneck without usual values, such as a tree, also the change of the probability due to it.
+
     Parameters
     ----------
     model : Model
@@ -467,7 +469,7 @@ def _concept_columns(
     weights : sparse array, shape [R, N]
         Weight of each window in the averages over each row.
     has_no_p : ndarray of bool, shape [R]
-        Rows whose probabilities and contributions are NaN.
+        Rows whose probabilities, contributions and changes are NaN.
     """
     from obygaze_models.concepts import ConceptBottleneck  # noqa: PLC0415 - slow, and a desk trains nothing
 
@@ -487,6 +489,9 @@ def _concept_columns(
         if has_contributions:
             contribution = _average(weights, film_predictions[f"{concept}_contribution"])
             columns[f"{concept}_contribution"] = np.where(has_no_p, np.nan, contribution)
+        if f"{concept}_change" in film_predictions:
+            change = _average(weights, film_predictions[f"{concept}_change"])
+            columns[f"{concept}_change"] = np.where(has_no_p, np.nan, change)
     if has_contributions:
         base_contribution = _average(weights, film_predictions["base_contribution"])
         columns["base_contribution"] = np.where(has_no_p, np.nan, base_contribution)

@@ -309,6 +309,9 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         Whether it gives logits; False for a concept bank without a classifier.
     by_concepts : bool
         Whether contributions of concepts add up to its logit.
+    has_changes : bool
+        Whether its rows hold the change of the probability due to each concept, as it cannot be computed from
+        the contributions: those of a tree follow a clip's path. False in scores of earlier versions.
     threshold : float
         Lowest logit at which a row is called positive.
     threshold_p : float or None
@@ -380,6 +383,7 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
     levels_left_out: list[str] = []
     human: HumanRecord | None = None
     labelled_by: list[str] = []
+    has_changes: bool = False
 
     @property
     def columns(self) -> list[str]:
@@ -387,6 +391,8 @@ class ModelRecord(Struct, frozen=True, kw_only=True):
         endings = ["value", "p"]
         if self.by_concepts:
             endings.append("contribution")
+        if self.has_changes:
+            endings.append("change")
         return [f"{concept.name}_{ending}" for concept in self.concepts for ending in endings]
 
     @property

@@ -29,8 +29,8 @@ or not. Names are separated by semicolons, the largest contribution first. The n
 for each of these: concepts_p: its probability; usual_p: its probability at its usual value, where it adds
 nothing; amounts: whether there is more or less of it than usual, or mixed, as rows differ; contributions: its
 contribution to the logit; changes: how much of the segment's probability is due to it, which is p minus what
-p would be at its usual value. Values that rest on the usual value are empty where there is none, as of
-a tree."""
+p would be at its usual value, or, of a tree, at the values that training clips have. Values that rest on the
+usual value alone are empty where there is none, as of a tree."""
 
 COLUMNS_OF_REASONS = ("concepts", "concepts_p", "contributions", "usual_p", "amounts", "changes")
 """Columns of a table of segments that have a value for each concept."""
@@ -60,7 +60,7 @@ LEAST_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
 
 LEAST_CONTRIBUTION = 0.05
-"""Contribution to the logit from which on a concept without a usual value is a reason."""
+"""Contribution to the logit from which on a concept is a reason, where its change of p is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class Reason:
         ``more``, ``less`` or ``mixed`` than usual (`_amount`); empty where no usual value is known, and
         where not the amount but the time of the concept makes it a reason.
     change : float or None
-        The segment's probability minus what it would be with the concept at its usual value; None if no
-        usual value is known.
+        The segment's probability minus what it would be with the concept at its usual value, or, of a tree,
+        at the values that training clips have. None if it is not known.
     """
 
     concept: str
@@ -106,9 +106,10 @@ class Reason:
         """Whether its mean change and its mean contribution contradict each other: one is above 0, one below.
 
         This happens if it raises the probability in some rows and lowers it in others: it is then neither for
-        nor against.
+        nor against. Without a usual value, as of a tree, a contribution follows a clip's path and
+        contradicts nothing.
         """
-        if self.change is None:
+        if self.change is None or self.usual_p is None:
             return False
         return _have_opposite_signs(round(self.change, DECIMALS), round(self.contribution, DECIMALS))
 
@@ -546,9 +547,12 @@ def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.f
     """Compute how much of the probability of each row [N] is due to each concept, by name.
 
     It is the row's probability minus what it would be with the concept at its usual value. There the concept
-    adds 0 to the logit: that logit is the row's minus the concept's contribution. Concepts without a usual
-    value are left out.
+    adds 0 to the logit: that logit is the row's minus the concept's contribution. A model without usual
+    values, such as a tree, has the changes in its rows: they were computed when the film was scored. In
+    scores of earlier versions it has none, and its concepts are left out.
     """
+    if model.has_changes:
+        return {concept.name: rows[f"{concept.name}_change"] for concept in model.concepts}
     names = [concept.name for concept in model.concepts if concept.usual is not None]
     if not names or not model.by_concepts or model.calibration is None:
         return {}

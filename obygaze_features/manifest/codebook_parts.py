@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.names import plain, suggestion
+from obygaze_features.manifest.spans.names import NO_MARKUP, plain, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.perception import SHOWN_BY_PICTURES
 from obygaze_features.text import number_of, unsuitable
@@ -250,12 +250,31 @@ class Task:
         return np.isin(levels, np.array(self.positives, dtype=str)).astype(np.int64)
 
 
-def spellings_of(parts: Sequence[Level | Concept]) -> dict[str, str]:
-    """Return a look-up of levels or concepts: spelling as `plain` writes it -> name."""
+def spellings_of(
+    parts: Sequence[Level | Concept], as_compared: Callable[[str], str] = plain
+) -> dict[str, str]:
+    """Return a look-up of levels or concepts: spelling as it is compared -> name.
+
+    A spelling with signs of markup, such as `<i>`, may also be written as subtitles show it (`NO_MARKUP`),
+    unless that is a spelling itself or would be one of several names.
+
+    Parameters
+    ----------
+    parts
+        The levels, or the concepts, of a codebook.
+    as_compared
+        Writes a spelling in the form in which spellings are compared.
+    """
     name_of: dict[str, str] = {}
+    names_as_shown: dict[str, set[str]] = {}
     for part in parts:
         for spelling in part.spellings:
-            name_of[plain(spelling)] = part.name
+            name_of[as_compared(spelling)] = part.name
+            as_shown = as_compared(spelling.translate(NO_MARKUP))
+            names_as_shown.setdefault(as_shown, set()).add(part.name)
+    for shown, names in names_as_shown.items():
+        if len(names) == 1:
+            name_of.setdefault(shown, *names)
     return name_of
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
-from obygaze_features.store.files_as_opened import FilesAsOpened
+from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened
 from obygaze_features.store.format import (
     ARRAYS,
     RAGGED_ARRAYS,
@@ -444,8 +444,8 @@ class SealedArray:
         return values
 
     def _refuse_another_store(self) -> None:
-        """Raise a StoreError if the store is at an address, and another one was put there meanwhile."""
-        if isinstance(self._files, FilesAsOpened):
+        """Raise a StoreError if another store was put at the store's address or path meanwhile."""
+        if isinstance(self._files, FilesAsOpened | FolderAsOpened):
             self._files.refuse_another_store()
 
     def _fill(

@@ -1,23 +1,33 @@
-"""Read a store at an address, and refuse what comes from another store that was put there meanwhile.
+"""Read a store, and refuse what comes from another store that was put at its address or path meanwhile.
 
-The list of digests (manifest-sha256.txt) is read once, before the first array, and kept. It names the content
-of each file below `data/`, so that all that is read is of one store:
+At an address, the list of digests (manifest-sha256.txt) is read once, before the first array, and kept. It
+names the content of each file below `data/`, so that all that is read is of one store:
 
 - a whole file must have the digest that the kept list has for it, which takes no request;
 - a part of a file, such as a clip's tokens, has no digest. After the parts of a read have come, one request
   for the small list of lists (tagmanifest-sha256.txt) shows whether the store there is still the same. This
   sees a store that is exchanged at once, as by renaming its folder; not one that is overwritten file by file
   while its lists are still the old ones.
+
+In a folder, the time and size of that list are kept, as they cost next to nothing, and compared after each
+read: whoever writes a store writes its list of digests.
 """
 
 import hashlib
 from collections.abc import Iterator
+from io import FileIO
 from threading import Lock
 from typing import NamedTuple
 
 from obygaze_features.errors import FileEndsError, StoreError
 from obygaze_features.store.format import DIGESTS, FEATURES, PAYLOAD, TAG_DIGESTS, ZARR_METADATA
-from obygaze_features.store.store_files import StoreFiles, damaged, parse_digests, read_required
+from obygaze_features.store.store_files import (
+    FolderFiles,
+    StoreFiles,
+    damaged,
+    parse_digests,
+    read_required,
+)
 
 _ROOT_METADATA = f"{FEATURES}/{ZARR_METADATA}"
 """The file that is read when a store is opened."""
@@ -30,6 +40,75 @@ class _KeptList(NamedTuple):
 
     digests: dict[str, str]
     fingerprint: str
+
+
+class _ListOfFolder(NamedTuple):
+    """When the list of digests in a folder was last written, and its size in bytes."""
+
+    changed_ns: int
+    n_bytes: int
+
+
+class FolderAsOpened(FolderFiles):
+    """The files of a store in a folder, which must stay those of the store that was opened."""
+
+    _list_as_opened: _ListOfFolder | None
+    _tag_digests: bytes | None
+
+    def __init__(self, files: FolderFiles) -> None:
+        """Keep what tells the store in the folder from another one."""
+        super().__init__(files.path, files.readers, links=files.links)
+        # The dataclass is frozen: it is its fields that never change.
+        object.__setattr__(self, "_list_as_opened", self._list_now())
+        object.__setattr__(self, "_tag_digests", self._tag_digests_now())
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
+        """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
+        data = super().read(name, start, stop)
+        self.refuse_another_store()
+        return data
+
+    def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
+        """Yield a file from `start` in blocks."""
+        yield from super().stream(name, start)
+        self.refuse_another_store()
+
+    def open(self, name: str) -> FileIO:
+        """Open a file. Whoever reads it calls `refuse_another_store` when the last part has come."""
+        try:
+            return super().open(name)
+        except FileNotFoundError:
+            self.refuse_another_store()
+            raise
+
+    def refuse_another_store(self) -> None:
+        """Raise a StoreError unless the store in the folder is still the one that was opened.
+
+        A list that was written anew is no other list if the small list of lists (tagmanifest-sha256.txt),
+        which has its digest, is as it was: somebody copied the store over itself, or touched it. A folder
+        without a list, such as one that is still being written, is not compared.
+        """
+        if self._list_as_opened is None or self._list_now() == self._list_as_opened:
+            return
+        tag_digests = self._tag_digests_now()
+        if tag_digests is None or tag_digests != self._tag_digests:
+            raise another_store_error(self.where)
+
+    def _list_now(self) -> _ListOfFolder | None:
+        """Return what the file system says of the list of digests now; None if it is not there."""
+        try:
+            status = (self.path / DIGESTS).stat()
+        except OSError:
+            return None
+        return _ListOfFolder(status.st_mtime_ns, status.st_size)
+
+    def _tag_digests_now(self) -> bytes | None:
+        """Read the list of lists; None if there is none that can be read."""
+        try:
+            with super().open(TAG_DIGESTS) as file:
+                return file.read()
+        except (OSError, StoreError):
+            return None
 
 
 class FilesAsOpened:
@@ -123,9 +202,9 @@ class FilesAsOpened:
         try:
             tag_digests, _ = parse_digests(self.files.read(TAG_DIGESTS))
         except _NOT_THERE:
-            raise self._another_store_error() from None
+            raise another_store_error(self.where) from None
         if tag_digests.get(DIGESTS) != kept.fingerprint:
-            raise self._another_store_error()
+            raise another_store_error(self.where)
 
     def _list(self) -> _KeptList:
         """Return the list of digests; it is read once, and must name the metadata of the opened store."""
@@ -142,7 +221,7 @@ class FilesAsOpened:
             root_metadata = read_required(self.files, _ROOT_METADATA)
             was_exchanged = hashlib.sha256(root_metadata).hexdigest() != self._root_digest
             if was_exchanged:
-                raise self._another_store_error()
+                raise another_store_error(self.where)
             raise damaged(f"{self.where}/{_ROOT_METADATA}: not as {DIGESTS} lists it", self.where)
         return _KeptList(digests, hashlib.sha256(data).hexdigest())
 
@@ -163,9 +242,9 @@ class FilesAsOpened:
         self.refuse_another_store()
         raise damaged(f"{self.where}/{name}: not as {DIGESTS} lists it; it is damaged", self.where)
 
-    def _another_store_error(self) -> StoreError:
-        """Return the error for an address at which there is no longer the store that was opened."""
-        return StoreError(
-            f"{self.where}: the store at this address is another than the one that was opened, or gone: "
-            "open it again"
-        )
+
+def another_store_error(where: str) -> StoreError:
+    """Return the error for an address or path at which there is no longer the store that was opened."""
+    return StoreError(
+        f"{where}: the store at this address is another than the one that was opened, or gone: open it again"
+    )

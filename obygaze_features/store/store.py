@@ -17,7 +17,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.clip_table import ClipTable, clip_table
-from obygaze_features.store.files_as_opened import FilesAsOpened
+from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
@@ -256,13 +256,23 @@ def _refuse_newer_format(version: object, file: str, where: str) -> None:
         )
 
 
-def _may_be_exchanged(files: StoreFiles) -> bool:
-    """Return whether another store may be put in place of an open one without its reader's knowledge.
+def _as_opened(files: StoreFiles, root_digest: str) -> StoreFiles:
+    """Return a store's files so that those of another store that is put in its place are refused.
 
-    That is so on servers. On the Hub a store is read at one commit, which never changes; a folder or a zip on
-    this machine is in the hands of whoever reads it.
+    On the Hub a store is read at one commit, which never changes, and a zip on this machine is in the hands
+    of whoever reads it: their files are returned as they are.
+
+    Parameters
+    ----------
+    files
+        The files of the store.
+    root_digest
+        SHA-256 of the file that the store's metadata were read from.
     """
-    return is_address(files.where) and not files.where.startswith("hf://")
+    if isinstance(files, FolderFiles):
+        return FolderAsOpened(files)
+    is_on_server = is_address(files.where) and not files.where.startswith("hf://")
+    return FilesAsOpened(files, root_digest) if is_on_server else files
 
 
 @made_by("open_store(PATH)")
@@ -274,7 +284,7 @@ class Store:
     files
         Its files, wherever they are.
     files_as_opened
-        The same; but if they are on a server, those of another store that was put at the same address
+        The same; but if they are on a server or in a folder, those of another store that was put there
         meanwhile are refused.
     where
         Its name in messages: its path or URL.
@@ -316,7 +326,7 @@ class Store:
             SHA-256 of the file that these metadata were read from.
         """
         self.files = files
-        self.files_as_opened = FilesAsOpened(files, root_digest) if _may_be_exchanged(files) else files
+        self.files_as_opened = _as_opened(files, root_digest)
         self.where = files.where
         self.attributes = attributes
         self._nodes = nodes
@@ -358,7 +368,8 @@ class Store:
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
         info = read_required(self.files, BAG_INFO)
-        if isinstance(self.files_as_opened, FilesAsOpened):  # the list of digests does not name this file
+        if isinstance(self.files_as_opened, FilesAsOpened | FolderAsOpened):
+            # The list of digests does not name this file.
             self.files_as_opened.refuse_another_store()
         return parse_info(info).get("Store-Version", "")
 
@@ -367,7 +378,7 @@ class Store:
         """SHA-256 of the list of digests; it identifies the whole content."""
         if isinstance(self.files_as_opened, FilesAsOpened):
             return self.files_as_opened.fingerprint
-        return hashlib.sha256(read_required(self.files, DIGESTS)).hexdigest()
+        return hashlib.sha256(read_required(self.files_as_opened, DIGESTS)).hexdigest()
 
     @cached_property
     def clips(self) -> tuple[StoredClip, ...]:

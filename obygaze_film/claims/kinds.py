@@ -274,8 +274,8 @@ class ConceptReason(FilmClaim):
     """A concept that raises or lowers the probability of a passage.
 
     `what` is the concept. `number` is the change of the passage's probability due to it: the probability,
-    minus what it would be with the concept at its usual value. None if no usual value is known, as for a
-    tree.
+    minus what it would be with the concept at its usual value, or, of a tree, at the values that training
+    clips have. None if it is not known, as in a tree's scores by earlier versions.
 
     Attributes
     ----------

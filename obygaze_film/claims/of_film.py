@@ -511,8 +511,8 @@ def _effect_on_rows(
 ) -> _Effect:
     """Return the effect of a concept on each row [N].
 
-    - If the model's logit is a sum of concepts, it is the change of the probability due to the concept.
-    - Other models, such as trees, have no such change: it is the contribution to the logit.
+    - It is the change of the probability due to the concept, where that is known.
+    - In scores of a tree by earlier versions it is not: it is then the contribution to the logit.
 
     Parameters
     ----------
@@ -911,9 +911,9 @@ def at_usual(span: Passage, reason: ConceptReason) -> AtUsual | None:
     Returns
     -------
     AtUsual or None
-        None if the span's probability or the change is unknown.
+        None if the span's probability or the change is unknown, or the concept has no usual value.
     """
-    if reason.number is None or span.number is None:
+    if reason.number is None or reason.usual_p is None or span.number is None:
         return None
     return AtUsual(
         who=span.who,

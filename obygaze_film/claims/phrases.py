@@ -938,7 +938,7 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
             parts.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, most)))
     if parts:
         return " ".join(parts)
-    is_without_changes = all(reason.number is None for reason in reasons)  # as of a tree
+    is_without_changes = all(reason.number is None for reason in reasons)  # a tree's earlier scores
     if is_without_changes:
         return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
     return words.say("why_nothing", least=words.number(LEAST_CHANGE))
@@ -957,7 +957,7 @@ def _list_of_reasons(reasons: Sequence[ConceptReason], words: Words, most: int |
 def _sort_key_of_reason(reason: ConceptReason) -> float:
     """Return the key that sorts reasons by the size of the change due to each, the largest first.
 
-    Models without usual values of concepts, such as trees, have contributions to the logit in place of it.
+    Where it is not known, as in a tree's scores by earlier versions, the contribution to the logit sorts.
     """
     change = reason.contribution if reason.number is None else reason.number
     # Rounded, as the last digits differ between machines: equal reasons keep their order.
@@ -971,13 +971,16 @@ def _side_key(reason: ConceptReason) -> str:
     return "why_for" if reason.is_for else "why_against"
 
 
-def reasons_note(words: Words, *, has_usual: bool) -> str:
+def reasons_note(words: Words, *, has_usual: bool, has_changes: bool) -> str:
     """Explain the list of reasons: what "more than usual" means, and the least change that is named.
 
-    `has_usual` is False for a model without usual values of its concepts, such as a tree.
+    `has_usual` is False for a model without usual values of its concepts, such as a tree; `has_changes` tells
+    whether such a model's scores hold the changes of the probability (`ModelRecord.has_changes`).
     """
     if has_usual:
         return words.say("reasons_what", least=words.number(LEAST_CHANGE))
+    if has_changes:
+        return words.say("reasons_what_moved", least=words.number(LEAST_CHANGE))
     return words.say("reasons_what_weights", least=words.number(LEAST_CONTRIBUTION))
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from obygaze_features.manifest import AGREED, BLIND, IN_SIGHT
+from obygaze_features.manifest import AGREED, BLIND, IN_SIGHT, Codebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Decided:
         Id of its line in the film's ledger; empty if unknown.
     definition : str
         Digest of the definitions that it was made under; empty if unknown.
+    codebook : Codebook or None
+        The codebook with these definitions, which need not be the model's; None if unknown.
     """
 
     start_s: float
@@ -38,6 +40,7 @@ class Decided:
     is_agreed: bool = False
     id: str = ""
     definition: str = ""
+    codebook: Codebook | None = None
 
     @property
     def annotator(self) -> str:

@@ -32,8 +32,7 @@ def to_eaf(exported: Exported) -> str:
             annotator = tier.people.annotator
             tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
     tiers += _empty_tiers()
-    codebook = exported.model.codebook
-    vocabularies = {"levels": (f"levels of {codebook}", exported.levels)}
+    vocabularies = {"levels": (f"levels of {exported.codebook}", exported.levels)}
     if exported.has_model:
         vocabularies["probabilities"] = ("probability that the model gives", BINS)
     return eaf_document(tiers, _properties(exported), vocabularies, licence=exported.licence)
@@ -58,7 +57,7 @@ def _properties(exported: Exported) -> dict[str, str]:
     properties = {
         f"{prefix}caveats": " ".join(exported.caveats),
         f"{prefix}movie": exported.film.movie,
-        f"{prefix}codebook": exported.model.codebook,
+        f"{prefix}codebook": exported.codebook,
     }
     if exported.has_model:
         properties["obygaze model"] = f"{exported.model.title} {exported.model.sha256}".strip()

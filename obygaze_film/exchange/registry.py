@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import local_path, write_whole
-from obygaze_features.manifest import time_code
+from obygaze_features.manifest import Codebook, time_code
 from obygaze_features.plugins import EXPORTERS, offered
 from obygaze_features.templates import packaged
 from obygaze_film.errors import FilmError
@@ -20,6 +20,7 @@ from obygaze_film.exchange.tiers import (
     PEOPLE,
     Exported,
     TimeCodeStart,
+    codebook_of_people,
     levels_of,
     notice_of,
     tiers_of,
@@ -167,11 +168,13 @@ def collect(
     exported_tiers = tiers_of(film, chosen_model, kinds_of_tiers, top)
     if PEOPLE in kinds_of_tiers:
         exported_tiers += people_tiers(people or ())
+    book = codebook_of_people(people or ())
     return Exported(
         film,
         chosen_model,
         tiers=tuple(exported_tiers),
-        levels=_levels_to_choose(chosen_model, people or ()),
+        codebook=chosen_model.codebook if book is None else book.name,
+        levels=_levels_to_choose(book, chosen_model, people or ()),
         rate=rate,
         notice=notice_of(film, chosen_model, exported_tiers, kinds_of_tiers),
         start=_time_code_start(start, rate),
@@ -180,13 +183,17 @@ def collect(
     )
 
 
-def _levels_to_choose(model: ModelRecord, decided: Sequence[Decided]) -> tuple[str, ...]:
+def _levels_to_choose(
+    book: Codebook | None, model: ModelRecord, decided: Sequence[Decided]
+) -> tuple[str, ...]:
     """List the levels that may be chosen for a span when an export is edited in another tool, each once.
 
-    They are the levels of the model's codebook, and others that people decided on.
+    They are the levels of the codebook under which people decided (`book`), or, if it is not known, those of
+    the model's, and others that people decided on.
     """
+    levels_of_book = levels_of(model) if book is None else book.level_names
     decided_levels = [decision.level for decision in decided if decision.level]
-    return tuple(dict.fromkeys([*levels_of(model), *decided_levels]))
+    return tuple(dict.fromkeys([*levels_of_book, *decided_levels]))
 
 
 def _time_code_start(start: str, rate: Fraction) -> TimeCodeStart:

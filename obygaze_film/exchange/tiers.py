@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from obygaze_features.io import NO_LICENCE
-from obygaze_features.manifest import BUILTIN, PeopleTier, builtin_codebook
+from obygaze_features.manifest import BUILTIN, Codebook, PeopleTier, builtin_codebook
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ConceptReason, Passage
 from obygaze_film.claims.of_film import (
@@ -154,8 +154,10 @@ class Exported:
     model : ModelRecord
         The model whose scores are written.
     tiers : tuple of Tier
+    codebook : str
+        Name of the codebook under which people gave levels; if it is not known, of the model's.
     levels : tuple of str
-        Levels of the codebook, for people to choose from in the other tool.
+        Levels of this codebook, for people to choose from in the other tool.
     rate : Fraction
         Frames per second.
     notice : str
@@ -171,6 +173,7 @@ class Exported:
     film: "Timeline"
     model: ModelRecord
     tiers: tuple[Tier, ...]
+    codebook: str
     levels: tuple[str, ...]
     rate: Fraction
     notice: str
@@ -391,6 +394,15 @@ def tiers_of(film: "Timeline", model: ModelRecord, kinds: Sequence[str], top: in
 def _tier(kind: str, name: str, spans: Sequence[TierSpan]) -> Tier:
     """Make a tier of the model or the film; its name gets the prefix by which importers skip such tiers."""
     return Tier(kind, f"{PREFIX}{name}", tuple(spans))
+
+
+def codebook_of_people(decided: Sequence[Decided]) -> Codebook | None:
+    """Return the codebook under which people gave levels; None if it is not known, or if they are several."""
+    book_of_definition = {}
+    for decision in decided:
+        if decision.level and decision.codebook is not None:
+            book_of_definition[decision.codebook.definition()] = decision.codebook
+    return book_of_definition.popitem()[1] if len(book_of_definition) == 1 else None
 
 
 def levels_of(model: ModelRecord) -> tuple[str, ...]:

@@ -586,7 +586,8 @@ class FilmView:
         if not self.model.by_concepts:
             return ""
         has_usual = any(concept.usual is not None for concept in self.model.concepts)
-        return phrases.reasons_note(self.words, has_usual=has_usual)
+        has_changes = self.model.has_changes
+        return phrases.reasons_note(self.words, has_usual=has_usual, has_changes=has_changes)
 
     @property
     def changed_passage_lines(self) -> list[ChangedPassageLine]:

@@ -421,10 +421,11 @@ class Decisions:
         return decisions
 
     def _described(self, clip: Clip) -> Decided:
-        """Describe a standing decision for exports to other tools: who decided what of which span."""
+        """Describe a decision under today's definitions for other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.
         settled_judges = {self.lines[parent_id].annotator for parent_id in line.parents}
+        definition = self.definition_of(line) if clip.level else UNKNOWN
         return Decided(
             clip.start_s or 0.0,
             clip.end_s or 0.0,
@@ -435,7 +436,8 @@ class Decisions:
             is_blind=clip.extras.get(SEEN_SCORE) == "0",
             is_agreed=line.kind == "agreed",
             id=line.id,
-            definition=self.definition_of(line) if clip.level else UNKNOWN,
+            definition=definition,
+            codebook=None if definition == UNKNOWN else self.codebook,
         )
 
     # --- under which definitions

@@ -517,15 +517,20 @@ def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
     """Find signs that films of a dataset have wrong names or times, or are in the data twice.
 
     A film that is there under two names would be trained on and tested, so that results are too good. The
-    signs are similar pictures, equal features, and clips for which store and manifest differ.
+    signs are similar pictures, equal or nearly equal features, and clips for which store and manifest differ.
     """
     from obygaze_models.commands.evaluate_remarks import FilmProblems
-    from obygaze_models.prediction.training_films import films_with_equal_clips
+    from obygaze_models.dataset.near_copies import nearly_equal_films
+    from obygaze_models.prediction.training_films import SAME_FILM_SHARE, films_with_equal_clips
 
+    equal_films = films_with_equal_clips(data)
+    are_warned_of = {(film, other) for film, other, share in equal_films if share > SAME_FILM_SHARE}
+    near_films = [pair for pair in nearly_equal_films(data) if pair[:2] not in are_warned_of]
     differing = differing_clips(inputs.stores, inputs.manifest, data)
     return FilmProblems(
         similar_films=list(_similar_films(inputs.stores, data)),
-        equal_films=films_with_equal_clips(data),
+        equal_films=equal_films,
+        near_films=near_films,
         other_films=differing.films,
         other_times=differing.times,
     )

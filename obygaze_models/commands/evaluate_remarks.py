@@ -45,12 +45,16 @@ class FilmProblems(NamedTuple):
         share first.
     other_films, other_times
         Clips whose film or times differ between store and manifest.
+    near_films
+        Other pairs of films, with features that are equal but for their last bits in more than half of the
+        clips, each with that share.
     """
 
     similar_films: Sequence[tuple["Shared", "Store"]]
     equal_films: Sequence[tuple[str, str, float]]
     other_films: Sequence[Difference]
     other_times: Sequence[Difference]
+    near_films: Sequence[tuple[str, str, float]] = ()
 
 
 class SavedModel(NamedTuple):
@@ -159,6 +163,7 @@ def _film_warnings(problems: FilmProblems) -> list[str]:
     """Warn of films that may have wrong names or times, or be in the data twice."""
     lines = [_similar_films_warning(shared, store) for shared, store in problems.similar_films]
     lines += _equal_films_warnings(problems.equal_films)
+    lines += _near_films_warnings(problems.near_films)
     lines += _differing_films_warning(problems.other_films)
     lines += _differing_times_warning(problems.other_times)
     return lines
@@ -195,6 +200,24 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
     n_more = len(pairs) - MOST_EQUAL_FILMS
     if n_more > 0:
         lines.append(f"warning: {counted(n_more, 'more pair')} of films have equal clips")
+    return lines
+
+
+def _near_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
+    """Warn of films that are one under two names, with features that differ in their last bits.
+
+    `pairs` has the two films and the share of clips, the largest share first. At most `MOST_EQUAL_FILMS`
+    pairs are named; the others are counted.
+    """
+    lines = []
+    for movie, other, share in pairs[:MOST_EQUAL_FILMS]:
+        lines.append(
+            f"warning: {movie} and {other} have nearly equal features in {share:.0%} of their clips, as of "
+            "another codec or card: one film under two names is trained on and tested; leave one out"
+        )
+    n_more = len(pairs) - MOST_EQUAL_FILMS
+    if n_more > 0:
+        lines.append(f"warning: {counted(n_more, 'more pair')} of films have nearly equal clips")
     return lines
 
 

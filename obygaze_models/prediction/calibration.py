@@ -41,6 +41,9 @@ LEAST_VARIANCE_OF_SHARE = 1e-12
 BRACKET_COVERAGE = 0.80
 """How often the bracket around a new film's expected share should contain the true share."""
 
+LEAST_CHANCE_OF_ERRORS = 0.01
+"""Films whose errors are smaller than in this share of corpora are taken to be made to have their shares."""
+
 NORMAL_QUANTILE = 1.2815515655446004
 """This many standard deviations to each side of the mean of a normal distribution hold `BRACKET_COVERAGE`."""
 
@@ -116,15 +119,17 @@ class Calibration:
         labels = held_out.y.astype(np.float64)
         p = left_out_probabilities(held_out, likelihood)
         _, film_of_clip = np.unique(held_out.movies, return_inverse=True)
+        n_clips = np.bincount(film_of_clip)
         # For each film, the expected share of positive clips less the true share.
-        errors_of_films = np.bincount(film_of_clip, p - labels) / np.bincount(film_of_clip)
+        errors_of_films = np.bincount(film_of_clip, p - labels) / n_clips
+        variances_by_chance = np.bincount(film_of_clip, p * (1 - p)) / n_clips**2
         return cls(
             draws=draws,
             p_skilled=posterior.p_skilled,
             error=calibration_error(labels, p),
             film_error=float(np.abs(errors_of_films).mean()),
             worst_film_error=float(np.abs(errors_of_films).max()),
-            film_margin=half_width_of_bracket(errors_of_films),
+            film_margin=half_width_of_bracket(errors_of_new_films(errors_of_films, variances_by_chance)),
         )
 
     def to_json(self) -> dict[str, float]:
@@ -472,6 +477,34 @@ def _draw_sigmoids_without(
     shares = np.full(N_DRAWS_WITHOUT_FILM, share)
     intercepts = find_intercepts(slopes, held_out.relative_scores, clip_weights, shares)
     return np.column_stack([slopes, intercepts])
+
+
+def errors_of_new_films(errors: Floats, variances_by_chance: Floats) -> Floats:
+    """Return the errors [M] of expected shares that new films are to be expected to have.
+
+    They are those of the films left out, unless these are smaller than chance leaves them in one corpus of a
+    hundred (`LEAST_CHANCE_OF_ERRORS`). The films were then made to have the share that they have, such as all
+    a half of positive clips: that a new film, which nobody made so, has the same share does not follow, and
+    the errors are those of films whose clips are positive by their probabilities.
+
+    Parameters
+    ----------
+    errors : ndarray, shape [M]
+        Of the films left out.
+    variances_by_chance : ndarray, shape [M]
+        The variance of each film's share, if its clips are positive by their probabilities p, independently:
+        the mean of p (1 - p), divided by the number of clips.
+    """
+    from scipy.special import chdtr  # noqa: PLC0415 - slow to import, and not needed to apply a model
+
+    if not variances_by_chance.all():
+        return errors  # a film of which each clip is certain leaves nothing to chance
+    # By chance, the sum of squared standardised errors has the chi-squared distribution.
+    sum_of_squares = float(np.sum(errors**2 / variances_by_chance))
+    chance_of_smaller_errors = float(chdtr(len(errors), sum_of_squares))
+    if chance_of_smaller_errors < LEAST_CHANCE_OF_ERRORS:
+        return np.sqrt(variances_by_chance)
+    return errors
 
 
 def half_width_of_bracket(errors: Floats) -> float:

@@ -25,6 +25,7 @@ from obygaze_models.models.attention import AttentionPooling
 from obygaze_models.models.linear_fusion import LinearFusion
 from obygaze_models.persistence.card import Card
 from obygaze_models.persistence.evidence import evidence_line
+from obygaze_models.prediction.effects import probability_changes
 from obygaze_models.prediction.frames import ATTENTION_COLUMNS, frames_of, reads_frames
 from obygaze_models.prediction.predict import labels_line
 from obygaze_models.prediction.reading import ClipBlock, find_clips
@@ -435,23 +436,16 @@ def _parse_quantile(text: str) -> float | None:
 def _probability_changes(
     model: Model, X: NDArray[Any], decision: Decision, parts: Explanation | None
 ) -> tuple[float | None, ...]:
-    """Compute how much each concept changes the probability of a clip, compared with its usual value.
+    """Return how much of the probability of a clip is due to each concept: `Explained.changes`.
 
-    The result is `Explained.changes`: None without calibration. It is what the model does when the concept is
-    moved, not what its contribution suggests: the contributions of a tree follow the clip's path, and may
-    have another sign than the effect. X [1, ...] are the clip's features.
+    X [1, ...] are the clip's features.
     """
     if parts is None:
         return ()
-    changes: list[float | None] = []
-    for concept in model.concepts:
-        if model.calibration is None or decision.p is None:
-            changes.append(None)
-            continue
-        logits_at_usual = model.estimator.logits_at_usual(X, concept)[0]
-        p_at_usual = float(model.calibration.probability(logits_at_usual).mean())
-        changes.append(decision.p - p_at_usual)
-    return tuple(changes)
+    changes = None if decision.p is None else probability_changes(model, X)
+    if changes is None:
+        return (None,) * len(model.concepts)
+    return tuple(changes[0].tolist())
 
 
 def _concepts_near_chance(card: Card, concepts: Sequence[str]) -> tuple[str, ...]:

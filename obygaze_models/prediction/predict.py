@@ -26,6 +26,7 @@ from obygaze_models.evaluation.predictions import records
 from obygaze_models.persistence.card import PROTOCOL, Card
 from obygaze_models.persistence.evidence import NO_SKILL, evidence_line
 from obygaze_models.prediction.clip_columns import ClipColumns
+from obygaze_models.prediction.effects import has_usual_values, probability_changes
 from obygaze_models.prediction.out_of_distribution import LARGEST_SHARE, OUT_OF_DISTRIBUTION
 from obygaze_models.prediction.reading import ClipBlock, find_clips, missing_modality_flags
 from obygaze_models.prediction.saved_model import Model
@@ -72,12 +73,13 @@ class Predicted:
         `COLUMNS`, one row for each clip with features, sorted by movie and time. A model with concepts adds
         ``<concept>_value`` and, if the concepts have labels, ``<concept>_p``. A model that decides by
         concepts adds ``<concept>_contribution`` and ``base_contribution``: all contributions add up to the
-        logit. Missing values:
+        logit. If it has no usual values of concepts, as a tree, it also adds ``<concept>_change``: how much
+        of the probability is due to the concept, as `explain` says it. Missing values:
 
         - ``video`` if no manifest gives it, ``start_s`` and ``end_s`` if a clip is a whole file;
-        - ``p``, its band, ``called``, concepts' probabilities and contributions where the clip is flagged
-          ``unlike`` (out of distribution);
-        - ``p`` and its band for a model without calibration.
+        - ``p``, its band, ``called``, concepts' probabilities, contributions and changes where the clip is
+          flagged ``unlike`` (out of distribution);
+        - ``p``, its band and the changes for a model without calibration.
     excluded : dict of str to list of str
         Reason -> ids of clips without features.
     evidence : str
@@ -255,8 +257,8 @@ def _prediction_columns(model: Model, block: ClipBlock, recognition: Recognition
 def _concept_columns(model: Model, block: ClipBlock, is_outside: NDArray[np.bool_]) -> Columns:
     """Compute the columns of concepts for one block of clips; none for a model without concepts.
 
-    Clips out of distribution, which `is_outside` [N] marks, get values, but neither probabilities nor
-    contributions.
+    Clips out of distribution, which `is_outside` [N] marks, get values, but neither probabilities,
+    contributions nor changes.
     """
     columns: Columns = {}
     values = model.concept_values(block.X)  # [N, K]
@@ -265,9 +267,13 @@ def _concept_columns(model: Model, block: ClipBlock, is_outside: NDArray[np.bool
     # `base` is the part of the logit that all clips have in common.
     base: float | None = None
     contributions: NDArray[np.float64] | None = None
+    changes: NDArray[np.float64] | None = None
     # Only the logits of a concept bottleneck are sums of contributions of concepts.
     if isinstance(model.estimator, ConceptBottleneck):
         base, contributions = model.contributions(block.X)
+        # With usual values the changes follow from the contributions.
+        if not has_usual_values(model.estimator):
+            changes = probability_changes(model, block.X)
 
     for index, concept in enumerate(model.concepts):
         columns[f"{concept}_value"] = values[:, index]
@@ -275,6 +281,8 @@ def _concept_columns(model: Model, block: ClipBlock, is_outside: NDArray[np.bool
             columns[f"{concept}_p"] = np.where(is_outside, np.nan, probabilities[:, index])
         if contributions is not None:
             columns[f"{concept}_contribution"] = np.where(is_outside, np.nan, contributions[:, index])
+        if changes is not None:
+            columns[f"{concept}_change"] = np.where(is_outside, np.nan, changes[:, index])
     if base is not None:
         columns["base_contribution"] = np.where(is_outside, np.nan, base)
     return columns

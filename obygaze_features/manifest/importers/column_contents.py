@@ -285,6 +285,12 @@ def abbreviated_mark(cell: str) -> str:
     return "yes" if begins_yes else "no"
 
 
+def abbreviate_yes_and_no(cells: Sequence[str]) -> bool:
+    """Return whether all cells begin words of yes and no (`abbreviated_mark`), and there are both."""
+    marks = {abbreviated_mark(cell) for cell in set(cells)}
+    return marks == {"yes", "no"}
+
+
 def has_yes_marks(cells: Sequence[str]) -> bool:
     """Return whether some cell is a sign for yes, such as `x`; numbers do not count, as 1 may be a grade."""
     texts = {plain(cell) for cell in cells}
@@ -327,10 +333,12 @@ def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
     """Return whether the cells of a column that is headed by a concept are marks.
 
     Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. But if
-    most cells are labels, it is a column of labels and not of marks.
+    most cells are labels, it is a column of labels and not of marks. Words for yes and no that are
+    abbreviated are marks even where one of them is spelled as a level, as `s` beside `n`: below a concept
+    they answer whether it is there, and the person is asked about them too.
     """
     unexplained = _unexplained(cells, words)
-    if are_marks(unexplained):
+    if are_marks(unexplained) or abbreviate_yes_and_no(unexplained):
         return True
     has_yes = has_yes_marks(cells) or any(words.is_yes(cell) for cell in cells)
     return has_yes and not count_labels(unexplained, words).are_labels

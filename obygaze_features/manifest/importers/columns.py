@@ -37,12 +37,20 @@ from obygaze_features.manifest.spans.instant import (
     has_own_unit,
     instants,
     is_clock,
+    number_like_minutes,
     with_ascii_digits,
 )
 from obygaze_features.manifest.spans.label_words import Labels, LabelWords
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.spans.units import FRAMES, UnitOfHeading, seconds_of_unit, unit_of_heading
+from obygaze_features.manifest.spans.units import (
+    FRAMES,
+    UnitOfHeading,
+    doubt_of_minutes,
+    has_time_unit,
+    seconds_of_unit,
+    unit_of_heading,
+)
 from obygaze_features.manifest.text_tables import CANNOT_BE_READ, TIMES, Row, Table, error_context
 from obygaze_features.text import composed
 
@@ -91,6 +99,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     is_of_a_workbook = file.sheet is not None
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
+    _refuse_numbers_like_minutes(table, heading_of_time, file.reading)
     for name, heading in heading_of_time.items():
         if name in table.columns:
             table = _in_seconds(table, name, heading, file)
@@ -99,6 +108,38 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
 
     # Ends are computed last, as starts and durations may have had different units.
     return with_ends(table, file.reading.rate)
+
+
+def _refuse_numbers_like_minutes(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> None:
+    """Refuse times that may be seconds, or minutes and seconds with a dot, if nothing says which.
+
+    A unit says it, by the person or in a heading, as in `Start (s)`.
+
+    Parameters
+    ----------
+    table
+        The table, whose columns of times have the manifest's names already.
+    heading_of_time
+        The manifest's name of a column of times -> the heading that the table has.
+    reading
+        What the person says.
+
+    Raises
+    ------
+    ManifestError
+        All numbers of these columns have two decimals below .60 (`number_like_minutes`).
+    """
+    has_unit = bool(reading.unit) or any(has_time_unit(heading) for heading in heading_of_time.values())
+    if has_unit:
+        return
+    cells: list[str] = []
+    for name in heading_of_time:
+        if name in table.columns:
+            cells += cells_of(table, name)
+    number = number_like_minutes(cells)
+    if number:
+        shown = ", ".join(map(repr, dict.fromkeys(heading_of_time.values())))
+        raise ManifestError(f"{table.path}: {doubt_of_minutes(shown, number)}")
 
 
 def _new_names(table: Table, headings: Headings) -> dict[str, str]:

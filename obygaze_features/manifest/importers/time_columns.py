@@ -18,8 +18,8 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING, UNKNOWN_UNIT
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
 from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading
-from obygaze_features.manifest.spans.instant import FRAME_CODE, has_own_unit, time_or_nan
-from obygaze_features.manifest.spans.units import FRAMES, unit_of_heading
+from obygaze_features.manifest.spans.instant import FRAME_CODE, has_own_unit, number_like_minutes, time_or_nan
+from obygaze_features.manifest.spans.units import FRAMES, doubt_of_minutes, has_time_unit, unit_of_heading
 
 _RATE = re.compile(
     r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
@@ -78,6 +78,21 @@ class TimeColumns:
                 f"in place of {UNKNOWN_UNIT} type the unit of the numbers in {shown}: s, ms, cs, us, ns, "
                 "min, h, or frames (with --rate)"
             )
+            return
+        self._ask_for_minutes(list(dict.fromkeys(columns)))
+
+    def _ask_for_minutes(self, columns: Sequence[str]) -> None:
+        """Ask whether numbers are seconds, or minutes and seconds with a dot, if no heading says it."""
+        if any(has_time_unit(column) for column in columns):
+            return
+        times: list[str] = []
+        for column in columns:
+            for cell in self._cells[column]:
+                times += range_in(cell) or (cell,)
+        number = number_like_minutes(times)
+        if number:
+            self._proposal.unit = UNKNOWN_UNIT
+            self._proposal.doubts.append(doubt_of_minutes(", ".join(map(repr, columns)), number))
 
     def _has_numbers(self, column: str) -> bool:
         """Return whether a column has times that are mere numbers, whose unit only its heading may say."""

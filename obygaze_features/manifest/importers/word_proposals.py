@@ -8,6 +8,7 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.manifest.importers.column_contents import (
     NO,
     YES,
+    abbreviate_yes_and_no,
     abbreviated_mark,
     are_marks,
     is_of_marks,
@@ -181,7 +182,9 @@ class WordProposals:
         n_rows_of_answer = Counter[str]()
         for column in self._columns_of_concepts():
             has_marks = is_of_marks(self._table, column, self._words) or self._unread.has_yes_and_no(column)
-            if has_marks:
+            if abbreviate_yes_and_no(self._cells[column]):
+                n_rows_of_answer.update(self._unknown_marks(column))
+            elif has_marks:
                 n_rows_of_word.update(self._unknown_marks(column))
             elif self._may_answer(column):
                 n_rows_of_answer.update(self._unknown_marks(column))

@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 
@@ -50,6 +50,15 @@ DOTTED = re.compile(r"(\d{1,2})\.(\d\d)\.(\d\d)", re.ASCII)
 
 _DOTTED_MINUTES = re.compile(r"(\d{1,2})\.([0-5]\d)", re.ASCII)
 """A number that may be minutes and seconds with a dot: 59.30 beside 1.00.10 is 59 minutes and a half."""
+
+_LIKE_MINUTES = re.compile(r"\d{1,3}\.[0-5]\d", re.ASCII)
+"""A number that may be the minutes and seconds of a film, up to 999 of them: 105.30."""
+
+LEAST_ENDINGS = 3
+"""Different endings, such as .05, .30 and .59, from which on numbers may be minutes and seconds.
+
+Of numbers of seconds with two decimals, three endings are all below .60 in a fifth of the columns, which are
+then asked about in vain; steps of half a second have two endings alone."""
 
 _SIGNS = str.maketrans("：；．，－＋−٫٬", ":;.,-+-.,", SIGNS_OF_DIRECTION)
 _BLANKS = re.compile("(?<=[0-9])[ '’\u00a0\u202f](?=[0-9]{3})")
@@ -405,6 +414,28 @@ def _refuse_dotted_minutes(texts: Sequence[str]) -> None:
             f"{number!r} beside {clock_with_dots!r} may be {minutes_and_seconds} (minutes and seconds) or "
             f"{number} seconds: write it as 0.{number} or as {number} s"
         )
+
+
+def number_like_minutes(cells: Iterable[str]) -> str:
+    """Return a number of a column whose numbers may all be minutes and seconds with a dot; "" if some is not.
+
+    They may if each has two decimals below .60, and these differ (`LEAST_ENDINGS`): 10.59 is then followed
+    by 11.00. Cells without digits do not count. Any other, such as 12.75, 3 or 0:12, shows that numbers are
+    seconds.
+
+    Examples
+    --------
+    >>> number_like_minutes(["1.05", "2.30", "10.59"]), number_like_minutes(["1.05", "2.30", "10.75"])
+    ('10.59', '')
+    >>> number_like_minutes(["0.00", "2.50", "5.00", "7.50"])
+    ''
+    """
+    numbers = list(dict.fromkeys(with_ascii_digits(cell.strip()).replace(",", ".") for cell in cells))
+    written = [number for number in numbers if any(map(str.isdigit, number))]
+    if not all(_LIKE_MINUTES.fullmatch(number) for number in written):
+        return ""
+    endings = {number.partition(".")[2] for number in written}
+    return max(written, key=float) if len(endings) >= LEAST_ENDINGS else ""
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.codebook_parts import Concept, Level
+from obygaze_features.manifest.codebook_parts import Concept, Level, spellings_of
 from obygaze_features.manifest.spans.names import (
     SEPARATORS_OF_SCRIPTS,
     plain,
@@ -117,8 +117,8 @@ class LabelWords:
         """Collect the spellings of levels and concepts, and the words that the person explains."""
         self.codebook = codebook
         self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
-        self._codebook_levels = _names(codebook.levels)  # spelling -> name
-        self._codebook_concepts = _names(codebook.concepts)  # spelling -> name
+        self._codebook_levels = spellings_of(codebook.levels, word)  # spelling -> name
+        self._codebook_concepts = spellings_of(codebook.concepts, word)  # spelling -> name
         self._words_for_yes = self._marks_explained_as("yes")
         self._explained = self._explained_words()  # word -> its labels by the person
         self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
@@ -542,15 +542,6 @@ def _key_of_word(text: str) -> str:
 def _without_keys(name_of_spelling: Mapping[str, str], spellings: Container[str]) -> dict[str, str]:
     """Return the names of spellings, but for some of the spellings."""
     return {spelling: name for spelling, name in name_of_spelling.items() if spelling not in spellings}
-
-
-def _names(parts: Sequence[Level | Concept]) -> dict[str, str]:
-    """Return spelling, as labels are compared -> name, for all levels, or all concepts, of a codebook."""
-    name_of_spelling = {}
-    for part in parts:
-        for spelling in part.spellings:
-            name_of_spelling[word(spelling)] = part.name
-    return name_of_spelling
 
 
 def _translated_titles(codebook: Codebook) -> dict[str, str]:

@@ -15,6 +15,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
 from obygaze_features.text import SIGNS_OF_DIRECTION, composed, first_few, number_of
 
+NO_MARKUP = str.maketrans("<>{}", "‹›()")
+"""Signs of markup -> those that are written in their place: SubRip has no escapes, and players obey `<i>`."""
+
 MOST_COMPARED = 200
 """Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
 

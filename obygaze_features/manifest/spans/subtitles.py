@@ -15,6 +15,7 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.instant import clock, clock_s, time_in, with_ascii_digits
+from obygaze_features.manifest.spans.names import NO_MARKUP
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
@@ -43,9 +44,6 @@ MOST_BLANK_LINES = 2
 
 STEP_BACK_S = 60.0
 """A start this many seconds before the one above it is taken as another file's: one file strays less."""
-
-NO_MARKUP = str.maketrans("<>{}", "‹›()")
-"""SubRip has no escapes, and players obey `<font>` and `{\\an8}`."""
 
 
 class Subtitle(NamedTuple):

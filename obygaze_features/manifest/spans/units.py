@@ -157,6 +157,29 @@ def unit_of_heading(heading: str) -> UnitOfHeading:
     return UnitOfHeading(doubt=", ".join(unknown))
 
 
+def has_time_unit(heading: str) -> bool:
+    """Return whether a heading says, or may say, in which unit times are: `Start (s)`, `Start (%)`."""
+    unit_in_heading = unit_of_heading(heading)
+    return bool(unit_in_heading.unit or unit_in_heading.doubt)
+
+
+def doubt_of_minutes(headings: str, number: str) -> str:
+    """Say that numbers may be seconds or minutes and seconds, and what to type for either.
+
+    Parameters
+    ----------
+    headings
+        The headings of their columns, as they are shown.
+    number
+        One of them, such as `10.59`.
+    """
+    return (
+        f"the numbers in {headings} have two decimals, none of them .60 or more, and may be seconds or "
+        f"minutes and seconds: give --unit s if {number} is {number} seconds; write "
+        f"{number.replace('.', ':')} where it is minutes and seconds"
+    )
+
+
 def _units_in_text(text: str, *, are_in_brackets: bool) -> set[str]:
     """Return the units that a part of a heading names, by its words and by signs such as 秒.
 

@@ -281,6 +281,7 @@ def test_exports_say_who_agreed(judged_by_ab_and_cd):
         is_agreed=True,
         id=decisions.kept["agreed"][0].clip_id,
         definition=decisions.codebook.definition(),
+        codebook=decisions.codebook,
     )
     assert [one.how for one in decided].count("blind") == 6
 

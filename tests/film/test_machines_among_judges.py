@@ -1,0 +1,59 @@
+"""A machine among the judges of a film is called one: nobody takes its share for a person's."""
+
+from dataclasses import replace
+
+import pytest
+
+from obygaze_features.manifest import Manifest
+from obygaze_film.judged_rate import correct_rates
+from obygaze_film.windows_to_judge import choose_next
+from tests.planted_models import codebook
+
+PERSON = {"model": "", "prompt": ""}
+MACHINE = {"model": "qwen-vl-7b", "prompt": "0123abcd"}
+
+
+@pytest.fixture(scope="module")
+def windows(timeline):
+    """The first 40 windows of a blind draw."""
+    return choose_next([timeline], 40, blind=True)
+
+
+def judged(windows, folder, **extras_of_judge):
+    """Let judges call the first 200 seconds violent; each judge's rows have these further columns."""
+    clips = []
+    for judge, extras in extras_of_judge.items():
+        for clip in windows:
+            level = "violent" if clip.start_s < 200 else "calm"
+            more = {**clip.extras, **extras}
+            clip_id = f"{clip.clip_id}@{judge}"
+            clips.append(replace(clip, clip_id=clip_id, annotator=judge, level=level, extras=more))
+    return Manifest(tuple(clips), folder, codebook(folder))
+
+
+def machines_in(timeline, judgements):
+    """Return the notices on machines that a film's rates have."""
+    return [notice for notice in correct_rates(timeline, judgements).notices if "machine" in notice]
+
+
+def test_a_machine_that_judged_beside_a_person_is_named(timeline, windows, tmp_path):
+    judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE)
+    notice = "machine among the judges, which counts as one of them: qwen"
+    assert machines_in(timeline, judgements) == [notice]
+
+
+def test_several_machines_are_counted(timeline, windows, tmp_path):
+    judgements = judged(windows, tmp_path, AB=PERSON, qwen=MACHINE, gemma=MACHINE)
+    notice = "2 machines among the judges, which count as the others do: gemma, qwen"
+    assert machines_in(timeline, judgements) == [notice]
+
+
+def test_a_machine_that_judged_another_film_alone_is_no_judge_of_this_one(timeline, windows, tmp_path):
+    elsewhere = [replace(clip, movie="another film") for clip in windows]
+    here = judged(windows, tmp_path, AB=PERSON)
+    judgements = here.with_clips([*here, *judged(elsewhere, tmp_path, qwen=MACHINE)])
+    assert machines_in(timeline, judgements) == []
+
+
+def test_people_are_no_machines(timeline, windows, tmp_path):
+    assert machines_in(timeline, judged(windows, tmp_path, AB=PERSON, CD=PERSON)) == []

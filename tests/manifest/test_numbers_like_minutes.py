@@ -1,0 +1,82 @@
+"""1.05, 2.30, 10.59 may be seconds or minutes and seconds: where nothing says which, it is asked."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import builtin_codebook, import_spans
+
+COLUMNS = {"start_s": ["Start"], "end_s": ["End"], "movie": ["Film"]}
+
+
+def write_table(folder, *spans, start="Start", end="End", delimiter=","):
+    """Write a table of spans of one film, each with the level HN; return its path."""
+    rows = [delimiter.join(["Film", start, end, "level"])]
+    rows += [delimiter.join(["m", *span, "HN"]) for span in spans]
+    path = folder / "spans.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def times_of(path, columns=COLUMNS, **options):
+    """Import the table, and return the start and end of each of its clips."""
+    codebook = builtin_codebook("obygaze12")
+    imported = import_spans([path], path.parent, columns=columns, codebook=codebook, **options)
+    return [(clip.start_s, clip.end_s) for clip in imported.manifest]
+
+
+@pytest.mark.parametrize(
+    ("spans", "delimiter", "highest"),
+    [
+        ([("0.05", "1.05"), ("1.05", "2.30"), ("2.30", "10.59")], ",", "10.59"),
+        ([("0,05", "1,05"), ("2,30", "105,12")], ";", "105.12"),
+        ([("٠.٠٥", "١.٠٥"), ("٢.٣٠", "١٠.٥٩")], ",", "10.59"),
+    ],
+)
+def test_both_readings_are_named_and_what_to_type_for_either(tmp_path, spans, delimiter, highest):
+    path = write_table(tmp_path, *spans, delimiter=delimiter)
+
+    with pytest.raises(ManifestError) as refusal:
+        times_of(path)
+
+    message = str(refusal.value)
+    assert "the numbers in 'Start', 'End' have two decimals, none of them .60 or more" in message
+    assert f"give --unit s if {highest} is {highest} seconds" in message
+    assert f"write {highest.replace('.', ':')} where it is minutes and seconds" in message
+
+
+def test_it_is_asked_together_with_the_columns(tmp_path):
+    """One step: the command that reads the columns has a place for the unit."""
+    path = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
+
+    with pytest.raises(ManifestError, match=r"--column start_s=Start --column end_s=End .*--unit UNIT"):
+        times_of(path, columns={})
+
+
+def test_what_the_message_says_is_read(tmp_path):
+    in_seconds = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"))
+    assert times_of(in_seconds, unit="s") == [(0.05, 1.05), (1.12, 2.3)]
+
+    in_minutes = write_table(tmp_path, ("0:05", "1:05"), ("1:12", "2:30"))
+    assert times_of(in_minutes) == [(5, 65), (72, 150)]
+
+
+@pytest.mark.parametrize(
+    "last_span",
+    [("2.30", "10.60"), ("2.30", "10"), ("2.30", "10.5"), ("2.30", "10.590"), ("2.30", "0:12")],
+)
+def test_a_time_that_is_no_minutes_and_seconds_says_that_they_are_seconds(tmp_path, last_span):
+    path = write_table(tmp_path, ("0.05", "1.05"), ("1.05", "2.30"), last_span)
+    assert times_of(path)[:2] == [(0.05, 1.05), (1.05, 2.3)]
+
+
+def test_steps_of_half_a_second_are_seconds(tmp_path):
+    """Two endings, .00 and .50, are those of any table of windows."""
+    path = write_table(tmp_path, ("0.00", "2.50"), ("2.50", "5.00"), ("5.00", "7.50"))
+    assert times_of(path) == [(0, 2.5), (2.5, 5), (5, 7.5)]
+
+
+@pytest.mark.parametrize("start", ["Start (s)", "Start in seconds", "start_s"])
+def test_a_unit_in_a_heading_says_which(tmp_path, start):
+    path = write_table(tmp_path, ("0.05", "1.05"), ("1.12", "2.30"), start=start)
+    columns = {**COLUMNS, "start_s": [start]}
+    assert times_of(path, columns=columns) == [(0.05, 1.05), (1.12, 2.3)]

@@ -1,0 +1,92 @@
+"""Another store is put in the folder of an open one: never its numbers under the first one's clip ids."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.store import open_store
+
+from .test_exchanged_stores import NAME, READS, two_stores
+from .toy_stores import sealed
+
+__all__ = ["two_stores"]  # a fixture
+
+ANOTHER = "the store at this address is another than the one that was opened, or gone: open it again"
+
+
+@pytest.fixture
+def folder(two_stores, tmp_path):
+    """A copy of the first store, which a test may exchange."""
+    return shutil.copytree(two_stores[0] / NAME, tmp_path / NAME)
+
+
+def rename_into_place(other, folder):
+    """Exchange the folder at once, as a pull or a restore does."""
+    folder.rename(folder.with_name("before"))
+    shutil.copytree(other, folder)
+
+
+def copy_over(other, folder):
+    """Write each file over the one that is there, as `cp -r` does."""
+    shutil.copytree(other, folder, dirs_exist_ok=True, copy_function=shutil.copyfile)
+
+
+@pytest.mark.parametrize("exchange", [rename_into_place, copy_over])
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_another_store_in_the_folder_is_refused_and_named(two_stores, folder, read, exchange):
+    """The second store has the same shapes: its numbers would come silently under the first one's ids."""
+    group = open_store(folder)["toy"]
+    exchange(two_stores[1] / NAME, folder)
+
+    with pytest.raises(StoreError) as raised:
+        read(group)
+
+    assert str(raised.value) == f"{folder}: {ANOTHER}"
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_store_that_is_gone_is_said_to_be(folder, read):
+    group = open_store(folder)["toy"]
+    shutil.rmtree(folder)
+    with pytest.raises(StoreError, match=ANOTHER):
+        read(group)
+
+
+@pytest.mark.parametrize("array", ["pooled", "tokens"])
+def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, array):
+    group = open_store(folder)["toy"]
+    rename_into_place(sealed(tmp_path / "smaller", 3), folder)
+    with pytest.raises(StoreError, match=ANOTHER):
+        getattr(group, array)()
+
+
+def test_opened_again_the_other_store_is_read(two_stores, folder):
+    """What the error advises works."""
+    open_store(folder)["toy"].pooled()
+    rename_into_place(two_stores[1] / NAME, folder)
+
+    pooled = open_store(folder)["toy"].pooled()
+
+    assert np.array_equal(pooled, open_store(two_stores[1] / NAME)["toy"].pooled(), equal_nan=True)
+
+
+def test_a_store_that_was_copied_over_itself_is_the_same(two_stores, folder):
+    """A backup was restored, or git-annex unlocked its files: their times are others, the content is not."""
+    group = open_store(folder)["toy"]
+    copy_over(two_stores[0] / NAME, folder)
+    for path in folder.rglob("*.txt"):
+        os.utime(path, ns=(0, 0))
+
+    for read in READS.values():
+        read(group)
+
+
+def test_a_sibling_or_a_new_version_beside_it_changes_nothing(two_stores, folder):
+    """A store grows by a new folder: the open one stays."""
+    group = open_store(folder)["toy"]
+    shutil.copytree(two_stores[1] / NAME, folder.with_name("toy-1.1.0"))
+    for read in READS.values():
+        read(group)

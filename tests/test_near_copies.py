@@ -1,0 +1,130 @@
+"""A film under another name whose features differ in their last bits is found; similar films are not."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from obygaze_models.dataset.near_copies import nearly_equal_films
+
+D = 256
+"""Features of a clip."""
+
+
+def dataset(**features_of_film):
+    """Make a dataset of films, each with the features of its clips."""
+    X = np.concatenate(list(features_of_film.values())).astype(np.float32)
+    movies = np.repeat(list(features_of_film), [len(clips) for clips in features_of_film.values()])
+    return SimpleNamespace(parts=(), X=X, movies=movies)
+
+
+def shots(rng, n_clips=60, n_features=D):
+    """Plant the clips of a film: five in a row are of one shot, and as alike as overlapping windows are."""
+    of_shots = np.repeat(rng.normal(size=(n_clips // 5, n_features)), 5, axis=0)
+    return of_shots + 0.2 * rng.normal(size=of_shots.shape)
+
+
+def in_bfloat16(features):
+    """Cut numbers to the 8 leading bits of bfloat16."""
+    bits = np.ascontiguousarray(features, dtype=np.float32).view(np.uint32)
+    return (bits & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+LAST_BITS = {
+    "half precision": lambda features, _: features.astype(np.float16),
+    "bfloat16": lambda features, _: in_bfloat16(features),
+    "a thousandth": lambda features, rng: features * (1 + 1e-3 * rng.normal(size=features.shape)),
+    "a hundredth": lambda features, rng: features + 0.01 * rng.normal(size=features.shape),
+    "none": lambda features, _: features,
+}
+"""What changed a film's features -> how."""
+
+
+@pytest.mark.parametrize("common", [0.0, 3.0], ids=["centred", "with much in common"])
+@pytest.mark.parametrize("change", LAST_BITS.values(), ids=LAST_BITS)
+def test_a_twin_with_other_last_bits_is_found(change, common):
+    """`common` is what the features of all clips have in common, as those of networks often have."""
+    rng = np.random.default_rng(0)
+    films = {f"film{number}": shots(rng) + common for number in range(6)}
+    twin = change(films["film2"], rng)
+
+    found = nearly_equal_films(dataset(**films, twin=twin))
+
+    assert [pair[:2] for pair in found] == [("film2", "twin")]
+    assert found[0][2] > 0.9
+
+
+def test_a_twin_that_is_cut_is_found():
+    """The other name has the last two thirds of the film, in another order, and clips of its own."""
+    rng = np.random.default_rng(1)
+    films = {f"film{number}": shots(rng) for number in range(4)}
+    cut = rng.permutation(films["film0"][20:].astype(np.float16))
+    twin = np.concatenate([cut, shots(rng, 10)])
+
+    ((film, other, share),) = nearly_equal_films(dataset(**films, twin=twin))
+
+    assert (film, other) == ("film0", "twin")
+    assert share == pytest.approx(40 / 50)
+
+
+def test_three_names_of_one_film_are_three_pairs():
+    rng = np.random.default_rng(2)
+    film = shots(rng)
+    copies = {name: film + 1e-3 * rng.normal(size=film.shape) for name in ("a", "b", "c")}
+    found = nearly_equal_films(dataset(**copies, other=shots(rng)))
+    assert {pair[:2] for pair in found} == {("a", "b"), ("a", "c"), ("b", "c")}
+
+
+@pytest.mark.parametrize("difference", [0.05, 0.1, 0.3])
+def test_films_of_one_series_with_similar_shots_are_no_twins(difference):
+    """They have the same sets, faces and framings, shot for shot; what differs is a twentieth or more."""
+    rng = np.random.default_rng(3)
+    shots_of_series = shots(rng) + 2.0
+    series = {}
+    for number in range(5):
+        series[f"part{number}"] = shots_of_series + difference * rng.normal(size=shots_of_series.shape)
+    assert nearly_equal_films(dataset(**series)) == []
+
+
+def test_films_that_share_an_excerpt_are_no_twins():
+    rng = np.random.default_rng(4)
+    film, other = shots(rng), shots(rng)
+    other[:20] = film[:20].astype(np.float16)
+    assert nearly_equal_films(dataset(film=film, other=other, third=shots(rng))) == []
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3])
+def test_few_features_lie_close_by_chance(n_features):
+    """Of loudness and brightness alone, each clip has a near one in every film, and in its own."""
+    rng = np.random.default_rng(5)
+    films = {f"film{number}": rng.normal(size=(300, n_features)) for number in range(4)}
+    assert nearly_equal_films(dataset(**films)) == []
+
+
+def test_films_that_stand_still_are_no_twins():
+    """A slide show on white: its clips are as near to each other as to those of another one."""
+    rng = np.random.default_rng(6)
+    slide = rng.normal(size=D)
+    films = {f"still{number}": slide + 1e-3 * rng.normal(size=(60, D)) for number in range(3)}
+    found = nearly_equal_films(dataset(**films, moving=shots(rng), other=10 * shots(rng)))
+    assert found == []
+
+
+def test_blank_clips_and_a_single_film_are_no_twins():
+    rng = np.random.default_rng(7)
+    blank = np.zeros((40, D))
+    assert nearly_equal_films(dataset(film=shots(rng), black=blank, dark=blank)) == []
+    assert nearly_equal_films(dataset(film=shots(rng))) == []
+
+
+@pytest.mark.long
+def test_a_large_corpus_is_compared_in_seconds():
+    """200 films of 200 clips; comparing each clip with each takes 100 times as long."""
+    rng = np.random.default_rng(8)
+    films = {f"film{number}": shots(rng, 200, 512).astype(np.float32) for number in range(200)}
+    data = dataset(**films, twin=films["film7"].astype(np.float16))
+    begun = time.perf_counter()
+    ((film, other, _),) = nearly_equal_films(data)
+    assert (film, other) == ("film7", "twin")
+    assert time.perf_counter() - begun < 30
