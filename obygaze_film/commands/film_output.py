@@ -18,6 +18,7 @@ from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:
+    from obygaze_features.store import Store
     from obygaze_film.exchange.decided import Decided
     from obygaze_film.exchange.registry import Format
     from obygaze_film.page import Owned, ScoredCopy
@@ -143,6 +144,7 @@ def _owned_by_movie(
     has_stills
         Whether the page gets stills, of the films whose copies are given.
     """
+    from obygaze_film.film_stores import stores_near
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import Owned
@@ -153,7 +155,7 @@ def _owned_by_movie(
         people = _read_decided(folder, film) if has_people else []
         copy = None
         if film.movie in video_of:
-            copy = _scored_copy(video_of[film.movie], film, has_stills=has_stills)
+            copy = _scored_copy(video_of[film.movie], film, stores_near(folder, film), has_stills=has_stills)
         owned[film.movie] = Owned(rates=read_rates(folder), people=people, copy=copy)
     return owned
 
@@ -168,17 +170,29 @@ def _read_decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
     return decided
 
 
-def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCopy":
+def _scored_copy(
+    path: Path, film: "Timeline", stores: "Sequence[Store]", *, has_stills: bool
+) -> "ScoredCopy":
     """Describe the owner's copy of a film, the video file at `path`, for the film's page.
 
     A reader's copy is recognised by its length, its frames per second and a key of its content. With
     `has_stills`, small stills of the film are made too.
+
+    Raises
+    ------
+    FilmError
+        It is not as long as the film that was scored: the page would call it that film. `stores` may have the
+        store that tells how long that is.
     """
     from obygaze_features.video import probe
+    from obygaze_film.errors import FilmError
+    from obygaze_film.film_videos import why_other_film
     from obygaze_film.page import ScoredCopy
     from obygaze_film.workspace.media import still_sheet
     from obygaze_film.workspace.proxy import content_key
 
+    if other := why_other_film(path, film, stores):
+        raise FilmError(other)
     video = probe(path)
     fps = round(video.frames / video.duration_s, 4)
     stills = still_sheet(path, film) if has_stills else {}

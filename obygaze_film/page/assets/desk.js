@@ -270,9 +270,6 @@ if (video) {
   tiers.moveTo(player.at);
   say(clock(video.currentTime));
  };
- video.onloadedmetadata = () => {
-  if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
- };
  video.onerror = async () => {
   const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);
   say(answer && !answer.ok ? await answer.text() : words.cannot_play);
