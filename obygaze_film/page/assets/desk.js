@@ -195,7 +195,7 @@ const keys = {
  c: () => blind ? say(words.only_windows) : cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
 };
-listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels[digit - 1]), words, prefix: "d", storage: localStorage});
+listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels[digit - 1]), levels: state.levels.length, words, prefix: "d", storage: localStorage});
 each("key", (key) => keys[key.toLowerCase()]());
 each("level", judge);
 each("concept", toggle);
