@@ -29,6 +29,15 @@ FORMATS: Mapping[str, Mapping[str, Any]] = packaged("obygaze_film.exchange", "fo
 ADDED = tuple(point.name for point in points(EXPORTERS))
 """Names of the formats that installed packages add."""
 
+DEFAULT_FPS = "24"
+"""Frames per second where --fps is not given."""
+
+NOTE_OF_DEFAULT_FPS = (
+    f"time codes of {DEFAULT_FPS} frames a second; give --fps if the film has another rate: on a timeline of "
+    "23.976 (--fps 24000/1001) these are 3.6 s late after an hour"
+)
+"""Note on the formats with time codes, which are read at the rate of the other tool's timeline."""
+
 WIDTH_OF_NAMES = 11
 """Width of the column of names in the list of formats in the help."""
 
@@ -221,7 +230,10 @@ def export(
         ),
     ] = None,
     people: Annotated[bool, option("Also write what people decided, with a tier for each person.")] = False,
-    fps: Annotated[str, option(f"Frames per second, for {_formats_with('fps')}.")] = "24",
+    fps: Annotated[
+        str | None,
+        option(f"Frames per second of the film, for {_formats_with('fps')}.  [default: {DEFAULT_FPS}]"),
+    ] = None,
     start: Annotated[
         str,
         option(f"Time code of the film's first frame, for {_formats_with('start')}.", metavar="hh:mm:ss:ff"),
@@ -278,7 +290,7 @@ def export(
 
     if start and "start" not in FORMATS.get(kind, {}).get("options", ()):
         raise click.UsageError(f"--start is for --as {_formats_with('start')}")
-    rate = _rate(fps)
+    rate = _rate(fps or DEFAULT_FPS)
 
     # --- find the film and the file to write
     films = found_films([folder])
@@ -302,6 +314,8 @@ def export(
     notice = exchange.write_export(
         film, kind, path, tiers=names_of_tiers, people=decided, rate=rate, top=top, model=model, start=start
     )
+    if not fps and "start" in FORMATS.get(kind, {}).get("options", ()):
+        notes.append(f"{kind}: {NOTE_OF_DEFAULT_FPS}")
     notes += [notice, *_notes_of_losses(kind, file_format, has_decisions=bool(decided))]
     for note in notes:
         if note:
