@@ -270,10 +270,15 @@ def print_note(line: object) -> None:
 
 
 def print_notices(film: "OpenFilm") -> None:
-    """Print the notices of a film's decisions once (they are removed), and whether browsers can't play it."""
+    """Print the notices of a film's decisions once (they are removed), and those of the user's copy of it.
+
+    The copy may not be as long as the film that was scored, or browsers can't play it.
+    """
     for notice in film.decisions.notices:
         print_note(notice)
     film.decisions.notices.clear()
+    if film.why_other:
+        print_note(film.why_other)
     if film.is_unplayable:
         print_note(f"{film.path}: browsers don't play this; the page offers to make a copy")
 

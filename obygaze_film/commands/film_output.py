@@ -18,6 +18,7 @@ from obygaze_features.text import file_name
 from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:
+    from obygaze_features.store import Store
     from obygaze_film.exchange.decided import Decided
     from obygaze_film.exchange.registry import Format
     from obygaze_film.page import Owned, ScoredCopy
@@ -27,6 +28,15 @@ FORMATS: Mapping[str, Mapping[str, Any]] = packaged("obygaze_film.exchange", "fo
 """Facts of formats by name; `exchange.FORMATS`, which is made of them, is slow to import."""
 ADDED = tuple(point.name for point in points(EXPORTERS))
 """Names of the formats that installed packages add."""
+
+DEFAULT_FPS = "24"
+"""Frames per second where --fps is not given."""
+
+NOTE_OF_DEFAULT_FPS = (
+    f"time codes of {DEFAULT_FPS} frames a second; give --fps if the film has another rate: on a timeline of "
+    "23.976 (--fps 24000/1001) these are 3.6 s late after an hour"
+)
+"""Note on the formats with time codes, which are read at the rate of the other tool's timeline."""
 
 WIDTH_OF_NAMES = 11
 """Width of the column of names in the list of formats in the help."""
@@ -143,6 +153,7 @@ def _owned_by_movie(
     has_stills
         Whether the page gets stills, of the films whose copies are given.
     """
+    from obygaze_film.film_stores import stores_near
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import Owned
@@ -153,7 +164,7 @@ def _owned_by_movie(
         people = _read_decided(folder, film) if has_people else []
         copy = None
         if film.movie in video_of:
-            copy = _scored_copy(video_of[film.movie], film, has_stills=has_stills)
+            copy = _scored_copy(video_of[film.movie], film, stores_near(folder, film), has_stills=has_stills)
         owned[film.movie] = Owned(rates=read_rates(folder), people=people, copy=copy)
     return owned
 
@@ -168,17 +179,29 @@ def _read_decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
     return decided
 
 
-def _scored_copy(path: Path, film: "Timeline", *, has_stills: bool) -> "ScoredCopy":
+def _scored_copy(
+    path: Path, film: "Timeline", stores: "Sequence[Store]", *, has_stills: bool
+) -> "ScoredCopy":
     """Describe the owner's copy of a film, the video file at `path`, for the film's page.
 
     A reader's copy is recognised by its length, its frames per second and a key of its content. With
     `has_stills`, small stills of the film are made too.
+
+    Raises
+    ------
+    FilmError
+        It is not as long as the film that was scored: the page would call it that film. `stores` may have the
+        store that tells how long that is.
     """
     from obygaze_features.video import probe
+    from obygaze_film.errors import FilmError
+    from obygaze_film.film_videos import why_other_film
     from obygaze_film.page import ScoredCopy
     from obygaze_film.workspace.media import still_sheet
     from obygaze_film.workspace.proxy import content_key
 
+    if other := why_other_film(path, film, stores):
+        raise FilmError(other)
     video = probe(path)
     fps = round(video.frames / video.duration_s, 4)
     stills = still_sheet(path, film) if has_stills else {}
@@ -207,7 +230,10 @@ def export(
         ),
     ] = None,
     people: Annotated[bool, option("Also write what people decided, with a tier for each person.")] = False,
-    fps: Annotated[str, option(f"Frames per second, for {_formats_with('fps')}.")] = "24",
+    fps: Annotated[
+        str | None,
+        option(f"Frames per second of the film, for {_formats_with('fps')}.  [default: {DEFAULT_FPS}]"),
+    ] = None,
     start: Annotated[
         str,
         option(f"Time code of the film's first frame, for {_formats_with('start')}.", metavar="hh:mm:ss:ff"),
@@ -264,7 +290,7 @@ def export(
 
     if start and "start" not in FORMATS.get(kind, {}).get("options", ()):
         raise click.UsageError(f"--start is for --as {_formats_with('start')}")
-    rate = _rate(fps)
+    rate = _rate(fps or DEFAULT_FPS)
 
     # --- find the film and the file to write
     films = found_films([folder])
@@ -288,6 +314,8 @@ def export(
     notice = exchange.write_export(
         film, kind, path, tiers=names_of_tiers, people=decided, rate=rate, top=top, model=model, start=start
     )
+    if not fps and "start" in FORMATS.get(kind, {}).get("options", ()):
+        notes.append(f"{kind}: {NOTE_OF_DEFAULT_FPS}")
     notes += [notice, *_notes_of_losses(kind, file_format, has_decisions=bool(decided))]
     for note in notes:
         if note:

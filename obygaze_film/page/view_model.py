@@ -330,7 +330,7 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else DEFAULT_FPS,
         "copy": described_copy,
-        # Seconds by which a reader's copy may be longer or shorter than the film. The film's length is known
-        # only up to the end of the last window, and less than a window may follow that.
+        # Seconds by which a reader's copy may be longer than what was scored: the film's length is known only
+        # up to the end of the last window, and less than a window may follow that.
         "slack": film.record.windows.window_s,
     }

@@ -46,6 +46,9 @@ ADVICE_OF_A_RATE: Final = "--rate"
 """Part of the message of `import_spans` about times in frames without a frame rate. The option that it
 advises is one of `obygaze manifest import spans`, and an import into a film has none."""
 
+WORD_OF_A_GUESS: Final = "which is a guess"
+"""Part of the notice of `import_spans` that it guessed the encoding of a file."""
+
 IMPORT: Final = "import"
 """Kind that the first line of an imported file's sitting states."""
 
@@ -130,7 +133,8 @@ def read_annotations(
     ManifestError
         The file is of no known kind, or something in it cannot be read; the message names the place.
     FilmError
-        Its times are in frames, and the file does not say how many a second has.
+        Its times are in frames, and the file does not say how many a second has. Or it is not UTF-8, and
+        names or notes in it depend on the guess of its encoding.
     """
     from obygaze_features.manifest import import_spans  # noqa: PLC0415 - slow, and films are opened without it
 
@@ -145,6 +149,7 @@ def read_annotations(
             # This message explains how to convert the file with `obygaze manifest import spans` first.
             raise FilmError(message("import_rate", error=error, path=path)) from None
         raise
+    _refuse_guessed_names(path, imported.manifest.clips, imported.notices)
     (account,) = imported.accounts  # one for each file
     return Annotated(
         path,
@@ -154,6 +159,21 @@ def read_annotations(
         kind=account.kind,
         notices=imported.notices,
     )
+
+
+def _refuse_guessed_names(path: Path, clips: Iterable[Clip], notices: Iterable[str]) -> None:
+    """Refuse a file whose encoding was guessed, if the guess decides how its people or notes are written.
+
+    A ledger keeps its lines: with a wrong guess the person would count as another one from then on. Levels
+    and concepts do not matter, as a wrong one is none of the codebook.
+    """
+    is_guessed = any(WORD_OF_A_GUESS in notice for notice in notices)
+    if not is_guessed:
+        return
+    for clip in clips:
+        for text in (clip.annotator, clip.extras.get("note", "")):
+            if not text.isascii():
+                raise FilmError(message("import_guess", path=path, text=text))
 
 
 @dataclass

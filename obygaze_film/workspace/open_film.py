@@ -164,6 +164,18 @@ class OpenFilm:
         return message("copy_removed" if state is None else "copy_replaced", path=self.path)
 
     @cached_property
+    def why_other(self) -> str:
+        """A note that the user's copy is not as long as the film that was scored: scenes lie elsewhere in it.
+
+        Empty if it is as long, if there is none, or if it is `lost`.
+        """
+        if self.path is None or self.lost:
+            return ""
+        from obygaze_film.film_videos import why_other_film  # noqa: PLC0415 - slow
+
+        return why_other_film(self.path, self.timeline, [] if self.store is None else [self.store])
+
+    @cached_property
     def for_browser(self) -> Path | None:
         """The file that browsers can play; it may still have to be made (`proxy.make_proxy`).
 

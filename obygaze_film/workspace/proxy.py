@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import av
 import numpy as np
 from av.audio.resampler import AudioResampler
-from av.stream import Discard
+from av.stream import Discard, Disposition
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from numpy.typing import NDArray
 
@@ -38,6 +38,10 @@ TICK_S: Final = Fraction(1, 90_000)
 
 SLACK_S: Final = 0.01
 """Seconds by which a frame's time in a copy may differ from the film's: each container rounds to its unit."""
+
+TIMES_OF_COPY: Final = {"movie_timescale": "90000", "video_track_timescale": "90000"}
+"""Options of FFmpeg's MP4: the file and its pictures count in `TICK_S`. Where pictures begin after the sound,
+MP4 states the gap in units of the file, and Firefox reads it in units of the pictures."""
 
 SAMPLE_RATE: Final = 48_000
 """Sampling rate of a copy's sound, in samples per second."""
@@ -71,7 +75,9 @@ def remade_part(path: Path) -> Remade:
     """Find the largest part of a film that must be made anew so that common browsers play it.
 
     Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
-    one part and is not cropped.
+    one part and is not cropped. A file whose time stamps do not begin at 0 is played from a copy: Chromium
+    shows such a film later than Firefox does. So is one with another track of pictures before the one that is
+    read: Firefox shows the first.
 
     Returns
     -------
@@ -88,7 +94,7 @@ def remade_part(path: Path) -> Remade:
         return "pictures"
     plays_pictures = _plays_pictures(encoding.container, encoding.picture_codec)
     plays_sound = _plays_sound(encoding.container, encoding.sound_codecs)
-    if plays_pictures and plays_sound:
+    if plays_pictures and plays_sound and encoding.is_alike_in_browsers:
         return "nothing"
     # The copy is an MP4 file: what it may hold unchanged need not be encoded anew.
     if not _plays_pictures(MP4, encoding.picture_codec):
@@ -108,12 +114,15 @@ class _Encoding(NamedTuple):
         The codec of the sound; empty without sound.
     can_be_copied : bool
         Whether a copy can have the film's pictures without encoding them anew.
+    is_alike_in_browsers : bool
+        Whether every browser that plays the file shows the pictures that are read of it, at their times.
     """
 
     container: str
     picture_codec: str
     sound_codecs: list[str]
     can_be_copied: bool
+    is_alike_in_browsers: bool
 
 
 def _encoding_of(path: Path) -> _Encoding:
@@ -124,6 +133,7 @@ def _encoding_of(path: Path) -> _Encoding:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         sound_tracks = _playable_sound_tracks(source.container)
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
+        is_alike_in_browsers = _starts_at_0(source) and _is_first_track(source)
     film = probe(path)
     stream = film.stream
     is_whole = stream is not None and stream.parts == 1 and not stream.crop
@@ -134,7 +144,20 @@ def _encoding_of(path: Path) -> _Encoding:
         picture_codec=picture_codec,
         sound_codecs=sound_codecs,
         can_be_copied=is_8_bit and is_whole and not has_late_sound,
+        is_alike_in_browsers=is_alike_in_browsers,
     )
+
+
+def _starts_at_0(source: Any) -> bool:
+    """Whether the time stamps of an open film are its times; recordings of streams may begin anywhere."""
+    return abs(float(source.origin)) <= SLACK_S
+
+
+def _is_first_track(source: Any) -> bool:
+    """Whether the track of pictures that is read of an open film is its first one; covers do not count."""
+    tracks = source.container.streams.video
+    films = [track for track in tracks if not track.disposition & Disposition.attached_pic]
+    return not films or films[0].index == source.stream.index
 
 
 def _plays_pictures(container: str, codec: str) -> bool:
@@ -199,7 +222,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         if remade != "pictures":
             is_copied = _try_to_copy(path, partial, progress, keeps_sound=remade == "container")
         if not is_copied:
-            with av.open(str(partial), "w", format="mp4") as made:
+            with av.open(str(partial), "w", format="mp4", options=TIMES_OF_COPY) as made:
                 _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
@@ -253,7 +276,10 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
         copy are at other times than the film's.
     """
     try:
-        with av.open(str(out), "w", format="mp4") as made, opened(path) as source:
+        with (
+            av.open(str(out), "w", format="mp4", options=TIMES_OF_COPY) as made,
+            opened(path) as source,
+        ):
             _copy_streams(source, made, progress, keeps_sound=keeps_sound)
         film_times = frame_times(path)
         copy_times = frame_times(out)

@@ -195,7 +195,7 @@ const keys = {
  c: () => blind ? say(words.only_windows) : cite(), "+": () => tiers.zoom(.5, player.at), "-": () => tiers.zoom(2, player.at), 0: () => tiers.view(0, state.whole),
  "?": () => find("#d-help").showModal(),
 };
-listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels[digit - 1]), words, prefix: "d", storage: localStorage});
+listen({keys, escape: () => player.leave(), level: (digit) => judge(state.levels[digit - 1]), levels: state.levels.length, words, prefix: "d", storage: localStorage});
 each("key", (key) => keys[key.toLowerCase()]());
 each("level", judge);
 each("concept", toggle);
@@ -269,9 +269,6 @@ if (video) {
   if (video.seeking) return;
   tiers.moveTo(player.at);
   say(clock(video.currentTime));
- };
- video.onloadedmetadata = () => {
-  if (Math.abs(video.duration - state.whole) > .01 * state.whole) say(filled(words.another_cut, {copy: clock(video.duration), film: clock(state.whole)}));
  };
  video.onerror = async () => {
   const answer = await fetch("video", {headers: {Range: "bytes=0-0"}}).catch(() => null);

@@ -20,8 +20,19 @@ export class KeyMap {
  get changes() { return Object.fromEntries(this.actions.filter((action) => this.keyOf[action] !== action).map((action) => [action, this.keyOf[action]])); }
 }
 
-// `keys` are what each key does at first; `level` does what a digit does, which stays as it is.
-export function listen({keys, escape, level, words, prefix, storage}) {
+// The digit of a pressed key: as it is typed, or by the key's place for the digits up to `most`; else empty. French keyboards type & é "
+// with the keys 1 2 3, and digits with Shift.
+export function digitOf({key, code = "", shiftKey}, most) {
+ if (/^[1-9]$/.test(key)) return key;
+ const [, digit] = code.match(/^Digit([1-9])$/) ?? [];
+ return digit && !shiftKey && +digit <= most ? digit : "";
+}
+
+// Whether a pressed key is the browser's: with Ctrl, Alt or Command, but not with AltGr, which types [ on many keyboards.
+export const isOfBrowser = (e) => (e.ctrlKey || e.metaKey || e.altKey) && !e.getModifierState("AltGraph");
+
+// `keys` are what each key does at first; `level` does what a digit does, which stays as it is; there are `levels` of them.
+export function listen({keys, escape, level, levels = 0, words, prefix, storage}) {
  const part = (name) => document.getElementById(`${prefix}-${name}`), singles = part("singles");
  const kept = (name) => { try { return storage?.getItem(name); } catch { return null; } };
  const keep = (name, value) => { try { storage?.setItem(name, value); } catch { /* it is for this visit alone */ } };
@@ -56,10 +67,11 @@ export function listen({keys, escape, level, words, prefix, storage}) {
  }
  label();
  addEventListener("keydown", (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input:not([type=checkbox]), textarea, select") || document.querySelector("dialog[open]")) return;
+  if (isOfBrowser(e) || e.target.matches("input:not([type=checkbox]), textarea, select") || document.querySelector("dialog[open]")) return;
   if (e.key === "Escape") return escape();
   if (e.key === " " && e.target.matches("button, input, video, summary, a")) return; // they have it already
-  const does = level && /^[1-9]$/.test(e.key) ? () => level(e.key) : keys[map.actionOf(e.key.toLowerCase())];
+  const digit = level ? digitOf(e, levels) : "";
+  const does = digit ? () => level(digit) : keys[map.actionOf(e.key.toLowerCase())];
   if (!does || (e.key !== " " && !singles.checked)) return;
   e.preventDefault();
   does();

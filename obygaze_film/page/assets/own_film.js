@@ -6,7 +6,8 @@ import {clock} from "./time.js";
 const CHUNK = 1 << 16, CHUNKS = 16;
 // Films play faster or slower by these where they were copied between cinema and the two systems of television.
 const SPEEDS = [25 / 24, 24 / 25, 1001 / 1000, 1000 / 1001, 25.025 / 24, 24 / 25.025];
-const SAME = .0005; // of the length: what a copy's own last frames may differ by
+// What a copy's own last frames may differ by: a share of the length, and at least these seconds.
+const SAME = .0005, SAME_S = .5;
 
 // A digest of a file's size and of sampled bytes; empty where the browser computes none.
 export async function keyOf(file) {
@@ -21,10 +22,11 @@ export async function keyOf(file) {
 }
 
 // What a reader's copy is beside the film that was scored: "same", "as_long", "speed" or "cut".
-// `slack` is how far the scored length may be off where the film's own is not known, in seconds.
+// `slack`: where only the end of the last window is known, the film may be longer than what was scored by these seconds.
 export function kindOf({duration, key}, {duration: scored, key: scoredKey, slack}) {
  if (key && key === scoredKey) return "same";
- const isNear = (length) => Math.abs(length - scored) <= Math.max(SAME * scored, slack);
+ const tolerance = Math.max(SAME * scored, SAME_S);
+ const isNear = (length) => length >= scored - tolerance && length <= scored + slack + tolerance;
  if (isNear(duration)) return "as_long";
  return SPEEDS.some((speed) => isNear(duration * speed)) ? "speed" : "cut";
 }

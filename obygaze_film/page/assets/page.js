@@ -55,7 +55,7 @@ class FilmPage {
   this.tiers.draw();
  }
  openOwn() {
-  const {part, data} = this, scored = {key: "", duration: data.whole, ...data.copy, slack: data.copy ? .5 : data.slack};
+  const {part, data} = this, scored = {key: "", duration: data.whole, ...data.copy, slack: data.copy ? 0 : data.slack};
   ownFilm({
    input: part("file"), video: part("video"), scored, words, opened: () => this.show(this.store.selected),
    say: (text, command = "") => {

@@ -1,0 +1,107 @@
+"""Films that browsers play, but not alike, are sent as a copy, so that each scene is where the scores are."""
+
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from av.stream import Disposition
+
+from obygaze_film.workspace.proxy import make_proxy, remade_part
+from tests.video.encoding import encode
+
+RATE = 25
+
+
+def film_of_tracks(path, *first_pictures_s):
+    """Encode a second of pictures in H.264 for each track, from its first time on, and silence from 0 on.
+
+    The last track is marked as the default.
+    """
+    with av.open(str(path), "w") as container:
+        tracks = [container.add_stream("libx264", rate=RATE, options={"bf": "0"}) for _ in first_pictures_s]
+        for track in tracks:
+            track.width, track.height, track.pix_fmt = 64, 48, "yuv420p"
+            track.disposition = Disposition.default if track is tracks[-1] else Disposition(0)
+        sound = container.add_stream("aac", rate=48_000, layout="mono")
+        for track, first_s in zip(tracks, first_pictures_s, strict=True):
+            for number in range(RATE):
+                frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 100, np.uint8), "rgb24")
+                frame.pts = round(first_s * RATE) + number
+                frame.time_base = Fraction(1, RATE)
+                container.mux(track.encode(frame))
+            container.mux(track.encode(None))
+        silence = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.float32), "fltp", "mono")
+        silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
+        container.mux(sound.encode(silence))
+        container.mux(sound.encode(None))
+    return path
+
+
+def units_a_second(path):
+    """Return in how many units a second an MP4 file counts, and its first track: of `mvhd` and of `mdhd`."""
+    content = path.read_bytes()
+    units = []
+    for box in (b"mvhd", b"mdhd"):
+        after_name = content.index(box) + 4
+        # One byte of version (0), three of flags, twice four of dates, and then the units.
+        units.append(int.from_bytes(content[after_name + 12 : after_name + 16], "big"))
+    return units
+
+
+def test_a_film_that_begins_at_0_with_one_track_of_pictures_is_sent_as_it_is(tmp_path):
+    """H.264 and AAC in MP4: nothing of it has to be made anew."""
+    assert remade_part(film_of_tracks(tmp_path / "film.mp4", 0)) == "nothing"
+
+
+def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
+    """Recordings of streams begin at any time. Firefox counts from the first picture, as the scores do.
+
+    Chromium counts from the file's own 0: there each scene came 5 s late beside the scores.
+    """
+    pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
+    film = encode(
+        tmp_path / "stream.mp4",
+        pictures,
+        times=range(5 * RATE, 6 * RATE),
+        options={"bf": "0"},
+        container_options={"avoid_negative_ts": "disabled"},
+    )
+
+    assert remade_part(film) == "container"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+    assert remade_part(tmp_path / "copy.mp4") == "nothing"
+
+
+def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
+    """The first picture is half a second behind the sound, which MP4 states as a gap in an edit list.
+
+    Firefox reads the gap in units of the pictures, and not, as it is written, in those of the file. It showed
+    all scenes of such copies half a second too early: with one unit for both it is right.
+    """
+    film = film_of_tracks(tmp_path / "late.mkv", 0.5)
+
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+
+    units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
+    assert units_of_file == units_of_pictures
+
+
+def test_a_copy_that_is_encoded_anew_counts_in_units_of_its_pictures_too(tmp_path):
+    """Browsers do not play MPEG-2: here the pictures are encoded."""
+    pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
+    make_proxy(encode(tmp_path / "film.mpg", pictures, "mpeg2video"), tmp_path / "copy.mp4", lambda _s: None)
+
+    units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
+    assert units_of_file == units_of_pictures
+
+
+@pytest.mark.parametrize("name", ["two.mp4", "two.mkv"])
+def test_a_film_whose_second_track_of_pictures_is_read_is_sent_as_a_copy_of_that_track(tmp_path, name):
+    """Firefox shows the first track, whatever is marked as the default: another film than the model read."""
+    film = film_of_tracks(tmp_path / name, 0, 0)
+
+    assert remade_part(film) == "container"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+    with av.open(str(tmp_path / "copy.mp4")) as copy:
+        assert len(copy.streams.video) == 1

@@ -1,0 +1,29 @@
+"""The desk by a French keyboard, which types & é " with the keys of the digits."""
+
+import pytest
+
+from obygaze_film.workspace.decisions import JUDGEMENTS
+from tests.files import rows_of
+from tests.film.workspace.driving import NEXT_PASSAGE, open_desk, press_and_hear, wait_until_said
+
+pytestmark = pytest.mark.long
+
+
+def press_key_at(page, code, sign):
+    """Press the key at a place of the keyboard, which types a sign there."""
+    keyboard = page.context.new_cdp_session(page)
+    keyboard.send("Input.dispatchKeyEvent", {"type": "keyDown", "code": code, "key": sign, "text": sign})
+    keyboard.send("Input.dispatchKeyEvent", {"type": "keyUp", "code": code, "key": sign})
+
+
+def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(workspace_in_browser):
+    """The third level is "violent": its key types " there. It did nothing, as the sign is no digit."""
+    page, _requests, errors, folder = workspace_in_browser
+    open_desk(page)
+    press_and_hear(page, NEXT_PASSAGE, "")
+
+    press_key_at(page, "Digit3", '"')
+
+    wait_until_said(page, "kept")
+    assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
+    assert errors == []

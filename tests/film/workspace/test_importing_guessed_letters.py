@@ -1,0 +1,52 @@
+"""A ledger keeps its lines: names and notes whose letters are guessed do not enter it."""
+
+import pytest
+
+from obygaze_film.errors import FilmError
+from obygaze_film.workspace.importing import read_annotations
+from tests.command import obygaze
+from tests.film.workspace.deciding import judge, standing_levels
+
+HEADER = "movie,start_s,end_s,level,annotator,seen_score,note\n"
+
+
+def imported(decisions, path):
+    """Take a file into the ledger; return annotator and level of each judgement and passage that stands."""
+    file = read_annotations(path, decisions.codebook, movie=decisions.film.movie)
+    decisions.import_annotations(file)
+    clips = [*decisions.kept["judgement"], *decisions.kept["passage"]]
+    return {(clip.annotator, clip.level) for clip in clips}
+
+
+@pytest.mark.parametrize(
+    "row", ["tt1,0,8,calm,Zoë Ünal,1,\n", "tt1,0,8,calm,AB,1,déjà vu\n"], ids=["name", "note"]
+)
+def test_a_table_whose_letters_are_guessed_is_refused(decisions, tmp_path, row):
+    """Excel saves tables in the encoding of its country: Zoë Ünal was read as a third person, Zoл Ьnal."""
+    table = tmp_path / "of-excel.csv"
+    table.write_bytes((HEADER + row).encode("cp1252"))
+
+    with pytest.raises(FilmError, match=r"its letters are a guess.*save it as UTF-8.*--encoding"):
+        read_annotations(table, decisions.codebook, movie="tt1")
+
+
+def test_a_table_of_the_named_encoding_is_imported_by_way_of_a_manifest(decisions, tmp_path):
+    """The refusal names the way: `manifest import spans --encoding`."""
+    table = tmp_path / "of-excel.csv"
+    table.write_bytes((HEADER + "tt1,0,8,calm,Zoë Ünal,1,\n").encode("cp1252"))
+    own = tmp_path / "own.csv"
+    book = ["--codebook", tmp_path / "violence.codebook.toml"]
+    assert obygaze("manifest", "import", "spans", table, "--encoding", "cp1252", *book, "--out", own) == 0
+
+    assert imported(decisions, own) == {("Zoë Ünal", "calm")}
+
+
+def test_letters_that_no_decision_keeps_may_be_guessed(decisions, tmp_path):
+    """What is said beside the labels is not kept: people of plain letters are the same in all encodings."""
+    judge(decisions, 20, 28, "violent")
+    table = tmp_path / "of-excel.csv"
+    header = HEADER.replace("note", "comment on the scene")
+    table.write_bytes((header + "tt1,0,8,calm,CD,1,déjà vu\n").encode("cp1252"))
+
+    assert ("CD", "calm") in imported(decisions, table)
+    assert ("AB", "violent") in standing_levels(decisions)
