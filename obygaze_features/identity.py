@@ -6,13 +6,14 @@ the facts of version 17 in `confusables.tsv`) are equal. Some letters of one key
 l: names in ASCII that differ in them alone may be one, which is said, and refused nowhere.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
 from obygaze_features.templates import packaged_text
-from obygaze_features.text import normalised
+from obygaze_features.text import SIGNS_OF_DIRECTION, composed, normalised
 
 _COMMON_SIGN = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
 """Signs that programs write for each other -> the sign that stands for them: `'` for apostrophes, `-` for
@@ -23,6 +24,12 @@ _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF)
 
 _VARIANTS = (0xFE00, 0xFE0F)
 """Selectors of the form of a sign, which have no width."""
+
+_IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
+_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
+_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
+_ALIKE[ord("ı")] = ord("i")
+_ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 
 
 class SameNames(NamedTuple):
@@ -79,6 +86,27 @@ def same_names(names: Iterable[str]) -> SameNames:
         else:
             same.append((name, lookalike))
     return SameNames(same, doubtful)
+
+
+def same_movies(names: Iterable[str]) -> SameNames:
+    """Find names of movies that are spellings of one, or may be, as `same_names` does for any names.
+
+    Names are also one if they are forms of one IMDb id, or differ in where the article stands.
+
+    Examples
+    --------
+    >>> same_movies(["tt0054215", "The Birds", "54215", "Birds, The"]).same
+    [('54215', 'tt0054215'), ('Birds, The', 'The Birds')]
+    """
+    first_of_key: dict[str, str] = {}  # IMDb id, or title in one form -> the first name that has it
+    respelled = []
+    for name in dict.fromkeys(names):
+        key = imdb_id(name) or plain(name)
+        first = first_of_key.setdefault(key, name)
+        if first != name:
+            respelled.append((name, first))
+    pairs = same_names(first_of_key.values())
+    return SameNames([*respelled, *pairs.same], pairs.doubtful)
 
 
 def _first_lookalike(name: str, name_of_skeleton: dict[str, str]) -> str | None:
@@ -170,3 +198,41 @@ def _prototypes() -> dict[int, str]:
         prototype, signs = line.split("\t")
         prototypes.update(dict.fromkeys(signs, prototype))
     return str.maketrans(prototypes)
+
+
+@lru_cache(4096)  # a table has the same names in every row
+def plain(text: str) -> str:
+    """Normalise a name for comparison: two spellings of one name become the same text.
+
+    - Letters become lower case, in Unicode's form NFC.
+    - Blanks, which `_` is one of, become single ones; those at the ends are removed.
+    - An article behind the name goes in front: `Birds, The` becomes `the birds`.
+    - Characters that programs write for each other become one: apostrophes, dashes, the dotless i of Turkish
+      and i. Characters without width are removed.
+
+    Examples
+    --------
+    >>> plain("Birds,  The"), plain("L\u2019Avventura"), plain("Amour_fou")
+    ('the birds', "l'avventura", 'amour fou')
+    """
+    alike = " ".join(text.translate(_ALIKE).split())
+    # The capital I with a dot of Turkish is folded to an i and a dot above it, which is removed.
+    folded = composed(alike.casefold()).replace("i\u0307", "i")
+    with_article = _ARTICLE.match(folded) if ", " in folded else None
+    if with_article is None:
+        return folded
+    name, article, rest = with_article.groups(default="")
+    blank = "" if article == "l'" else " "
+    return f"{article}{blank}{name}{rest}"
+
+
+def imdb_id(text: str) -> str:
+    """Return an IMDb id in full (`tt0054215`), whatever its form; "" if the text is no id or its page.
+
+    Examples
+    --------
+    >>> imdb_id("54215"), imdb_id("tt54215"), imdb_id("Psycho")
+    ('tt0054215', 'tt0054215', '')
+    """
+    match = _IMDB.fullmatch(composed(text).strip())
+    return f"tt{int(match[1]):07d}" if match else ""

@@ -388,7 +388,7 @@ def search_like(
             f"{store_of_clip.where}: has no features of {group.name}, of which {opened.where} is searched"
         )
     group_of_clip = store_of_clip[group.name]
-    differing_fields = same_numerics(group.provenance, group_of_clip.provenance)
+    differing_fields = same_numerics(group.provenance, group_of_clip.provenance, array="pooled")
     if differing_fields:
         raise SearchError(
             f"{store_of_clip.where}: its features of {group.name} were made otherwise than those of "

@@ -736,7 +736,8 @@ def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
         the array that the corpus uses. The message names up to three differences.
     """
     provenance_of_corpus = data.group.provenance if data.group else {}
-    differing_fields = same_numerics(provenance_of_corpus, group.provenance)  # none if they are the same
+    # None if they are the same; arrays that the corpus does not use do not count.
+    differing_fields = same_numerics(provenance_of_corpus, group.provenance, array=data.features)
     if differing_fields or data.features not in group.arrays:
         difference = ", ".join(differing_fields[:3]) or f"no {data.features}"
         raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))

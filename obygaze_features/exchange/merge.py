@@ -1,6 +1,6 @@
 """Combine stores: merge the clips of compatible stores, or make the next version of one."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import StoreError
-from obygaze_features.identity import same_names
 from obygaze_features.io import sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
-from obygaze_features.store.growth import combine_specs
+from obygaze_features.store.growth import combine_specs, refuse_two_spellings
 from obygaze_features.store.provenance import differing_fields, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, checked_line
 from obygaze_features.store.sealing import seal, temporary_stage
@@ -81,7 +80,10 @@ def merge(
     checked_line(attributes["citation"], "citation")
     groups = _merged_groups(stores)
     chosen_rows = _choose_rows(stores)
-    _refuse_two_spellings(row.clip.movie for row in chosen_rows.values())
+    refuse_two_spellings(
+        (row.clip.movie for row in chosen_rows.values()),
+        "extract one of the stores anew, from a manifest that names both alike",
+    )
     planned = [row.clip.planned for row in chosen_rows.values()]
     position_of_clip = _positions_to_copy_from(chosen_rows)
     with (
@@ -239,20 +241,6 @@ def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int
     for position in position_of_clip.values():
         results_of_store = results_of_stores[position]
         yield next(results_of_store)
-
-
-def _refuse_two_spellings(movies: Iterable[str]) -> None:
-    """Raise a StoreError if two films' names differ only in spelling, such as in case.
-
-    They are one film, which would become two in the merged store. Clips without a film are skipped.
-    """
-    named_movies = [movie for movie in movies if movie]
-    for movie, other_spelling in same_names(named_movies).same:
-        raise StoreError(
-            f"movies {other_spelling!r} and {movie!r} are one name: "
-            "one film would be two in the merged store; "
-            "extract one of the stores anew, from a manifest that names both alike"
-        )
 
 
 def _first_difference(a: StoredClip, b: StoredClip) -> str:

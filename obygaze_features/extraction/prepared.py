@@ -10,6 +10,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
+from obygaze_features.extraction.changed_videos import note_on_changed_videos
 from obygaze_features.extraction.cost_estimate import Estimate, disk_facts
 from obygaze_features.extraction.films import MEASUREMENTS_FOLDER, Films
 from obygaze_features.extraction.job import Job
@@ -350,6 +351,9 @@ class Extraction:
         videos = self._videos()
         clips_to_retry = self._clips_to_retry(stage, videos)
         missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+        note = note_on_changed_videos(stage, videos)
+        if note:
+            self.note(note)
 
         # Refuse what would do harm.
         video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)

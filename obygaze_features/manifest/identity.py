@@ -19,9 +19,9 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
-from obygaze_features.identity import SameNames, as_typed, same_names
+from obygaze_features.identity import SameNames, as_typed, same_movies, same_names
 from obygaze_features.manifest.clip import Clip
-from obygaze_features.manifest.spans.names import imdb_id, plain, without_zeros
+from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.text import first_few
 
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
@@ -157,24 +157,8 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
     if column == "annotator":
         return _same_annotators(names)
     if column == "movie":
-        return _same_movies(names)
+        return same_movies(names)
     return same_names(names)
-
-
-def _same_movies(names: Iterable[str]) -> SameNames:
-    """Find names of movies that are spellings of one, or may be.
-
-    Names are also one if they are forms of one IMDb id, or differ in where the article stands.
-    """
-    first_of_key: dict[str, str] = {}  # IMDb id, or title in one form -> the first name that has it
-    respelled = []
-    for name in dict.fromkeys(names):
-        key = imdb_id(name) or plain(name)
-        first = first_of_key.setdefault(key, name)
-        if first != name:
-            respelled.append((name, first))
-    pairs = same_names(first_of_key.values())
-    return SameNames([*respelled, *pairs.same], pairs.doubtful)
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:

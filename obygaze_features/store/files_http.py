@@ -1,5 +1,6 @@
 """Read a store over HTTP and HTTPS by the standard library: a connection for each request."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -27,6 +28,7 @@ from obygaze_features.store.served import (
     no_ranges_error,
     one_line_message,
     too_slow_error,
+    wrong_part_error,
 )
 from obygaze_features.store.store_files import BLOCK
 
@@ -40,6 +42,8 @@ _HANDLERS = (
     HTTPErrorProcessor,
 )
 """The usual handlers, without those of other protocols: a redirection must not lead to a local file."""
+_CONTENT_RANGE = re.compile(r"bytes (?P<first>\d{1,18})-(?P<last>\d{1,18})/(?P<size>\d{1,18}|\*)")
+"""Header of an answer that is a part (RFC 9110, 14.4): its first and last byte, and the file's size, or *."""
 _OPENER = OpenerDirector()
 for _handler in _HANDLERS:
     _OPENER.add_handler(_handler())
@@ -105,6 +109,8 @@ class HttpFiles(ServedFiles):
             Another attempt may succeed.
         FileEndsError
             The file ends before the part.
+        NoRangesError
+            The server gives whole files only, or another part.
         StoreError
             Another error of the server, in one line.
         """
@@ -115,6 +121,8 @@ class HttpFiles(ServedFiles):
             with _OPENER.open(request, timeout=served.SLOW_S) as answer:
                 if is_part and answer.status != HTTPStatus.PARTIAL_CONTENT:
                     raise no_ranges_error(self.where)
+                if is_part:
+                    self._refuse_another_part(name, start, stop, answer.headers.get("Content-Range", ""))
                 yield answer
         except HTTPError as error:
             error.close()
@@ -131,6 +139,38 @@ class HttpFiles(ServedFiles):
             raise too_slow_error(self.where, name) from None
         except (URLError, HTTPException, ConnectionError) as error:
             raise InterruptedTransferError(f"{self.where}/{name}: {_network_line(error)}") from None
+
+    def _refuse_another_part(self, name: str, start: int, stop: int | None, content_range: str) -> None:
+        """Raise unless an answer is the part of a file that was asked for, as its header has to say.
+
+        A cache between here and the server may give everybody the part that somebody asked for first. Such a
+        part may be whole in itself, for example the tokens of another clip, which no checksum reveals.
+
+        Parameters
+        ----------
+        name
+            The file.
+        start, stop
+            The part that was asked for, as in `_send_request`.
+        content_range
+            The header `Content-Range` of the answer; "" if it has none.
+
+        Raises
+        ------
+        NoRangesError
+            It is another part, or the header does not say which.
+        """
+        header = _CONTENT_RANGE.fullmatch(content_range.strip())
+        if header is None:
+            raise wrong_part_error(self.where, name)
+        first = int(header["first"])
+        end = int(header["last"]) + 1
+        size = end if header["size"] == "*" else int(header["size"])  # "*": the server does not know it
+
+        wanted_first = max(size + start, 0) if start < 0 else start
+        wanted_end = size if stop is None else min(stop, size)
+        if first != wanted_first or end != wanted_end:
+            raise wrong_part_error(self.where, name)
 
 
 def _range_header(start: int, stop: int | None) -> str:

@@ -4,6 +4,7 @@ It looks for credentials where the services' own tools do: AWS_* variables, inst
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from obygaze_features.store.served import (
     no_ranges_error,
     one_line_message,
     too_slow_error,
+    wrong_part_error,
 )
 from obygaze_features.templates import packaged
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _DEAD_PROXY = "127.0.0.1:0"
 """Address of a proxy that is not there: nothing can be reached through it."""
+_ANOTHER_PART = re.compile(r"Requested \d+\.\.\d+, got \d+\.\.\d+|(?i:content[-_]range) header")
+"""What obstore's messages have if a server sends another part than is asked for, or does not say which."""
 _HOSTS = packaged(__package__, "s3_hosts.toml")
 """Names of environment variables with proxies and endpoints, and hosts that give credentials."""
 
@@ -188,6 +192,8 @@ def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
         )
     if "status code: 416 " in message:  # range not satisfiable
         return file_ends_error(where, name)
+    if _ANOTHER_PART.search(message):
+        return wrong_part_error(where, name)
     if "source: TimedOut," in message:  # `read_timeout`; asked again, it would be waited for again
         return too_slow_error(where, name)
 

@@ -1,7 +1,7 @@
 """Grow a sealed store: plan a stage that adds clips to it, in the place of one that is sealed."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from obygaze_features.errors import StoreError
+from obygaze_features.identity import same_movies
 from obygaze_features.io import remove_tree
 from obygaze_features.store.format import (
     DIGESTS,
@@ -98,7 +99,8 @@ def plan_growth(
     ------
     StoreError
         If the store is not a folder, the version is not higher, the backbones or settings that determine
-        their features differ, or a clip differs from the store's clip of that id.
+        their features differ, a clip differs from the store's clip of that id, or the name of a movie is
+        spelled otherwise than in the store.
     """
     if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
         raise StoreError(
@@ -112,6 +114,10 @@ def plan_growth(
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
     new_clips = [clip for clip_id, clip in requested.items() if clip_id not in old_clips]
+    refuse_two_spellings(
+        (clip.movie for clip in (*old_clips.values(), *new_clips)),
+        f"write the name in the manifest as {parent.where} has it",
+    )
     all_clips = [*old_clips.values(), *new_clips]
 
     name_of_corpus = parent.attributes["corpus"]["name"]
@@ -159,6 +165,27 @@ def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -
             raise StoreError(
                 f"clip {clip.clip_id}: {', '.join(changed_fields)} is not what it is in {parent.path}"
             )
+
+
+def refuse_two_spellings(movies: Iterable[str], advice: str) -> None:
+    """Raise a StoreError if the names of two movies are spellings of one (`same_movies`).
+
+    They are one film, which would be two in a store of all these movies. Models that leave out one of them
+    would be trained on the other.
+
+    Parameters
+    ----------
+    movies
+        The movies of the clips; "" for a clip without a movie, which is skipped.
+    advice
+        What to do about it, for the message.
+    """
+    named_movies = [movie for movie in movies if movie]
+    for movie, other_spelling in same_movies(named_movies).same:
+        raise StoreError(
+            f"movies {other_spelling!r} and {movie!r} are one name: one film would be two in the store; "
+            f"{advice}"
+        )
 
 
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:

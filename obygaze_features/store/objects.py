@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import InterruptedTransferError, NoRangesError, StoreError
+from obygaze_features.errors import FileEndsError, InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, explain_hub_errors, parse_hub_url
@@ -66,10 +66,11 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
             begins_anew = partial.stat().st_size == 0  # nothing is there of an earlier run or attempt
             try:
                 digest = _append_rest(files, name, file, expected, count)
-            except NoRangesError:
+            except (NoRangesError, FileEndsError):
                 if begins_anew:
                     raise
-                file.truncate(0)  # the server gives whole files only: start again
+                # The server gives whole files only, or what is here is longer than its file: start again.
+                file.truncate(0)
                 continue
             except InterruptedTransferError:
                 pauses.count_interruption(partial.stat().st_size)

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from types import NoneType
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -168,6 +168,9 @@ FILLED_IN: Final = FilledIn.__struct_fields__
 
 NOT_NUMERICS: Final = ("hub", "source", "licence", "citation", "contact", "commit")
 """Fields that may differ between groups whose features are mixed; the digest of the weights must be equal."""
+
+FIELDS_BY_ARRAY: Final = ("arrays", "storage")
+"""Fields that have a part for each array: what it is in words, and its data type."""
 
 X_CLIPS: Final = ("xclip", "xclip-lsmdc")
 """Backbones whose groups have no field `space`, as their text backbones were added later."""
@@ -418,7 +421,12 @@ def embedding_space(provenance: Mapping[str, object]) -> str | None:
 
 
 @checked
-def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
+def same_numerics(
+    a: Mapping[str, object],
+    b: Mapping[str, object],
+    *,
+    array: Literal["pooled", "frames", "tokens"] | None = None,
+) -> list[str]:
     """Return the provenance fields that differ between two groups and forbid mixing their features.
 
     The list is empty if the features have the same numerics and may be mixed. Every field that differs
@@ -429,6 +437,13 @@ def same_numerics(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]
     ----------
     a, b
         The provenances.
+    array
+        The array, such as "pooled", whose features are used. What the provenances say of other arrays does
+        not count then: a store with tokens and one without have the same pooled features. None is all arrays.
     """
     differing = differing_fields(checked_json(a, "provenance"), checked_json(b, "provenance"))
-    return [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]
+    forbidding = [field for field in differing if field.partition(".")[0] not in NOT_NUMERICS]
+    if array is None:
+        return forbidding
+    others = {f"{part}.{name}" for part in FIELDS_BY_ARRAY for name in FEATURE_ARRAYS if name != array}
+    return [field for field in forbidding if field not in others]

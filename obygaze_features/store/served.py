@@ -114,7 +114,7 @@ class ServedFiles(Listed):
         """Request a file, or a part of it, once; return its bytes and the server's tag of its content, or "".
 
         An answer of more than `most` bytes is refused: by the size that the server states, or, if it states
-        none or a wrong one, as soon as so many bytes have come.
+        none or a wrong one, as soon as so many bytes have come. So is a file that ends within the part.
         """
         where = f"{self.where}/{name}"
         data = bytearray()
@@ -123,6 +123,9 @@ class ServedFiles(Listed):
             for block in self._in_time(blocks, name):
                 data += block
                 refuse_larger(len(data), where, most)
+        ends_within_part = stop is not None and start >= 0 and len(data) < stop - start
+        if ends_within_part:
+            raise file_ends_error(self.where, name)
         return bytes(data), tag
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
@@ -164,6 +167,14 @@ def no_ranges_error(where: str) -> NoRangesError:
     """Return the error for a server that gives whole files only, where a part of a file is needed."""
     return NoRangesError(
         f"{where}: this server gives whole files only and this needs parts of them (range requests); "
+        "pull the store, or serve it with nginx, Apache or S3"
+    )
+
+
+def wrong_part_error(where: str, name: str) -> NoRangesError:
+    """Return the error for a server that sends another part of a file than the one that is asked for."""
+    return NoRangesError(
+        f"{where}/{name}: the server sends another part of the file than is asked for (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
     )
 

@@ -100,7 +100,8 @@ def _recognised_films_remarks(predicted: "Predicted") -> list[str]:
     """Write which films and clips were recognised as training data although they have other names.
 
     For example: "alias is tt0097576 by its features: 97 % of their clips are the same"; "2 clips of other
-    films have features that the model was trained on". If pictures could not be compared, the reason follows.
+    films have features that the model was trained on". If pictures of some film could not be
+    compared, the reason follows.
     """
     recognition = predicted.recognition
     lines = []
@@ -119,7 +120,7 @@ def _recognised_films_remarks(predicted: "Predicted") -> list[str]:
     if recognition.why_no_pictures:
         lines.append(
             "copies that were encoded again, or cut into other clips, are not known: "
-            f"{recognition.why_no_pictures} (for the next store: --backbone signature beside the others)"
+            f"{recognition.why_no_pictures}"
         )
     return lines
 

@@ -505,9 +505,7 @@ def _has_modality(modality: Input, store: Store) -> bool:
     backbone = modality["backbone"]
     if backbone not in store.names:
         return False
-    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
-    differing_fields = same_numerics(modality["provenance"], store[backbone].provenance)
-    return len(differing_fields) == 0
+    return not _differing_fields(modality, store[backbone])
 
 
 def missing_modality_flags(card: Card, X: NDArray[Any]) -> list[list[str]]:
@@ -600,12 +598,12 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
             f"which the model reads, but of {', '.join(store.names)}"
         )
     group = store[backbone]
-    _refuse_other_provenance(model_input, store, group)
     if array not in group.arrays:
         raise ModelError(
             f"store {store.name} has no {array} features of {backbone}, which the model reads, "
             f"but {', '.join(group.arrays)}"
         )
+    _refuse_other_provenance(model_input, store, group)
     # How many numbers a vector of the array has.
     width = group.shape(array)[-1]
     if reduced_by:
@@ -622,8 +620,7 @@ def _check_features(model_input: Input, store: Store, reduced_by: str = "") -> N
 
 def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> None:
     """Raise if a group's features were made differently from a model's input, naming the first difference."""
-    # `same_numerics` returns the fields in which the provenances differ: none if they are the same.
-    differing_fields = same_numerics(model_input["provenance"], group.provenance)
+    differing_fields = _differing_fields(model_input, group)
     if not differing_fields:
         return
     first, *others = differing_fields
@@ -634,6 +631,15 @@ def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> 
         f"store {store.name}: its features of {group.name} were made otherwise than "
         f"those the model was trained on: {first} is {value_of_store}, was {value_of_model}{and_others}"
     )
+
+
+def _differing_fields(model_input: Input, group: Group) -> list[str]:
+    """Return the fields that say that the features which a model reads were made otherwise in a group.
+
+    Other arrays do not count: a model of pooled vectors reads a store with or without tokens.
+    """
+    array: Features = model_input["features"]  # type: ignore[assignment]  # the card allows these words alone
+    return same_numerics(model_input["provenance"], group.provenance, array=array)
 
 
 def _field_text(provenance: Mapping[str, Any], dotted: str) -> str:

@@ -81,6 +81,9 @@ does not matter for comparisons, as all digests have this length."""
 NO_DIGEST = bytes(DIGEST_BYTES)
 """Stands for the digest of a row without features."""
 
+NEXT_STORE = "(for the next store: --backbone signature beside the others)"
+"""What to type so that copies of films are recognised by their pictures."""
+
 RecognisedBy = Literal["features", "pictures", "name"]
 """How a film was recognised as one that a model was trained on."""
 
@@ -118,7 +121,8 @@ class Recognition:
     clips : frozenset of str
         Ids of clips of other films whose rows were trained on.
     why_no_pictures : str
-        The reason if pictures were not compared, so that films encoded anew are not recognised; else "".
+        The reason if pictures of some film were not compared, so that it is not recognised if it was encoded
+        anew; else "".
     """
 
     films: Mapping[str, KnownFilm] = field(default_factory=dict)
@@ -769,22 +773,50 @@ def _recognise_by_pictures(
     -------
     known : dict of str to KnownFilm
     why_no_pictures : str
-        The reason why no pictures could be compared; "" if some were.
+        Why the pictures of some film could not be compared; "" if those of every film were.
     """
     if not len(training.pictures):
-        return {}, "the model's file has no pictures: its store had no signature"
+        return {}, f"the model's file has no pictures: its store had no signature {NEXT_STORE}"
     # Signatures of stores on a server are not read: they take 40 kB per clip.
     with_signatures = [store for store in stores if has_signatures(store) and not _is_on_server(store)]
-    if not with_signatures:
-        names = ", ".join(store.name for store in stores)
-        return {}, f"no signature is in {names}"
 
     known: dict[str, KnownFilm] = {}
     for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
         film, share = _most_similar_film(np.stack(mean_pictures_of_clips), training)
         if share > SAME_FILM_SHARE:
             known[movie] = KnownFilm(movie, trained_as=card.movies[film], by="pictures", share=share)
-    return known, ""
+    return known, _why_not_compared(stores, with_signatures)
+
+
+def _why_not_compared(stores: Sequence[Store], with_signatures: Sequence[Store]) -> str:
+    """Say of which stores the pictures of some films were not compared, and why; "" if there is no such film.
+
+    A film whose signature is in one store needs none in another, such as that of another modality.
+
+    Parameters
+    ----------
+    stores : sequence of Store
+        All stores of which films were to be recognised.
+    with_signatures : sequence of Store
+        Those whose signatures were read.
+    """
+    compared_movies = set(_movies_of_stores(with_signatures))
+    on_server: list[str] = []
+    without_signature: list[str] = []
+    for store in stores:
+        # A clip of an unknown film is of "", which no compared film is called.
+        all_are_compared = store in with_signatures or compared_movies.issuperset(store.table.movies)
+        if all_are_compared:
+            continue
+        (on_server if has_signatures(store) else without_signature).append(store.name)
+    reasons = []
+    if without_signature:
+        reasons.append(f"no signature is in {', '.join(without_signature)} {NEXT_STORE}")
+    if on_server:
+        reasons.append(
+            f"signatures are not read from a server: pull {', '.join(on_server)} (obygaze store pull)"
+        )
+    return "; ".join(reasons)
 
 
 def _is_on_server(store: Store) -> bool:

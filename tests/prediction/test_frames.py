@@ -370,11 +370,11 @@ def store_without_frames(folder):
 
 
 def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
-    """The message names the setting by which a store keeps frames."""
+    """The message names what the store lacks, and what it has."""
     model = load_model(saved.paths["pcbm_time"])
     store = store_without_frames(tmp_path)
 
-    with pytest.raises(ModelError, match=r"storage\.frames"):
+    with pytest.raises(ModelError, match="has no frames features of toy, .* but pooled"):
         predict_frames(model, [store])
 
 

@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.text import SIGNS_OF_DIRECTION, composed, first_few, number_of
+from obygaze_features.identity import imdb_id, plain
+from obygaze_features.text import composed, first_few, number_of
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
 """Signs of markup -> those that are written in their place: SubRip has no escapes, and players obey `<i>`."""
@@ -35,13 +36,8 @@ MOST_NAMES = 40
 
 _TYPED_TWICE = re.compile(r"([^\W\d_])\1")
 """A letter twice. A sign or digit twice is another degree or number: `++` is no slip for `+`."""
-_IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
-_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
-_ALIKE[ord("ı")] = ord("i")
-_ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
 SEPARATORS_OF_SCRIPTS = {"،": ",", "、": ",", "，": ",", "﹐": ",", "؛": ";", "；": ";", "﹔": ";"}
 """Commas and semicolons of Arabic, Persian, Urdu, Chinese and Japanese -> the usual ones."""
 MOST_SUFFIXES = 4
@@ -54,32 +50,6 @@ _LANGUAGE = re.compile(  # a word in a title begins with a capital
 )
 # Tools write names of files as they are; a page of IMDb names its film, whatever follows.
 _URL = re.compile(r"(?i:file:/.*)|[A-Za-z][A-Za-z0-9+.-]+:/(?:[^?#]*?/title/tt\d+|[^?#]*)", re.ASCII)
-
-
-@lru_cache(4096)  # a table has the same names in every row
-def plain(text: str) -> str:
-    """Normalise a name for comparison: two spellings of one name become the same text.
-
-    - Letters become lower case, in Unicode's form NFC.
-    - Blanks, which `_` is one of, become single ones; those at the ends are removed.
-    - An article behind the name goes in front: `Birds, The` becomes `the birds`.
-    - Characters that programs write for each other become one: apostrophes, dashes, the dotless i of Turkish
-      and i. Characters without width are removed.
-
-    Examples
-    --------
-    >>> plain("Birds,  The"), plain("L\u2019Avventura"), plain("Amour_fou")
-    ('the birds', "l'avventura", 'amour fou')
-    """
-    alike = " ".join(text.translate(_ALIKE).split())
-    # The capital I with a dot of Turkish is folded to an i and a dot above it, which is removed.
-    folded = composed(alike.casefold()).replace("i\u0307", "i")
-    with_article = _ARTICLE.match(folded) if ", " in folded else None
-    if with_article is None:
-        return folded
-    name, article, rest = with_article.groups(default="")
-    blank = "" if article == "l'" else " "
-    return f"{article}{blank}{name}{rest}"
 
 
 def with_usual_separators(text: str, words: Iterable[str]) -> str:
@@ -349,18 +319,6 @@ def _without_language(path: PurePath) -> str:
         stem = name
         name, point, last_part = stem.rpartition(".")
     return stem
-
-
-def imdb_id(text: str) -> str:
-    """Return an IMDb id in full (`tt0054215`), whatever its form; "" if the text is no id or its page.
-
-    Examples
-    --------
-    >>> imdb_id("54215"), imdb_id("tt54215"), imdb_id("Psycho")
-    ('tt0054215', 'tt0054215', '')
-    """
-    match = _IMDB.fullmatch(composed(text).strip())
-    return f"tt{int(match[1]):07d}" if match else ""
 
 
 @checked
