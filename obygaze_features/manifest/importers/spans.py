@@ -883,8 +883,8 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
             doubts.append(f"{column} {name!r} taken as a person: where nobody is known, leave it empty")
     annotators = {name for column, name in names if column == "annotator"}
     for name in sorted(annotators):
-        others = sorted(annotators - {name, ""})
-        if plain(name) in SEVERAL_PEOPLE and others:
+        others = sorted(annotators - {name, ""}) if plain(name) in SEVERAL_PEOPLE else []
+        if others:
             shown_others = first_few(list(map(repr, others)), 3)
             doubts.append(
                 f"annotator {name!r} taken as one person beside {shown_others}: if several judged together, "
