@@ -1,19 +1,21 @@
 """Tell by its heading whether a column can be one annotator's, and which columns an annotator has."""
 
+import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from obygaze_features.manifest.importers.column_contents import label_of_heading
 from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
     LABEL_COLUMNS,
     bare_heading,
-    columns_headed_by,
+    is_headed_by,
     meanings_of_heading,
     without_name,
     words_of,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
+from obygaze_features.manifest.spans.names import plain
 
 COMPUTED_FROM_ANNOTATORS: Final = {
     "agree", "agreed", "agreement", "consensus", "majority", "majority vote", "mode", "modus", "final",
@@ -60,6 +62,12 @@ _OF_ANOTHER_TIME: Final = {
 }  # fmt: skip
 """Words for labels of an earlier or a later time, which the same people may have given."""
 
+_PARTS = re.compile(r"[^\W_]+")
+"""A word or number of a heading."""
+
+_INITIALS = re.compile(r"[A-Z]{1,3}\d{0,2}|[a-z]\d{1,2}|\d{1,2}")
+"""Initials of a person, or a letter and a number."""
+
 _OF_NO_ANNOTATOR: Final = _DECIDED | _OF_A_MODEL | _HOW_SURE | _OF_ANOTHER_TIME
 
 
@@ -88,8 +96,9 @@ def is_of_model_or_doubt(heading: str) -> bool:
 def label_columns_of(annotator: str, columns: Sequence[str], words: LabelWords) -> list[str]:
     """Return the columns that hold an annotator's labels, among those headed by the annotator's name.
 
-    The name alone, `AB`, heads levels. Where a heading says that it is of levels, as `Level AB` does, the
-    columns whose headings mean nothing of labels, such as `Remarks AB` or `Start AB`, are of something else.
+    The name alone, `AB`, heads levels. Where a heading says that it is of levels, as `AB` and `Level AB` do,
+    the columns whose headings mean nothing of labels, such as `Remarks AB` or `Start AB`, are of something
+    else.
 
     Parameters
     ----------
@@ -100,16 +109,18 @@ def label_columns_of(annotator: str, columns: Sequence[str], words: LabelWords) 
     words
         The words of labels that are known: below a label, as in `Look (AB)`, there are marks.
     """
-    headed_columns = columns_headed_by(annotator, columns)
+    headed_columns = [column for column in columns if is_headed_by(annotator, column)]
     heading_of_column = {column: without_name(annotator, column) for column in headed_columns}
-    has_clear_levels = any(_means_levels_clearly(heading) for heading in heading_of_column.values())
-    if not has_clear_levels:
+    named_alone = [column for column, heading in heading_of_column.items() if not heading]
+    clear_levels = [name for name, heading in heading_of_column.items() if _means_levels_clearly(heading)]
+    level_columns = named_alone or clear_levels
+    if not level_columns:
         return headed_columns
     label_columns = []
     for column, heading in heading_of_column.items():
         is_of_marks = bool(label_of_heading(heading, words))
         is_of_concepts = _first_role(heading) == "concepts"
-        if _means_levels_clearly(heading) or is_of_marks or is_of_concepts:
+        if column in level_columns or is_of_marks or is_of_concepts:
             label_columns.append(column)
     return label_columns
 
@@ -125,3 +136,91 @@ def _first_role(heading: str) -> str:
     """Return the likeliest of `level` and `concepts` that a heading means; "" if it means neither."""
     roles = [name for name in meanings_of_heading(heading) if name in LABEL_COLUMNS]
     return roles[0] if roles else ""
+
+
+class AnnotatorsLabel(NamedTuple):
+    """An annotator and a label, both named in the heading of a column."""
+
+    annotator: str
+    label: str
+
+
+def annotators_of_grid(columns: Sequence[str], words: LabelWords) -> list[str]:
+    """Return the annotators of columns of marks, if each annotator has a column for each label; else [].
+
+    Parameters
+    ----------
+    columns
+        Headings of columns of marks.
+    words
+        The words of labels that are known.
+
+    Examples
+    --------
+    >>> from obygaze_features import builtin_codebook
+    >>> words = LabelWords(builtin_codebook("obygaze12"))
+    >>> annotators_of_grid(["AB_level_S", "AB_level_EN", "CD_level_S", "CD_level_EN"], words)
+    ['AB', 'CD']
+    """
+    annotators_of_label: dict[str, list[str]] = {}
+    for column in columns:
+        named = _annotator_and_label(column, words)
+        if named is not None:
+            annotators_of_label.setdefault(named.label, []).append(named.annotator)
+    groups = list(annotators_of_label.values())
+    if not groups or any(group != groups[0] for group in groups):
+        return []
+    annotators = groups[0]
+    are_different = len(annotators) == len(set(map(plain, annotators)))
+    are_people = len(annotators) > 1 and all(map(_looks_like_annotator, annotators))
+    return annotators if are_different and are_people else []
+
+
+def _looks_like_annotator(name: str) -> bool:
+    """Return whether a name is initials, such as AB or R1, or has a word for annotators, as `Rater 2` does.
+
+    Other words beside a label may be of what is seen, as in `woman body`.
+    """
+    has_word_for_annotators = not set(words_of(name)).isdisjoint(KNOWN_HEADINGS["annotator"])
+    return has_word_for_annotators or _INITIALS.fullmatch(name) is not None
+
+
+def names_beside_label(columns: Sequence[str], words: LabelWords) -> list[str]:
+    """Return what stands beside a label in the headings of columns, if several have the same label; else [].
+
+    Examples
+    --------
+    >>> from obygaze_features import builtin_codebook
+    >>> names_beside_label(["Anna look", "Ben look", "Body"], LabelWords(builtin_codebook("obygaze12")))
+    ['Anna', 'Ben']
+    """
+    names_of_label: dict[str, list[str]] = {}
+    for column in columns:
+        named = _annotator_and_label(column, words)
+        if named is not None:
+            names_of_label.setdefault(named.label, []).append(named.annotator)
+    names = [name for group in names_of_label.values() if len(group) > 1 for name in group]
+    return list(dict.fromkeys(names))
+
+
+def _annotator_and_label(heading: str, words: LabelWords) -> AnnotatorsLabel | None:
+    """Split a heading that begins or ends with an annotator and has a label for the rest; None for others."""
+    if words.level_of(heading) or words.concept_of(heading):
+        return None
+    parts = _PARTS.findall(heading)
+    for n_parts in range(1, len(parts)):
+        for name, rest in ((parts[:n_parts], parts[n_parts:]), (parts[n_parts:], parts[:n_parts])):
+            label = label_of_heading(" ".join(rest), words)
+            if label and not names_no_annotator(" ".join(name)):
+                return AnnotatorsLabel(" ".join(name), label)
+    return None
+
+
+def ends_with_label(heading: str, words: LabelWords) -> bool:
+    """Return whether a heading is a label, or ends with one behind a word for labels, as in `AB level S`."""
+    parts = _PARTS.findall(heading)
+    for start, part in enumerate(parts):
+        is_role_word = any(plain(part) in KNOWN_HEADINGS[name] for name in LABEL_COLUMNS)
+        if is_role_word and label_of_heading(" ".join(parts[start:]), words):
+            return True
+    return bool(label_of_heading(heading, words))

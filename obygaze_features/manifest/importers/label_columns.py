@@ -1,13 +1,16 @@
 """Find the columns of a table that hold levels and concepts: labels, marks, one annotator each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from obygaze_features.manifest.importers.annotator_headings import (
     COMPUTED_FROM_ANNOTATORS,
     VAGUE_HEADINGS,
+    annotators_of_grid,
+    ends_with_label,
     is_of_model_or_doubt,
     label_columns_of,
+    names_beside_label,
     names_no_annotator,
 )
 from obygaze_features.manifest.importers.column_contents import (
@@ -18,7 +21,7 @@ from obygaze_features.manifest.importers.column_contents import (
     whole_numbers,
 )
 from obygaze_features.manifest.importers.columns import role_of_heading
-from obygaze_features.manifest.importers.proposal import SHOWN, START, option
+from obygaze_features.manifest.importers.proposal import SHOWN, START, option, wide_option
 from obygaze_features.manifest.importers.table_rows import SUMS
 from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import (
@@ -58,6 +61,8 @@ class LabelColumns:
         self._annotator = unread.annotator
         self._cells = unread.cells
         self._words = unread.words
+        # Without the guesses of what the table's own headings mean, which may hold an annotator's name.
+        self._translated_words = unread.known_words.with_guesses()
         self._proposal = unread.proposal
 
     def propose_labels(self) -> None:
@@ -66,6 +71,7 @@ class LabelColumns:
         The surest signs come first, as a proposed column is not considered again: words of the codebook, then
         headings, then the table's own words, and at last numbers.
         """
+        self._propose_annotators_of_marks()
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
         self._propose_concepts(self._columns_of_concepts())
@@ -78,6 +84,51 @@ class LabelColumns:
         self._propose_marks_under_other_words()
         if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
+        self._ask_whose_marks()
+
+    def _propose_annotators_of_marks(self) -> None:
+        """Propose the annotators who have a column of marks for each label, as `AB_level_S` and `CD_level_S`.
+
+        Nothing is proposed if anything else says what the levels are, or who gave them.
+        """
+        has_levels = not self._lacks_levels() or bool(self._columns_of_known_levels())
+        if has_levels or self._headings.has_none_of("level"):
+            return
+        columns = [column for column in self._unread.remaining if are_marks(self._cells[column])]
+        annotators = annotators_of_grid(columns, self._translated_words)
+        columns_of_annotators: list[str] = []
+        for annotator in annotators:
+            columns_of_annotators += label_columns_of(annotator, columns, self._words)
+        have_marks = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
+        if not have_marks:
+            return
+        self._unread.remaining = [
+            name for name in self._unread.remaining if name not in columns_of_annotators
+        ]
+        self._proposal.annotators_with_columns = annotators
+        self._proposal.needed_unread.append(
+            f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
+        )
+
+    def _take_out(self, columns: Collection[str]) -> None:
+        """Look for no further meaning in some columns, which belong to annotators."""
+        unread = self._unread
+        unread.remaining = [column for column in unread.remaining if column not in columns]
+        unread.mark_columns = [column for column in unread.mark_columns if column not in columns]
+
+    def _ask_whose_marks(self) -> None:
+        """Ask whether columns of marks with one label, such as `Anna look` and `Ben look`, are of annotators.
+
+        As they are proposed, a row has the label if any of them says so.
+        """
+        columns = [*self._proposal.columns.get("level", ()), *self._proposal.columns.get("concepts", ())]
+        columns_of_marks = [column for column in columns if are_marks(self._cells[column])]
+        names = names_beside_label(columns_of_marks, self._translated_words)
+        if names:
+            self._proposal.doubts.append(
+                f"several columns say the same label: if {first_few(names, SHOWN)} are annotators, give "
+                f"{wide_option(names)} in place of these columns"
+            )
 
     def _has_columns_of_annotators(self) -> bool:
         """Return whether annotators have columns of their own, as a person says or as it is proposed."""
@@ -94,15 +145,20 @@ class LabelColumns:
         """
         if self._headings.has_none_of("level"):
             return []
-        with_known_words = []
+        with_known_words = self._columns_of_known_levels()
+        if self._headings.wide:
+            return with_known_words
+        return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
+
+    def _columns_of_known_levels(self) -> list[str]:
+        """Return the unread columns of levels in words of the codebook, without columns of marks."""
+        columns = []
         for column in self._unread.remaining:
             are_levels = self._unread.label_counts(column).are_levels
             is_of_marks = column in self._unread.mark_columns
             if are_levels and not is_of_marks and not self._is_of_sums_or_ids(column):
-                with_known_words.append(column)
-        if self._headings.wide:
-            return with_known_words
-        return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
+                columns.append(column)
+        return columns
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the unread columns whose cells are concepts."""
@@ -263,7 +319,8 @@ class LabelColumns:
             if column in levels or column in self._unread.mark_columns:
                 continue
             is_computed = bare_heading(column).rstrip("?") in COMPUTED_FROM_ANNOTATORS
-            has_other_meaning = is_computed or self._is_of_sums_or_ids(column)
+            is_of_one_label = ends_with_label(column, self._words)  # its numbers count, or say yes and no
+            has_other_meaning = is_computed or is_of_one_label or self._is_of_sums_or_ids(column)
             if self._can_be_levels(column) and not has_other_meaning:
                 candidates.append(column)
         return candidates
@@ -315,12 +372,8 @@ class LabelColumns:
         columns_of_annotators = set[str]()
         for annotator in annotators:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
-
-        # No further meaning is looked for in these columns.
-        unread = self._unread
-        has_meaning = columns_of_annotators | set(levels)
-        unread.remaining = [column for column in unread.remaining if column not in has_meaning]
-        unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
+            columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
+        self._take_out(columns_of_annotators | set(levels))
 
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
