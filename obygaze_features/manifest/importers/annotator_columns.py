@@ -51,8 +51,9 @@ class AnnotatorColumns:
     def _are_annotators_known(self) -> bool:
         """Return whether a column or an option says who annotated, or annotators have their own columns."""
         are_named = self._unread.has_column_for("annotator") or bool(self._annotator)
+        is_one_proposed = bool(self._proposal.annotator)  # as each annotator has times of their own
         have_own_columns = bool(self._proposal.annotators_with_columns or self._headings.wide)
-        return are_named or have_own_columns
+        return are_named or is_one_proposed or have_own_columns
 
     def _column_of_different_names(self) -> str:
         """Return the column that names a different person in each row of a span; "" if there is none.

@@ -58,6 +58,9 @@ _FROM = re.compile(r"\A(?:from|von|de|du|da(?:lle)?|desde)\b\s*", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s:._-]+")
 """Blanks and signs between the words of a heading."""
 
+_WORDS_OF_PROGRAMS: Final = {"answer", "answers", "response", "responses", "result", "results", "output"}
+"""Words that survey programs write in front of a heading: `Answer.level.S`."""
+
 _WORD = re.compile(r"[^\W_]+")
 
 _DIGIT = re.compile(r"\d")
@@ -254,8 +257,11 @@ def texts_in_heading(heading: str) -> tuple[str, str, str]:
 
 
 def _text_after_role_word(heading: str) -> str:
-    """Return `Look` of `Concept: Look`; "" if the first word is no word for levels or concepts."""
-    first_word, *further_words = _SEPARATORS.split(heading.strip())
+    """Return `Look` of `Concept: Look` and `Answer.concept.Look`; "" if it begins with no word for labels."""
+    words = _SEPARATORS.split(heading.strip())
+    if len(words) > 1 and plain(words[0]) in _WORDS_OF_PROGRAMS:
+        words = words[1:]
+    first_word, *further_words = words
     role_words = {*KNOWN_HEADINGS["level"], *KNOWN_HEADINGS["concepts"]}
     if plain(first_word) not in role_words:
         return ""

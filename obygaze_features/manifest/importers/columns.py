@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
     YES,
@@ -28,7 +29,6 @@ from obygaze_features.manifest.spans.headings import (
     DURATION,
     LABEL_COLUMNS,
     Headings,
-    columns_headed_by,
     meanings_of_heading,
     without_name,
 )
@@ -517,12 +517,12 @@ class LabelReader:
         return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
-        """Return the columns of labels whose headings hold an annotator's name.
+        """Return the columns that hold an annotator's labels (`label_columns_of`).
 
         Below a heading such as `Look (AB)`, which has a label beside the name, the cells are marks.
         """
         label_columns = []
-        for column in columns_headed_by(name, self._table.columns):
+        for column in label_columns_of(name, self._table.columns, self._words):
             heading = without_name(name, column)  # `Look` of `Look (AB)`
             self._note_heading_read(heading)
             marked_label = self._label_of_marks(column)

@@ -1,8 +1,18 @@
 """Find the columns of a table that hold levels and concepts: labels, marks, one annotator each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
+from obygaze_features.manifest.importers.annotator_headings import (
+    COMPUTED_FROM_ANNOTATORS,
+    VAGUE_HEADINGS,
+    annotators_of_grid,
+    ends_with_label,
+    is_of_model_or_doubt,
+    label_columns_of,
+    names_beside_label,
+    names_no_annotator,
+)
 from obygaze_features.manifest.importers.column_contents import (
     are_clocks,
     are_files,
@@ -10,7 +20,8 @@ from obygaze_features.manifest.importers.column_contents import (
     label_of_heading,
     whole_numbers,
 )
-from obygaze_features.manifest.importers.proposal import SHOWN, option
+from obygaze_features.manifest.importers.columns import role_of_heading
+from obygaze_features.manifest.importers.proposal import SHOWN, START, option, wide_option
 from obygaze_features.manifest.importers.table_rows import SUMS
 from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import (
@@ -21,20 +32,15 @@ from obygaze_features.manifest.importers.word_guesses import (
 )
 from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
+    LABEL_COLUMNS,
     bare_heading,
     columns_headed_by,
+    is_headed_by,
     meanings_of_heading,
     without_name,
 )
 from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import first_few
-
-COMPUTED_FROM_ANNOTATORS: Final = {
-    "agree", "agreed", "agreement", "consensus", "majority", "majority vote", "mode", "modus", "final",
-    "kappa", "übereinstimmung", "konsens", "mehrheit", "accord", "majorité", "accordo", "maggioranza",
-    "acuerdo", "mayoría", "difference", "diff", "differenz", "différence",
-}  # fmt: skip
-"""Headings of columns that are computed from the labels of several annotators, and belong to none of them."""
 
 MOST_DIFFERENT_SHARE: Final = 3 / 4
 """Words of a column count as repeated, as concepts are, if at most this share of them are different words:
@@ -42,13 +48,6 @@ with 8 words in all cells, at most 6 different ones."""
 
 MOST_SHOWN: Final = 12
 """Columns that a message names at most."""
-
-VAGUE_HEADINGS: Final = {
-    "note", "code", "value", "wert", "valeur", "valor", "valore", "annotation", "category", "kategorie",
-    "catégorie", "categorie", "categoría", "categoria", "class", "klasse", "classe", "score", "scale",
-    "skala", "échelle", "label", "labels",
-}  # fmt: skip
-"""Headings that may mean much: a column below one holds levels only if its cells can be levels too."""
 
 
 class LabelColumns:
@@ -62,6 +61,8 @@ class LabelColumns:
         self._annotator = unread.annotator
         self._cells = unread.cells
         self._words = unread.words
+        # Without the guesses of what the table's own headings mean, which may hold an annotator's name.
+        self._translated_words = unread.known_words.with_guesses()
         self._proposal = unread.proposal
 
     def propose_labels(self) -> None:
@@ -70,6 +71,7 @@ class LabelColumns:
         The surest signs come first, as a proposed column is not considered again: words of the codebook, then
         headings, then the table's own words, and at last numbers.
         """
+        self._propose_annotators_of_marks()
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
         self._propose_concepts(self._columns_of_concepts())
@@ -82,6 +84,51 @@ class LabelColumns:
         self._propose_marks_under_other_words()
         if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
+        self._ask_whose_marks()
+
+    def _propose_annotators_of_marks(self) -> None:
+        """Propose the annotators who have a column of marks for each label, as `AB_level_S` and `CD_level_S`.
+
+        Nothing is proposed if anything else says what the levels are, or who gave them.
+        """
+        has_levels = not self._lacks_levels() or bool(self._columns_of_known_levels())
+        if has_levels or self._headings.has_none_of("level"):
+            return
+        columns = [column for column in self._unread.remaining if are_marks(self._cells[column])]
+        annotators = annotators_of_grid(columns, self._translated_words)
+        columns_of_annotators: list[str] = []
+        for annotator in annotators:
+            columns_of_annotators += label_columns_of(annotator, columns, self._words)
+        have_marks = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
+        if not have_marks:
+            return
+        self._unread.remaining = [
+            name for name in self._unread.remaining if name not in columns_of_annotators
+        ]
+        self._proposal.annotators_with_columns = annotators
+        self._proposal.needed_unread.append(
+            f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
+        )
+
+    def _take_out(self, columns: Collection[str]) -> None:
+        """Look for no further meaning in some columns, which belong to annotators."""
+        unread = self._unread
+        unread.remaining = [column for column in unread.remaining if column not in columns]
+        unread.mark_columns = [column for column in unread.mark_columns if column not in columns]
+
+    def _ask_whose_marks(self) -> None:
+        """Ask whether columns of marks with one label, such as `Anna look` and `Ben look`, are of annotators.
+
+        As they are proposed, a row has the label if any of them says so.
+        """
+        columns = [*self._proposal.columns.get("level", ()), *self._proposal.columns.get("concepts", ())]
+        columns_of_marks = [column for column in columns if are_marks(self._cells[column])]
+        names = names_beside_label(columns_of_marks, self._translated_words)
+        if names:
+            self._proposal.doubts.append(
+                f"several columns say the same label: if {first_few(names, SHOWN)} are annotators, give "
+                f"{wide_option(names)} in place of these columns"
+            )
 
     def _has_columns_of_annotators(self) -> bool:
         """Return whether annotators have columns of their own, as a person says or as it is proposed."""
@@ -98,15 +145,20 @@ class LabelColumns:
         """
         if self._headings.has_none_of("level"):
             return []
-        with_known_words = []
-        for column in self._unread.remaining:
-            are_levels = self._unread.label_counts(column).are_levels
-            is_of_marks = column in self._unread.mark_columns
-            if are_levels and not is_of_marks and not self._is_computed_or_ids(column):
-                with_known_words.append(column)
+        with_known_words = self._columns_of_known_levels()
         if self._headings.wide:
             return with_known_words
         return [*with_known_words, *self._levels_in_unknown_words(with_known_words)]
+
+    def _columns_of_known_levels(self) -> list[str]:
+        """Return the unread columns of levels in words of the codebook, without columns of marks."""
+        columns = []
+        for column in self._unread.remaining:
+            are_levels = self._unread.label_counts(column).are_levels
+            is_of_marks = column in self._unread.mark_columns
+            if are_levels and not is_of_marks and not self._is_of_sums_or_ids(column):
+                columns.append(column)
+        return columns
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the unread columns whose cells are concepts."""
@@ -117,34 +169,64 @@ class LabelColumns:
         """Propose to read one column as the levels, or several columns as the levels of one annotator each.
 
         If levels are read already, the columns are only mentioned, with the options that would read them.
+        So are columns that belong to no annotator by their headings, such as `final`, beside others.
 
         Parameters
         ----------
         columns
             Unread columns whose cells are levels. If there are none, nothing is proposed.
         """
-        if not columns:
-            return
-        if self._is_level_column_of_one_annotator():
-            self._propose_annotators(["level", *columns])  # the table's column `level` is one of theirs
-        elif self._unread.has_column_for("level") or self._headings.wide:
-            self._mention_levels(columns)
-        elif len(columns) > 1:
-            self._propose_annotators(columns)
-        else:
-            self._propose_labels("level", columns, "levels")
+        of_annotators = [column for column in columns if not names_no_annotator(column)]
+        if of_annotators and self._is_level_column_of_one_annotator():
+            self._propose_annotators(["level", *of_annotators])  # the column `level` is one of theirs
+        elif self._lacks_levels() and len(of_annotators) > 1:
+            self._propose_annotators(of_annotators)
+        elif self._lacks_levels() and columns:
+            self._propose_labels("level", [self._likeliest_levels(columns)], "levels")
+        self._mention_levels([column for column in columns if column in self._unread.remaining])
+
+    def _likeliest_levels(self, columns: Sequence[str]) -> str:
+        """Return the column that is most likely meant as the levels, where at most one names an annotator.
+
+        It is the one that names an annotator, else the first that is neither what a model says nor how sure
+        somebody is, else the first. In the last case the person is asked whether people gave these levels.
+        """
+
+        def rank(column: str) -> tuple[bool, bool]:
+            """Return a pair that is the lower, the likelier a column is meant."""
+            return names_no_annotator(column), is_of_model_or_doubt(column)
+
+        likeliest = min(columns, key=rank)
+        if is_of_model_or_doubt(likeliest):
+            self._proposal.doubts.append(
+                f"by its heading {likeliest!r} is what a model says, or how sure somebody is: read it only "
+                "if people gave these levels"
+            )
+        return likeliest
 
     def _mention_levels(self, columns: Sequence[str]) -> None:
         """Mention columns of levels beside those that are read, with the options that would read them.
 
-        They are taken out of the remaining columns, so that no further meaning is looked for.
+        No option is shown for what a model says and how sure somebody is, which are no labels of people. The
+        columns are taken out of the remaining ones, so that no further meaning is looked for.
         """
-        shown = ", ".join(self._unread.with_label_count(column) for column in columns)
-        options = " or ".join(option("level", column) for column in columns)
-        self._proposal.optional_unread.append(
-            f"columns that are not read hold levels too ({shown}): {options}"
-        )
+        no_labels = [column for column in columns if is_of_model_or_doubt(column)]
+        labels = [column for column in columns if column not in no_labels]
+        if labels:
+            options = " or ".join(option("level", column) for column in labels)
+            self._proposal.optional_unread.append(
+                f"columns that are not read hold levels too ({self._with_label_counts(labels)}): {options}"
+            )
+        if no_labels:
+            self._proposal.optional_unread.append(
+                "levels that a model gave, or how sure somebody is, by the headings "
+                f"({self._with_label_counts(no_labels)}): they are no labels of people"
+            )
         self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
+
+    def _with_label_counts(self, columns: Sequence[str]) -> str:
+        """Write some columns, each with how many of its cells are labels."""
+        return ", ".join(self._unread.with_label_count(column) for column in columns)
 
     def _propose_numbers_as_levels(self) -> None:
         """Propose a column of numbers as levels, if exactly one column can be.
@@ -173,16 +255,9 @@ class LabelColumns:
             return False
         return not self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
-    def _is_computed_or_ids(self, column: str) -> bool:
-        """Return whether a column that looks like levels has another meaning by its heading.
-
-        Either it is computed from other columns, such as `agreement` or `agreed?`, or it holds numbers and is
-        headed as something else, such as ids.
-        """
-        heading = bare_heading(column)
-        is_sum = heading in SUMS
-        is_of_all_annotators = heading.rstrip("?") in COMPUTED_FROM_ANNOTATORS
-        if is_sum or is_of_all_annotators:
+    def _is_of_sums_or_ids(self, column: str) -> bool:
+        """Return whether a column that looks like levels has sums, or numbers such as ids, by its heading."""
+        if bare_heading(column) in SUMS:
             return True
         are_numbers = whole_numbers(self._cells[column]) is not None
         meanings = meanings_of_heading(column)
@@ -243,7 +318,10 @@ class LabelColumns:
         for column in self._unread.remaining:
             if column in levels or column in self._unread.mark_columns:
                 continue
-            if self._can_be_levels(column) and not self._is_computed_or_ids(column):
+            is_computed = bare_heading(column).rstrip("?") in COMPUTED_FROM_ANNOTATORS
+            is_of_one_label = ends_with_label(column, self._words)  # its numbers count, or say yes and no
+            has_other_meaning = is_computed or is_of_one_label or self._is_of_sums_or_ids(column)
+            if self._can_be_levels(column) and not has_other_meaning:
                 candidates.append(column)
         return candidates
 
@@ -287,18 +365,58 @@ class LabelColumns:
         Other columns whose headings hold the name of such an annotator belong to them too.
         """
         annotators = annotators_of(levels, self._table.columns)
+        annotator_of_times = self._annotator_of_times(annotators)
+        if annotator_of_times:
+            self._propose_one_annotator(annotator_of_times, annotators)
+            return
         columns_of_annotators = set[str]()
         for annotator in annotators:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
-
-        # No further meaning is looked for in these columns.
-        unread = self._unread
-        has_meaning = columns_of_annotators | set(levels)
-        unread.remaining = [column for column in unread.remaining if column not in has_meaning]
-        unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
+            columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
+        self._take_out(columns_of_annotators | set(levels))
 
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+
+    def _annotator_of_times(self, annotators: Sequence[str]) -> str:
+        """Return the annotator in whose columns alone the times are, by their heading; "" if there is none.
+
+        Times below `AB start` are of the spans that AB marked, and say nothing of what CD marked.
+        """
+        starts = [*self._proposal.columns.get(START, ()), *self._headings.columns.get(START, ())]
+        for annotator in annotators:
+            if any(is_headed_by(annotator, start) for start in starts):
+                return annotator
+        return ""
+
+    def _propose_one_annotator(self, annotator: str, annotators: Sequence[str]) -> None:
+        """Propose the labels of one annotator alone, as each has times of their own.
+
+        Parameters
+        ----------
+        annotator
+            The annotator, whose times are read.
+        annotators
+            All who have columns of their own.
+        """
+        label_columns = label_columns_of(annotator, self._table.columns, self._words)
+        for role in LABEL_COLUMNS:
+            columns = [
+                name for name in label_columns if role_of_heading(without_name(annotator, name)) == role
+            ]
+            if columns:
+                self._unread.propose(role, columns)
+        others = [name for name in annotators if name != annotator]
+        columns_of_others = set[str]()
+        for other in others:
+            columns_of_others.update(columns_headed_by(other, self._unread.remaining))
+        self._unread.remaining = [name for name in self._unread.remaining if name not in columns_of_others]
+        self._proposal.annotator = annotator
+        self._proposal.needed_unread.append(f"labels of {annotator} ({_shown(label_columns)})")
+        self._proposal.doubts.append(
+            f"each annotator has times of their own: import what {first_few(others, SHOWN)} marked apart, by "
+            "the same options with the other columns"
+        )
 
     def _propose_marks(self, name: str) -> None:
         """Propose to read the columns of marks whose headings are levels or concepts.
@@ -474,7 +592,8 @@ class LabelColumns:
         columns_of_levels = []
         for column, words in words_of_column.items():
             words_of_others = [words_of_column[other] for other in columns if other != column]
-            if any(_has_most_words_in(words, other_words) for other_words in words_of_others):
+            is_alike = any(_has_most_words_in(words, other_words) for other_words in words_of_others)
+            if is_alike and not names_no_annotator(column):
                 columns_of_levels.append(column)
         if len(columns_of_levels) > 1:
             self._propose_annotators(columns_of_levels)

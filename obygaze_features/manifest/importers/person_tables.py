@@ -23,7 +23,12 @@ from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.importers.table_layout import Layout, TooManyColumnsError, read_layout
-from obygaze_features.manifest.importers.table_rows import clip_rows, with_films_of_blocks, with_whole_names
+from obygaze_features.manifest.importers.table_rows import (
+    clip_rows,
+    maybe_commented_out,
+    with_films_of_blocks,
+    with_whole_names,
+)
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place, plain
@@ -160,6 +165,7 @@ class PersonTables:
         self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
+        rows_with_sign = [] if are_judgements else maybe_commented_out(table)
 
         # 3. Make all clips before the first is yielded, as any row may have a problem. `consumed` frees the
         # memory of rows and clips while they are used.
@@ -172,6 +178,9 @@ class PersonTables:
         # 4. Note what is doubtful. The caller may have noted more about single clips meanwhile.
         account.note(*table.notes, *labels.notes, _respelled_labels(labels.respelled), *doubts)
         account.note(*_doubtful_annotators(table, words))
+        if rows_with_sign:
+            what = counted(len(rows_with_sign), "row that begins", "rows that begin")
+            account.note(f"read {what} with a sign of comments ({_places(rows_with_sign)})")
         is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))

@@ -65,8 +65,24 @@ LONGEST_S = 86_400.0
 EARLY_S = 1.0
 """A film whose last span ends earlier is doubtful: its times may be shares of a day, or hours."""
 
-NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null"}
-"""What programs write in a cell without a value; it stays a name, as a film or person may be called so."""
+NO_VALUE = {"na", "n/a", "<na>", "nan", "none", "null", "-", "--", "---", "–", "—", ".", "?", "??", "???"}
+"""What programs and people write in a cell without a value; it stays a name, as a film may be called so."""
+
+NOBODY = {
+    "unknown", "anonymous", "anon", "nobody", "missing", "not specified", "n.a.", "k.a.", "k. a.", "s/o",
+    "s.o.", "n/d", "n.d.", "unbekannt", "anonym", "keine angabe", "niemand", "inconnu", "inconnue", "anonyme",
+    "sans objet", "non renseigné", "desconocido", "desconocida", "anónimo", "sconosciuto", "anonimo",
+    "desconhecido", "anônimo", "onbekend", "nieznany", "неизвестно", "bilinmiyor", "不明", "未知", "匿名",
+    "불명", "غير معروف",
+}  # fmt: skip
+"""What people write where they do not know the annotator."""
+
+SEVERAL_PEOPLE = {
+    "both", "all", "everybody", "consensus", "together", "joint", "beide", "alle", "konsens", "gemeinsam",
+    "tous", "toutes", "les deux", "ensemble", "ambos", "ambas", "todos", "todas", "consenso", "entrambi",
+    "entrambe", "tutti", "insieme", "allebei", "allen", "obaj", "wszyscy", "оба", "все", "両方", "全員", "都",
+}  # fmt: skip
+"""What people write where several of them annotated."""
 
 _BETWEEN_NAMES = re.compile(r"[;,/+&|]|\band\b")
 """What people write between the names of several annotators in one cell."""
@@ -852,7 +868,8 @@ def _doubtful_times(clips: Iterable[Clip], kind: str) -> Iterator[str]:
 def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
     """Return a notice for each film or annotator whose name is a word for a missing value, such as `NaN`.
 
-    And for each annotator whose name lists other annotators, such as `AB;CD` beside AB and CD.
+    And for each annotator whose name stands for others: it lists them, such as `AB;CD` beside AB and CD, or
+    it is a word for several people, such as `both`.
     """
     names = set[tuple[str, str]]()
     for clip in clips:
@@ -862,8 +879,17 @@ def _doubtful_names(clips: Iterable[Clip]) -> list[str]:
     for column, name in sorted(names):
         if plain(name) in NO_VALUE:
             doubts.append(f"{column} {name!r} taken as a name: where there is none, leave it empty")
+        elif column == "annotator" and plain(name) in NOBODY:
+            doubts.append(f"{column} {name!r} taken as a person: where nobody is known, leave it empty")
     annotators = {name for column, name in names if column == "annotator"}
     for name in sorted(annotators):
+        others = sorted(annotators - {name, ""}) if plain(name) in SEVERAL_PEOPLE else []
+        if others:
+            shown_others = first_few(list(map(repr, others)), 3)
+            doubts.append(
+                f"annotator {name!r} taken as one person beside {shown_others}: if several judged together, "
+                "write a row for each of them"
+            )
         parts = [part.strip() for part in _BETWEEN_NAMES.split(name)]
         listed_names = [part for part in parts if part]
         if len(listed_names) > 1 and annotators.issuperset(listed_names):

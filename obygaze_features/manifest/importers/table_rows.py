@@ -35,12 +35,21 @@ SUMS: Final = {
     "grand total", "total duration", "variance", "summe", "gesamt", "gesamtsumme", "gesamtdauer", "insgesamt",
     "mittelwert", "mittel", "durchschnitt", "anzahl", "standardabweichung", "varianz", "somme", "moyenne",
     "médiane", "total général", "durée totale", "écart type", "suma", "media", "promedio", "somma", "totale",
-    "soma", "média", "σ", "∑",
+    "soma", "média", "σ", "∑", "subtotal", "sub total", "std dev", "std. dev", "stdev", "standard deviation",
+    "zwischensumme", "teilsumme", "endsumme", "gesamtergebnis", "sous total", "sous-total", "total general",
+    "total geral", "totale generale", "subtotale", "totaal", "subtotaal", "eindtotaal", "gemiddelde", "summa",
+    "razem", "średnia", "celkem", "součet", "průměr", "toplam", "genel toplam", "ara toplam", "ortalama",
+    "итого", "всего", "сумма", "среднее", "общий итог", "промежуточный итог", "σύνολο", "المجموع", "الإجمالي",
+    "المتوسط", "合計", "小計", "総計", "平均", "合计", "小计", "总计", "总和", "平均值", "합계", "소계",
+    "총계", "평균",
 }  # fmt: skip
 """Words that people and programs write in front of a sum, as names are compared (`plain`)."""
 
 SUM_SIGNS: Final = ("n =", "n=", "ø")
 """Signs that begin a number of cases or a mean, with other text behind them: `n = 12`, `ø 3.4`."""
+
+COMMENT_SIGNS: Final = ("#", "//")
+"""Signs that programs and people write in front of a row that does not count."""
 
 MOST_CELLS_OF_SUM: Final = 3
 """A row that begins with a word for a sum and goes on, such as `Total of film 2`, is a sum with at most so
@@ -70,18 +79,22 @@ class ClipRows(NamedTuple):
 def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     """Leave out the rows of a table that are no clips: sums, remarks, rows that cannot be read.
 
-    Three kinds of rows are left out:
+    These kinds of rows are left out:
 
+    - rows that are commented out (`commented_out`);
     - if some rows of the table have a start: rows without one, for the reasons in `_why_no_clip`;
-    - if some rows have labels: sums without a label among the last rows, as a sum may also have numbers in
-      the place of times;
+    - if some rows have labels: sums without a label among the last rows, and anywhere if all other rows have
+      labels, as a sum may also have numbers in the place of times;
     - rows of other kinds than labels (`_rows_of_other_kinds`).
     """
+    comments = commented_out(table)
+    table = _without_rows(table, comments)
     rows = [row for row in table.rows if not row.is_empty]
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
     columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
-    some_have_labels = any(_has_label(row, columns.labels, words) for row in rows_but_sums)
+    have_labels = [_has_label(row, columns.labels, words) for row in rows_but_sums]
+    all_have_labels = bool(have_labels) and all(have_labels)
 
     are_timed = [_has_time(row, columns.starts) for row in rows]
     places_of_timed = [place for place, is_timed in enumerate(are_timed) if is_timed]
@@ -91,7 +104,7 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
         reason = ""
         if places_of_timed and not are_timed[place]:
             reason = _why_no_clip(row, columns, is_after_last_clip=place > places_of_timed[-1])
-        elif some_have_labels and place >= first_of_last_rows:
+        elif all_have_labels or (any(have_labels) and place >= first_of_last_rows):
             is_sum = _is_sum(row) and not _has_label(row, columns.labels, words)
             reason = "a sum" if is_sum else ""
         if reason:
@@ -99,7 +112,49 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
 
     table = _without_rows(table, left_out)
     others = _rows_of_other_kinds(table, words)
-    return ClipRows(_without_rows(table, others), (*left_out, *others))
+    return ClipRows(_without_rows(table, others), (*comments, *left_out, *others))
+
+
+def commented_out(table: Table) -> list[LeftOut]:
+    """Return the rows that somebody commented out, by a sign in front of their first cell: `# f` or `//f`.
+
+    A blank follows the sign, or the cell without it is that of another row. Otherwise the sign may belong to
+    a name, as of the film #Alive; `maybe_commented_out` returns such rows.
+    """
+    first_cells = {plain(_first_cell(row)) for row in table.rows}
+    comments = []
+    for row in _rows_with_comment_sign(table):
+        text = _first_cell(row)
+        text_without_sign = text.lstrip("#/")
+        has_blank_after_sign = text_without_sign[:1].isspace()
+        if has_blank_after_sign or plain(text_without_sign) in first_cells:
+            comments.append(LeftOut(row, f"commented out by {text[: len(text) - len(text_without_sign)]!r}"))
+    return comments
+
+
+def maybe_commented_out(table: Table) -> list[Row]:
+    """Return the rows that begin with a sign of comments, which may as well belong to a name."""
+    ids_of_comments = {id(comment.row) for comment in commented_out(table)}
+    return [row for row in _rows_with_comment_sign(table) if id(row) not in ids_of_comments]
+
+
+def _rows_with_comment_sign(table: Table) -> list[Row]:
+    """Return the rows whose first cell begins with a sign of comments, unless all rows begin with one.
+
+    An error of a spreadsheet, such as `#N/A`, is no comment.
+    """
+    rows = [row for row in table.rows if _first_cell(row)]
+    with_sign = []
+    for row in rows:
+        text = _first_cell(row)
+        if text.startswith(COMMENT_SIGNS) and not is_unreadable(text):
+            with_sign.append(row)
+    return with_sign if len(with_sign) < len(rows) else []
+
+
+def _first_cell(row: Row) -> str:
+    """Return the cell of a row in the table's first column, without outer blanks."""
+    return next(iter(row.cells.values()), "").strip()
 
 
 class _SpanColumns(NamedTuple):

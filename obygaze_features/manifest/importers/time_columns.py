@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from statistics import median
 from typing import Final
 
@@ -15,11 +15,19 @@ from obygaze_features.manifest.importers.column_contents import (
     seconds_in,
     whole_numbers,
 )
-from obygaze_features.manifest.importers.proposal import END, START, UNKNOWN_HEADING, UNKNOWN_UNIT
+from obygaze_features.manifest.importers.proposal import END, SHOWN, START, UNKNOWN_HEADING, UNKNOWN_UNIT
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
 from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading
 from obygaze_features.manifest.spans.instant import FRAME_CODE, has_own_unit, number_like_minutes, time_or_nan
-from obygaze_features.manifest.spans.units import FRAMES, doubt_of_minutes, has_time_unit, unit_of_heading
+from obygaze_features.manifest.spans.units import (
+    FRAMES,
+    doubt_of_minutes,
+    has_time_unit,
+    heading_without_unit,
+    seconds_of_unit,
+    unit_of_heading,
+)
+from obygaze_features.text import first_few, number_of
 
 _RATE = re.compile(
     r"(\d{2,3}(?:[.,]\d+)?)\s*(?:fps|f/s|b/s|i/s|im/s|img/s|bilder|images|fotogr|hz)", re.IGNORECASE
@@ -50,10 +58,22 @@ class TimeColumns:
         self._proposal = unread.proposal
 
     def propose_times(self) -> None:
-        """Propose columns of starts and ends, or of starts and durations, or one column of both times."""
-        if self._unread.has_column_for(START) and self._unread.has_column_for(END, DURATION):
+        """Propose columns of starts and ends, or of starts and durations, or one column of both times.
+
+        If each time is in several columns, such as minutes and seconds, none is proposed, and the import is
+        refused: any of them alone would be another time.
+        """
+        are_times_read = self._unread.has_column_for(START) and self._unread.has_column_for(END, DURATION)
+        columns = {} if are_times_read else self._columns_of_times()
+        parts = self._parts_of_times([START, END, DURATION, *columns.values()])
+        if parts:
+            self._unread.remaining = [column for column in self._unread.remaining if column not in parts]
+            shown = first_few([repr(column) for column in parts], SHOWN)
+            self._proposal.needed_unread.append(f"times in parts ({shown})")
+            self._proposal.doubts.append("write each time in one column, such as 1:05 for 1 min and 5 s")
             return
-        columns = self._columns_of_times()
+        if are_times_read:
+            return
         if not columns:
             self._propose_single_time_column()
             return
@@ -64,6 +84,53 @@ class TimeColumns:
         self._proposal.needed_unread.append(f"times ({shown})")
         self._propose_unit(list(columns.values()))
         self._propose_rate(list(columns.values()))
+
+    def _parts_of_times(self, time_columns: Sequence[str]) -> list[str]:
+        """Return the columns that hold parts of times, as `start_min` beside `start_sec`; [] if none do.
+
+        Their headings differ in the unit alone. If the person names columns of times, none is looked for.
+
+        Parameters
+        ----------
+        time_columns
+            The columns that are read, or would be proposed, as times: other columns do not matter.
+        """
+        named = self._unread.headings.columns
+        if any(named.get(name) for name in (START, END, DURATION)):
+            return []
+        columns_of_heading: dict[str, list[str]] = {}  # heading without its unit -> columns
+        for column in self._table.columns:
+            if unit_of_heading(column).unit not in {"", FRAMES}:
+                columns_of_heading.setdefault(heading_without_unit(column), []).append(column)
+
+        parts: list[str] = []
+        for columns in columns_of_heading.values():
+            from_long_units = sorted(columns, key=_length_of_unit, reverse=True)
+            is_of_times = not set(columns).isdisjoint(time_columns)
+            are_parts = any(self._are_parts_of_times(*pair) for pair in pairwise(from_long_units))
+            if is_of_times and are_parts:
+                parts += columns
+        return parts
+
+    def _are_parts_of_times(self, longer: str, shorter: str) -> bool:
+        """Return whether two columns hold parts of the same times: the one in a longer unit, and the rest.
+
+        The rest is less than one of the longer unit in every row, though some row has one of it or more. If
+        the columns held the same time in two units, such as minutes and seconds, it would not be.
+        """
+        length_s = _length_of_unit(longer)
+        long_parts_s = []
+        rests_s = []
+        for row in self._table.rows:
+            cells = [row.cells[column].strip() for column in (longer, shorter)]
+            if not any(cells):
+                continue
+            long_part, rest = [number_of(cell or "0") for cell in cells]
+            if math.isnan(long_part) or math.isnan(rest):
+                return False
+            long_parts_s.append(long_part * length_s)
+            rests_s.append(rest * _length_of_unit(shorter))
+        return bool(rests_s) and max(rests_s) < length_s <= max(long_parts_s)
 
     def _propose_unit(self, columns: Sequence[str]) -> None:
         """Ask for the unit of numbers below headings that may name one which is not known, as `Start (%)`."""
@@ -284,6 +351,9 @@ class TimeColumns:
         candidates = clocks if len(clocks) > 1 else columns
         pairs = []  # (median length of the spans, column of starts, column of ends)
         for start, end in combinations(candidates[:MOST_PAIRED], 2):
+            meanings = meanings_of_heading(start)  # the likeliest first
+            if meanings and meanings[0] in {END, DURATION}:
+                continue
             lengths = self._span_lengths(start, end)
             if lengths and min(lengths) > 0 and not self._are_ratings(end):
                 pairs.append((median(lengths), start, end))
@@ -303,8 +373,8 @@ class TimeColumns:
 
     def _span_lengths(self, start: str, end: str) -> list[float]:
         """Return the seconds from start to end of each row in which both columns hold times."""
-        starts = seconds_in([row.cells[start].strip() for row in self._table.rows])
-        ends = seconds_in([row.cells[end].strip() for row in self._table.rows])
+        starts = self._seconds(start)
+        ends = self._seconds(end)
         lengths = []
         for start_s, end_s in zip(starts, ends, strict=True):
             are_times = not math.isnan(start_s) and not math.isnan(end_s)
@@ -312,18 +382,35 @@ class TimeColumns:
                 lengths.append(end_s - start_s)
         return lengths
 
+    def _seconds(self, column: str) -> list[float]:
+        """Return the seconds in each row of a column of times, by its unit if that is no frame; else NaN."""
+        cells = [row.cells[column].strip() for row in self._table.rows]
+        times = seconds_in(cells)
+        length_s = 1.0 if are_clocks(self._cells[column]) else _length_of_unit(column)
+        return [time * length_s for time in times]
+
     def _propose_single_time_column(self) -> None:
-        """Propose the only column of times as starts or as ends, and ask the person for the other one."""
+        """Propose the only column of times as starts or as ends, and ask the person for the other one.
+
+        If the table has the manifest's own `end_s`, a column that is headed as starts is proposed.
+        """
         for name, missing in ((START, END), (END, START)):
             if self._unread.has_column_for(missing):
                 continue
+            column_of_starts = self._unread.column_meant_as(START, self._can_be_times)
+            if name == END and self._unread.is_read(END) and column_of_starts:
+                self._unread.propose(START, [column_of_starts])
+                self._proposal.needed_unread.append(f"times ({column_of_starts!r})")
+                return
             column = self._single_time_column(name)
             if column:
                 self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
                 self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
-                self._proposal.doubts.append(
-                    f"--column {missing}=HEADING, or --column {DURATION}=HEADING, says where spans end"
-                )
+                if missing == START:
+                    doubt = f"--column {START}=HEADING says where spans start"
+                else:
+                    doubt = f"--column {END}=HEADING, or --column {DURATION}=HEADING, says where spans end"
+                self._proposal.doubts.append(doubt)
                 return
 
     def _single_time_column(self, name: str) -> str:
@@ -344,3 +431,9 @@ class TimeColumns:
         if column:
             self._unread.propose(name, [column])
         return column
+
+
+def _length_of_unit(column: str) -> float:
+    """Return the length in seconds of the unit in a heading; 1 if it names none, or frames."""
+    unit = unit_of_heading(column).unit
+    return 1.0 if unit in {"", FRAMES} else seconds_of_unit(unit)

@@ -41,6 +41,7 @@ from obygaze_features.manifest.spans.tier_names import (
     seen_score_of_tier,
     tier_key,
     tier_named_nearly,
+    without_annotator,
 )
 from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted, error_context
 from obygaze_features.text import composed, first_few
@@ -153,11 +154,12 @@ class _LevelFinder:
 
 
 class _FirstClip(NamedTuple):
-    """The clip that was the first to say something of a span, with its file and its place there."""
+    """The clip that was the first to say something of a span, with its file, its place and its tier there."""
 
     clip: Clip
     file: SpanFile
     where: str
+    tier: str
 
 
 class ToolSpans:
@@ -619,12 +621,13 @@ class ToolSpans:
         Raises
         ------
         ManifestError
-            An earlier clip gives the span another level or other concepts.
+            An earlier clip gives the span another level or other concepts, or it gives the same on another
+            tier that may be another person's.
         """
         key = _key_of_repetition(clip, has_level=bool(mark.level))
         first = self._first_clips.get(key)
         if first is None:
-            self._first_clips[key] = _FirstClip(clip, file, mark.raw.where)
+            self._first_clips[key] = _FirstClip(clip, file, mark.raw.where, mark.raw.tier)
             return ""
 
         is_text_of_same_file = first.file is file and not mark.level
@@ -641,11 +644,29 @@ class ToolSpans:
                 "apart, with --tier and --annotator"
             )
 
+        if self._may_be_of_two_people(file, mark.raw, first):
+            raise file.error(
+                f"{mark.raw.where}: {_written_labels(clip)} on tier {mark.raw.tier!r:.60}, as {first.where} "
+                f"on tier {first.tier!r:.60}, and neither says by whom: tiers of different people are "
+                "imported apart, with --tier and --annotator; of a tier and its copy read one, with --tier"
+            )
+
         first_extras = first.clip.extras
         differing_columns = [name for name, cell in clip.extras.items() if cell != first_extras.get(name, "")]
         if differing_columns:
             return f"the same as {earlier} but for {', '.join(differing_columns)}"
         return f"the same as {earlier}"
+
+    def _may_be_of_two_people(self, file: SpanFile, span: RawSpan, first: _FirstClip) -> bool:
+        """Return whether a span may be another person's than an equal one on another tier of its file.
+
+        It may if the file does not say who annotated it. Where the person names both the tiers and their
+        annotator, they are this annotator's.
+        """
+        is_on_other_tier = without_annotator(first.tier) != without_annotator(span.tier)
+        names_annotator = bool(_annotator_of(span, default=""))
+        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
+        return first.file is file and is_on_other_tier and not names_annotator and not is_said_by_person
 
 
 def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:

@@ -204,7 +204,7 @@ class UnreadColumns:
         return has_yes and has_anything_else
 
     def can_be_people(self, column: str) -> bool:
-        """Return whether a column can name annotators: few different texts, not labels, times or fractions.
+        """Return whether a column can name annotators: few different texts, not labels, marks or times.
 
         They are few if there are at most `MOST_WORDS`, or if each is in four rows on average. Integers may be
         the numbers of annotators, though they could be read as times.
@@ -213,7 +213,7 @@ class UnreadColumns:
         if not cells or self.label_counts(column).are_labels:
             return False
         are_integers = whole_numbers(cells) is not None
-        if self.is_of_times(column) and not are_integers:
+        if not are_integers and (self.is_of_times(column) or are_marks(cells)):
             return False
         n_names = len(set(map(plain, cells)))
         return n_names <= max(MOST_WORDS, len(cells) // 4)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final
 
+from obygaze_features.manifest.importers.column_contents import NO
 from obygaze_features.manifest.spans.headings import bare_heading
 from obygaze_features.manifest.spans.label_words import (
     LabelWords,
@@ -46,6 +47,17 @@ LEAST_COMBINATIONS: Final = 3
 _CODED = re.compile(r"\W*(?P<code>\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
 """A label with its code in front: `3 – Sure`, `EN: easy negative`."""
 
+_ABBREVIATION = re.compile(r"(?:[^\W\d_]\.\s?){2,}")
+"""Letters with points behind them, such as `n.s.`: no code in front of a label."""
+
+_WORDS_FOR_NO: Final = {mark for mark in NO if mark.isalpha() and len(mark) > 1} | {
+    "not",
+    "nicht",
+    "pas",
+    "niet",
+}
+"""Words that deny a label behind which they stand."""
+
 _IN_BRACKETS = re.compile(r"[(\[]([^()\[\]]+)[)\]]")
 
 _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
@@ -55,7 +67,8 @@ _EXPLAINED = re.compile(r"([^\W_]{1,4})\s*[=:]\s*([^,;|\n)\]]+)")
 def label_like(text: str, words: LabelWords) -> str:
     """Return the level or concept that a text names, ignoring a code in front or a remark; "" if none.
 
-    A code that is another label is none: who writes `EN-HN` names two levels, or a range of them.
+    A code that is another label is none: who writes `EN-HN` names two levels, or a range of them. Nor is a
+    letter of an abbreviation: `n.s.` is not the level S. A remark that says no denies the label.
 
     Examples
     --------
@@ -63,7 +76,14 @@ def label_like(text: str, words: LabelWords) -> str:
     >>> words = LabelWords(builtin_codebook("obygaze12"))
     >>> label_like("3 – Sure", words), label_like("sure (clearly)", words), label_like("Paris", words)
     ('S', 'S', '')
+    >>> label_like("Body (yes)", words), label_like("Body (no)", words), label_like("n.s.", words)
+    ('Body', '', 'NS')
     """
+    if _ABBREVIATION.fullmatch(text.strip()):
+        return _label_of("".join(text.replace(".", "").split()), words)
+    label = _label_of(text.strip(), words)
+    if label or _is_denied(text):
+        return label
     # The whole text, without its brackets, without a code in front, and what its brackets hold.
     forms = [text, bare_heading(text)]
     coded = _CODED.fullmatch(text.strip())
@@ -84,6 +104,15 @@ def _label_of(text: str, words: LabelWords) -> str:
     return words.level_of(text) or words.concept_of(text)
 
 
+def _is_denied(text: str) -> bool:
+    """Return whether a text ends with a word for no, as `Body (no)`, `Body: nein` and `sure, not` do.
+
+    A number is none, as in `EN (0)` it is a code.
+    """
+    *before, last_word = re.findall(r"[^\W_]+", plain(text)) or [""]
+    return bool(before) and last_word in _WORDS_FOR_NO
+
+
 def label_near(text: str, words: LabelWords) -> str:
     """Return the level or concept that a text may misspell, or names with signs around it; "" if none.
 
@@ -93,9 +122,11 @@ def label_near(text: str, words: LabelWords) -> str:
     >>> label_near("Clothign", LabelWords(builtin_codebook("obygaze12")))
     'Clothing'
     """
+    if _ABBREVIATION.fullmatch(text.strip()):
+        return label_like(text, words)
     without_signs = text.strip(" ?!*.~()[]")
     label = label_like(without_signs, words) or label_like(text, words)
-    if label:
+    if label or _is_denied(text):
         return label
 
     plain_text = plain(text)

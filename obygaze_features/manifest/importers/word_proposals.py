@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from obygaze_features.cells import is_unreadable
+from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
     YES,
@@ -19,7 +20,7 @@ from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_ANSWER, UNKNOWN_LABEL
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import label_near
-from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, columns_headed_by, without_name
+from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, without_name
 from obygaze_features.manifest.spans.names import has_doubt, plain, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
@@ -75,7 +76,7 @@ class WordProposals:
         """Return the headings of columns of marks of one annotator each, without the annotator's name."""
         headings = []
         for annotator in self._proposal.annotators_with_columns:
-            for column in columns_headed_by(annotator, self._table.columns):
+            for column in label_columns_of(annotator, self._table.columns, self._words):
                 heading = without_name(annotator, column)
                 if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
                     headings.append(heading)
@@ -274,7 +275,7 @@ class WordProposals:
         """
         columns = []
         for name in (*self._proposal.annotators_with_columns, *self._headings.wide):
-            for column in columns_headed_by(name, self._table.columns):
+            for column in label_columns_of(name, self._table.columns, self._words):
                 heading = without_name(name, column)
                 if role_of_heading(heading) == role and not label_of_heading(heading, self._words):
                     columns.append(column)
@@ -395,7 +396,7 @@ class WordProposals:
         for role in LABEL_COLUMNS:
             columns += self._proposal.columns.get(role, ())
         for annotator in self._proposal.annotators_with_columns:
-            columns += columns_headed_by(annotator, self._table.columns)
+            columns += label_columns_of(annotator, self._table.columns, self._words)
         return columns
 
     def _is_known(self, cell: str) -> bool:

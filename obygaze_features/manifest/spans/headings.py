@@ -156,8 +156,8 @@ def is_headed_by(annotator: str, heading: str) -> bool:
     >>> is_headed_by("AB", "Level AB"), is_headed_by("AB", "AB_concepts"), is_headed_by("AB", "ABC")
     (True, True, False)
     """
-    name = _words(annotator)
-    words = _words(heading)
+    name = words_of(annotator)
+    words = words_of(heading)
     return bool(name) and (words[: len(name)] == name or words[-len(name) :] == name)
 
 
@@ -202,7 +202,7 @@ def columns_headed_by(annotator: str, columns: Sequence[str]) -> list[str]:
 
 
 @lru_cache(1 << 14)
-def _words(text: str) -> tuple[str, ...]:
+def words_of(text: str) -> tuple[str, ...]:
     """Split a text into its words and numbers, in the form in which names are compared (`plain`)."""
     return tuple(re.findall(r"[^\W\d_]+|\d+", plain(text)))
 
@@ -228,7 +228,7 @@ def meanings_of_heading(heading: str) -> tuple[str, ...]:
     that with the longest part first: `début`, a heading of `start_s`, is a part of `Temps de début`.
     """
     bare = bare_heading(heading)
-    words = _words(bare)
+    words = words_of(bare)
     is_too_long_for_heading = len(words) > MOST_WORDS
     if is_too_long_for_heading:
         return ()
@@ -277,7 +277,7 @@ def _has_part(words: Sequence[str], known_heading: str, bare: str) -> bool:
     """
     if len(known_heading) < _SHORTEST_WORD or bare == known_heading:
         return False
-    known_words = _words(known_heading)
+    known_words = words_of(known_heading)
     n_known = len(known_words)
     for start in range(len(words) - n_known + 1):
         if tuple(words[start : start + n_known]) == known_words:

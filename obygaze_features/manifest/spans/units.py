@@ -293,6 +293,23 @@ def _units_by_signs(text: str) -> set[str]:
     return units
 
 
+def heading_without_unit(heading: str) -> str:
+    """Return a heading without its words for units, so that `start_min` and `Start (sec)` become the same.
+
+    Examples
+    --------
+    >>> heading_without_unit("start_min"), heading_without_unit("Start (sec)"), heading_without_unit("min")
+    ('start', 'start', '')
+    """
+    text = plain(_HUMP.sub(" ", heading))
+    signs = [sign for facts in _FACTS.values() for sign in facts["signs"]]
+    for sign in sorted(signs, key=len, reverse=True):  # as 秒 is a part of ミリ秒
+        text = text.replace(sign, " ")
+    words = _WORDS.findall(text)
+    unit_words = {word for facts in _FACTS.values() for word in (*facts["words"], *facts["short"])}
+    return " ".join(word for word in words if word not in unit_words)
+
+
 def seconds_of_unit(unit: str) -> float:
     """Return the length of a unit in seconds; 0 for frames, whose length depends on the film's rate."""
     length_s: float = _FACTS[unit]["seconds"]

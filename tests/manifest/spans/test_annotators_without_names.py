@@ -1,0 +1,36 @@
+"""Cells of the column of annotators that name nobody, or several people at once."""
+
+import pytest
+
+
+def notices_of(import_files, annotator):
+    """Import a span by AB and one by CD, with a third one between them by `annotator`; return the notices."""
+    content = f"movie,start_s,end_s,level,annotator\nf,1,2,S,AB\nf,3,4,EN,{annotator}\nf,5,6,S,CD\n"
+    clips, notices = import_files({"t.csv": content})
+    assert [clip.annotator for clip in clips] == ["AB", annotator, "CD"]
+    return notices
+
+
+@pytest.mark.parametrize("nobody", ["-", "?", ".", "NA", "unknown", "k.A.", "s/o", "keine Angabe", "不明"])
+def test_a_word_for_nobody_is_said_to_be_taken_as_a_person(import_files, nobody):
+    """The annotator of a row is not known, and its cell says so: it stays a name, as somebody may have it."""
+    assert f"annotator {nobody!r} taken as a" in notices_of(import_files, nobody)
+
+
+@pytest.mark.parametrize("several", ["both", "Beide", "tous", "entrambi", "consensus", "全員"])
+def test_a_word_for_several_people_is_said_to_be_taken_as_one(import_files, several):
+    """AB and CD judged a span together: as a third person, they would agree with nobody."""
+    notices = notices_of(import_files, several)
+    assert f"annotator {several!r} taken as one person beside 'AB', 'CD'" in notices
+
+
+def test_a_name_alone_is_no_word_for_several(import_files):
+    """All rows of a table are by `all`: nobody else is there who may be meant."""
+    _, notices = import_files({"t.csv": "movie,start_s,end_s,level,annotator\nf,1,2,S,all\n"})
+    assert "one person" not in notices
+
+
+def test_a_film_may_be_called_unknown(import_files):
+    """Unknown is a film of 2011."""
+    _, notices = import_files({"t.csv": "movie,start_s,end_s,level\nUnknown,1,2,S\n"})
+    assert "taken as" not in notices

@@ -1,0 +1,51 @@
+"""Words of tables that hold a label and deny it, or whose letters are an abbreviation."""
+
+import pytest
+
+from obygaze_features.manifest import UnreadColumnsError, builtin_codebook
+from obygaze_features.manifest.importers.word_guesses import label_like, label_near
+from obygaze_features.manifest.spans.label_words import LabelWords
+
+WORDS = LabelWords(builtin_codebook("obygaze12")).with_guesses()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Body (no)", "Body [nein]", "Body: non", "Clothing no", "Expression of emotion (não)", "sure (not)"],
+)
+def test_a_label_behind_which_stands_no_is_not_guessed(text):
+    """A list of all concepts says of each whether it is there."""
+    assert label_like(text, WORDS) == ""
+    assert label_near(text, WORDS) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("Body (yes)", "Body"),
+        ("Body [x]", "Body"),
+        ("EN (0)", "EN"),
+        ("not sure", "NS"),
+        ("1. EN", "EN"),
+        ("a. sure", "S"),
+        ("S.", "S"),
+    ],
+)
+def test_codes_and_signs_of_yes_deny_nothing(text, label):
+    """A number in brackets is the code of a level, and `not sure` is a level itself."""
+    assert label_near(text, WORDS) == label
+
+
+@pytest.mark.parametrize(("text", "label"), [("n.s.", "NS"), ("N. S.", "NS"), ("e.n.", "EN"), ("s.o.", "")])
+def test_the_letters_of_an_abbreviation_are_read_together(text, label):
+    """`n.s.` is no level S with a code n in front."""
+    assert label_like(text, WORDS) == label
+    assert label_near(text, WORDS) == label
+
+
+def test_the_person_is_asked_what_a_denied_concept_means(import_files):
+    """Nothing is proposed in which Body would be marked where it is not there."""
+    content = "movie,start_s,end_s,level,concepts\nf,1,2,S,Body (no)\nf,3,4,EN,Body (yes)\n"
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_files({"t.csv": content})
+    assert refusal.value.options == ("--word 'Body (no)=LABEL'", "--word 'Body (yes)=Body'")

@@ -1,0 +1,63 @@
+"""Tables in which a time stands in several columns, or a column of times is another one than it seems."""
+
+import pytest
+
+from obygaze_features.manifest import UnreadColumnsError
+
+
+def refusal_of(import_files, content):
+    """Return the refusal of a table whose columns are not known by their headings."""
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_files({"t.csv": content})
+    return refusal.value
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        "start_min,start_sec,end_min,end_sec",
+        "start_min,start_s,end_min,end_s",
+        "Anfang (Min),Anfang (Sek),Ende (Min),Ende (Sek)",
+        "開始分,開始秒,終了分,終了秒",
+    ],
+)
+def test_minutes_and_seconds_in_columns_of_their_own_are_refused(import_files, headings):
+    """A span from 1 min 5 s to 1 min 20 s: read by its seconds alone, it would be from 5 s to 20 s."""
+    refusal = refusal_of(import_files, f"movie,{headings},level\nf,1,5,1,20,S\nf,2,5,3,10,EN\n")
+    assert "write each time in one column" in str(refusal)
+    assert "start_s=" not in " ".join(refusal.options)
+
+
+def test_hours_are_no_starts_of_spans_that_end_at_minutes(import_files):
+    """The columns h, m and s are one time: its hours are no start, and its minutes no end."""
+    refusal = refusal_of(import_files, "movie,h,m,s,dur,level\nf,0,1,5,4,S\nf,0,2,5,3,EN\n")
+    assert "'h', 'm', 's'" in str(refusal)
+    assert "start_s=" not in " ".join(refusal.options)
+
+
+def test_the_same_times_in_two_units_are_no_parts(import_files):
+    """The table has each time in minutes and in seconds, which are sixty times as many."""
+    content = "movie,start_min,start_s,end_min,end_s,level\nf,1,60,1.5,90,S\nf,2,120,3,180,EN\n"
+    clips, _ = import_files({"t.csv": content})
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(60, 90), (120, 180)]
+
+
+def test_other_numbers_in_two_units_do_not_matter(import_files):
+    """Beside the times are the seconds and milliseconds that the annotator took to answer."""
+    clips, _ = import_files({"t.csv": "movie,start_s,end_s,level,rt_s,rt_ms\nf,1,2,S,1,3\nf,3,4,EN,2,4\n"})
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(1, 2), (3, 4)]
+
+
+def test_a_duration_is_no_start(import_files):
+    """The table says how long spans last and when they end: the start has to be asked for."""
+    refusal = refusal_of(import_files, "movie,dur,end,level\nf,1,2,S\nf,1,4,EN\n")
+    assert "--column start_s=HEADING says where spans start" in str(refusal)
+    assert "start_s=dur" not in str(refusal)
+
+
+def test_starts_in_another_unit_than_the_ends_are_proposed(import_files):
+    """Starts are in milliseconds and ends in seconds, so that the numbers of starts are the larger ones."""
+    content = "movie,start_ms,end_s,level\nf,1000,2,S\nf,3000,4,EN\n"
+    assert refusal_of(import_files, content).options == ("--column start_s=start_ms",)
+    clips, _ = import_files({"t.csv": content}, columns={"start_s": ["start_ms"]})
+    assert [(clip.start_s, clip.end_s) for clip in clips] == [(1, 2), (3, 4)]

@@ -1,0 +1,58 @@
+"""Two tiers of levels in one file that does not say who annotated: each may be a person's."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from tests.manifest.spans.written import WITH_TIERS, Mark, as_textgrid
+
+BOTH_SAY_THE_SAME = [
+    Mark("AB", 1, 5, "S"),
+    Mark("AB", 6, 9, "EN"),
+    Mark("CD", 1, 5, "S"),
+    Mark("CD", 6, 9, "EN"),
+]
+"""The tiers AB and CD of a film, with the same levels at the same times."""
+
+KINDS_WITHOUT_ANNOTATORS = ["textgrid", "elan-text", "boris"]
+
+
+@pytest.mark.parametrize("kind", KINDS_WITHOUT_ANNOTATORS)
+def test_what_two_people_agree_on_is_not_left_out_as_a_repetition(import_files, kind):
+    """AB and CD marked the same on a tier each.
+
+    Left out as a repetition, the agreement of two people would be gone, while where they differ the import is
+    refused.
+    """
+    with pytest.raises(ManifestError, match=r"tier 'CD', as .* on tier 'AB', and neither says by whom"):
+        import_files({"tt1.x": WITH_TIERS[kind](BOTH_SAY_THE_SAME)})
+
+
+def test_each_persons_tier_is_imported_apart(import_files):
+    """The tier and its annotator are named, as the refusal says."""
+    content = as_textgrid(BOTH_SAY_THE_SAME)
+    clips, _ = import_files({"tt1.x": content}, tiers={"CD": "levels"}, annotator="CD")
+    assert [(clip.level, clip.annotator) for clip in clips] == [("S", "CD"), ("EN", "CD")]
+
+
+def test_tiers_that_name_their_annotators_are_read_together(import_files):
+    """The same tiers, called gaze@AB and gaze@CD."""
+    marks = [mark._replace(tier=f"gaze@{mark.tier}") for mark in BOTH_SAY_THE_SAME]
+    clips, _ = import_files({"tt1.x": as_textgrid(marks)})
+    assert [clip.annotator for clip in clips] == ["AB", "AB", "CD", "CD"]
+
+
+def test_a_copy_of_a_signed_tier_is_left_out(import_files):
+    """ELAN copied the tier level, which AB signed, to level-cp."""
+    marks = [Mark("level", 1, 5, "S"), Mark("level", 6, 9, "EN"), Mark("level-cp", 1, 5, "S")]
+    marks.append(Mark("level-cp", 6, 9, "EN"))
+    clips, notices = import_files({"tt1.x": WITH_TIERS["eaf"](marks)})
+    assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "AB")]
+    assert "the same as" in notices
+
+
+def test_tiers_and_their_annotator_named_by_the_person_are_one_annotators(import_files):
+    """The person says that both tiers hold levels, and that all of the file is of EF."""
+    content = as_textgrid(BOTH_SAY_THE_SAME)
+    clips, notices = import_files({"tt1.x": content}, tiers={"AB": "levels", "CD": "levels"}, annotator="EF")
+    assert [(clip.level, clip.annotator) for clip in clips] == [("S", "EF"), ("EN", "EF")]
+    assert "the same as" in notices
