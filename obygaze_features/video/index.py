@@ -43,6 +43,7 @@ from obygaze_features.video.boxes import (
 )
 from obygaze_features.video.display_order import find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
+from obygaze_features.video.last_elements import find_end_of_gif, find_unread_fragments, missing_bytes
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.packets import appeared_later
@@ -1278,4 +1279,28 @@ def truncation(source: Source, packets: Packets) -> str:
         bytes_of_last = n_bytes - packets.pos[-1] - packets.size[-1]
         if bytes_of_last:
             return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
+    return _loss_by_elements(source, packets)
+
+
+def _loss_by_elements(source: Source, packets: Packets) -> str:
+    """Return in words how a file is cut off or damaged by its boxes, pages, blocks; empty if it is whole.
+
+    This is for files whose header states no length, because they were written while they were recorded.
+    """
+    last_file = files_of(source.path)[-1]
+    n_missing = missing_bytes(last_file, source.formats)
+    if n_missing:
+        n_bytes = counted(n_missing, "byte is", "bytes are")
+        return f"the file is cut off: {n_bytes} missing in its last part, and all that followed"
+
+    damaged_from = 0
+    if "mov" in source.formats:
+        unread_from = find_unread_fragments(last_file)
+        end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
+        is_read_all_the_same = end_of_pictures > unread_from
+        damaged_from = 0 if is_read_all_the_same else unread_from
+    elif "gif" in source.formats:
+        damaged_from = find_end_of_gif(last_file)
+    if damaged_from:
+        return f"the file is damaged or cut off at byte {damaged_from:,}: what follows is not read"
     return ""
