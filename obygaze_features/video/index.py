@@ -41,7 +41,7 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
-from obygaze_features.video.display_order import find_suspect_group, reorders
+from obygaze_features.video.display_order import count_held_back, find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
 from obygaze_features.video.last_elements import find_end_of_gif, find_unread_fragments, missing_bytes
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
@@ -792,7 +792,7 @@ def _stated_line(
     if stamps is None or not source.stream.time_base:
         return NotedLine(unbroken(packets.pts, known=False), "")
     if "avi" in source.formats:
-        return _line_of_entries(stamps.ticks, packets.dts, stamps.note)
+        return _line_of_entries(source, stamps.ticks, packets.dts, stamps.note)
 
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
@@ -854,15 +854,20 @@ def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | 
     return None
 
 
-def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
+def _line_of_entries(
+    source: Source, ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str
+) -> NotedLine:
     """Return the times of the pictures of an AVI file, on one rising line.
 
     AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
     FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
-    they are used. Otherwise the pictures get the numbers of the entries in display order.
+    they are used. Otherwise the pictures get the numbers of the entries in display order, without the delay
+    of the decoder.
 
     Parameters
     ----------
+    source
+        The open file.
     ticks
         Shape [P]: time stamps that can be used.
     entries
@@ -873,8 +878,31 @@ def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note:
     are_entries_known = MISSING not in entries
     are_stamps_entries = np.array_equal(np.sort(ticks), entries)
     if are_entries_known and not are_stamps_entries:
-        return NotedLine(unbroken(entries), CHUNK_TIMES)
+        has_pauses = bool((np.diff(entries) > 1).any())
+        n_held_back = count_held_back(source.path) if has_pauses else 0
+        return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
     return NotedLine(unbroken(ticks), note)
+
+
+def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.int64]:
+    """Return when the pictures of an AVI file are shown, in its entries, if the first is shown at once.
+
+    A decoder that holds back one picture puts the first one out when it gets the second packet, and so on.
+    So if frames were dropped, and the file has an empty entry for each, the pause is one picture earlier than
+    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9.
+
+    Parameters
+    ----------
+    entries
+        Shape [P]: numbers of the entries that hold pictures, rising.
+    n_held_back
+        How many pictures the decoder holds back.
+    """
+    n_held_back = min(n_held_back, len(entries) - 1)
+    delay = entries[n_held_back] - entries[0]
+    put_out_before_end = entries[n_held_back:] - delay
+    put_out_at_end = put_out_before_end[-1] + 1 + np.arange(n_held_back)
+    return np.concatenate((put_out_before_end, put_out_at_end))
 
 
 def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
