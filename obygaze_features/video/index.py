@@ -43,7 +43,12 @@ from obygaze_features.video.boxes import (
 )
 from obygaze_features.video.display_order import count_held_back, find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
-from obygaze_features.video.last_elements import find_end_of_gif, find_unread_fragments, missing_bytes
+from obygaze_features.video.last_elements import (
+    ends_as_riff,
+    find_end_of_gif,
+    find_unread_fragments,
+    missing_bytes,
+)
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.packets import appeared_later
@@ -1297,7 +1302,8 @@ def truncation(source: Source, packets: Packets) -> str:
         # frame has a number but may have no packet.
         n_packets = packets.dts[-1] + 1
     declares_number = source.declared > 0
-    if declares_number and n_packets < TRUNCATED_BELOW * source.declared:
+    lacks_packets = declares_number and n_packets < TRUNCATED_BELOW * source.declared
+    if lacks_packets and not _dropped_its_last_frames(source, packets):
         return f"the file is cut off: {n_packets} of {source.declared} packets are there"
 
     if n_bytes < TRUNCATED_BELOW * n_stated_bytes:
@@ -1308,6 +1314,19 @@ def truncation(source: Source, packets: Packets) -> str:
         if bytes_of_last:
             return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
     return _loss_by_elements(source, packets)
+
+
+def _dropped_its_last_frames(source: Source, packets: Packets) -> bool:
+    """Return whether an AVI file is whole, though its header counts more frames than there are packets.
+
+    The others were dropped: the file has empty entries for them behind its last picture, or only the length.
+    Its index lists all entries that are not empty.
+    """
+    if "avi" not in source.formats:
+        return False
+    n_listed = len(source.stream.index_entries)
+    has_all_listed = packets.read >= TRUNCATED_BELOW * n_listed
+    return has_all_listed and ends_as_riff(files_of(source.path)[-1])
 
 
 def _loss_by_elements(source: Source, packets: Packets) -> str:

@@ -31,6 +31,9 @@ CLUSTER: Final = b"\x1f\x43\xb6\x75"
 """Id of a cluster, which holds the blocks (packets) of some seconds of Matroska (RFC 9559, 5.1.3)."""
 IN_CLUSTER: Final = frozenset({b"\xe7", b"\xa7", b"\xab", b"\xa3", b"\xa0", b"\xec", b"\xbf"})
 """Ids of what is inside of a cluster: its time, place and size, blocks, and what any element may have."""
+RIFF_HEAD_BYTES: Final = 8
+"""Bytes of the head of a chunk of AVI: its type and its size."""
+
 GIF_TRAILER: Final = 0x3B
 GIF_EXTENSION: Final = 0x21
 GIF_PICTURE: Final = 0x2C
@@ -119,6 +122,21 @@ def _n_bytes_of_colours(data: mmap, flags: int) -> int:
     has_table = bool(data[flags] & 0x80)
     exponent = data[flags] & 0x07
     return 3 * (2 << exponent) if has_table else 0
+
+
+def ends_as_riff(path: Path) -> bool:
+    """Return whether a file (AVI) ends where its RIFF chunks end, by the sizes that they state.
+
+    Large files have several (OpenDML, "AVIX"). A size of 0 is that of a recording that was not finished.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        start = 0
+        while data[start : start + 4] == b"RIFF":
+            size = int.from_bytes(data[start + 4 : start + RIFF_HEAD_BYTES], "little")
+            if size == 0:
+                return False
+            start += RIFF_HEAD_BYTES + size
+        return 0 < start <= len(data)
 
 
 class _BoxWalk(NamedTuple):

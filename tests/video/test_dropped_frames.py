@@ -1,5 +1,7 @@
 """AVI files with an empty entry for each frame that was dropped, as cameras and converters write them."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,46 @@ def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
     frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
 
     assert numbers_drawn_in(frames.images) == [25, 26, 27, 28, 29]
+
+
+def without_last_pictures(data, n_left):
+    """Empty all entries of an AVI file but the first ones; its header counts them still."""
+    list_start = data.index(b"movi") - 8
+    entry_start = list_start + 12
+    entries = b""
+    index = b""
+    n_entries = 0
+    while data[entry_start : entry_start + 4] == b"00dc":
+        size = int.from_bytes(data[entry_start + 4 : entry_start + 8], "little")
+        content = data[entry_start + 8 : entry_start + 8 + size] if n_entries < n_left else b""
+        offset = 4 + len(entries)  # from "movi" on
+        index += struct.pack("<4sIII", b"00dc", 0x10, offset, len(content))
+        entries += struct.pack("<4sI", b"00dc", len(content)) + content + bytes(len(content) % 2)
+        entry_start += 8 + size + size % 2
+        n_entries += 1
+    movie = struct.pack("<4sI4s", b"LIST", 4 + len(entries), b"movi") + entries
+    head = data[8:list_start]
+    riff = head + movie + struct.pack("<4sI", b"idx1", len(index)) + index
+    return struct.pack("<4sI", b"RIFF", len(riff)) + riff
+
+
+def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
+    """Its header counts 60 frames, and 45 have a picture: 15 were dropped at its end."""
+    film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
+    film.write_bytes(without_last_pictures(film.read_bytes(), 45))
+
+    assert probe(film).frames == 45
+    assert probe(film).damage == ""
+
+
+def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
+    """The same film, cut through behind its 45 pictures: the file is shorter than it states."""
+    film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
+    data = without_last_pictures(film.read_bytes(), 45)
+    first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))
+    film.write_bytes(data[:first_empty_entry])
+
+    assert "cut off" in probe(film).damage
 
 
 def test_a_pause_in_a_packed_stream_comes_where_its_entries_have_it(tmp_path):
