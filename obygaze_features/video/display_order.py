@@ -22,6 +22,8 @@ PROBED_PACKETS = 300
 PROBED_GROUPS = 2
 """Groups of pictures that are decoded at most. One is not enough: some films begin with still pictures, which
 need no reordering."""
+MPEG4_PICTURE = b"\x00\x00\x01\xb6"
+"""How a picture of MPEG-4 begins (ISO/IEC 14496-2, 6.3.5)."""
 SHORTEST_GROUP = 3
 """Packets of the shortest group of pictures that can be reordered."""
 
@@ -108,6 +110,62 @@ def reorders(path: Path, random_access: NDArray[np.bool_], first: int = 0) -> bo
                 return True
             previous_number = number
     return False
+
+
+def count_held_back(path: Path) -> int:
+    """Return how many pictures of an AVI file its decoder holds back, to put them out in display order.
+
+    A decoder of H.264 holds back as many as the file's settings say, even if fewer are reordered; if they do
+    not say it, as many as are reordered. 0 where the entries of the file hold two pictures each, as XviD
+    writes them ("packed"): the second one is shown at once. The first `PROBED_PACKETS` packets are decoded.
+
+    Parameters
+    ----------
+    path
+        A video file.
+    """
+    with opened(path) as source:
+        first_entries = islice(source.demux(source.stream), PROBED_PACKETS)
+        if any(bytes(packet).count(MPEG4_PICTURE) > 1 for packet in first_entries):
+            return 0
+    with opened(path) as source:
+        n_before_first = _count_before_first_picture(source.context, islice(source.packets(), PROBED_PACKETS))
+    with opened(path) as source:
+        numbers = list(_decoded_numbers(source.context, islice(source.packets(), PROBED_PACKETS)))
+    return max(n_before_first, _count_reordered(numbers))
+
+
+def _count_before_first_picture(context: Any, packets: Iterable[Any]) -> int:
+    """Return how many packets a decoder takes behind that of its first picture, before it puts it out."""
+    for place, packet in enumerate(number_packets(packets)):
+        try:
+            frames = context.decode(packet)
+        except FFmpegError:
+            continue
+        if frames and frames[0].pts is not None:
+            return int(place - frames[0].pts)
+    return 0
+
+
+def _count_reordered(numbers: list[int]) -> int:
+    """Return the most pictures that are decoded before another one and shown behind it.
+
+    Parameters
+    ----------
+    numbers
+        Numbers of the packets of pictures, in the order in which these are shown.
+
+    Examples
+    --------
+    >>> _count_reordered([0, 2, 3, 1, 4])  # packet 1 is decoded before 2 and 3, and shown behind them
+    1
+    """
+    in_display_order = np.array(numbers, np.int64)
+    most = 0
+    for place, number in enumerate(in_display_order):
+        is_decoded_before = in_display_order[place + 1 :] < number
+        most = max(most, int(is_decoded_before.sum()))
+    return most
 
 
 def _decoded_numbers(context: Any, packets: Iterable[Any]) -> Iterator[int]:

@@ -41,8 +41,14 @@ from obygaze_features.video.boxes import (
     stated_bytes,
     states_rate,
 )
-from obygaze_features.video.display_order import find_suspect_group, reorders
+from obygaze_features.video.display_order import count_held_back, find_suspect_group, reorders
 from obygaze_features.video.file_facts import cached_fact, file_state, files_of, is_large
+from obygaze_features.video.last_elements import (
+    ends_as_riff,
+    find_end_of_gif,
+    find_unread_fragments,
+    missing_bytes,
+)
 from obygaze_features.video.late_streams import LateStream, late_notes, late_streams
 from obygaze_features.video.packet_table import MISSING, PacketTable, stamp
 from obygaze_features.video.packets import appeared_later
@@ -791,7 +797,7 @@ def _stated_line(
     if stamps is None or not source.stream.time_base:
         return NotedLine(unbroken(packets.pts, known=False), "")
     if "avi" in source.formats:
-        return _line_of_entries(stamps.ticks, packets.dts, stamps.note)
+        return _line_of_entries(source, stamps.ticks, packets.dts, stamps.note)
 
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
@@ -853,15 +859,20 @@ def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | 
     return None
 
 
-def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str) -> NotedLine:
+def _line_of_entries(
+    source: Source, ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str
+) -> NotedLine:
     """Return the times of the pictures of an AVI file, on one rising line.
 
     AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
     FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
-    they are used. Otherwise the pictures get the numbers of the entries in display order.
+    they are used. Otherwise the pictures get the numbers of the entries in display order, without the delay
+    of the decoder.
 
     Parameters
     ----------
+    source
+        The open file.
     ticks
         Shape [P]: time stamps that can be used.
     entries
@@ -872,8 +883,31 @@ def _line_of_entries(ticks: NDArray[np.int64], entries: NDArray[np.int64], note:
     are_entries_known = MISSING not in entries
     are_stamps_entries = np.array_equal(np.sort(ticks), entries)
     if are_entries_known and not are_stamps_entries:
-        return NotedLine(unbroken(entries), CHUNK_TIMES)
+        has_pauses = bool((np.diff(entries) > 1).any())
+        n_held_back = count_held_back(source.path) if has_pauses else 0
+        return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
     return NotedLine(unbroken(ticks), note)
+
+
+def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.int64]:
+    """Return when the pictures of an AVI file are shown, in its entries, if the first is shown at once.
+
+    A decoder that holds back one picture puts the first one out when it gets the second packet, and so on.
+    So if frames were dropped, and the file has an empty entry for each, the pause is one picture earlier than
+    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9.
+
+    Parameters
+    ----------
+    entries
+        Shape [P]: numbers of the entries that hold pictures, rising.
+    n_held_back
+        How many pictures the decoder holds back.
+    """
+    n_held_back = min(n_held_back, len(entries) - 1)
+    delay = entries[n_held_back] - entries[0]
+    put_out_before_end = entries[n_held_back:] - delay
+    put_out_at_end = put_out_before_end[-1] + 1 + np.arange(n_held_back)
+    return np.concatenate((put_out_before_end, put_out_at_end))
 
 
 def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
@@ -1268,7 +1302,8 @@ def truncation(source: Source, packets: Packets) -> str:
         # frame has a number but may have no packet.
         n_packets = packets.dts[-1] + 1
     declares_number = source.declared > 0
-    if declares_number and n_packets < TRUNCATED_BELOW * source.declared:
+    lacks_packets = declares_number and n_packets < TRUNCATED_BELOW * source.declared
+    if lacks_packets and not _dropped_its_last_frames(source, packets):
         return f"the file is cut off: {n_packets} of {source.declared} packets are there"
 
     if n_bytes < TRUNCATED_BELOW * n_stated_bytes:
@@ -1278,4 +1313,41 @@ def truncation(source: Source, packets: Packets) -> str:
         bytes_of_last = n_bytes - packets.pos[-1] - packets.size[-1]
         if bytes_of_last:
             return f"the file is cut off within its last picture, of which {bytes_of_last:,} bytes are there"
+    return _loss_by_elements(source, packets)
+
+
+def _dropped_its_last_frames(source: Source, packets: Packets) -> bool:
+    """Return whether an AVI file is whole, though its header counts more frames than there are packets.
+
+    The others were dropped: the file has empty entries for them behind its last picture, or only the length.
+    Its index lists all entries that are not empty.
+    """
+    if "avi" not in source.formats:
+        return False
+    n_listed = len(source.stream.index_entries)
+    has_all_listed = packets.read >= TRUNCATED_BELOW * n_listed
+    return has_all_listed and ends_as_riff(files_of(source.path)[-1])
+
+
+def _loss_by_elements(source: Source, packets: Packets) -> str:
+    """Return in words how a file is cut off or damaged by its boxes, pages, blocks; empty if it is whole.
+
+    This is for files whose header states no length, because they were written while they were recorded.
+    """
+    last_file = files_of(source.path)[-1]
+    n_missing = missing_bytes(last_file, source.formats)
+    if n_missing:
+        n_bytes = counted(n_missing, "byte is", "bytes are")
+        return f"the file is cut off: {n_bytes} missing in its last part, and all that followed"
+
+    damaged_from = 0
+    if "mov" in source.formats:
+        unread_from = find_unread_fragments(last_file)
+        end_of_pictures = int(_picture_ends(packets).max(initial=0))  # byte behind the last picture
+        is_read_all_the_same = end_of_pictures > unread_from
+        damaged_from = 0 if is_read_all_the_same else unread_from
+    elif "gif" in source.formats:
+        damaged_from = find_end_of_gif(last_file)
+    if damaged_from:
+        return f"the file is damaged or cut off at byte {damaged_from:,}: what follows is not read"
     return ""

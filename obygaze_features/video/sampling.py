@@ -23,6 +23,11 @@ LONGEST_HOLE_S = 1.0
 """Seconds without frames above which a span is damaged."""
 LARGEST_HOLE = 0.1
 """Share of a span without frames above which it is damaged."""
+EQUALLY_NEAR_S = 1e-6
+"""Seconds by which the distances of two frames may differ that are equally near to a time.
+
+Floats are inexact, and at 25 pictures a second every second of the times 0.5 s apart lies between two frames.
+"""
 ROUNDING = 1e-9
 """Added before rounding down, so that a product that floats make slightly too small keeps its whole
 number."""
@@ -449,6 +454,7 @@ def nearest(sorted_s: NDArray[np.float64], times: NDArray[np.float64]) -> NDArra
     first_after = min(1, last)  # 0 if there is one value alone
     after = np.searchsorted(sorted_s, times).clip(first_after, last)
     before = (after - 1).clip(0)
-    is_nearer_to_before = times - sorted_s[before] <= sorted_s[after] - times
+    # Differences of equal size are not equal as floats.
+    is_nearer_to_before = times - sorted_s[before] <= sorted_s[after] - times + EQUALLY_NEAR_S
     positions: NDArray[np.int64] = np.where(is_nearer_to_before, before, after)
     return positions

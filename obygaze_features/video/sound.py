@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import VideoError
 from obygaze_features.video.file_facts import cached_fact, files_of
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.joined_sound import Seam, parts_of_other_settings, settings_of
 from obygaze_features.video.late_streams import LateStream, bytes_to_probe, late_streams
 from obygaze_features.video.packets import ListedStream
 from obygaze_features.video.source import Source, opened, opened_to
@@ -62,6 +63,9 @@ TRACK_BACK_S = 0.1
 LEAST_SOUND = 2
 """Intervals with samples (see `GAPS_A_SECOND`) that a span needs: fewer may be rounding at its ends."""
 
+OTHER_SOUND_SETTINGS = (
+    "a joined file has other settings of its sound, which are not read: join films with FFmpeg"
+)
 ENCRYPTED_SOUND = ENCRYPTED.replace("pictures are", "sound is")
 
 K = TypeVar("K")
@@ -112,8 +116,12 @@ class SoundTrack:
             self._jump_s = jump_s(stream.codec_context.extradata or b"", self._rate)
             packets = timed_packets(source, stream, self._offset_s)
             next(packets, None)  # which refuses encrypted sound now, not when a span is read
+            self._unread_parts: frozenset[int] = frozenset()  # parts whose codec has other settings
             if is_joined:
-                self._refuse_other_parts(packets)
+                seams = self._seams(packets)
+                if "matroska" in source.formats:
+                    settings = settings_of(stream)
+                    self._unread_parts = parts_of_other_settings(path, settings, stream.index, seams)
         # Streams by whose times the file can be sought in. Times of joined files are not unique.
         self._seekable: tuple[str, ...] = () if is_joined else ("sound", "pictures")
         self._from_start = _PacketsFromStart(path, track, self._reach, self._offset_s)
@@ -123,28 +131,44 @@ class SoundTrack:
         # Number of a block, rate and measure -> what `_block` returns for these.
         self._resampled_or_measured: dict[tuple[int, int, Measure | None], tuple[Samples, Samples]] = {}
 
-    def _refuse_other_parts(self, packets: Iterable[PlacedPacket]) -> None:
-        """Raise a VideoError unless the sound of a joined file has as many parts as its pictures.
+    def _seams(self, packets: Iterable[PlacedPacket]) -> list[Seam]:
+        """Find where the parts of the sound of a joined file begin.
 
-        Otherwise it is not known which part of the sound belongs to which part of the pictures.
+        They must be as many as those of its pictures. Otherwise it is not known which part of the sound
+        belongs to which part of the pictures.
 
         Parameters
         ----------
         packets
-            All packets of the sound track, with the part that each belongs to.
-        """
-        n_parts = len(self._offset_s)
+            The packets of the sound track behind the first, with the part that each belongs to.
 
-        def read_last_part() -> int:
-            """Read all packets, and return the number of the track's last part, counted from 0."""
-            return max((packet.part for packet in packets), default=0)
+        Raises
+        ------
+        VideoError
+            They are more or fewer.
+        """
+
+        def read_seams() -> list[Seam]:
+            """Read all packets, and return where each part but the first begins."""
+            seams = []
+            part = 0
+            position = 0
+            for packet in packets:
+                packet_position = packet.packet.pos or position
+                if packet.part > part:
+                    seams.append(Seam(position, packet_position))
+                part = packet.part
+                position = packet_position
+            return seams
 
         # To read all packets takes time, so the result is shared with other processes.
-        last_part = cached_fact(self.path, f"sound parts {self.track}", read_last_part, int)
-        n_track_parts = last_part + 1
+        seams = cached_fact(self.path, f"sound seams {self.track}", read_seams, list[Seam])
+        n_parts = len(self._offset_s)
+        n_track_parts = len(seams) + 1
         if n_track_parts != n_parts:
             parts = f"its pictures are joined from {n_parts} parts and its sound from {n_track_parts}"
             raise VideoError(f"{parts}: join the parts anew with FFmpeg", self.path)
+        return seams
 
     def parts(
         self,
@@ -207,7 +231,10 @@ class SoundTrack:
         missing_s = _missing_seconds(missing, first_block * BLOCK_S, start_s, end_s)
         least_sound_s = LEAST_SOUND / GAPS_A_SECOND
         if missing_s >= end_s - start_s - least_sound_s:
-            raise VideoError(f"no sound between {start_s:g} and {end_s:g} s", self.path)
+            where = f"between {start_s:g} and {end_s:g} s"
+            if self._unread_parts:
+                raise VideoError(f"no sound that is read {where}: {OTHER_SOUND_SETTINGS}", self.path)
+            raise VideoError(f"no sound {where}", self.path)
 
         signal = np.concatenate(values_of_blocks)  # from the start of the first block on
         cuts_in_signal = [cut - first_block * values_a_block for cut in cuts]
@@ -335,6 +362,8 @@ class SoundTrack:
             for packet in packets:
                 if packet.time_s >= origin + end_s:
                     break
+                if packet.part in self._unread_parts:
+                    continue
                 n_samples += self._decode_packet(packet, runs)
                 if n_samples > most_samples:
                     message = f"its sound has far more samples near {start_s} s than seconds"

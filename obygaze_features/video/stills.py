@@ -94,10 +94,10 @@ def read_still(
     VideoError
         The image cannot be read completely, or several frames or a span are requested.
     """
+    still = load_still(path)  # first: a file that is missing, or no image, is refused for that
     if spanned:
         raise VideoError("a still image has no span of time: leave its start and end empty", path)
     chosen_numbers = [_chosen_numbers(sampling, path) for sampling, _ in requests]
-    still = load_still(path)
     if strict and still.losses:
         raise VideoError("; ".join(still.losses), path)
 

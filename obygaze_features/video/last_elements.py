@@ -1,0 +1,258 @@
+"""Tell from its last element whether a file was cut off, where its container states no length.
+
+MP4 in fragments, Ogg, and Matroska of unknown size are written while a film is recorded, so their headers
+cannot say how long they are. But each element (box, page, block) states its own size: a file that ends inside
+its last element was cut off. GIF states no sizes, but has a byte behind its last picture.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from obygaze_features.door import open_regular
+from obygaze_features.video.boxes import BOX_HEAD_BYTES
+
+LARGE_BOX_HEAD_BYTES: Final = 16
+"""Bytes of the head of a box of MP4 whose size has 8 bytes of its own."""
+FRAGMENT_BOXES: Final = (b"moof", b"mdat")
+"""Types of the boxes of a fragment: the list of its packets, and the packets."""
+FRAGMENT: Final = re.compile(rb"moof\x00\x00\x00\x10mfhd")
+"""Type of the box with which a fragment of MP4 begins, and the head of the first box in it."""
+
+OGG_PAGE: Final = b"OggS\x00"
+"""How a page of Ogg begins (RFC 3533, 6)."""
+OGG_HEAD_BYTES: Final = 27
+"""Bytes of the head of a page up to the list of the sizes of its segments; the last one is their number."""
+LONGEST_OGG_PAGE: Final = OGG_HEAD_BYTES + 255 + 255 * 255
+
+CLUSTER: Final = b"\x1f\x43\xb6\x75"
+"""Id of a cluster, which holds the blocks (packets) of some seconds of Matroska (RFC 9559, 5.1.3)."""
+IN_CLUSTER: Final = frozenset({b"\xe7", b"\xa7", b"\xab", b"\xa3", b"\xa0", b"\xec", b"\xbf"})
+"""Ids of what is inside of a cluster: its time, place and size, blocks, and what any element may have."""
+RIFF_HEAD_BYTES: Final = 8
+"""Bytes of the head of a chunk of AVI: its type and its size."""
+
+GIF_TRAILER: Final = 0x3B
+GIF_EXTENSION: Final = 0x21
+GIF_PICTURE: Final = 0x2C
+GIF_HEAD_BYTES: Final = 13
+"""Bytes of the head of a GIF before its table of colours (GIF89a, 17 and 18)."""
+GIF_PICTURE_HEAD_BYTES: Final = 10
+"""Bytes of the head of a picture in it before its table of colours (GIF89a, 20)."""
+
+
+def missing_bytes(path: Path, formats: Collection[str]) -> int:
+    """Return how many bytes a file lacks of its last box (MP4 in fragments), page (Ogg) or block (Matroska).
+
+    0 if it ends with a whole one, and for other formats.
+
+    Parameters
+    ----------
+    path
+        The file.
+    formats
+        FFmpeg's names of its format.
+    """
+    end_of_last: Callable[[mmap], int] | None = None
+    if "mov" in formats:
+        end_of_last = _end_of_last_fragment
+    elif "ogg" in formats:
+        end_of_last = _end_of_last_page
+    elif "matroska" in formats:
+        end_of_last = _end_of_last_block
+    if end_of_last is None:
+        return 0
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return max(end_of_last(data) - len(data), 0)
+
+
+def find_unread_fragments(path: Path) -> int:
+    """Return the byte of an MP4 file in fragments at which its boxes are damaged, so that FFmpeg stops there.
+
+    0 if they are not, or if no fragment follows.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        walk = _walk_boxes(data)
+        is_damaged = walk.end < len(data)
+        if walk.has_fragments and is_damaged and FRAGMENT.search(data, walk.end):
+            return walk.end
+        return 0
+
+
+def find_end_of_gif(path: Path) -> int:
+    """Return the byte of a GIF at which its blocks break off, as it is cut off or damaged; 0 if it is whole.
+
+    A GIF is whole that ends with its trailer, or behind a block.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        start = GIF_HEAD_BYTES + _n_bytes_of_colours(data, GIF_HEAD_BYTES - 3)
+        while start < len(data) and data[start] != GIF_TRAILER:
+            block_end = _end_of_gif_block(data, start)
+            if block_end == 0 or block_end > len(data):
+                return start
+            start = block_end
+    return 0
+
+
+def _end_of_gif_block(data: mmap, start: int) -> int:
+    """Return the byte behind the block of a GIF that begins at a byte; 0 if none begins there.
+
+    It is beyond the end of the file if the block is cut off.
+    """
+    if data[start] == GIF_EXTENSION:
+        sub_block = start + 2  # behind its label
+    elif data[start] == GIF_PICTURE:
+        flags = start + GIF_PICTURE_HEAD_BYTES - 1
+        size_of_codes = start + GIF_PICTURE_HEAD_BYTES + _n_bytes_of_colours(data, flags)
+        sub_block = size_of_codes + 1
+    else:
+        return 0
+    # Each sub-block is its number of bytes and these; one of 0 bytes is the last.
+    while sub_block < len(data) and data[sub_block] > 0:
+        sub_block += 1 + data[sub_block]
+    return sub_block + 1
+
+
+def _n_bytes_of_colours(data: mmap, flags: int) -> int:
+    """Return the bytes of a table of colours in a GIF, by the flags at a byte; 0 if there is none."""
+    if flags >= len(data):
+        return 0
+    has_table = bool(data[flags] & 0x80)
+    exponent = data[flags] & 0x07
+    return 3 * (2 << exponent) if has_table else 0
+
+
+def ends_as_riff(path: Path) -> bool:
+    """Return whether a file (AVI) ends where its RIFF chunks end, by the sizes that they state.
+
+    Large files have several (OpenDML, "AVIX"). A size of 0 is that of a recording that was not finished.
+    """
+    with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        start = 0
+        while data[start : start + 4] == b"RIFF":
+            size = int.from_bytes(data[start + 4 : start + RIFF_HEAD_BYTES], "little")
+            if size == 0:
+                return False
+            start += RIFF_HEAD_BYTES + size
+        return 0 < start <= len(data)
+
+
+class _BoxWalk(NamedTuple):
+    """How far the boxes of an MP4 file follow each other.
+
+    Parameters
+    ----------
+    end
+        The byte behind the last box, by the size that it states; or the byte at which there is no box.
+    has_fragments
+        Whether boxes of fragments are among them.
+    last_kind
+        Type of the last box.
+    """
+
+    end: int
+    has_fragments: bool
+    last_kind: bytes
+
+
+def _walk_boxes(data: mmap) -> _BoxWalk:
+    """Go from box to box of an MP4 file, to its end or to bytes that are no box (ISO/IEC 14496-12, 4.2)."""
+    has_fragments = False
+    last_kind = b""
+    start = 0
+    while start + BOX_HEAD_BYTES <= len(data):
+        size = int.from_bytes(data[start : start + 4], "big")
+        kind = data[start + 4 : start + BOX_HEAD_BYTES]
+        head_bytes = BOX_HEAD_BYTES
+        if size == 1:  # a size of 8 bytes follows
+            size = int.from_bytes(data[start + BOX_HEAD_BYTES : start + LARGE_BOX_HEAD_BYTES], "big")
+            head_bytes = LARGE_BOX_HEAD_BYTES
+        reaches_to_end = size == 0 and kind == b"mdat"
+        if reaches_to_end:
+            size = len(data) - start
+        if size < head_bytes or not kind.isalnum():
+            break
+        has_fragments = has_fragments or kind == b"moof"
+        last_kind = kind
+        start += size
+    return _BoxWalk(start, has_fragments, last_kind)
+
+
+def _end_of_last_fragment(data: mmap) -> int:
+    """Return the byte behind the last fragment of an MP4 file, as its boxes state it; 0 if it has none.
+
+    0 also if another box is last: of an index that is cut off no picture is missing.
+    """
+    walk = _walk_boxes(data)
+    is_fragment_last = walk.has_fragments and walk.last_kind in FRAGMENT_BOXES
+    return walk.end if is_fragment_last else 0
+
+
+def _end_of_last_page(data: mmap) -> int:
+    """Return the byte behind the last page of an Ogg file, as its head states it; 0 if there is no page."""
+    search_start = max(len(data) - LONGEST_OGG_PAGE, 0)
+    page_start = data.rfind(OGG_PAGE, search_start)
+    if page_start < 0:
+        return 0
+    sizes_start = page_start + OGG_HEAD_BYTES
+    if sizes_start > len(data):
+        return sizes_start
+    n_segments = data[sizes_start - 1]
+    content_start = sizes_start + n_segments
+    segment_sizes = data[sizes_start:content_start]
+    return content_start + sum(segment_sizes)
+
+
+def _end_of_last_block(data: mmap) -> int:
+    """Return the byte behind the last block of Matroska, as it states it; 0 if it is not known.
+
+    The elements are followed from the last cluster on. It may be of unknown size: then they are inside of it.
+    What follows a cluster is an index or tags: if that is cut off, no picture is missing.
+    """
+    start = data.rfind(CLUSTER)
+    while 0 <= start < len(data):
+        element = _read_element_head(data, start)
+        if element is None:  # cut off inside of its head, or no element
+            return 0
+        if element.id != CLUSTER and element.id not in IN_CLUSTER:
+            return start
+        start = element.content_start
+        if element.size is not None:
+            start += element.size
+    return start
+
+
+class _ElementHead(NamedTuple):
+    """The head of an element of Matroska: its id, where its content begins, its size (None if unknown)."""
+
+    id: bytes
+    content_start: int
+    size: int | None
+
+
+def _read_element_head(data: mmap, start: int) -> _ElementHead | None:
+    """Read the head of an element of Matroska: its id and its size, each of 1 to 8 bytes (RFC 8794, 4 to 6).
+
+    None if the file ends inside of it, or if the bytes are none.
+    """
+    id_bytes = _n_bytes_of_number(data, start)
+    size_start = start + id_bytes
+    size_bytes = _n_bytes_of_number(data, size_start)
+    content_start = size_start + size_bytes
+    if id_bytes == 0 or size_bytes == 0 or content_start > len(data):
+        return None
+    # The highest bit that is set says how many bytes a number has. If all others are set, it is unknown.
+    n_bits = 7 * size_bytes
+    size = int.from_bytes(data[size_start:content_start], "big") & (1 << n_bits) - 1
+    is_unknown = size == (1 << n_bits) - 1
+    return _ElementHead(data[start:size_start], content_start, None if is_unknown else size)
+
+
+def _n_bytes_of_number(data: mmap, start: int) -> int:
+    """Return how many bytes a number of Matroska has, by its first byte; 0 if there is none."""
+    if start >= len(data):
+        return 0
+    n_leading_zeros = 8 - data[start].bit_length()
+    return 0 if n_leading_zeros == 8 else 1 + n_leading_zeros

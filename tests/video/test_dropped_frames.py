@@ -1,0 +1,124 @@
+"""AVI files with an empty entry for each frame that was dropped, as cameras and converters write them."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from obygaze_features.video import probe, read_frames, uniform
+from tests.video.conftest import draw_number, numbers_drawn_in, pack, remux
+from tests.video.encoding import encode
+
+PAUSE = [*range(10), *range(25, 75)]
+"""Frames that were not dropped: the pause goes from frame 10 to frame 24."""
+SECOND_FRAME_LATE = [0, *range(10, 70)]
+EVERY_THIRD_DROPPED = [number for number in range(90) if number % 3 != 2]
+
+CODECS = {
+    "no B-pictures": ("mpeg4", {"qscale": "2"}),
+    "MPEG-4": ("mpeg4", {"bf": "2", "qscale": "2"}),
+    "MPEG-2": ("mpeg2video", {"bf": "2", "g": "12", "qscale": "2"}),
+    "H.264": ("libx264", {"bf": "2", "g": "12"}),
+    "H.264 with a pyramid": ("libx264", {"bf": "4", "b-pyramid": "normal", "g": "30"}),
+}
+
+
+def film_of(path, numbers, codec, options):
+    """Encode a film at 25 frames a second; each frame has its number drawn in it, and some were dropped."""
+    return encode(path, map(draw_number, numbers), codec, times=numbers, options=options)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("numbers", [PAUSE, SECOND_FRAME_LATE], ids=["pause", "late"])
+def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec, numbers):
+    """Entries are in the order of decoding, which runs ahead of that of display.
+
+    A decoder that reorders pictures holds some back, so the empty entries come that many pictures later than
+    the pause for which they stand.
+    """
+    film = film_of(tmp_path / "a.avi", numbers, *CODECS[codec])
+
+    frames = read_frames(film, uniform(len(numbers)))
+
+    assert numbers_drawn_in(frames.images) == numbers
+    np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
+
+
+@pytest.mark.parametrize("codec", ["MPEG-4", "MPEG-2"])
+def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
+    film = film_of(tmp_path / "a.avi", EVERY_THIRD_DROPPED, *CODECS[codec])
+
+    frames = read_frames(film, uniform(len(EVERY_THIRD_DROPPED)))
+
+    assert numbers_drawn_in(frames.images) == EVERY_THIRD_DROPPED
+    np.testing.assert_allclose(frames.time_s, np.array(EVERY_THIRD_DROPPED) / 25, atol=1e-6)
+
+
+def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
+    """Frame 25 begins at 1 s; before it nothing is shown anew from 0.4 s on."""
+    film = film_of(tmp_path / "a.avi", PAUSE, *CODECS["MPEG-4"])
+
+    frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
+
+    assert numbers_drawn_in(frames.images) == [25, 26, 27, 28, 29]
+
+
+def without_last_pictures(data, n_left):
+    """Empty all entries of an AVI file but the first ones; its header counts them still."""
+    list_start = data.index(b"movi") - 8
+    entry_start = list_start + 12
+    entries = b""
+    index = b""
+    n_entries = 0
+    while data[entry_start : entry_start + 4] == b"00dc":
+        size = int.from_bytes(data[entry_start + 4 : entry_start + 8], "little")
+        content = data[entry_start + 8 : entry_start + 8 + size] if n_entries < n_left else b""
+        offset = 4 + len(entries)  # from "movi" on
+        index += struct.pack("<4sIII", b"00dc", 0x10, offset, len(content))
+        entries += struct.pack("<4sI", b"00dc", len(content)) + content + bytes(len(content) % 2)
+        entry_start += 8 + size + size % 2
+        n_entries += 1
+    movie = struct.pack("<4sI4s", b"LIST", 4 + len(entries), b"movi") + entries
+    head = data[8:list_start]
+    riff = head + movie + struct.pack("<4sI", b"idx1", len(index)) + index
+    return struct.pack("<4sI", b"RIFF", len(riff)) + riff
+
+
+def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
+    """Its header counts 60 frames, and 45 have a picture: 15 were dropped at its end."""
+    film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
+    film.write_bytes(without_last_pictures(film.read_bytes(), 45))
+
+    assert probe(film).frames == 45
+    assert probe(film).damage == ""
+
+
+def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
+    """The same film, cut through behind its 45 pictures: the file is shorter than it states."""
+    film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
+    data = without_last_pictures(film.read_bytes(), 45)
+    first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))
+    film.write_bytes(data[:first_empty_entry])
+
+    assert "cut off" in probe(film).damage
+
+
+def test_a_pause_in_a_packed_stream_comes_where_its_entries_have_it(tmp_path):
+    """XviD puts a B-picture into one entry with the picture behind it, so nothing is held back."""
+    plain = encode(
+        tmp_path / "plain.avi", map(draw_number, range(60)), *CODECS["MPEG-4"][:1], options={"bf": "2"}
+    )
+
+    def pack_with_pause(packets):
+        """Pack the pictures, and leave 15 entries empty behind the first 25."""
+        packed = pack(packets)
+        for packet in packed[25:]:
+            packet.pts = packet.dts = packet.pts + 15
+        return packed
+
+    film = remux(plain, tmp_path / "packed.avi", pack_with_pause)
+
+    frames = read_frames(film, uniform(probe(film).frames))
+
+    right = np.append(np.arange(25), np.arange(40, 75)) / 25
+    np.testing.assert_allclose(frames.time_s, right, atol=1e-6)

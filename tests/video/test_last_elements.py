@@ -1,0 +1,110 @@
+"""Files that state no length, and end inside of an element: they were cut off while recorded or copied."""
+
+import pytest
+
+from obygaze_features.video import probe, read_frames, uniform
+from tests.video.conftest import draw_number, numbers_drawn_in
+from tests.video.encoding import encode
+
+FRAGMENTS = {"movflags": "frag_keyframe+empty_moov"}
+RECORDINGS = {  # as cameras, browsers and servers write them, without knowing how long they will be
+    "fragments.mp4": {"options": {"g": "6"}, "container_options": FRAGMENTS},
+    "browser.webm": {"codec": "libvpx", "options": {"g": "6"}, "container_options": {"live": "1"}},
+    "page.ogg": {"codec": "libvpx", "options": {"g": "6"}},
+    "picture.gif": {"codec": "gif", "pix_fmt": "rgb8"},
+}
+
+
+@pytest.fixture(scope="module", params=RECORDINGS)
+def recording(request, tmp_path_factory):
+    """A film of 48 pictures, each with its number drawn in it."""
+    path = tmp_path_factory.mktemp("recordings") / request.param
+    return encode(path, map(draw_number, range(48)), **RECORDINGS[request.param])
+
+
+def cut(recording, tmp_path, n_bytes):
+    path = tmp_path / f"cut{recording.suffix}"
+    path.write_bytes(recording.read_bytes()[:n_bytes])
+    return path
+
+
+def test_a_recording_that_ends_where_its_last_element_ends_is_whole(recording):
+    assert probe(recording).damage == ""
+    assert read_frames(recording, uniform(8)).status == "ok"
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_recording_that_is_cut_off_inside_of_an_element_is_partial(recording, tmp_path, share):
+    """Its header says nothing of what is missing, and FFmpeg reads the rest without an error."""
+    n_bytes = int(share * recording.stat().st_size)
+    path = cut(recording, tmp_path, n_bytes)
+
+    frames = read_frames(path, uniform(4))
+
+    assert frames.status == "partial"
+    assert "cut off" in frames.notes[0]
+    assert frames.total < 48
+    assert "cut off" in probe(path).damage
+
+
+def test_a_span_before_the_cut_is_whole(recording, tmp_path):
+    path = cut(recording, tmp_path, int(0.9 * recording.stat().st_size))
+
+    frames = read_frames(path, uniform(4), start_s=0.0, end_s=0.5, strict=True)
+
+    assert frames.status == "ok"
+
+
+@pytest.mark.parametrize("recording", ["fragments.mp4", "picture.gif"], indirect=True)
+def test_a_recording_with_zeros_for_some_bytes_is_partial_where_ffmpeg_stops(recording, tmp_path):
+    """FFmpeg reads what is before the zeros, and stops there without an error."""
+    data = recording.read_bytes()
+    middle = len(data) // 2
+    n_lost = len(data) // 5
+    path = tmp_path / f"lost{recording.suffix}"
+    path.write_bytes(data[:middle] + bytes(n_lost) + data[middle + n_lost :])
+
+    frames = read_frames(path, uniform(4))
+
+    assert frames.status == "partial"
+    assert "what follows is not read" in frames.notes[0]
+    assert frames.total < 48
+    assert numbers_drawn_in(frames.images)[0] == 0
+
+
+@pytest.mark.parametrize("tail", [bytes(500), b"<html>not found</html>" * 30], ids=["zeros", "text"])
+def test_other_bytes_behind_a_whole_recording_do_no_harm(recording, tmp_path, tail):
+    path = tmp_path / f"tail{recording.suffix}"
+    path.write_bytes(recording.read_bytes() + tail)
+
+    assert probe(path).damage == ""
+
+
+def test_a_recording_whose_last_box_goes_to_its_end_is_whole(tmp_path):
+    """A size of 0 means "to the end of the file" (ISO/IEC 14496-12, 4.2)."""
+    path = encode(
+        tmp_path / "a.mp4", map(draw_number, range(12)), options={"g": "12"}, container_options=FRAGMENTS
+    )
+    data = path.read_bytes()
+    last_box = data.rindex(b"mdat") - 4
+    index_of_fragments = data.rindex(b"mfra") - 4
+    open_end = tmp_path / "open.mp4"
+    open_end.write_bytes(data[:last_box] + bytes(4) + data[last_box + 4 : index_of_fragments])
+
+    assert probe(open_end).frames == 12
+    assert probe(open_end).damage == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("a.mp4", b"mfra"), ("a.mkv", b"\x1c\x53\xbb\x6b")], ids=["mp4", "matroska"]
+)
+def test_an_index_behind_the_pictures_may_be_cut_off(tmp_path, name, index):
+    """All pictures are there, so none is missed (`mfra` of MP4, Cues of Matroska)."""
+    options = FRAGMENTS if name.endswith(".mp4") else {}
+    path = encode(tmp_path / name, map(draw_number, range(12)), container_options=options)
+    middle_of_index = path.read_bytes().rindex(index) + 9
+
+    cut_path = cut(path, tmp_path, middle_of_index)
+
+    assert probe(cut_path).frames == 12
+    assert probe(cut_path).damage == ""

@@ -1,0 +1,50 @@
+"""Sampling at a rate takes the same pictures of a film in every container, also between two frames."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from obygaze_features.video import fps, read_frames
+from obygaze_features.video.sampling import FrameTimes, choose
+from tests.video.conftest import draw_number, remux
+from tests.video.encoding import encode
+
+PRIMING_OF_AAC_S = Fraction(1024, 48_000)
+"""Sound that starts so much before the pictures moves their times by it."""
+
+
+def frames_at(times_s):
+    return FrameTimes(np.arange(len(times_s)), np.array(times_s, np.float64), key=None)
+
+
+@pytest.mark.parametrize(
+    ("pictures_a_second", "rate"), [(25, 2), (30, 4), (50, 4), (60, 8), (15, 10), (10, 4)]
+)
+@pytest.mark.parametrize("start_s", [Fraction(0), Fraction(21, 1000), PRIMING_OF_AAC_S])
+def test_of_two_frames_that_are_equally_near_the_earlier_one_is_taken(pictures_a_second, rate, start_s):
+    """Many of the times lie in the middle of two frames; errors of floats must not decide."""
+    exact_times_s = [start_s + Fraction(number, pictures_a_second) for number in range(300)]
+
+    chosen = choose(fps(rate), frames_at([float(time_s) for time_s in exact_times_s]))
+
+    frames_a_sample = Fraction(pictures_a_second, rate)
+    just_above_a_half = Fraction(1, 2)
+    right = [int(np.ceil(sample * frames_a_sample - just_above_a_half)) for sample in range(len(chosen))]
+    assert chosen.tolist() == right
+
+
+@pytest.mark.parametrize("suffix", [".mkv", ".ts", ".flv"])
+def test_a_film_copied_into_another_container_gives_the_same_samples(tmp_path, suffix):
+    """Its pictures begin 21.33 ms after the start; Matroska and FLV round times to milliseconds."""
+    start = int(PRIMING_OF_AAC_S * 48_000)
+    times = [start + number * 1920 for number in range(100)]  # 25 a second
+    original = encode(
+        tmp_path / "a.mp4", map(draw_number, range(100)), times=times, time_base=Fraction(1, 48_000)
+    )
+    copy = remux(original, tmp_path / f"a{suffix}", edit=list)
+
+    of_original = read_frames(original, fps(2))
+    of_copy = read_frames(copy, fps(2))
+
+    assert of_copy.index.tolist() == of_original.index.tolist() == [0, 12, 25, 37, 50, 62, 75, 87]
