@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Codebook, Level, Manifest, Scale
 from obygaze_features.store import Group, open_store
 from obygaze_models.commands.evaluate_commands import differing_clips
 from obygaze_models.dataset import Exclusion, load_dataset, load_datasets
@@ -301,3 +301,18 @@ def test_a_manifest_without_an_annotated_clip_of_the_store_is_refused(store, tmp
     """The store has the clips a1, a2, b1, c1, c2 and `stranger`; a dataset needs one that has a level."""
     with pytest.raises(DatasetError):
         load_dataset(store, Manifest(clips, tmp_path), backbone="one")
+
+
+def test_a_clip_is_annotated_by_a_value_on_a_scale_also_by_the_lowest(store, tmp_path):
+    """Values of joy below 0 are low, the others high. Of the four clips b1 has no value; none has a level.
+
+    Without the clips of the lowest rank, a model would learn the scale from the others alone.
+    """
+    scale = Scale("joy", (Level("low"), Level("high")), (0.0,))
+    codebook = Codebook("moods", "1", (Level("none"), Level("some")), scales=(scale,))
+    values = {"a1": ("a", "-1"), "a2": ("a", "0"), "b1": ("b", ""), "elsewhere": ("c", "1")}
+    clips = [Clip(clip_id, movie, extras={"joy": value}) for clip_id, (movie, value) in values.items()]
+
+    data = load_dataset(store, Manifest(tuple(clips), tmp_path, codebook), backbone="one")
+
+    assert data.clip_ids.tolist() == ["a1", "a2"]

@@ -16,6 +16,7 @@ from obygaze_models.dataset import Dataset, load_dataset
 from obygaze_models.errors import DatasetError
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.evaluation.run import Run
+from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.final import save_models
 from obygaze_models.prediction.frames import predict_frames
 from obygaze_models.prediction.predict import predict
@@ -501,3 +502,21 @@ def test_a_time_step_that_no_clip_has_is_damage(tmp_path):
 
     with pytest.raises(DatasetError):
         reduced.time_s(all_rows(store))
+
+
+@pytest.mark.long
+def test_an_explanation_by_reduced_tokens_has_what_each_time_adds(films_of_tokens, frames_by_attention):
+    """The model of attention was trained on the means of twelve times of a clip's tokens.
+
+    Without, `predict --explain` would say of a film of tokens that it has no frames.
+    """
+    model = load_model(films_of_tokens.models["attention"])
+    has_weights = frames_by_attention.dropna(subset=["contribution"])
+    clip_id = has_weights["clip_id"].iloc[0]
+
+    explained = explain(model, [films_of_tokens.store], clip_id, {})
+
+    by_time = has_weights[has_weights["clip_id"] == clip_id]
+    assert [frame["time_s"] for frame in explained.frames] == by_time["time_s"].tolist()
+    contributions = [frame["contribution"] for frame in explained.frames]
+    np.testing.assert_allclose(contributions, by_time["contribution"], rtol=1e-6)

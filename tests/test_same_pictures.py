@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from obygaze_features.backbones.signature import CELLS, FEATURES, SIGNS, describe, encode, prepare
+from obygaze_features.backbones.signature import (
+    CELLS,
+    FEATURES,
+    FLAT,
+    SIGNS,
+    describe,
+    encode,
+    lines_between_borders,
+    prepare,
+)
 from obygaze_features.commands import store_duplicates
 from obygaze_features.errors import StoreError
 from obygaze_features.same_pictures import FEATURES as COMPARED
@@ -568,3 +577,30 @@ def recoded(folder, frames, codec, **options):
     path = encoding.encode(folder / "copy.mkv", even, codec, rate=10, options=options)
     with av.open(str(path)) as film:
         return np.array([frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)])
+
+
+@pytest.mark.parametrize(
+    ("contrast_of_borders", "n_shown", "expected"),
+    [
+        (0, 30, (6, 34)),  # the lines next to a border are mixtures
+        (FLAT, 30, (6, 34)),
+        (FLAT + 1, 30, (0, 40)),  # no borders
+        (0, 16, (13, 27)),  # two fifths of the lines
+        (0, 15, (0, 40)),  # too few to be the picture
+        (0, 40, (0, 40)),
+        (0, 0, (0, 40)),  # dark
+    ],
+)
+@pytest.mark.parametrize("line_axis", [2, 1])
+def test_a_picture_lies_between_borders_whose_lines_are_flat(
+    contrast_of_borders, n_shown, expected, line_axis
+):
+    """A letterboxed copy of a clip is found by what it shows. Noise of the borders is no picture."""
+    stripes = np.arange(60) % 2
+    clip = np.tile((contrast_of_borders * stripes).astype(np.uint8), (4, 40, 1))  # [frames, lines, pixels]
+    first = (40 - n_shown) // 2
+    clip[:, first : first + n_shown] = 200 * stripes
+    if line_axis == 1:
+        clip = clip.transpose(0, 2, 1)
+
+    assert lines_between_borders(clip, line_axis) == expected

@@ -5,7 +5,13 @@ import pytest
 
 from benchmarks.planted.staging import filmed, leaves
 from obygaze_features.backbones import load_backbone
-from obygaze_features.backbones.camera import camera_values, encode, prepare
+from obygaze_features.backbones.camera import (
+    _between_bars,
+    _n_expected_inliers,
+    camera_values,
+    encode,
+    prepare,
+)
 from obygaze_features.errors import BackboneError
 
 SCENE = leaves(np.random.default_rng(0))
@@ -227,3 +233,30 @@ def test_the_backbone_camera_without_opencv_says_what_to_install(monkeypatch):
 
     with pytest.raises(BackboneError, match=r"OpenCV.*obygaze\[extract\]"):
         load_backbone("camera")
+
+
+def test_the_picture_between_bars_on_all_sides_is_found_to_the_pixel():
+    """Bars move with no camera: a row or column of them would count as standing still."""
+    picture = np.full((100, 200), 3, np.uint8)
+    picture[10:90, 30:160] = 200
+
+    rows, columns = _between_bars(picture, picture)
+
+    assert picture[rows, columns].shape == (80, 130)
+    assert (picture[rows, columns] == 200).all()
+    without_bars = picture[10:90, 30:160]
+    assert without_bars[_between_bars(without_bars)].shape == without_bars.shape
+    dark = np.zeros_like(picture)
+    assert dark[_between_bars(dark)].shape == dark.shape
+
+
+@pytest.mark.parametrize(("right", "n_expected"), [(0, 4), (1, 3), (160, 2), (319, 2)])
+def test_corners_that_leave_the_picture_are_not_expected_to_agree(right, n_expected):
+    """Three corners are at the left edge of 320 pixels, in the middle, and on both right corners of it.
+
+    All are moved to the right. At least half of the corners are expected in any case.
+    """
+    corners = np.array([[[0, 0]], [[159, 90]], [[160, 90]], [[319, 179]]], np.float32)
+    motion = np.array([[1.0, 0, right], [0, 1, 0]])
+
+    assert _n_expected_inliers(corners, motion, height=180, width=320) == n_expected

@@ -182,6 +182,7 @@ CLIPS_THAT_NO_PRESET_SERVES = [
 NO_PRESET_SERVES = [
     *CLIPS_THAT_NO_PRESET_SERVES,
     ("siglip", SIGLIP2 | {"size": {"shortest_edge": 224}}, "size"),
+    ("siglip", SIGLIP | {"do_center_crop": True, "crop_size": 200}, "crop_size"),
     ("siglip", SIGLIP | {"image_processor_type": "Siglip2ImageProcessor"}, "type"),
 ]
 

@@ -141,6 +141,8 @@ extract out/videos.csv out/videos --n 2 --dry-run --json
     0 -out/videos.staging | "feature_bytes"
 extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --shard 0/2
     0 out/videos.staging | 1 ok, 0 partial, 0 failed, 0 left to do
+extract out/videos.csv out/videos --n 2 --dry-run
+    0 | nothing to do: every clip is done
 extract out/videos.csv out/videos --n 2 --workers 1 --licence CC0-1.0 --json
     0 out/videos-1.0.0 | "left": 0
 extract out/videos.csv out/rated --per-second 2 --workers 1 --licence CC0-1.0

@@ -195,6 +195,16 @@ MISTAKES = f"""
     is a file
 2 extract in/films.csv store --shard 4/4
     '4/4' is not i/n
+2 extract in/films.csv store --shard 0/0
+    '0/0' is not i/n
+2 extract in/films.csv store --shard a/4
+    'a/4' is not i/n
+2 extract in/films.csv store --shard 0/b
+    '0/b' is not i/n
+2 extract in/films.csv store --shard 1
+    '1' is not i/n
+1 extract in/video.mp4 out/films
+    obygaze manifest import folder 'in' --out video.csv
 1 extract in/texts.csv out/prompts
     texts.csv is a list of texts, and descriptors reads frames
 1 extract in/prompts.txt out/prompts

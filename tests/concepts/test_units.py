@@ -11,7 +11,7 @@ from benchmarks.planted.units import dictionary_of, tokens_of
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
-from obygaze_models.commands.unit_commands import units
+from obygaze_models.commands.unit_commands import _frames_of_tokens, units
 from obygaze_models.concepts.dictionary import Dictionary
 from obygaze_models.concepts.dictionary_learning import learn_dictionary
 from obygaze_models.concepts.texts import TextVectors, _text_bottleneck_spec
@@ -282,3 +282,22 @@ def test_the_command_that_was_killed_after_the_last_epoch_does_not_learn_again(
 
     assert not (tmp_path / "resumed.partial.npz").exists()
     assert (resumed / "units.npz").read_bytes() == (not_killed / "units.npz").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "n_frames", "frame_of_tokens"),
+    [
+        (4, 4, {0: 0, 1: 1, 3: 3}),
+        (5, 4, {0: 0, 1: 0, 2: 1, 4: 3}),  # a class token, and one token a frame
+        (10, 4, {0: 0, 1: 0, 2: 0, 3: 0, 4: 1, 9: 3}),  # two tokens lead
+        (3, 1, {0: 0, 1: 0, 2: 0}),
+        (1569, 8, {0: 0, 1: 0, 196: 0, 197: 1, 1568: 7}),  # 196 tokens a frame, as of a ViT
+    ],
+)
+def test_each_token_is_of_the_frame_that_shows_it_and_leading_tokens_are_of_the_first(
+    n_tokens, n_frames, frame_of_tokens
+):
+    """A unit's strongest tokens are listed with the times of their frames, for people to look at."""
+    tokens = np.array([[*frame_of_tokens]], np.int32)
+
+    assert _frames_of_tokens(tokens, n_tokens, n_frames).tolist() == [[*frame_of_tokens.values()]]

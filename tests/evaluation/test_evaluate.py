@@ -578,3 +578,16 @@ def test_an_evaluation_says_where_its_run_is_or_how_to_keep_it(out, words):
     (remark,) = remarks(run, data, (), film_problems=no_problems, **no_notes, out=out)
 
     assert words in remark
+
+
+@pytest.mark.parametrize("n_seeds", [1, 2])
+def test_a_runs_folder_has_metrics_by_seed_if_there_are_several(run_of_linear_and_mlp, tmp_path, n_seeds):
+    """Of one seed it would repeat the metrics. The predictions of the second seed are those of the first."""
+    table = run_of_linear_and_mlp.predictions.table
+    of_seeds = pd.concat([table.assign(seed=seed) for seed in range(n_seeds)], ignore_index=True)
+    record = {**run_of_linear_and_mlp.record, "seeds": [*range(n_seeds)]}
+    run = dataclasses.replace(run_of_linear_and_mlp, predictions=Predictions(of_seeds), record=record)
+
+    write_run(run, tmp_path / "run")
+
+    assert (tmp_path / "run" / "seeds.csv").exists() == (n_seeds > 1)

@@ -1,5 +1,6 @@
 """Frames are compared with segments: planted moments are found, and chance is what knowing nothing gives."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy.stats import binom
 from benchmarks.planted import frames
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_models.commands.predict_commands import _localisation_table
 from obygaze_models.errors import ProtocolError
-from obygaze_models.evaluation.localise import localise, marked_segments, read_frames
+from obygaze_models.evaluation.localise import Localisation, localise, marked_segments, read_frames
 from obygaze_models.evaluation.metrics import average_precision
 from obygaze_models.models.attention import AttentionPooling
 from tests.planted_frames import planted_frames
@@ -310,3 +312,25 @@ def test_a_table_that_holds_no_frames_is_refused(tmp_path, text, column):
     (tmp_path / "frames.csv").write_text(text)
     with pytest.raises((ManifestError, ProtocolError), match=f"column {column}"):
         read_frames(tmp_path / "frames.csv")
+
+
+def test_the_printed_table_has_interval_and_chance_where_there_are_any():
+    """Two films of 3 and 4 clips; of the second measure neither an interval nor a chance level is known."""
+    by_movie = pd.DataFrame({"movie": ["a", "b"], "n_clips": [3, 4]})
+    pooled = pd.DataFrame(
+        {
+            "measure": ["average_precision", "pointing"],
+            "value": [0.7, 0.5],
+            "low": [0.6, np.nan],
+            "high": [0.8, np.nan],
+            "chance": [0.25, np.nan],
+            "p": [0.01, 0.5],
+        }
+    )
+
+    lines = _localisation_table({"AB": Localisation(by_movie, pooled, n_left_out=0, n_shifts=99)})
+
+    of_precision = next(line for line in lines if "average" in line)
+    of_pointing = next(line for line in lines if "pointing" in line)
+    assert re.findall(r"[0-9.]+", of_precision) == ["0.700", "0.600", "0.800", "0.250", "0.010", "2", "7"]
+    assert re.findall(r"[0-9.]+", of_pointing) == ["0.500", "0.500", "2", "7"]

@@ -208,3 +208,17 @@ def test_the_report_on_models_without_concepts_names_no_completeness(run_of_line
     """Completeness compares a model on concepts with one on features. This run has a linear model alone."""
     answers = om.run_report(run_of_linear).answers
     assert not any("completeness" in line for line in answers)
+
+
+@pytest.mark.parametrize(("n_left_out", "are_named"), [(0, False), (2, True)])
+def test_refits_that_could_not_be_trained_are_counted_beside_the_p(run_of_linear, n_left_out, are_named):
+    """A p of few refits is coarser than the number that was asked for, 9, lets expect."""
+    of_linear = {"model": "linear", "task": "hn_s", "observed": 0.9, "refits": 0.5, "p": 0.125}
+    n_trained = 9 - n_left_out
+    refits = {"metric": "auc", "n": n_trained, "left_out": n_left_out, "models": [of_linear]}
+    refitted = replace(run_of_linear, record={**run_of_linear.record, "refits": refits})
+
+    (sentence,) = [answer for answer in om.run_report(refitted).answers if "refits" in answer]
+
+    assert f"{n_trained} refits" in sentence
+    assert ("2 could not be trained" in sentence) == are_named

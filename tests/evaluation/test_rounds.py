@@ -284,3 +284,14 @@ def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round,
     message = capsys.readouterr().err
     assert "GH (1)" in message
     assert "f9 (1)" in message
+
+
+def test_progress_of_a_round_of_whole_files_is_counted_though_they_have_no_times(tmp_path):
+    """The clips were cut out of films beforehand. Their labels are of these clips: nothing is projected."""
+    plan = plan_round(tmp_path)
+    whole_files = plan.with_clips(replace(clip, start_s=None, end_s=None) for clip in plan)
+    labelled = label_by_probability(whole_files, lambda _: 0.5)
+
+    progress = round_progress(whole_files, labelled)
+
+    assert progress == round_progress(plan, label_by_probability(plan, lambda _: 0.5))

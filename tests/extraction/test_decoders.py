@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from obygaze_features import extract
+from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.decode_clips import DecodeTask, Request
 from obygaze_features.extraction.decoders import decoder_names
 from obygaze_features.manifest import Clip, Manifest
@@ -115,3 +116,15 @@ def test_networks_that_are_asked_for_one_preset_share_their_frames():
     )
 
     assert len(task.frame_requests()) == 1
+
+
+def test_a_decoder_that_cannot_be_imported_is_refused_before_anything_is_made(
+    install_decoder, array_and_clip_without_file, tmp_path
+):
+    """The package names a function that its module does not have. Else every clip would fail by it."""
+    install_decoder("broken", "", "broken = broken:decode")
+
+    with pytest.raises(ExtractError, match="broken:decode"):
+        extract(array_and_clip_without_file, tmp_path / "s", decoder="broken", workers=1, licence="CC0-1.0")
+
+    assert not list(tmp_path.glob("s*"))

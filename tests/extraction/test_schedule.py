@@ -1,6 +1,7 @@
 """Several processes share a stage: they end together, and only a clip that kills them fails."""
 
 import heapq
+import json
 from collections import Counter
 from itertools import chain, count
 
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.report import RunReport
+from obygaze_features.extraction.report import RunReport, write_report
 from obygaze_features.extraction.schedule import MOST_DEATHS_IN_A_ROW, extract_in_processes
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
@@ -221,3 +222,20 @@ def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin_st
     assert processes_told_to_stop == {0, 1, 2}
     assert len(processes.shares) == 3
     assert 0 < len(stage.missing()) < 200
+
+
+def test_each_run_has_a_report_of_its_own_whatever_numbers_are_taken(begin_stage):
+    """Three runs have written reports, of which the first was deleted: the fourth must replace none.
+
+    A report says how long clips took, from which the time of a whole corpus is expected.
+    """
+    stage = begin_stage(8)
+    reports = stage.path / "reports"
+    for n_clips in (1, 2, 3):
+        write_report(RunReport(ok=n_clips), stage.path)
+    (reports / "0001.json").unlink()
+
+    write_report(RunReport(ok=4), stage.path)
+
+    ok_of_report = {path.name: json.loads(path.read_text("utf-8"))["ok"] for path in reports.iterdir()}
+    assert ok_of_report == {"0002.json": 2, "0003.json": 3, "0004.json": 4}

@@ -2,13 +2,14 @@
 
 import json
 import signal
+import time
 
 import numpy as np
 import pytest
 
 from obygaze_features.backbones import load_text_backbone
 from obygaze_features.backbones.backbone import TextBackbone, Tokens
-from obygaze_features.extraction.texts import TextJob, run_texts
+from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import open_store, read_stage, seal, verify
 from tests.later import later
@@ -241,3 +242,22 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
 
     seal(None, tmp_path / "captions", licence="CC0-1.0")
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
+
+
+@pytest.mark.parametrize(("n_texts", "n_tried"), [(0, 0), (1, 1), (16, 16), (40, 16)])
+def test_an_estimate_expects_the_time_that_trials_take_for_each_text(sentence, monkeypatch, n_texts, n_tried):
+    """By the clock the trials take half a second each. The first text has more tokens than the network takes.
+
+    Texts are tried up to sixteen. A number of a text's features has four bytes.
+    """
+    texts = make_texts_with_a_long_one(40)
+    text_ids = [text_id for text_id, _ in texts.rows][:n_texts]
+    clock = iter((0.0, 0.5 * n_tried))
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+
+    estimate = estimate_texts(TextJob(texts, "texts", (sentence,)), text_ids)
+
+    assert (estimate.texts, estimate.tried) == (n_texts, n_tried)
+    assert estimate.cut == min(n_texts, 1)
+    assert estimate.feature_bytes == 4 * sentence.width * n_texts
+    assert estimate.seconds == (0.5 * n_texts if n_texts else None)

@@ -39,6 +39,7 @@ from obygaze_film.claims.kinds import (
     UNDEFINED,
 )
 from obygaze_film.claims.of_film import passage, reaching_passages
+from obygaze_film.claims.of_groups import group_share
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
@@ -1282,3 +1283,28 @@ def test_the_french_verb_is_singular_of_one_judge_and_plural_of_two(judges, verb
     groups = GROUPS_OF_DECADES.head(1).assign(judges=judges)
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("fr"))
     assert f" {verb} comme" in sentence
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_concept", "conditions"),
+    [
+        ({}, False, ()),
+        ({"value": np.nan}, False, (kinds.REFUSED,)),
+        ({"n_unsure": 1}, False, (kinds.NOT_SURE,)),
+        ({"has_unsure": True}, False, (kinds.NOT_SURE,)),
+        ({"has_unread": True}, False, (kinds.PARTLY_READ,)),
+        ({"is_mixed": True}, False, (kinds.OTHER_JUDGES,)),
+        ({}, True, (kinds.OF_CONCEPT,)),
+    ],
+)
+def test_the_share_of_a_group_has_the_conditions_of_its_row_and_no_others(cells, is_concept, conditions):
+    """A reader of the claims as data learns from the conditions what the number is of, and if there is one.
+
+    The row of the 1950s has a share, by one judge who was sure of every window.
+    """
+    row = {**GROUPS_OF_DECADES.iloc[0].to_dict(), **cells}
+
+    share = group_share(row, replace(SURE, is_concept=is_concept))
+
+    assert share.conditions == conditions
+    assert (share.number is None) == (kinds.REFUSED in conditions)

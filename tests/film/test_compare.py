@@ -15,7 +15,7 @@ from obygaze_film.cells import cells_of
 from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import ALL, read_facts
+from obygaze_film.film_groups import ALL, FEW_FILMS, read_facts
 from obygaze_film.group_report import comparison_report, notes_of_shares
 from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
@@ -859,3 +859,48 @@ def test_a_machines_labels_can_take_the_models_place(films, judged):
 
     assert comparison.model == "vlm"
     assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)
+
+
+@pytest.mark.long
+def test_the_share_of_a_group_is_of_mixed_judges_if_two_people_judged_a_part_of_it_each(
+    films, judged, ungrouped, by_different_judges
+):
+    """One person, without a name, judged the films of the 1990s, and CD those of the 2000s.
+
+    Neither would mark the share of all films, so it must not be called a share that they would mark.
+    """
+    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judged]
+    of_two = compare_films(films, Manifest(tuple(clips), Path()))
+
+    assert of_two.groups["is_mixed"].tolist() == [True]
+    assert ungrouped.groups["is_mixed"].tolist() == [False]
+    assert by_different_judges.groups["is_mixed"].tolist() == [False, False]
+
+
+@pytest.mark.long
+def test_the_report_has_the_share_of_each_film_with_its_interval(by_decade):
+    """Ten windows of the first eleven films are judged. The other three films have no share."""
+    of_films = comparison_report(by_decade).data.dropna(subset=["movie"]).set_index("movie")
+
+    for film in by_decade.films:
+        row = of_films.loc[film.timeline.movie]
+        if film.rate is None:
+            assert row[["value", "low", "high"]].isna().all()
+        else:
+            assert tuple(row[["value", "low", "high"]]) == (film.rate.value, film.rate.low, film.rate.high)
+    assert sum(film.rate is not None for film in by_decade.films) == N_JUDGED
+
+
+@pytest.mark.parametrize(
+    ("n_positive_films", "is_noted"), [(1, True), (FEW_FILMS - 1, True), (FEW_FILMS, False)]
+)
+def test_a_trend_that_rests_on_few_films_has_a_note_on_it(films, judged, n_positive_films, is_noted):
+    """Of eleven judged films only some have positive windows: a trend along years is that of these few."""
+    clips = [clip if number_of(clip) < n_positive_films else replace(clip, level="HN") for clip in judged]
+
+    compared = compare_films(films, Manifest(tuple(clips), Path()), trend="year")
+
+    (trend,) = compared.changes.to_dict("records")
+    assert trend["reason"] == ""
+    assert (trend["note"] != "") == is_noted
+    assert (str(n_positive_films) in trend["note"]) == is_noted

@@ -1,5 +1,6 @@
 """A corrected rate covers what it should, and is narrower than judgements alone."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +9,9 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
-from obygaze_film.judged_rate import _n_needed_without_model
-from obygaze_film.judged_windows import least_sure
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE
+from obygaze_film.judged_rate import _method, _n_needed_without_model, counted_windows
+from obygaze_film.judged_windows import JudgedWindows, WindowCounts, least_sure, votes
 from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
 from tests.film.films import planted_cells
 
@@ -448,3 +450,51 @@ def test_the_worth_of_a_model_is_rounded_once():
     estimates = estimates_worth(15.46, n=10, n_windows=40)
     n_needed = _n_needed_without_model(estimates, 10, 40)
     assert round(n_needed) == 15
+
+
+@pytest.mark.parametrize(
+    ("judged", "sure", "expected_numbers"),
+    [
+        (0, 0, []),
+        (1, 1, [1]),
+        (1, 0, [1]),
+        (2, 2, [2]),
+        (2, 1, [2, 1]),
+        (2, 0, [2, 0]),
+        (3, 3, [3]),
+        (21, 20, [21, 20]),
+    ],
+)
+def test_a_film_without_a_share_says_how_many_windows_were_judged_and_of_how_many_surely(
+    judged, sure, expected_numbers
+):
+    """Of any number of windows it says so, also of none, one and two."""
+    text = str(counted_windows(WindowCounts(judged, sure, left=9, least=10)))
+
+    assert [int(number) for number in re.findall("[0-9]+", text)] == expected_numbers
+
+
+@pytest.mark.parametrize("sampling", [SUCCESSIVE, SEQUENTIAL_POISSON])
+@pytest.mark.parametrize(("n_positive", "is_all_alike"), [(0, True), (1, False), (2, False), (3, True)])
+def test_an_interval_of_windows_judged_all_alike_is_exact_unless_they_were_drawn_as_poisson(
+    sampling, n_positive, is_all_alike
+):
+    """Three of five windows were judged, without a model. The method stands beside the interval."""
+    answers = {cell: {"AB": cell < n_positive} for cell in range(3)}
+    windows = JudgedWindows(planted_cells(content_s=np.full(5, 6.0)), answers, (), sampling)
+
+    method = _method(windows, votes(windows.by_cell).positive_shares, uses_model=False)
+
+    assert method == ("exact" if is_all_alike and sampling == SUCCESSIVE else "wilson")
+    assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "difference"
+
+
+@pytest.mark.parametrize(("n_positive", "n_unsure"), [(0, 0), (5, 0), (2, 0), (0, 1), (4, 1)])
+def test_a_share_of_all_windows_is_a_count_whatever_the_answers(n_positive, n_unsure):
+    """All five windows are judged; a share leaves out those of which the judge is not sure."""
+    n_sure = 5 - n_unsure
+    answers = {cell: {"AB": cell < n_positive} for cell in range(n_sure)}
+    unsure = tuple(range(n_sure, 5))
+    windows = JudgedWindows(planted_cells(content_s=np.full(5, 6.0)), answers, unsure, SUCCESSIVE)
+
+    assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "census"

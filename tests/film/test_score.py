@@ -823,3 +823,19 @@ def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
     files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "a.fr.srt")]
     with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
         read_subtitles_of(files, ["a", "c"])
+
+
+def test_titles_and_years_of_films_that_are_not_in_the_store_are_refused(trained, store_of_two_films):
+    """They are of another store, and no film of this one would get its title.
+
+    Of films among which one is in the store, those of the others are not needed.
+    """
+    models = [trained.paths["pcbm_lr"]]
+    of_another_store = {"other": FilmFacts("The Other", 1931)}
+
+    with pytest.raises(FilmError, match="other"):
+        score_films(store_of_two_films, models, facts=of_another_store)
+
+    facts_of_many = {**of_another_store, "a": FilmFacts("The A", 1932)}
+    (film,) = score_films(store_of_two_films, models, movies={"a"}, facts=facts_of_many)
+    assert film.record.title == "The A"

@@ -1,5 +1,6 @@
 """Gamma: 1 for perfect agreement, 0 for chance, which is the mean over every order of the labels."""
 
+import json
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -18,6 +19,7 @@ from obygaze_features.manifest import (
     level_pairs,
     project,
     windows,
+    write_manifest,
 )
 from obygaze_features.manifest.agreement import (
     DEFAULT_WINDOW_S,
@@ -27,6 +29,7 @@ from obygaze_features.manifest.agreement import (
     on_common_clips,
 )
 from obygaze_features.manifest.agreement import gamma as gamma_of
+from tests.command import obygaze
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 LEVELS = OBYGAZE12.level_names
@@ -247,3 +250,36 @@ def test_disagreements_about_the_lowest_level_count_apart():
     assert n_alike == 2
     assert n_one_says_lowest == 2
     assert n_other == 2
+
+
+@pytest.fixture
+def judged_by_two(tmp_path):
+    """A file in which AB and CD judge windows EN/EN, EN/S, S/EN, HN/S and NS/S: one each."""
+    levels = [("EN", "EN"), ("EN", "S"), ("S", "EN"), ("HN", "S"), ("NS", "S")]
+    clips = []
+    for number, levels_of_window in enumerate(levels):
+        for annotator, level in zip(("AB", "CD"), levels_of_window, strict=True):
+            span = (10.0 * number, 10.0 * number + 10)
+            clips.append(Clip(f"m-{number}", "m", "", *span, level, (), annotator))
+    write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "judged.csv")
+    return tmp_path / "judged.csv"
+
+
+def test_a_scene_that_one_overlooked_is_one_to_which_exactly_one_gave_the_lowest_level(judged_by_two, capsys):
+    """Two windows were overlooked by one, and of two the readings differ. The lowest level is EN."""
+    assert obygaze("manifest", "disagreements", judged_by_two, "--json") == 0
+
+    (pair,) = json.loads(capsys.readouterr().out)["pairs"]
+    assert (pair["spans"], pair["alike"], pair["overlooked"], pair["other readings"]) == (5, 1, 2, 2)
+    of_en, of_hn, of_ns, of_s = pair["levels"]
+    assert [of_en, of_hn, of_ns, of_s] == [[1, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [1, 0, 0, 0]]
+
+
+def test_agreement_without_levels_of_no_task_names_these_levels(judged_by_two, capsys):
+    """NS is in no task of the codebook: the second alpha is of four windows, without the one judged NS."""
+    assert obygaze("manifest", "agreement", judged_by_two) == 0
+
+    alphas = [line for line in capsys.readouterr().out.splitlines() if "nominal" in line]
+    assert [line.partition(":")[0] for line in alphas] == ["Krippendorff's alpha", "without NS"]
+    assert "5 clips" in alphas[0]
+    assert "4 clips" in alphas[1]

@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -430,3 +430,37 @@ def test_a_model_of_frames_is_refused_for_a_store_without_frames_before_any_mode
         evaluate(data, ["linear", "frames_of_lab"], "en_s", progress=note_progress)
 
     assert steps_of_training == []
+
+
+class Drawing(ClassifierMixin, BaseEstimator):
+    """An estimator that draws random numbers by a seed of its own name."""
+
+    def __init__(self, width=3, seed=0):
+        self.width = width
+        self.seed = seed
+
+    def fit(self, *_):
+        return self
+
+    def decision_function(self, rows):
+        return np.zeros(len(rows))
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        lambda seed: Drawing(seed=seed),
+        lambda number: Drawing(seed=number),
+        lambda width=3, seed=0: Drawing(width, seed),
+        lambda width=3, *, seed: Drawing(width, seed),
+        Drawing,
+    ],
+    ids=["seed", "first argument", "second argument", "by name alone", "class"],
+)
+def test_every_form_of_a_factory_gets_the_runs_seed_and_keeps_its_other_arguments(factory):
+    """Else all seeds of a run would train one and the same model, and its spread would seem to be 0."""
+    spec = as_spec("drawing", factory)
+
+    for seed in (0, 5):
+        estimator = spec.make(seed)
+        assert (estimator.width, estimator.seed) == (3, seed)

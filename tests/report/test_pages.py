@@ -209,3 +209,14 @@ def test_a_number_that_is_rounded_to_0_has_no_minus_sign():
     """The arguments are a value and the ends of its interval, which are printed with three decimals."""
     assert interval(-0.0001, -0.0004, 0.0002) == "0.000 [0.000, 0.000]"
     assert interval(-0.0001, -0.5, 0.5, signed=True) == "+0.000 [-0.500, +0.500]"
+
+
+def test_the_ticks_of_a_chart_are_round_numbers_side_by_side_from_end_to_end(chart):
+    """What is drawn goes from .25 to .8: the ticks are .2, .3 ... .8, equally far apart within the chart."""
+    places_and_labels = re.findall(r'<text x="([\d.]+)%"[^>]*>([\d.]+)<', chart)
+
+    assert [label for _, label in places_and_labels] == ["0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8"]
+    places = np.array([float(place) for place, _ in places_and_labels])
+    assert 0 < places[0] < 10
+    assert 90 < places[-1] < 100
+    np.testing.assert_allclose(np.diff(places), (places[-1] - places[0]) / 6, atol=0.011)

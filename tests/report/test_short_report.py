@@ -259,3 +259,15 @@ def test_an_interval_of_the_best_of_several_models_says_of_how_many():
 
     assert "for 2 models together" in answer_on_two
     assert "models together" not in answer_on_one
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("report_of", [short_report, run_report])
+def test_a_run_of_baselines_alone_names_no_best_model(report_of):
+    """Nothing is compared with them. The report still has their rows."""
+    run = evaluate(planted(direction=2.0), {}, task="hn_s")
+
+    report = report_of(run)
+
+    assert not any("nearest of these" in answer for answer in report.answers)
+    assert "movie_prior" in plain(report)

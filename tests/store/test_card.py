@@ -9,10 +9,10 @@ import pytest
 
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.io import sha256_of
-from obygaze_features.store import open_store
+from obygaze_features.store import open_store, seal
 from tests.process import execute
 
-from .toy_stores import group, sealed
+from .toy_stores import group, sealed, staged
 
 
 def front_matter(text):
@@ -128,3 +128,21 @@ def test_a_card_says_that_features_are_of_random_weights(tmp_path):
     croissant = (sealed(tmp_path, 4, kinds) / "croissant.json").read_text(encoding="utf-8")
     assert "drawn is of random weights: its features mean nothing." in croissant
     assert "trained is of random weights" not in croissant
+
+
+@pytest.mark.parametrize(
+    ("licence", "name_of_hub"),
+    [
+        ("CC-BY-NC-4.0", "cc-by-nc-4.0"),
+        ("GPL-3.0-or-later", "gpl-3.0"),
+        ("LicenseRef-our-lab", "other"),
+        ("MIT OR Apache-2.0", "other"),
+    ],
+)
+def test_the_hub_is_told_the_licence_by_its_own_name_or_that_it_has_none(tmp_path, licence, name_of_hub):
+    """The Hub refuses a card whose licence is not in its list, and people look for stores by it."""
+    store = seal(staged(tmp_path, 8).path, tmp_path / "toy", licence=licence, citation="Nobody, 2026")
+
+    front = front_matter((store / "README.md").read_text(encoding="utf-8"))
+
+    assert front["license"] == name_of_hub

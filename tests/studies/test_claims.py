@@ -919,3 +919,48 @@ def test_claims_seldom_hold_where_one_annotators_levels_are_exchanged(segments):
 
     assert max(n_holding.values(), default=0) <= 3
     assert n_holding.total() <= 0.1 * 10 * len(tested)
+
+
+def part_of_range(**ends):
+    """A part of a sentence that is true of a number in a range, and held against a constant."""
+    return Part(statistic="a number", measure="a_measure", null=CONSTANT_NULL, **ends)
+
+
+@pytest.mark.parametrize(
+    ("ends", "value", "expected"),
+    [
+        ({"least": 3, "most": 7}, 2, "fails"),
+        ({"least": 3, "most": 7}, 3, "holds"),
+        ({"least": 3, "most": 7}, 7, "holds"),
+        ({"least": 3, "most": 7}, 8, "fails"),
+        ({"above": 3, "below": 7}, 3, "fails"),
+        ({"above": 3, "below": 7}, 4, "holds"),
+        ({"above": 3, "below": 7}, 7, "fails"),
+    ],
+)
+def test_a_counted_number_at_an_end_of_the_range_is_in_it_if_the_end_is(ends, value, expected):
+    """A sentence such as "at least three" holds of three, and "more than three" does not."""
+    finding = Measured(value=value, p_holm=NAN, unit="clips")
+
+    assert verdict(part_of_range(**ends), finding) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_holm", "expected"),
+    [
+        (0.1, 0.29, 0.001, "fails"),
+        (0.1, 0.3, 0.001, "undecided"),
+        (0.3, 0.7, 0.001, "holds"),
+        (0.7, 0.9, 0.001, "undecided"),
+        (0.71, 0.9, 0.001, "fails"),
+        (0.4, 0.5, 0.0499, "holds"),
+        (0.4, 0.5, 0.05, "undecided"),
+    ],
+)
+def test_a_sampled_number_is_decided_by_where_its_whole_interval_lies(low, high, p_holm, expected):
+    """The part is true from .3 to .7, both included; p is significant below .05."""
+    finding = Measured(value=(low + high) / 2, low=low, high=high, p_holm=p_holm, unit="film")
+
+    decided = verdict(part_of_range(least=0.3, most=0.7), finding)
+
+    assert decided.startswith(expected)

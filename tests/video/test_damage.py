@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import av
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
+from obygaze_features.video.index import _count_damaged_packets
 from tests.video.conftest import draw_number, numbers_drawn_in, packets_of, reason_of_refusal, remux, spoiled
 from tests.video.encoding import encode
 
@@ -343,3 +345,17 @@ def test_packets_that_the_container_flags_as_damaged_are_noted(films, tmp_path):
 
     assert any("flags" in note for note in notes_of_loss)
     assert not any("flags" in note for note in notes_of_whole)
+
+
+@pytest.mark.parametrize(
+    ("first_of_parts", "n_damaged"), [([0], 6), ([0, 20], 2), ([0, 20, 31], 1)], ids=["one", "two", "three"]
+)
+def test_packets_flagged_where_parts_of_a_file_join_are_not_damaged(first_of_parts, n_damaged):
+    """Packets 0, 17, 18, 19, 20 and 30 are flagged. Counters jump at a join: at it, and at the two before.
+
+    A joined film would else be noted as damaged in every clip, and a damaged one that is not joined as whole.
+    """
+    flags = np.zeros(40, np.bool_)
+    flags[[0, 17, 18, 19, 20, 30]] = True
+
+    assert _count_damaged_packets(SimpleNamespace(corrupt=flags), first_of_parts) == n_damaged

@@ -473,3 +473,24 @@ def test_only_errors_of_ffmpeg_are_called_damage(films, monkeypatch):
 
     with pytest.raises(AttributeError, match="planted mistake"):
         probe(films["b1.mp4"])
+
+
+TIME_OF_MPEG1 = bytes.fromhex("21 00 01 00 01")
+TWO_TIMES_OF_MPEG1 = bytes.fromhex("31 00 01 00 01 11 00 01 00 01")
+BUFFER_SIZE = bytes.fromhex("60 20")
+NO_TIMES = b"\x0f"
+
+
+@pytest.mark.parametrize("stuffing", [b"", b"\xff", 16 * b"\xff"])
+@pytest.mark.parametrize("buffer_size", [b"", BUFFER_SIZE])
+@pytest.mark.parametrize("times", [NO_TIMES, TIME_OF_MPEG1, TWO_TIMES_OF_MPEG1])
+def test_what_a_packet_of_mpeg1_carries_begins_behind_its_whole_header(stuffing, buffer_size, times):
+    """The byte tells which sound a packet has; ISO 11172-1, 2.4.3.3: stuffing, a buffer's size, and times.
+
+    Else the place of a sound that begins late would not be found in a film of a Video CD.
+    """
+    sound_of_dvd = b"\x80"
+    header = stuffing + buffer_size + times
+
+    assert late_streams._first_carried(header + sound_of_dvd) == 0x80
+    assert late_streams._first_carried(header) == -1

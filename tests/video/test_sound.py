@@ -480,3 +480,17 @@ def test_a_lost_packet_of_aac_is_a_gap():
     least_gap_s = jump_s(settings_of_aac, 44_100)
 
     assert least_gap_s < packet_s
+
+
+def test_a_second_of_a_film_of_minutes_is_read_and_the_film_is_not_refused_for_the_rest(tmp_path):
+    """Packets behind a span are not decoded: else a long film would seem to have too many samples for it.
+
+    The sound lasts 150 s, with a click at 2 s.
+    """
+    sound_of_film = clicks([2.0], 150, 8_000)
+    film = write_film(tmp_path / "long.mkv", {"": sound_of_film}, seconds=1, codec="flac", rate=8_000)
+
+    (samples,), missing_s = read_sound(film, 8_000, 1.5, 2.5)
+
+    assert 1.5 + time_of_click(samples, 8_000, 0.5) == pytest.approx(2.0, abs=0.002)
+    assert missing_s == 0.0

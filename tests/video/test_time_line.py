@@ -613,3 +613,21 @@ def test_a_time_of_a_program_stream_is_corrected_that_is_wrong_by_four_steps_at_
 
     expected_times = right_times if is_corrected else stated_times
     assert np.array_equal(corrected_times, expected_times)
+
+
+@pytest.mark.parametrize(("step", "parts_begin_at"), [(1, [0]), (2, [0, 1])])
+def test_a_recording_of_one_picture_before_another_is_a_part_unless_pictures_share_times(
+    step, parts_begin_at
+):
+    """Two key pictures state the time 0. Where ticks are as coarse as pictures, they may be of one recording.
+
+    Else the second would lie on the first: a picture of the film would have no time of its own.
+    """
+    times = np.array([0, 0, step, 2 * step, 3 * step])
+    is_key = np.array([True, True, False, False, False])
+    are_shown = np.ones(5, np.bool_)
+    any_pause = np.full(5, 90_000)
+
+    line = time_line(times, step=step, longest_pause=any_pause, key=is_key, shown=are_shown)
+
+    assert line.first.tolist() == parts_begin_at

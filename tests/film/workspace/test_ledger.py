@@ -736,3 +736,34 @@ def test_ten_damaged_lines_are_named_and_the_others_counted(tmp_path):
     *messages_on_single_lines, message_on_all_others = messages
     assert len(messages_on_single_lines) == 10
     assert "4990" in message_on_all_others.replace(",", "")
+
+
+def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them(tmp_path):
+    """Two machines with two versions import one table: its lines must be equal, whoever wrote them.
+
+    The table's own line has the clock 1, its rows have 2; a row that replaces a line has one more than that.
+    """
+    ledger = unread_ledger(tmp_path)
+    notes = [ledger.add("note", cells_of_decision(number)) for number in range(4)]
+    latest = notes[-1]
+    earlier_ids = {*ledger.lines}
+    rows = [TableRow(cells_of_decision(5)), TableRow(cells_of_decision(6), latest.id)]
+
+    ledger.add_table(token_hex(32), "note", rows)
+
+    of_table = [line for line in read_ledger(tmp_path).lines.values() if line.id not in earlier_ids]
+    clock_of_line = {line.number: line.clock for line in of_table}
+    assert clock_of_line == {1: 1, 2: 2, 3: latest.clock + 1}
+
+
+def test_a_bad_line_that_lacks_its_line_end_is_named_by_its_own_number(tmp_path):
+    """It is the second line of a sitting that was copied without its last byte; its clock cannot be."""
+    impossible = VALID_ENTRY | {"id": f"{'0' * 16}-2", "clock": LATEST}
+    path = write_sitting(tmp_path, VALID_ENTRY | {"id": f"{'0' * 16}-1"}, impossible)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+
+    ledger = read_ledger(tmp_path)
+
+    (message,) = ledger.damage
+    assert "line 2" in message
+    assert len(ledger.lines) == 1

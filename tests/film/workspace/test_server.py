@@ -36,6 +36,8 @@ from obygaze_film.notes import texts
 from obygaze_film.page import modules
 from obygaze_film.workspace import address, server
 from obygaze_film.workspace.decisions import COLUMNS, JUDGEMENTS, PASSAGES
+from obygaze_film.workspace.entry import Secrets
+from obygaze_film.workspace.media import MEDIA_TYPES
 from obygaze_film.workspace.open_film import Job
 from obygaze_models import load_model
 from obygaze_models.prediction import mean_probability
@@ -1085,3 +1087,21 @@ def test_undo_and_redo_say_what_became_of_the_decision(serve, scored_films_and_c
     deletion_redone = said_after("redo")
     assert deletion_redone.startswith("redo:")
     assert deletion_redone.endswith("no longer stands")
+
+
+@pytest.mark.parametrize("name", MEDIA_TYPES)
+def test_a_film_without_a_copy_of_its_video_has_no_stills_and_no_sound(desk, name):
+    """The page then shows neither a strip of colours nor peaks, and waits for none."""
+    answer, _body = desk.ask("GET", f"/film/0/{name}")
+    assert answer.status == 404
+
+
+def test_the_desk_is_served_on_a_machine_without_ipv6(monkeypatch):
+    """Such a machine has no address ::1, so that the only socket is that of 127.0.0.1."""
+    served_on = []
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _, sockets: served_on.extend(sockets))
+
+    with socket.create_server(("127.0.0.1", 0)) as only_socket:
+        server.run([], str, None, Secrets(), [only_socket])
+
+    assert served_on == [only_socket]

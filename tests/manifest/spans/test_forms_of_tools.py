@@ -105,6 +105,7 @@ READ = {
     "ELAN in a workbook, below a title": sheet([["Tags of film a"], ["of", "2024"], ELAN[:4], ["level", *CLOCKS, "S"]]),
     "ELAN as CSV, below a title": "Tags, of film a\n" + ",".join(ELAN[:4]) + "\n" + ",".join(("level", *CLOCKS, "S")) + "\n",
     "VIAN milliseconds behind a colon": "movie,segmentation_name,start_ts,end_ts,annotation_0\na,Main,00:00:01:000,00:00:05:000,S\n",
+    "VIAN frames": "movie_name,segmentation_name,start_frame,end_frame,annotation_0\na,Main,25,125,S\n",
     "VIAN of several films": "movie_name,segmentation_name,start_ms,end_ms,annotation_0\na,Main,1000,5000,S\n",
     "VIA segments alone": '# CSV_HEADER = metadata_id,file_list,temporal_segment_start,temporal_segment_end,metadata\n"1_a","[""a.mp4""]",1,5,"{""level"":""S""}"\n"1_b","[""a.mp4""]",7,,"{""level"":""S""}"\n',
     "VIA checkbox": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":{""1"":true,""0"":false}}"\n',

@@ -354,3 +354,33 @@ def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):
 
     assert (clip.start_s, clip.end_s) == (1.0, 1.04)
     assert (clip.level, clip.annotator) == ("S", "AB")
+
+
+@pytest.mark.parametrize(
+    ("start_frame", "n_frames", "expected"),
+    [
+        (25, 100, (1.013, 5.006)),  # rounded to frames, as exported
+        (26, 99, (1.013, 5.006)),  # rounded to the next frame
+        (50, 100, (2.0, 6.0)),  # moved by a second
+        (25, 125, (1.0, 6.0)),  # made longer by a second
+    ],
+)
+def test_a_marker_of_ours_that_was_not_moved_has_its_exact_times(
+    import_files, start_frame, n_frames, expected
+):
+    """We exported it from 1.013 to 5.006 s; its own times are in frames, 25 a second.
+
+    Times to the frame would differ from those of the scored film, so that decisions on a span were of another.
+    """
+    times = {
+        "start_time": {"rate": 25, "value": start_frame},
+        "duration": {"rate": 25, "value": n_frames},
+    }
+    metadata = {"obygaze": {"tier": "human: level, blind@AB", "start_s": 1.013, "end_s": 5.006}}
+    marker = {"OTIO_SCHEMA": "Marker.2", "name": "S", "marked_range": times, "metadata": metadata}
+    document = {"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": [marker]}
+
+    (clip,), _ = import_files({"a.otio": json.dumps(document)})
+
+    assert (clip.start_s, clip.end_s) == pytest.approx(expected)
+    assert (clip.level, clip.annotator) == ("S", "AB")

@@ -855,3 +855,61 @@ def test_levels_and_concepts_may_be_in_several_columns_and_times_may_not():
 def test_starts_are_told_from_ends_by_their_heading(columns_of_times, starts):
     """Where no heading tells, any of the columns may hold starts: all are given."""
     assert _columns_of_starts(columns_of_times) == starts
+
+
+def test_two_columns_of_the_same_few_words_of_no_codebook_are_levels_of_two_annotators(import_files):
+    """Both columns say calm or tense. A third one, of other words, and a fourth, of one word, are neither's."""
+    rows = ["a,0,1,calm,calm,indoors,x", "a,1,2,tense,calm,outdoors,x", "a,2,3,tense,tense,indoors,x"]
+    table = "movie,start_s,end_s,first,second,place,done\n" + "".join(f"{row}\n" for row in rows)
+
+    options = proposed_options(import_files, table)
+
+    assert options["wide"] == ["first", "second"]
+    assert options["words"].keys() == {"calm", "tense"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "are_concepts"),
+    [
+        (["calm; red", "red; blue", "calm; blue"], True),
+        (["a.mp4; b.mp4", "b.mp4; c.mp4", "a.mp4; c.mp4"], False),
+        (["He looks at her face, then he leaves", "She walks to the old house, and he too"] * 2, False),
+        (["00:01,00:05"] * 3, False),
+    ],
+    ids=["words", "files", "sentences", "one time"],
+)
+def test_lists_of_a_few_words_are_asked_for_as_concepts_and_other_lists_are_kept(
+    import_files, cells, are_concepts
+):
+    """A question about every column of notes would stop a person whose table is read well without it."""
+    rows = [f'a,{n},{n + 1},{"S" if n else "EN"},"{cell}"' for n, cell in enumerate(cells)]
+    table = "movie,start_s,end_s,level,parts\n" + "\n".join(rows)
+
+    if are_concepts:
+        assert proposed_options(import_files, table)["columns"] == {"concepts": ["parts"]}
+    else:
+        clips, _ = import_files({"t.csv": table})
+        assert [clip.extras["parts"] for clip in clips] == cells
+        assert all(clip.concepts == () for clip in clips)
+
+
+def test_a_second_column_of_levels_beside_named_annotators_is_mentioned_with_its_option(import_files):
+    """The rows are of Ann and Bob, so the columns are not of one annotator each: one is read, and one named."""
+    rows = "a,0,1,Ann,S,EN\na,0,1,Bob,EN,S\na,2,3,Ann,EN,EN\n"
+
+    clips, notices = import_files({"t.csv": f"movie,start_s,end_s,annotator,level,second\n{rows}"})
+
+    assert [clip.level for clip in clips] == ["S", "EN", "EN"]
+    assert "--column level=second" in notices
+
+
+@pytest.mark.parametrize("name", ["AB", "Ann B"])
+def test_the_annotator_whom_a_row_above_the_table_names_is_proposed_for_all_rows(import_files, name):
+    """Without, the clips would be of nobody, and cannot be compared with those of another annotator."""
+    table = f"Annotator: {name}\n\nfilm;Beginn;Ende;Stufe\na;0;1;S\na;1;2;EN\n"
+
+    options = proposed_options(import_files, table)
+    clips, _ = import_files({"t.csv": table}, **options)
+
+    assert options["annotator"] == name
+    assert [(clip.annotator, clip.level) for clip in clips] == [(name, "S"), (name, "EN")]

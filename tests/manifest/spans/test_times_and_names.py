@@ -14,6 +14,13 @@ from obygaze_features.manifest import (
     time_code,
 )
 from obygaze_features.manifest.identity import refuse_twins
+from obygaze_features.manifest.importers.column_contents import (
+    LabelCounts,
+    are_clocks,
+    are_files,
+    are_ranges,
+    are_times,
+)
 from obygaze_features.manifest.spans.instant import DROPPING, instants
 from obygaze_features.manifest.spans.names import path_of, suggestion
 
@@ -336,3 +343,46 @@ def test_na_and_null_are_names_and_not_missing_values(tmp_path, separator, weigh
     assert frames["clip_id"].tolist() == ["NA", "null"]
     assert frames["movie"].tolist() == ["NA", "8.125"]
     assert frames["weight"].tolist()[0] == 1.25
+
+
+@pytest.mark.parametrize(
+    ("is_kind", "cell"),
+    [
+        (are_times, "12.5"),
+        (are_times, "00:01:05:12"),
+        (are_clocks, "00:01:05"),
+        (are_ranges, "12.5-18"),
+        (are_files, "films/a.mp4"),
+    ],
+)
+def test_a_column_is_of_a_kind_if_two_thirds_of_its_cells_are(is_kind, cell):
+    """One cell of three may be mistyped, and the import then names it. A column of no cells is of no kind."""
+    assert is_kind([cell])
+    assert is_kind([cell, cell, "?"])
+    assert is_kind([cell, "?", cell, "no", cell, cell])
+    assert not is_kind([cell, "?"])
+    assert not is_kind([cell, cell, cell, "?", "no"])
+    assert not is_kind([])
+
+
+@pytest.mark.parametrize(
+    ("n_cells", "n_levels", "n_concepts", "kinds"),
+    [
+        (0, 0, 0, set()),
+        (4, 2, 0, set()),  # half of the cells
+        (3, 2, 0, {"levels"}),
+        (3, 0, 2, {"concepts"}),
+        (10, 1, 9, {"levels", "both"}),  # a tenth of the labels are levels
+        (11, 1, 10, {"concepts"}),
+        (5, 4, 1, {"levels", "both"}),  # a fifth of the labels are concepts
+        (6, 5, 1, {"levels"}),
+    ],
+)
+def test_cells_are_levels_or_concepts_by_how_many_of_them_are_which(n_cells, n_levels, n_concepts, kinds):
+    """A column is of labels if more than half of its cells are: those of notes name a level now and then."""
+    counts = LabelCounts(n_cells, n_levels, n_concepts)
+
+    assert counts.are_labels == bool(kinds)
+    assert counts.are_levels == ("levels" in kinds)
+    assert counts.are_concepts == ("concepts" in kinds)
+    assert counts.are_levels_and_concepts == ("both" in kinds)

@@ -5,10 +5,12 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
+from scipy.stats import multivariate_normal
 
 from obygaze_models.report import records
 from obygaze_studies.errors import AuditError
-from obygaze_studies.groups import audit_groups, estimate_cells, shrunken
+from obygaze_studies.groups import _fit_spread, audit_groups, estimate_cells, shrunken
 
 
 def test_shrinking_changes_neither_sums_of_effects_nor_means_that_are_far_from_any():
@@ -156,3 +158,27 @@ def test_an_item_with_an_empty_cell_is_left_out_and_counted(items):
     n_items = {row["by"]: row["n"] for row in records(report.data)}
     assert n_items == {"a": 3, "b": 4}
     assert report.record["left_out"] == 1
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.3, 2.0])
+def test_the_likelihood_of_a_spread_is_that_of_what_the_effects_leave_unexplained(spread):
+    """Restricted likelihood (Patterson and Thompson 1971): effects are taken out of the means of cells.
+
+    What is left is normal, of the sampling variances and the spread. Likelihoods are compared between
+    spreads: a constant in all of them does not count. They weigh the estimates of all cells.
+    """
+    rng = np.random.default_rng(0)
+    design = np.array([[1, a == 1, b == 1, b == 2] for a, b in product(range(2), range(3))], float)
+    means = rng.normal(size=6)
+    variances = rng.uniform(0.05, 0.5, 6)
+    basis = np.linalg.qr(design).Q
+    unexplained = null_space(design.T)  # [6, 2], orthogonal to every effect
+
+    def expected(s):
+        covariance = unexplained.T @ np.diag(variances + s**2) @ unexplained
+        return multivariate_normal(cov=covariance).logpdf(unexplained.T @ means)
+
+    fitted = _fit_spread(spread, means, variances, basis).log_likelihood
+    fitted_of_1 = _fit_spread(1.0, means, variances, basis).log_likelihood
+
+    assert fitted - fitted_of_1 == pytest.approx(expected(spread) - expected(1.0), abs=1e-9)

@@ -1,9 +1,11 @@
 """Which frames of a clip are taken, against the original's (check 8), and the cache of them."""
 
+import errno
 import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, read_frames
 from obygaze_studies.errors import TrainError
+from obygaze_studies.lsmdc import frame_cache
 from obygaze_studies.lsmdc.frame_cache import (
     INDEX,
     RECIPE,
@@ -179,3 +182,23 @@ def test_a_video_without_a_rate_or_without_pictures_is_an_error_in_words(videos)
         sample_frames(Path("nowhere.avi"), PRESET.geometry, 12)
     with pytest.raises(VideoError, match=r"broken\.avi"):
         frame_rate(videos["broken"])
+
+
+def test_a_clip_on_a_disk_that_fails_is_left_out_with_the_reason_of_the_disk(tmp_path, monkeypatch):
+    """The other clips of a training are still cached; a clip without any record would be waited for."""
+
+    def cannot_be_read(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    video = tmp_path / "a.avi"
+    video.write_bytes(b"on bad sectors")
+    sent = []
+    monkeypatch.setattr(frame_cache, "sample_frames", cannot_be_read)
+
+    task = ("a", video, tmp_path / "frames/a.npy")
+    frame_cache._decode_clip(task, SimpleNamespace(send=sent.append), geometry=None, max_frames=12)
+
+    (record,) = sent
+    assert (record.clip_id, record.frames) == ("a", 0)
+    assert "Input/output error" in record.note
+    assert not (tmp_path / "frames").exists()

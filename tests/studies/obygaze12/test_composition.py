@@ -157,3 +157,21 @@ def test_a_level_at_which_nothing_was_marked_has_no_column_of_concepts():
     text = as_text(statistics(clips), len(clips), {})
     header = next(line for line in text.splitlines() if line.startswith("concept "))
     assert header.split()[1:] == ["of", "HN", "of", "S", "of", "HN", "of", "S"]  # of clips, and of marks
+
+
+def test_the_table_of_sets_has_the_most_frequent_ones_and_counts_them_without_the_empty_set():
+    """Nothing was marked in most clips: that is no set of concepts that go together.
+
+    Of two sets, Body is in three clips, of which one is S, and Body with Look in one.
+    """
+    sets = [("EN", ()), ("EN", ()), ("EN", ()), ("EN", ())]
+    sets += [("HN", ("Body",)), ("HN", ("Body",)), ("S", ("Body",)), ("S", ("Body", "Look"))]
+    clips = clips_of(*[("film", level, concepts) for level, concepts in sets])
+
+    report = composition_report(clips, LabelPolicy.RAW)
+
+    (table,) = [block for block in report.blocks if block.title == "Sets of concepts"]
+    assert [row[0] for row in table.rows] == ["Body", "Look + Body"]
+    of_s = list(table.headers).index("S")
+    assert [row[of_s] for row in table.rows] == ["1", "1"]
+    assert any("2 most frequent of 2 sets" in note for note in table.notes)

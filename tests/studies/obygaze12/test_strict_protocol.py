@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
@@ -18,6 +19,7 @@ from obygaze_models.report import markdown, write_report
 from obygaze_studies.obygaze12 import figure3, figure5, figure6, table2, table4
 from obygaze_studies.obygaze12.corpus import CODEBOOK, VISUAL_CONCEPTS, PaperCorpus, refuse_other_codebook
 from obygaze_studies.obygaze12.paper_folds import NEGATIVE_LEVELS, Negatives, concept_labels
+from obygaze_studies.obygaze12.printed_values import CELLS
 from obygaze_studies.obygaze12.protocol_results import StrictResults, is_learnable
 from obygaze_studies.obygaze12.statistics import figure2
 
@@ -282,3 +284,21 @@ def test_the_negative_clips_of_a_concept_are_the_same_in_both_protocols(results,
     }
 
     assert strict == concept_labels(results.corpus.manifest, "Body", negatives)
+
+
+@pytest.mark.parametrize("n_undefined", [0, 3])
+def test_a_table_says_how_many_movies_of_one_class_its_mean_within_movies_lacks(n_undefined):
+    """Such a movie has no AUC of its own, so that the mean is over fewer movies than were tested."""
+    rows = []
+    for metric in (*table2.SHOWN_METRICS, "within_movie_auc"):
+        n_without = n_undefined if metric == "within_movie_auc" else 0
+        rows.append({"metric": metric, "pooled_chance": 0.5, "n_undefined": n_without})
+    summary = pd.DataFrame(rows).drop_duplicates("metric")
+    summary = summary.assign(task=">".join(CELLS[0]), n_clips=99, prevalence=0.4)
+
+    block = table2._strict_block(summary, CELLS[0], [])
+
+    (note,) = block.notes
+    assert "99 test clips" in note
+    assert ("movies of one class" in note) == (n_undefined > 0)
+    assert note.endswith("AUC: 3") == (n_undefined == 3)
