@@ -80,6 +80,11 @@ class Plan:
     shots: str
 
     @property
+    def _film_paths(self) -> list[Path]:
+        """Files of the films, as words of a command."""
+        return [Path(film) for film in self.films]
+
+    @property
     def windows_manifest(self) -> Path:
         """Manifest of the films' windows."""
         return self.out / "windows.csv"
@@ -115,7 +120,7 @@ class Plan:
         `window` and `hop` are the values of the run's options of these names. For `train`, the length of the
         windows is that of the clips that the first model was trained on.
         """
-        words: list[object] = ["manifest", "import", "film", *self.films, "--window", window]
+        words: list[object] = ["manifest", "import", "film", *self._film_paths, "--window", window]
         if window == "train":
             words += ["--model", self.models[0]]
         # The package's own detector finds shots later, while the windows are decoded.
@@ -138,7 +143,7 @@ class Plan:
 
     def variables_step(self, *, sound: bool) -> Step:
         """Plan to measure how the films are staged, with speech if `sound` is set."""
-        words: list[object] = ["film", "variables", *self.films, "--windows", self.features_store]
+        words: list[object] = ["film", "variables", *self._film_paths, "--windows", self.features_store]
         words += self._shots_option
         if sound:
             words.append("--sound")
@@ -146,7 +151,8 @@ class Plan:
 
     def score_step(self, options: Sequence[object]) -> Step:
         """Plan to score the films; `options` are further options of `film score`."""
-        words = ["film", "score", *self.models, self.features_store, *self._shots_option, *options]
+        models = [Path(model) for model in self.models]
+        words = ["film", "score", *models, self.features_store, *self._shots_option, *options]
         return Step([*words, "--out", self.scored_folder], self.scored_folder, once=False)
 
     def report_step(self, language: str) -> Step:

@@ -20,12 +20,12 @@ def run_command(ctx: click.Context, words: Sequence[object]) -> int:
     ctx
         Context of the command that is running, through which the other is found.
     words
-        The command's words after `obygaze`.
+        The command's words after `obygaze`; a path is a `Path`, so that it is never taken for an option.
     """
     click.echo("\n" + format_command(words))
     sys.stdout.flush()
     root = ctx.find_root().command  # `obygaze` itself
-    arguments = [str(word) for word in words]
+    arguments = [_as_argument(word) for word in words]
     # Outside the standalone mode, click raises errors, and returns the code or what the command returned.
     code = root.main(args=arguments, prog_name="obygaze", standalone_mode=False)
     return code if isinstance(code, int) else 0
@@ -38,13 +38,20 @@ def format_command(words: Sequence[object]) -> str:
     """
     lines = ["$ obygaze"]
     for word in words:
-        quoted = shlex.quote(str(word))
+        quoted = shlex.quote(_as_argument(word))
         is_line_full = len(lines[-1]) + len(quoted) > LINE
         if is_line_full:
             lines[-1] += " \\"
             lines.append("   ")
         lines[-1] += f" {quoted}"
     return "\n".join(lines)
+
+
+def _as_argument(word: object) -> str:
+    """Write a word of a command; a path that begins with a dash gets ./ before it, as it is no option."""
+    text = str(word)
+    is_like_option = isinstance(word, Path) and text.startswith("-")
+    return f"./{text}" if is_like_option else text
 
 
 def remove(paths: Iterable[Path]) -> None:

@@ -76,8 +76,8 @@ def remade_part(path: Path) -> Remade:
 
     Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
     one part and is not cropped. A file whose time stamps do not begin at 0 is played from a copy: Chromium
-    shows such a film later than Firefox does. So is one with another track of pictures before the one that is
-    read: Firefox shows the first.
+    shows such a film later than Firefox does. So is one with another track of pictures or of sound before the
+    one that is read: browsers may play the first.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _encoding_of(path: Path) -> _Encoding:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         sound_tracks = _playable_sound_tracks(source.container)
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
-        is_alike_in_browsers = _starts_at_0(source) and _is_first_track(source)
+        is_alike_in_browsers = _starts_at_0(source) and _has_first_tracks(source, sound_tracks)
     film = probe(path)
     stream = film.stream
     is_whole = stream is not None and stream.parts == 1 and not stream.crop
@@ -153,11 +153,16 @@ def _starts_at_0(source: Any) -> bool:
     return abs(float(source.origin)) <= SLACK_S
 
 
-def _is_first_track(source: Any) -> bool:
-    """Whether the track of pictures that is read of an open film is its first one; covers do not count."""
-    tracks = source.container.streams.video
-    films = [track for track in tracks if not track.disposition & Disposition.attached_pic]
-    return not films or films[0].index == source.stream.index
+def _has_first_tracks(source: Any, sound_tracks: list[Any]) -> bool:
+    """Whether the tracks of pictures and of sound that are read of an open film are its first ones.
+
+    Covers do not count. `sound_tracks` has the track of sound that is read, or is empty.
+    """
+    streams = source.container.streams
+    films = [track for track in streams.video if not track.disposition & Disposition.attached_pic]
+    are_first_pictures = not films or films[0].index == source.stream.index
+    is_first_sound = not sound_tracks or streams.audio[0].index == sound_tracks[0].index
+    return are_first_pictures and is_first_sound
 
 
 def _plays_pictures(container: str, codec: str) -> bool:

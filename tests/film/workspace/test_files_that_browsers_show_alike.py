@@ -105,3 +105,26 @@ def test_a_film_whose_second_track_of_pictures_is_read_is_sent_as_a_copy_of_that
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
     with av.open(str(tmp_path / "copy.mp4")) as copy:
         assert len(copy.streams.video) == 1
+
+
+def test_a_film_whose_second_sound_is_read_is_sent_as_a_copy_with_that_sound(tmp_path):
+    """A film may begin with another language, or a commentary, and mark the original as the default."""
+    film = tmp_path / "film.mp4"
+    silence = np.zeros((1, 48_000), np.float32)
+    with av.open(str(film), "w") as container:
+        pictures = container.add_stream("libx264", rate=RATE, options={"bf": "0"})
+        pictures.width, pictures.height, pictures.pix_fmt = 64, 48, "yuv420p"
+        commentary, original = (container.add_stream("aac", rate=48_000, layout="mono") for _ in range(2))
+        commentary.disposition, original.disposition = Disposition(0), Disposition.default
+        container.mux(pictures.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), "rgb24")))
+        container.mux(pictures.encode(None))
+        for track in (commentary, original):
+            frame = av.AudioFrame.from_ndarray(silence, "fltp", "mono")
+            frame.sample_rate, frame.pts, frame.time_base = 48_000, 0, Fraction(1, 48_000)
+            container.mux(track.encode(frame))
+            container.mux(track.encode(None))
+
+    assert remade_part(film) == "container"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+    with av.open(str(tmp_path / "copy.mp4")) as copy:
+        assert len(copy.streams.audio) == 1
