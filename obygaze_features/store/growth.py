@@ -98,9 +98,9 @@ def plan_growth(
     Raises
     ------
     StoreError
-        If the store is not a folder, the version is not higher, the backbones or settings that determine
-        their features differ, a clip differs from the store's clip of that id, or the name of a movie is
-        spelled otherwise than in the store.
+        If the store is not a folder, the version is not higher, or is a patch that adds clips, the backbones
+        or settings that determine their features differ, a clip differs from the store's clip of that id, or
+        the name of a movie is spelled otherwise than in the store.
     """
     if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
         raise StoreError(
@@ -118,6 +118,7 @@ def plan_growth(
         (clip.movie for clip in (*old_clips.values(), *new_clips)),
         f"write the name in the manifest as {parent.where} has it",
     )
+    _refuse_patch_with_clips(parent, version, new_clips)
     all_clips = [*old_clips.values(), *new_clips]
 
     name_of_corpus = parent.attributes["corpus"]["name"]
@@ -125,6 +126,21 @@ def plan_growth(
     if are_all_requested:
         return StagePlan(all_clips, all_groups, {**corpus, "name": name_of_corpus})
     return StagePlan(all_clips, all_groups, {"name": name_of_corpus})
+
+
+def _refuse_patch_with_clips(parent: Store, version: str, new_clips: Sequence[PlannedClip]) -> None:
+    """Raise a StoreError if a version that only a patch separates from a store's has more clips than it.
+
+    Whoever reads a version such as 1.0.1 relies on it that the rows are those of 1.0.0.
+    """
+    major, minor, _ = parent.version.split(".")
+    is_patch = version.startswith(f"{major}.{minor}.")
+    if is_patch and new_clips:
+        raise StoreError(
+            f"{parent.where}: {version} would be the version of other metadata, and "
+            f"{counted(len(new_clips), 'clip is', 'clips are')} added; choose {major}.{int(minor) + 1}.0 "
+            "(--store-version)"
+        )
 
 
 def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
