@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import StoreError
+from obygaze_features.exchange.merge import merge
 from obygaze_features.store import PlannedClip, open_store
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.growth import plan_growth
@@ -43,3 +44,24 @@ def test_a_patch_without_a_new_clip_is_planned(parent):
     plan = plan_growth(parent, "1.0.1", clips, [spec_of(parent["net"])], CORPUS)
 
     assert [clip.clip_id for clip in plan.clips] == ["a"]
+
+
+@pytest.fixture
+def two_stores(tmp_path):
+    """The paths of two stores of a clip each: films-1.0.0 and more-1.0.0."""
+    vectors = {"net": {"pooled": np.ones((1, 3), np.float32)}}
+    return [seal_arrays(tmp_path / name, {f"{name}-clip": "m"}, vectors) for name in ("films", "more")]
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.1"])
+def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two_stores, tmp_path, version):
+    """An older number, or a patch, would be no version that has more clips."""
+    with pytest.raises(StoreError, match="--store-version"):
+        merge(two_stores, tmp_path / "films", version=version)
+
+    assert merge(two_stores, tmp_path / "films", version="1.1.0").name == "films-1.1.0"
+
+
+def test_a_merge_under_a_name_of_its_own_has_any_version(two_stores, tmp_path):
+    """It is the version of no store that is there."""
+    assert merge(two_stores, tmp_path / "all", version="0.1.0").name == "all-0.1.0"
