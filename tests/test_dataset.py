@@ -134,7 +134,7 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     )
     data = load_dataset(store, changed_manifest)
 
-    differing = differing_clips([store], changed_manifest, data)
+    differing = differing_clips([store], changed_manifest, data.row_of)
 
     assert differing.films == [("a2", "a", "new")]
     assert differing.times == [

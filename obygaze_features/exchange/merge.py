@@ -13,10 +13,10 @@ from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
 from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
 from obygaze_features.store.group import rows_of, spec_of
-from obygaze_features.store.growth import combine_specs, refuse_two_spellings
+from obygaze_features.store.growth import combine_specs, refuse_two_spellings, refuse_version
 from obygaze_features.store.provenance import differing_fields, validate_licence
 from obygaze_features.store.records import ClipFeatures, ClipResult, GroupSpec, StoredClip, checked_line
-from obygaze_features.store.sealing import seal, temporary_stage
+from obygaze_features.store.sealing import seal, temporary_stage, versioned_path
 from obygaze_features.store.store import Place, Store, files_of, open_files
 from obygaze_features.store.store_files import damaged, digest_of, read_digests
 
@@ -44,7 +44,8 @@ def merge(
     places
         The stores, or their paths or URLs.
     destination, version
-        Path of the result without its version, and its version.
+        Path of the result without its version, and its version. If the path is that of the first store, the
+        result is its next version, with a higher number.
     licence, citation
         Licence and citation of the result; None for those of the stores, which must then agree.
     corpus
@@ -84,6 +85,10 @@ def merge(
         (row.clip.movie for row in chosen_rows.values()),
         "extract one of the stores anew, from a manifest that names both alike",
     )
+    first = stores[0]
+    is_next_version = versioned_path(destination, first.version).absolute() == Path(first.where).absolute()
+    if is_next_version:
+        refuse_version(first, version, n_new_clips=len(chosen_rows) - len(first.clips))
     planned = [row.clip.planned for row in chosen_rows.values()]
     position_of_clip = _positions_to_copy_from(chosen_rows)
     with (

@@ -62,8 +62,16 @@ def read_ids(path: Path) -> list[str]:
     Raises
     ------
     StoreError
-        It is no such file.
+        It is no such file, has no id, or a row without one.
     """
+    ids = _read_ids(path)
+    if not ids:
+        raise StoreError(f"{path}: there is no clip id in it; expected one a line")
+    return ids
+
+
+def _read_ids(path: Path) -> list[str]:
+    """Read clip ids as `read_ids` does, whether or not there are any."""
     content = read_bytes(path)
     kind = file_kind(content).name
     if kind == NPY:
@@ -79,7 +87,12 @@ def read_ids(path: Path) -> list[str]:
     for name in ID_NAMES:
         if name in header:
             column = header.index(name)
-            return [cells[column] for _, cells in rows[1:] if len(cells) > column]
+            for line, cells in rows[1:]:
+                if len(cells) <= column:
+                    raise StoreError(
+                        f"{path}: line {line}: no cell of the column {name}; every row needs one"
+                    )
+            return [cells[column] for _, cells in rows[1:]]
     # Each line is an id. One with the delimiter in it was divided into cells, which are joined again.
     return [delimiter.join(cells) for _, cells in rows]
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook_parts import (
     CodebookTexts,
@@ -25,13 +26,7 @@ from obygaze_features.manifest.codebook_parts import (
     check_codebook,
     spellings_of,
 )
-from obygaze_features.manifest.spans.names import (
-    has_doubt,
-    plain,
-    suggestion,
-    with_usual_separators,
-    without_zeros,
-)
+from obygaze_features.manifest.spans.names import has_doubt, suggestion, with_usual_separators, without_zeros
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, error_context, text_of
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text

@@ -16,6 +16,7 @@ from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, codebook_parameters
 from obygaze_features.manifest.importers.column_contents import cells_of
@@ -26,7 +27,7 @@ from obygaze_features.manifest.importers.table_layout import read_layout
 from obygaze_features.manifest.importers.word_guesses import listed_parts
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords, says_no_level
-from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile

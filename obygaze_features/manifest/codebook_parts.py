@@ -12,7 +12,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.names import NO_MARKUP, plain, suggestion
+from obygaze_features.identity import plain
+from obygaze_features.manifest.spans.names import NO_MARKUP, suggestion
 from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, FIELDS
 from obygaze_features.perception import SHOWN_BY_PICTURES
 from obygaze_features.text import number_of, unsuitable

@@ -8,9 +8,9 @@ import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.clip import Clip, grouped
 from obygaze_features.manifest.manifest import Manifest
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import composed, counted
 
 CALIBRATION = "calibration"

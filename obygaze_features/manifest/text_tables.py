@@ -15,10 +15,11 @@ from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.spans.instant import instants, pointed
-from obygaze_features.manifest.spans.names import find_film, plain
+from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.text import as_written, composed, first_few, number_of, shortened, unsuitable
 from obygaze_features.text import counted as number_with_noun
 from obygaze_features.text_records import decoded_text, header_row, read_records

@@ -98,15 +98,10 @@ def plan_growth(
     Raises
     ------
     StoreError
-        If the store is not a folder, the version is not higher, the backbones or settings that determine
-        their features differ, a clip differs from the store's clip of that id, or the name of a movie is
-        spelled otherwise than in the store.
+        If the store is not a folder, the version is not higher, or is a patch that adds clips, the backbones
+        or settings that determine their features differ, a clip differs from the store's clip of that id, or
+        the name of a movie is spelled otherwise than in the store.
     """
-    if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
-        raise StoreError(
-            f"{parent.where}: version {version} does not follow {parent.version}; "
-            "choose a higher one (--store-version)"
-        )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
@@ -118,6 +113,7 @@ def plan_growth(
         (clip.movie for clip in (*old_clips.values(), *new_clips)),
         f"write the name in the manifest as {parent.where} has it",
     )
+    refuse_version(parent, version, n_new_clips=len(new_clips))
     all_clips = [*old_clips.values(), *new_clips]
 
     name_of_corpus = parent.attributes["corpus"]["name"]
@@ -125,6 +121,36 @@ def plan_growth(
     if are_all_requested:
         return StagePlan(all_clips, all_groups, {**corpus, "name": name_of_corpus})
     return StagePlan(all_clips, all_groups, {"name": name_of_corpus})
+
+
+def refuse_version(parent: Store, version: str, n_new_clips: int) -> None:
+    """Raise a StoreError unless a version may be that of a store with more clips than its parent.
+
+    It must be higher. A patch, such as 1.0.1 of 1.0.0, adds no clip: whoever reads it relies on it that the
+    rows are those of 1.0.0.
+
+    Parameters
+    ----------
+    parent
+        The store that grows.
+    version
+        The version of the grown store.
+    n_new_clips
+        Number of clips that the parent lacks.
+    """
+    if not read_undamaged(parent.where, lambda: is_newer(version, parent.version)):
+        raise StoreError(
+            f"{parent.where}: version {version} does not follow {parent.version}; "
+            "choose a higher one (--store-version)"
+        )
+    major, minor, _ = parent.version.split(".")
+    is_patch = version.startswith(f"{major}.{minor}.")
+    if is_patch and n_new_clips:
+        raise StoreError(
+            f"{parent.where}: {version} would be the version of other metadata, and "
+            f"{counted(n_new_clips, 'clip is', 'clips are')} added; choose {major}.{int(minor) + 1}.0 "
+            "(--store-version)"
+        )
 
 
 def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:

@@ -19,7 +19,7 @@ from obygaze_models.commands.inputs import complete_model, complete_task, finish
 from obygaze_models.commands.shared_options import Html, Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 
     from obygaze_features.same_pictures import Shared
     from obygaze_features.store import Store
@@ -526,7 +526,7 @@ def _film_problems(inputs: "Modalities", data: "Dataset") -> "FilmProblems":
     equal_films = films_with_equal_clips(data)
     are_warned_of = {(film, other) for film, other, share in equal_films if share > SAME_FILM_SHARE}
     near_films = [pair for pair in nearly_equal_films(data) if pair[:2] not in are_warned_of]
-    differing = differing_clips(inputs.stores, inputs.manifest, data)
+    differing = differing_clips(inputs.stores, inputs.manifest, data.row_of)
     return FilmProblems(
         similar_films=list(_similar_films(inputs.stores, data)),
         equal_films=equal_films,
@@ -808,17 +808,18 @@ class DifferingClips(NamedTuple):
     times: "list[Difference]"
 
 
-def differing_clips(stores: "Sequence[Store]", manifest: "of.Manifest", data: "Dataset") -> DifferingClips:
-    """List the clips of a dataset whose film or times differ between a store and the manifest."""
+def differing_clips(
+    stores: "Sequence[Store]", manifest: "of.Manifest", clip_ids: "Container[str]"
+) -> DifferingClips:
+    """List the clips, of those given by their ids, whose film or times differ in a store and a manifest."""
     from obygaze_models.commands.evaluate_remarks import Difference
 
-    is_used = data.row_of  # the clips of the dataset, by id
-    clips_of_dataset = {clip.clip_id: clip for clip in manifest if clip.clip_id in is_used}
+    clips_in_manifest = {clip.clip_id: clip for clip in manifest if clip.clip_id in clip_ids}
     other_films = []
     other_times = []
     for store in stores:
         for stored in store.clips:
-            clip = clips_of_dataset.get(stored.clip_id)
+            clip = clips_in_manifest.get(stored.clip_id)
             if clip is None:
                 continue
             # The store may not know the film.

@@ -76,7 +76,7 @@ def predict(
       obygaze predict https://lab.example.org/pcbm_lr.model stores/more-films
       obygaze predict hn-linear@1.0.0 stores/more-films --zoo /share/models
     """
-    from obygaze_models.commands.predict_remarks import remarks, written_remark
+    from obygaze_models.commands.predict_remarks import manifest_remarks, remarks, written_remark
     from obygaze_models.prediction.predict import document, refuse_wrong_order
 
     refuse_wrong_order(model, stores)
@@ -90,6 +90,8 @@ def predict(
     frame_table = None if frames is None else om.predict_frames(loaded, opened)
 
     lines = remarks(predicted, loaded, opened)
+    if clips is not None:
+        lines += manifest_remarks(predicted, opened, clips)
     if out is not None:
         predicted.write(out)
         lines.append(written_remark(predicted, loaded, str(out)))

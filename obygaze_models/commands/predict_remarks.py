@@ -11,6 +11,7 @@ from obygaze_models.prediction.predict import PARTIAL, TRAINED_ON, labels_line
 from obygaze_models.prediction.reading import WITHOUT
 
 if TYPE_CHECKING:
+    from obygaze_features.manifest import Manifest
     from obygaze_features.store import Store
     from obygaze_models.prediction.predict import Predicted
     from obygaze_models.prediction.saved_model import Model
@@ -39,6 +40,32 @@ def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = 
         *_excluded_remarks(predicted.excluded),
     ]
     # Names are from files: characters that would act on a terminal are shown as escapes.
+    return [visible(line, lines=False) for line in lines]
+
+
+def manifest_remarks(predicted: "Predicted", stores: Sequence["Store"], manifest: "Manifest") -> list[str]:
+    """Write how many predicted clips have no video in a manifest, or perhaps that of another clip.
+
+    A manifest gives the clips' videos by their ids. Of another store it may have none of them, or other clips
+    under the same ids.
+    """
+    from obygaze_models.commands.evaluate_commands import differing_clips
+
+    clip_ids = set(predicted.table["clip_id"])
+    n_without_video = int((predicted.table["video"] == "").sum())
+    differing = differing_clips(stores, manifest, clip_ids)
+    lines = []
+    if n_without_video:
+        clips = counted(n_without_video, "clip has", "clips have")
+        lines.append(f"{clips} no video in the manifest, of {len(clip_ids)} predicted")
+    for what, differences in (("another film", differing.films), ("other times", differing.times)):
+        if differences:
+            example = differences[0].clip_id
+            clips = counted(len(differences), "clip has", "clips have")
+            lines.append(
+                f"warning: {clips} {what} in the manifest than in the store, such as {example}: is it "
+                "the manifest of this store? The column video may name other films"
+            )
     return [visible(line, lines=False) for line in lines]
 
 

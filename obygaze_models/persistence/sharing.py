@@ -118,6 +118,9 @@ def _refuse_unshareable(file: ModelFile, name: str) -> None:
 def _with_entry(entries: Sequence[Entry], entry: Entry, zoo: Path | str) -> list[Entry]:
     """Add an entry at the end of a list; raise if the list has another of this name and version.
 
+    A name that differs from a listed one in capitals alone is refused too: some systems take the files of
+    both for one, so that the older model would be replaced.
+
     `zoo` is the list's folder or URL, for the message.
     """
     # An equal entry is of the same model, which was pushed before.
@@ -127,6 +130,13 @@ def _with_entry(entries: Sequence[Entry], entry: Entry, zoo: Path | str) -> list
             f"{zoo}: another model, or page of it, is {entry.label} there, and a version is never "
             "replaced: give another --version"
         )
+    for listed in others:
+        differs_in_capitals = listed.name != entry.name and listed.name.lower() == entry.name.lower()
+        if differs_in_capitals:
+            raise ModelError(
+                f"{zoo}: {listed.name} is there, from which {entry.name} differs in capitals alone, and some "
+                f"systems take their files for one: give another --name, or {listed.name}"
+            )
     return [*others, entry]
 
 

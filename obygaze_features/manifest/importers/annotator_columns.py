@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.proposal import END, START
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, value_in_titles
 from obygaze_features.manifest.spans.headings import DURATION
-from obygaze_features.manifest.spans.names import plain
 
 
 class AnnotatorColumns:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import label_of_heading
 from obygaze_features.manifest.spans.headings import (
     KNOWN_HEADINGS,
@@ -15,7 +16,6 @@ from obygaze_features.manifest.spans.headings import (
     words_of,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain
 
 COMPUTED_FROM_ANNOTATORS: Final = {
     "agree", "agreed", "agreement", "consensus", "majority", "majority vote", "mode", "modus", "final",

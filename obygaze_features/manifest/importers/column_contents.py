@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FILM_SUFFIXES
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading
 from obygaze_features.manifest.spans.instant import FRAME_CODE, instants, is_clock, time_or_nan
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import path_of, plain, without_zeros
+from obygaze_features.manifest.spans.names import path_of, without_zeros
 from obygaze_features.manifest.text_tables import Table
 
 SIGNS_OF_YES: Final = {

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
@@ -41,7 +42,6 @@ from obygaze_features.manifest.spans.instant import (
     with_ascii_digits,
 )
 from obygaze_features.manifest.spans.label_words import Labels, LabelWords
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.spans.units import (
     FRAMES,

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import VIDEO_SUFFIXES
+from obygaze_features.identity import imdb_id, plain
 from obygaze_features.io import in_any_form, local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
-from obygaze_features.manifest.spans.names import find_film, imdb_id, is_foreign, path_of, plain, stem_of
+from obygaze_features.manifest.spans.names import find_film, is_foreign, path_of, stem_of
 from obygaze_features.manifest.text_tables import counted
 from obygaze_features.text import composed, first_few, unsuitable
 

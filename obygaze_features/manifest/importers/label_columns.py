@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.annotator_headings import (
     COMPUTED_FROM_ANNOTATORS,
     VAGUE_HEADINGS,
@@ -39,7 +40,6 @@ from obygaze_features.manifest.spans.headings import (
     meanings_of_heading,
     without_name,
 )
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import first_few
 
 MOST_DIFFERENT_SHARE: Final = 3 / 4

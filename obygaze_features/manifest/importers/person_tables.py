@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.clip import Clip, Collected, clip_of_row, parse_seen_score, split_concepts
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.column_contents import (
@@ -31,7 +32,7 @@ from obygaze_features.manifest.importers.table_rows import (
 )
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import film_named, is_place, plain
+from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.read_apart import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import is_of_a_model

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import imdb_id
 from obygaze_features.manifest.clip import Clip, absolute
 from obygaze_features.manifest.importers.film_files import FilmFiles
 from obygaze_features.manifest.spans.names import (
     are_different_files,
     film_by_file,
     film_named,
-    imdb_id,
     is_place,
     path_of,
     stem_of,

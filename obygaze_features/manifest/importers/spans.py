@@ -14,6 +14,7 @@ from typing import NamedTuple
 from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
@@ -39,7 +40,7 @@ from obygaze_features.manifest.spans.formats import json_value
 from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import film_named, name_hint, plain
+from obygaze_features.manifest.spans.names import film_named, name_hint
 from obygaze_features.manifest.spans.read_apart import FileContent, MemoryBudget, read_apart, without_repeats
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles

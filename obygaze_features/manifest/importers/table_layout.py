@@ -8,9 +8,9 @@ from statistics import median
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import is_time
 from obygaze_features.manifest.spans.headings import NAMED_COLUMNS, Headings, columns_meant
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.text_tables import Row, Table, counted, table_of
 from obygaze_features.text_records import even_delimiter, split_records

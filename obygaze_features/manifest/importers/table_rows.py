@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import (
     NO,
     YES,
@@ -27,7 +28,7 @@ from obygaze_features.manifest.spans.headings import (
     meanings_of_heading,
 )
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain, without_zeros
+from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.manifest.text_tables import TIMES, Row, Table, counted
 
 SUMS: Final = {

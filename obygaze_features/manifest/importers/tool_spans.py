@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
@@ -17,7 +18,7 @@ from obygaze_features.manifest.spans.answers import Answered
 from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
 from obygaze_features.manifest.spans.label_words import Labels, LabelWords
-from obygaze_features.manifest.spans.names import name_hint, plain
+from obygaze_features.manifest.spans.names import name_hint
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import (
     CONCEPTS,

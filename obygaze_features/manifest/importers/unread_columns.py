@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import (
     YES,
     LabelCounts,
@@ -25,7 +26,7 @@ from obygaze_features.manifest.importers.word_guesses import (
 )
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import has_doubt, plain
+from obygaze_features.manifest.spans.names import has_doubt
 from obygaze_features.manifest.spans.span_file import SpanFile
 
 MOST_WORDS = 12

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Final
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import NO
 from obygaze_features.manifest.spans.headings import bare_heading
 from obygaze_features.manifest.spans.label_words import (
@@ -16,7 +17,6 @@ from obygaze_features.manifest.spans.label_words import (
     may_be_divided,
     texts_of_list,
 )
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.text import number_of
 from obygaze_features.workbook import Records
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from obygaze_features.cells import is_unreadable
+from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
@@ -21,7 +22,7 @@ from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_ANSWER, 
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import label_near
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, without_name
-from obygaze_features.manifest.spans.names import has_doubt, plain, without_zeros
+from obygaze_features.manifest.spans.names import has_doubt, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
 

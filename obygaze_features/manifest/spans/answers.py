@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.json_values import json_in, number, text_of
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
 from obygaze_features.manifest.spans.record import RawSpan

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.instant import time_or_nan
-from obygaze_features.manifest.spans.names import plain, stem_of
+from obygaze_features.manifest.spans.names import stem_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile

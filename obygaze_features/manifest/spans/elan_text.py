@@ -14,9 +14,9 @@ from statistics import mode
 from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.account import SHOWN_NAMES
 from obygaze_features.manifest.spans.instant import time_or_nan
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Final
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.spans.names import name_hint, plain
+from obygaze_features.identity import plain
+from obygaze_features.manifest.spans.names import name_hint
 from obygaze_features.manifest.text_tables import OUR_COLUMNS, TIMES, heading_name
 from obygaze_features.templates import packaged
 

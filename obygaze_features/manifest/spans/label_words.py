@@ -6,11 +6,11 @@ from functools import cached_property, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.codebook_parts import Concept, Level, spellings_of
 from obygaze_features.manifest.spans.names import (
     SEPARATORS_OF_SCRIPTS,
-    plain,
     suggestion,
     with_usual_separators,
     without_zeros,

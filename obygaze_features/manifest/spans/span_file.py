@@ -13,12 +13,12 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import where_damaged
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.encodings import decoded
 from obygaze_features.manifest.spans.headings import Headings, columns_meant
 from obygaze_features.manifest.spans.json_values import json_of
 from obygaze_features.manifest.spans.label_words import LabelWords
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.manifest.spans.xml_names import local_name
 from obygaze_features.manifest.text_tables import content_of, error_context, header_test
 from obygaze_features.templates import packaged

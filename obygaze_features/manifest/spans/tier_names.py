@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from obygaze_features.manifest.spans.names import plain
+from obygaze_features.identity import plain
 
 LEVEL_TIER = "human: level"
 CONCEPT_TIER = "human: concepts"

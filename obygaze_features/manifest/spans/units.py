@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS
-from obygaze_features.manifest.spans.names import plain
 from obygaze_features.templates import packaged
 
 _FACTS: Final[Mapping[str, Mapping[str, Any]]] = packaged(__package__, "units.toml")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from obygaze_features.errors import ManifestError
+from obygaze_features.identity import plain
 from obygaze_features.manifest import import_spans
-from obygaze_features.manifest.spans.names import plain
 from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
 
 SLOTS = {"t1": 1000, "t2": 5000}

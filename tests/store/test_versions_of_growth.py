@@ -1,0 +1,67 @@
+"""The number of a version tells what may be relied on: a patch has the rows of the version before it."""
+
+import numpy as np
+import pytest
+
+from obygaze_features.errors import StoreError
+from obygaze_features.exchange.merge import merge
+from obygaze_features.store import PlannedClip, open_store
+from obygaze_features.store.group import spec_of
+from obygaze_features.store.growth import plan_growth
+from obygaze_features.store.testing import seal_arrays
+
+from .toy_stores import CORPUS
+
+NEW_CLIP = PlannedClip("b", "m", 0.0, 1.5)
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory):
+    """A store of one clip, of version 1.0.0."""
+    vectors = {"net": {"pooled": np.ones((1, 3), np.float32)}}
+    return open_store(seal_arrays(tmp_path_factory.mktemp("stores") / "films", {"a": "m"}, vectors))
+
+
+@pytest.mark.parametrize("version", ["1.0.1", "1.0.10"])
+def test_a_patch_adds_no_clip(parent, version):
+    """Whoever has 1.0.0 takes the rows of 1.0.1 for the same; the message names the version to choose."""
+    with pytest.raises(StoreError, match=r"1 clip is added; choose 1\.1\.0"):
+        plan_growth(parent, version, [NEW_CLIP], [spec_of(parent["net"])], CORPUS)
+
+
+@pytest.mark.parametrize("version", ["1.1.0", "1.1.3", "1.10.0", "2.0.0"])
+def test_a_minor_or_major_version_adds_clips(parent, version):
+    """Also where the number of the patch is not 0."""
+    plan = plan_growth(parent, version, [NEW_CLIP], [spec_of(parent["net"])], CORPUS)
+
+    assert [clip.clip_id for clip in plan.clips] == ["a", "b"]
+
+
+def test_a_patch_without_a_new_clip_is_planned(parent):
+    """The manifest has the clips of the store alone."""
+    clips = [clip.planned for clip in parent.clips]
+
+    plan = plan_growth(parent, "1.0.1", clips, [spec_of(parent["net"])], CORPUS)
+
+    assert [clip.clip_id for clip in plan.clips] == ["a"]
+
+
+@pytest.fixture
+def two_stores(tmp_path):
+    """The paths of two stores of a clip each: films-1.0.0 and more-1.0.0."""
+    vectors = {"net": {"pooled": np.ones((1, 3), np.float32)}}
+    return [seal_arrays(tmp_path / name, {f"{name}-clip": "m"}, vectors) for name in ("films", "more")]
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "1.0.1"])
+def test_a_merge_under_the_name_of_its_first_store_is_the_next_version_of_it(two_stores, tmp_path, version):
+    """An older number, or a patch, would be no version that has more clips."""
+    with pytest.raises(StoreError, match="--store-version"):
+        merge(two_stores, tmp_path / "films", version=version)
+
+    assert merge(two_stores, tmp_path / "films", version="1.1.0").name == "films-1.1.0"
+
+
+def test_a_merge_under_a_name_of_its_own_has_any_version(two_stores, tmp_path):
+    """It is the version of no store that is there."""
+    assert merge(two_stores, tmp_path / "all", version="0.1.0").name == "all-0.1.0"
