@@ -231,7 +231,7 @@ class EvidenceRecord(Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     n_clips, n_movies : int
-        Clips and films tested.
+        Clips and films of which `auc` is; where it is undefined, those that were tested.
     auc, auc_low, auc_high : float or None
         Mean AUC within films and its 95 % interval; None where undefined.
     p_skilled : float or None

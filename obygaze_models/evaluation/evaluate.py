@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_models.dataset.dataset import Dataset, Reads
+from obygaze_models.evaluation.alike_concepts import concepts_alike, concepts_of_label
 from obygaze_models.evaluation.experts import (
     SHARES,
     DenoisedLabels,
@@ -169,6 +170,7 @@ def evaluate(
         origin=origin,
     )
     _add_annotators(record, plan, experts, denoised)
+    _add_alike_concepts(record, plan, data)
     machines = uses_of_machines(data.labels, experts)
     if machines:
         record["machines"] = machines
@@ -488,6 +490,24 @@ def _fold_record(plan: Plan, data: Dataset, fold: SeededFold) -> FoldRecord:
         "zeros": {},  # mean scores of the training clips
         "concepts_left_out": sorted(set(data.labels.concepts) - set(plan.concepts[fold.name])),
     }
+
+
+def _add_alike_concepts(record: dict[str, Any], plan: Plan, data: Dataset) -> None:
+    """Add to a run's record which concepts nothing tells apart: from each other, or from the label."""
+    labels = np.stack(list(plan.first_labels.values()))  # a row for each set of labels
+    is_labelled = (labels != NOT_ASKED).any(axis=0)
+    present = data.labels.present[is_labelled]
+    alike = concepts_alike(present, data.labels.concepts)
+    if alike:
+        record["concepts_alike"] = alike
+
+    # Of ordered levels no class is the positive one, and of several annotators no labels are the label.
+    has_one_label = len(labels) == 1 and plan.target.n_classes == 2
+    if has_one_label:
+        is_positive = labels[0, is_labelled] == 1
+        of_label = concepts_of_label(present, data.labels.concepts, is_positive)
+        if of_label:
+            record["concepts_of_label"] = of_label
 
 
 # --- several annotators

@@ -323,6 +323,9 @@ def error_of_median_level(groups: Sequence[LabelArray]) -> float:
 # --- lists of metrics
 # ---------------------------------------------------------------------------
 
+DEFINED_FOR_ONE_CLASS = {"mean_absolute_error"}
+"""Built-in metrics that say something of a model also where all clips are of one class or level."""
+
 AFTER_BUILT_IN = 9
 """Position of a metric's table by movie after those of all built-in metrics."""
 
@@ -418,12 +421,13 @@ class Metric:
     def of_movie(self, y: LabelArray, score: ScoreArray, called: LabelArray) -> float:
         """Compute the metric of a movie's clips, given their labels, scores and calls [N].
 
-        A built-in metric of two classes is undefined where the movie has clips of one class only: where all
-        clips are positive, AP is 1 whatever the model.
+        Where the movie's clips are all of one class or level, built-in metrics are undefined, but those of
+        `DEFINED_FOR_ONE_CLASS`: whatever the model, AP is 1 if all clips are positive, and kappa is 0 unless
+        all clips are called alike.
         """
-        is_built_in_of_two_classes = self.name in METRICS
+        is_built_in = self.name in METRICS or self.name in LEVEL_METRICS
         has_one_class = np.min(y) == np.max(y)
-        if is_built_in_of_two_classes and has_one_class:
+        if is_built_in and has_one_class and self.name not in DEFINED_FOR_ONE_CLASS:
             return NAN
         return self(y, score, called)
 

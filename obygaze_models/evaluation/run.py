@@ -374,6 +374,10 @@ class RunRecord(Struct, kw_only=True):
     """Tests on annotators' labels that lack a class, and which one."""
     machines: Texts | UnsetType = UNSET
     """Machines that gave labels, and what was done with these."""
+    concepts_alike: list[list[Text]] | UnsetType = UNSET
+    """Groups of concepts that are marked in the same clips, or one exactly where the other is not."""
+    concepts_of_label: list[Text] | UnsetType = UNSET
+    """Concepts that are marked in the positive clips and in no other, or the other way round."""
     folds: list[FoldRecord]
     models: Annotated[dict[str, dict[str, str]], Meta(description="an object of the models' settings")]
     versions: Versions

@@ -22,9 +22,10 @@ SKILLED = 0.9
 class Evidence(TypedDict):
     """How well models that were trained like this one tell apart clips of films that were left out.
 
-    `n_clips` of `n_movies` were tested. `auc` is the mean over the films with clips of both classes, and
-    `auc_low` and `auc_high` are the ends of its 95 % interval, for the models tested, on movies like these;
-    they are null if undefined. The model in the file is none of these models: it was trained on all films.
+    `auc` is the mean over the films with clips of both classes: `n_movies`, of `n_clips`. Where no film has
+    both, it is null, and the numbers are those of all films and clips that were tested. `auc_low` and
+    `auc_high` are the ends of its 95 % interval, for the models tested, on movies like these; they are null
+    if undefined. The model in the file is none of these models: it was trained on all films.
     `p_skilled` is the posterior probability that scores rise with the label within films; null for a model
     without calibration.
     """

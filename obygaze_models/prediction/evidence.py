@@ -45,9 +45,13 @@ def collect_evidence(left_out: pd.DataFrame, p_skilled: float | None) -> Evidenc
     if has_unvarying_scores and not np.isnan(interval.mean):
         # Such scores have this AUC whatever movies are drawn, as the tables of metrics say too.
         interval = replace(interval, low=UNVARYING_AUC, high=UNVARYING_AUC)
+    # The AUC is of the movies with clips of both classes; if none has both, it is undefined for all.
+    ranked_movies = means_over_seeds.index[means_over_seeds.notna()]
+    is_behind_auc = left_out["movie"].isin(ranked_movies)
+    counted_clips = left_out[is_behind_auc] if len(ranked_movies) else left_out
     return Evidence(
-        n_clips=int(left_out["clip_id"].nunique()),
-        n_movies=int(left_out["movie"].nunique()),
+        n_clips=int(counted_clips["clip_id"].nunique()),
+        n_movies=int(counted_clips["movie"].nunique()),
         auc=_none_if_nan(interval.mean),
         auc_low=_none_if_nan(interval.low),
         auc_high=_none_if_nan(interval.high),

@@ -61,8 +61,30 @@ def _limits(run: Run) -> Iterator[str]:
         yield f"{model} left out: {reason}"
     for test, reason in record.get("tests_left_out", {}).items():
         yield f"{test} left out: {reason}"
+    yield from _alike_concepts(record)
     for machine, use in record.get("machines", {}).items():
         yield f"labels of a machine, {machine}: {use}"
+
+
+def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
+    """Write which concepts the labels do not tell apart, if a model of the run reads concepts."""
+    if not _has_concept_model(record):
+        return
+    for concepts in record.get("concepts_alike", []):
+        yield (
+            f"concepts {' and '.join(concepts)} are marked in the same clips, or one where the other is not: "
+            "no model can tell them apart, and the weight of one of them alone means nothing"
+        )
+    for concept in record.get("concepts_of_label", []):
+        yield (
+            f"concept {concept} is marked in all clips of one class and in none of the other: it is the "
+            "label itself, and models of concepts show little of the others"
+        )
+
+
+def _has_concept_model(record: Mapping[str, Any]) -> bool:
+    """Tell by the models' names whether one of a run decides by concepts, detected or annotated."""
+    return any("pcbm" in name or "concept" in name for name in record["models"])
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:

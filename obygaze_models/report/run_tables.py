@@ -156,8 +156,24 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     rows[CHANCE_ROW] = _format_numbers(any_model, names, "movie_chance")
 
     first, *others = metrics
-    headers = [f"{first.title} [95 %]", *(metric.title for metric in others)]
+    headers = [f"{first.title} [95 %]", *_headers_beside(first, others, models)]
     return _models_table(title, headers, rows)
+
+
+def _headers_beside(
+    first: Metric, others: Sequence[Metric], models: Mapping[str, Mapping[Any, Any]]
+) -> list[str]:
+    """Write the headers of further metrics of a table whose title counts the movies of the first metric.
+
+    A header says of how many movies its metric is, if these are not as many.
+    """
+    n_movies_of_first = _count_movies(models, first.name)
+    headers = []
+    for metric in others:
+        n_movies = _count_movies(models, metric.name)
+        has_as_many = n_movies == n_movies_of_first
+        headers.append(metric.title if has_as_many else f"{metric.title}, of {n_movies}")
+    return headers
 
 
 def _model_cells(values: Mapping[Any, Any], names: Sequence[str]) -> list[str]:

@@ -1,0 +1,41 @@
+"""A film whose clips are all of one level shows how far calls are off, and nothing of how they agree."""
+
+import numpy as np
+import pytest
+
+from obygaze_models import evaluate
+from obygaze_models.evaluation.metrics import LEVEL_METRICS
+from obygaze_models.report.run_tables import short_report
+from tests.conftest import dataset
+
+ALL_AT_1 = np.array([1, 1, 1, 1])
+SCORES = np.array([0.8, 1.1, 1.3, 1.9])
+
+
+@pytest.mark.parametrize("called", [[1, 1, 1, 1], [1, 1, 1, 2], [0, 0, 2, 2]])
+def test_kappa_is_undefined_however_near_the_calls_are(called):
+    """By its formula it would be undefined if all calls are right, and 0 as soon as one is wrong."""
+    kappa = LEVEL_METRICS["quadratic_kappa"].of_movie(ALL_AT_1, SCORES, np.array(called))
+
+    assert np.isnan(kappa)
+
+
+def test_the_error_is_defined():
+    error = LEVEL_METRICS["mean_absolute_error"].of_movie(ALL_AT_1, SCORES, np.array([1, 1, 1, 2]))
+
+    assert error == 0.25
+
+
+def test_the_table_says_of_how_many_films_a_metric_is_if_not_of_all():
+    """Of five films one has clips of HN alone: kappa and rank correlation are of the other four."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(5)], 30)
+    levels = np.tile(["EN", "HN", "S"], 50)
+    levels[movies == "tt0"] = "HN"
+    clips = dataset(rng.normal(size=(150, 4)), levels, movies)
+
+    report = short_report(evaluate(clips, ["linear"], task="levels"))
+
+    (table,) = report.blocks
+    assert "by movie, mean of 5" in table.title
+    assert table.headers[1:] == ("MAE (levels) [95 %]", "kappa (quadratic), of 4", "Spearman, of 4")
