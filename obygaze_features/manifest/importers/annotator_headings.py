@@ -33,8 +33,8 @@ VAGUE_HEADINGS: Final = {
 
 _DECIDED: Final = COMPUTED_FROM_ANNOTATORS | {
     "adjudicated", "adjudication", "adjudicator", "adjudiziert", "reconciled", "resolved", "combined",
-    "merged", "gold", "goldstandard", "truth", "aggregated", "joint", "endgültig", "gemeinsam", "konsensus",
-    "einigung", "définitif", "définitive", "consensuel", "consenso", "definitivo",
+    "merged", "gold", "golden", "goldstandard", "truth", "aggregated", "joint", "endgültig", "gemeinsam",
+    "konsensus", "einigung", "définitif", "définitive", "consensuel", "consenso", "definitivo",
 }  # fmt: skip
 """Words for what several people decided together, or was computed from what they said."""
 

@@ -47,6 +47,7 @@ from obygaze_features.manifest.text_tables import (
     table_of,
 )
 from obygaze_features.text import composed, first_few
+from obygaze_features.workbook import SHEET
 
 DecisionRow = tuple[Path, int, Mapping[str, str]]
 """A row of judgements: its file, line and cells."""
@@ -172,7 +173,7 @@ class PersonTables:
         # memory of rows and clips while they are used.
         make_clips = self._clips_of_judgements if are_judgements else self._clips_of_rows
         clips = list(make_clips(file, table, consumed(rows), words.codebook))
-        table.problems.refuse()
+        _refuse_problems(table)
         has_labels = any(table_clip.clip.level or table_clip.clip.concepts for table_clip in clips)
         yield from consumed(clips)
 
@@ -405,6 +406,20 @@ class _WholeFilms:
         first_line = self._first_lines.setdefault((clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
+
+
+def _refuse_problems(table: Table) -> None:
+    """Raise the problems of a table's rows, if there are any, and how to tell several sheets apart."""
+    try:
+        table.problems.refuse()
+    except ManifestError as problems:
+        if SHEET not in table.columns:
+            raise
+        remedy = (
+            "the rows are of several sheets, and lines are those of each: where a sheet is an annotator's or "
+            f"a film's, give --column annotator={SHEET} or --column movie={SHEET}"
+        )
+        raise ManifestError(f"{problems}; {remedy}") from None
 
 
 _HOW_TO_NAME_TIMES = (

@@ -17,7 +17,7 @@ from obygaze_features.manifest.importers.column_contents import (
 )
 from obygaze_features.manifest.importers.proposal import END, SHOWN, START, UNKNOWN_HEADING, UNKNOWN_UNIT
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns
-from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading
+from obygaze_features.manifest.spans.headings import DURATION, meanings_of_heading, words_of
 from obygaze_features.manifest.spans.instant import FRAME_CODE, has_own_unit, number_like_minutes, time_or_nan
 from obygaze_features.manifest.spans.units import (
     FRAMES,
@@ -40,6 +40,14 @@ So a table of very many columns is read in a reasonable time."""
 
 MOST_RATINGS: Final = 10
 """A column of more different whole numbers holds no ratings."""
+
+_WORDS_FOR_OTHER_NUMBERS: Final = {
+    "id", "ids", "index", "nr", "no", "nummer", "number", "num", "count", "counts", "n", "age", "alter",
+    "âge", "edad", "year", "jahr", "année", "año", "trust", "judgments", "judgements", "votes", "score",
+    "scores", "rank", "weight", "width", "height", "size", "x", "y", "w", "p", "kappa",
+    "confidence", "frequency",
+}  # fmt: skip
+"""Words in headings of numbers that are no times."""
 
 COMMON_RATES: Final = (25, 30, 50, 60)
 """Frames per second, of which the lowest is proposed that has the highest frame number of a table."""
@@ -342,13 +350,16 @@ class TimeColumns:
     def _pair_by_cells(self, columns: Sequence[str]) -> dict[str, str]:
         """Find the columns of starts and ends by their cells alone; empty if no two columns can be these.
 
+        Numbers with another word in their heading, such as `unit id`, are no times.
+
         Every end must be later than its start, and ends must not look like ratings, such as 1 to 5. If two or
         more columns have clocks, such as 00:01:05, columns of numbers are not considered. Of several pairs,
         the one with the shortest spans is taken, as other pairs of times, such as a time in the film and a
         time of day, are further apart.
         """
         clocks = [column for column in columns if are_clocks(self._cells[column])]
-        candidates = clocks if len(clocks) > 1 else columns
+        possible_columns = [name for name in columns if _WORDS_FOR_OTHER_NUMBERS.isdisjoint(words_of(name))]
+        candidates = clocks if len(clocks) > 1 else possible_columns
         pairs = []  # (median length of the spans, column of starts, column of ends)
         for start, end in combinations(candidates[:MOST_PAIRED], 2):
             meanings = meanings_of_heading(start)  # the likeliest first
@@ -360,6 +371,9 @@ class TimeColumns:
         if not pairs:
             return {}
         _, start, end = min(pairs)  # with the shortest spans
+        has_doubt = not meanings_of_heading(start) and not meanings_of_heading(end)
+        if has_doubt and start not in clocks and not self._unread.has_column_for(START):
+            self._proposal.doubts.append(f"{start!r} and {end!r} are taken as times by their numbers alone")
         return {START: start, END: end}
 
     def _are_ratings(self, column: str) -> bool:

@@ -1,12 +1,14 @@
 """Make clips of the spans of other tools' files, by the roles of their tiers."""
 
+import shlex
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook_parts import spellings_of
@@ -400,8 +402,9 @@ class ToolSpans:
             elif role == CONCEPTS:
                 concepts.append(span)
             elif role == LEVELS:
-                level = self._level_as_explained(file, span)
-                marked.append(MarkedSpan(span, self._movie(file, span), level=level))
+                on_tier = self._labels_on_tier_of_levels(file, span)
+                movie = self._movie(file, span)
+                marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
             else:
                 labels = self._labels_of(file, span, role)
                 if labels is None:
@@ -437,6 +440,10 @@ class ToolSpans:
             words.note_read(span.text)
             if words.is_explained_as_nothing(span.text):
                 return f"{span.text!r:.40} is no label, as --word says"
+        if role == LEVELS and words.is_no_level(span.text):
+            return f"{span.text!r:.40} says that there is no level"
+        if role == CONCEPTS and words.is_no_concept(span.text) and file.account.kind != ANSWERS:
+            return f"{span.text!r:.40} says that there is no concept"
         if role == LEVELS and file.account.kind == ANSWERS:
             labels = words.labels_of(span.text)
             if labels is None or not labels.level:
@@ -456,12 +463,20 @@ class ToolSpans:
         """Return the words by which labels of a file are read: the person's, or of answers the codebook's."""
         return self._codebook_words if file.account.kind == ANSWERS else self._words
 
-    def _level_as_explained(self, file: SpanFile, span: RawSpan) -> str:
-        """Return the level of a span on a tier of levels: its text, or what the person says it stands for."""
-        explained = self._words_of(file).explained(span.text)
-        if explained is not None and explained.level:
-            return explained.level
-        return span.text
+    def _labels_on_tier_of_levels(self, file: SpanFile, span: RawSpan) -> Labels:
+        """Return the labels of a text on a tier of levels: its level, and the concepts that it lists beside.
+
+        They are what the same text in a table's column of levels says. A text without a known level is
+        returned as the level, which the codebook refuses later.
+        """
+        words = self._words_of(file)
+        level = words.level_of(span.text)
+        if level:
+            return Labels(level, ())
+        labels = words.labels_of(span.text)
+        if labels is not None and labels.level:
+            return labels
+        return Labels(span.text, ())
 
     def _concepts_as_explained(self, file: SpanFile, span: RawSpan) -> list[str]:
         """Return the concepts that a text lists, or those that the person says its words stand for.
@@ -472,13 +487,13 @@ class ToolSpans:
         explained_text = words.explained(span.text)
         if explained_text is not None and explained_text.concepts:
             return list(explained_text.concepts)
-        concepts = []
-        for word in words.codebook.split_concepts(span.text):
-            explained_word = words.explained(word)
-            if explained_word is None or explained_word.level:
-                concepts.append(word)  # the codebook refuses what is no concept
-            else:
-                concepts += explained_word.concepts
+        concepts: list[str] = []
+        for part in words.parts_of(span.text):
+            explained_part = words.explained(part)
+            if explained_part is not None and not explained_part.level:
+                concepts += explained_part.concepts
+            elif not words.is_no_concept(part):
+                concepts.append(words.concept_of(part) or part)  # the codebook refuses what is no concept
         return concepts
 
     def _movie(self, file: SpanFile, span: RawSpan) -> str:
@@ -592,8 +607,8 @@ class ToolSpans:
                 video=self._films.files.stored_path_of_movie(medium),
                 start_s=None if raw.is_whole_file else raw.start_s,
                 end_s=None if raw.is_whole_file else raw.end_s,
-                level=codebook.level_spelled(mark.level) if mark.level else None,
-                concepts=tuple(codebook.concept_spelled(name) for name in mark.concepts),
+                level=_named(mark.level, codebook.level_spelled) if mark.level else None,
+                concepts=tuple(_named(name, codebook.concept_spelled) for name in mark.concepts),
                 annotator=annotator,
                 extras=extras,
             )
@@ -668,6 +683,18 @@ class ToolSpans:
         names_annotator = bool(_annotator_of(span, default=""))
         is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
         return first.file is file and is_on_other_tier and not names_annotator and not is_said_by_person
+
+
+def _named(text: str, look_up: Callable[[str], str]) -> str:
+    """Return the codebook's name of a label; refuse a text that is none, with the option that explains it.
+
+    `look_up` is the codebook's look-up of a level or a concept.
+    """
+    try:
+        return look_up(text)
+    except ManifestError as refusal:
+        option = f"--word {shlex.quote(f'{text}=LABEL')}"
+        raise ManifestError(f"{refusal}; or say what it stands for: {option}") from None
 
 
 def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:

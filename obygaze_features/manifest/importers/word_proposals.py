@@ -92,16 +92,40 @@ class WordProposals:
         n_rows_of_unknown = Counter(without_zeros(cell) for cell in unknown_cells)
 
         # Numbers count from low to high only if nothing else says what they mean: neither levels in words
-        # beside them, nor a legend that explains all of them.
-        are_all_explained = all(self._words.level_of(text) for text in n_rows_of_unknown)
+        # beside them, nor a legend that explains all of them. If a legend explains some of them, they may
+        # count from high to low.
+        explained_levels = {text: self._words.level_of(text) for text in n_rows_of_unknown}
+        are_all_explained = all(explained_levels.values())
         numbers = self._numbers_to_explain(cells, unknown_cells)
-        level_of_number = levels_by_number(numbers, self._words.codebook.level_names)
+        level_of_number = self._levels_by_number(numbers, explained_levels)
         if level_of_number and not are_all_explained:
             self._propose_numbers(level_of_number, sorted(numbers))
             return
 
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
         self._propose_words(self._unknown_words_of_levels(n_rows_of_unknown), is_proposed=is_proposed)
+
+    def _levels_by_number(self, numbers: Sequence[str], explained: Mapping[str, str]) -> dict[str, str]:
+        """Return number -> level, in the order of the levels that fits what the table explains; else {}.
+
+        Parameters
+        ----------
+        numbers
+            The numbers in columns of levels.
+        explained
+            Number -> the level that a legend of the table says it is; "" if none does.
+        """
+        level_names = self._words.codebook.level_names
+        for names in (level_names, level_names[::-1]):
+            level_of_number = levels_by_number(numbers, names)
+            contradicted = [
+                number
+                for number, level in level_of_number.items()
+                if explained.get(number, "") not in {"", level}
+            ]
+            if level_of_number and not contradicted:
+                return level_of_number
+        return {}
 
     def _numbers_to_explain(self, cells: Sequence[str], unknown_cells: Sequence[str]) -> list[str]:
         """Return the different cells of columns of levels, if they may be numbers from low to high; else [].

@@ -61,3 +61,20 @@ def test_starts_in_another_unit_than_the_ends_are_proposed(import_files):
     assert refusal_of(import_files, content).options == ("--column start_s=start_ms",)
     clips, _ = import_files({"t.csv": content}, columns={"start_s": ["start_ms"]})
     assert [(clip.start_s, clip.end_s) for clip in clips] == [(1, 2), (3, 4)]
+
+
+def test_ids_and_counts_of_a_crowd_are_no_times(import_files):
+    """A platform writes the number of each unit, and how many people judged it, which is more."""
+    content = (
+        "_unit_id,_trusted_judgments,level,level:confidence,video\n1,3,S,0.67,f1.mp4\n2,5,EN,1.0,f2.mp4\n"
+    )
+    clips, notices = import_files({"t.csv": content})
+    assert [(clip.start_s, clip.level) for clip in clips] == [(None, "S"), (None, "EN")]
+    assert "2 rows taken as whole films" in notices
+
+
+def test_columns_that_are_times_by_their_numbers_alone_are_said_to_be_so(import_files):
+    """Neither heading means a time, and the one number is always below the other."""
+    refusal = refusal_of(import_files, "movie,aa,bb,level\nf,1.5,7.25,S\nf,8.5,19.75,EN\n")
+    assert refusal.options == ("--column start_s=aa", "--column end_s=bb")
+    assert "'aa' and 'bb' are taken as times by their numbers alone" in str(refusal)

@@ -1,0 +1,77 @@
+"""Scales that a table explains in part, and sheets that hold rows of the same spans."""
+
+import csv
+import io
+import zipfile
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest import UnreadColumnsError
+from tests.manifest.spans.files import CONTENT_TYPE, OFFICE, patched, sheet
+
+
+def table_with_levels(heading, *levels):
+    """Write a table of spans with a column of levels."""
+    rows = [["movie", "start_s", "end_s", heading]]
+    rows += [["f", str(n), f"{n}.5", level] for n, level in enumerate(levels, start=1)]
+    written = io.StringIO()
+    csv.writer(written).writerows(rows)
+    return written.getvalue()
+
+
+def sheets_ab_and_cd(rows, other_rows):
+    """Write a workbook of two sheets, called AB and CD."""
+    second_sheet = '<sheet name="CD" sheetId="2" r:id="rId3"/>'
+    part = f'<Override PartName="/xl/worksheets/sheet2.xml" ContentType="{CONTENT_TYPE}.worksheet+xml"/>'
+    link = f'<Relationship Id="rId3" Type="{OFFICE}/worksheet" Target="worksheets/sheet2.xml"/>'
+    book = patched(
+        sheet(rows),
+        ('name="Sheet1"', 'name="AB"'),
+        ("</sheets>", f"{second_sheet}</sheets>"),
+        ("</Types>", f"{part}</Types>"),
+        ("</Relationships>", f"{link}</Relationships>"),
+    )
+    with zipfile.ZipFile(io.BytesIO(sheet(other_rows))) as other_book:
+        second = other_book.read("xl/worksheets/sheet1.xml")
+    content = io.BytesIO(book)
+    with zipfile.ZipFile(content, "a") as parts:
+        parts.writestr("xl/worksheets/sheet2.xml", second)
+    return content.getvalue()
+
+
+def words_proposed(import_files, content):
+    """Return the words that a refusal proposes, as it writes them: `1=S`."""
+    with pytest.raises(UnreadColumnsError) as refusal:
+        import_files({"t.csv": content})
+    options = [option for option in refusal.value.options if option.startswith("--word")]
+    return [option.removeprefix("--word ") for option in options]
+
+
+def test_the_ends_of_a_scale_in_its_heading_say_in_which_direction_it_goes(import_files):
+    """The scale goes from 1, sure, to 4, easy negative; a cell says 2, which the heading does not explain."""
+    content = table_with_levels("level (1=sure, 4=easy negative)", "1", "4", "2")
+    assert words_proposed(import_files, content) == ["1=S", "2=NS", "3=HN", "4=EN"]
+
+
+def test_a_scale_in_the_usual_direction_stays_so(import_files):
+    """The lowest number is the lowest level, as the heading says."""
+    content = table_with_levels("level (1=easy negative, 4=sure)", "1", "4", "2")
+    assert words_proposed(import_files, content) == ["1=EN", "2=HN", "3=NS", "4=S"]
+
+
+def test_where_neither_direction_fits_the_other_numbers_are_asked_about(import_files):
+    """The heading says that 1 is hard negative and 2 sure: what 3 is nobody can tell from the order."""
+    content = table_with_levels("level (1=hard negative, 2=sure)", "1", "2", "3")
+    assert sorted(words_proposed(import_files, content)) == ["1=HN", "2=S", "3=LABEL"]
+
+
+def test_sheets_of_two_annotators_are_refused_with_how_to_tell_them_apart(import_files):
+    """Two sheets of one header hold rows of one span, a sheet by each annotator."""
+    header = ["movie", "start_s", "end_s", "level"]
+    book = sheets_ab_and_cd([header, ["f", 1, 2, "S"]], [header, ["f", 1, 2, "EN"]])
+    with pytest.raises(ManifestError, match="--column annotator=sheet"):
+        import_files({"t.xlsx": book})
+
+    clips, _ = import_files({"t.xlsx": book}, columns={"annotator": ["sheet"]})
+    assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "CD")]
