@@ -17,6 +17,11 @@ _OTHERS = "\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _NOT_IN_A_LINE = re.compile(f"[\0-\x1f\u2028\u2029{_OTHERS}]")
 _NOT_IN_LINES = re.compile(f"[\0-\x08\x0b\x0c\x0e-\x1f{_OTHERS}]")
 _NOT_SHOWN = re.compile(f"[\0-\x08\x0b-\x1f\u2028\u2029{_OTHERS}]")
+LARGEST_ROUNDED = 1e15
+"""Size from which on numbers are not rounded.
+
+Floats have no digit behind the point there, and a decimal has 28 digits, too few for much larger numbers.
+"""
 SIGNS_OF_DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """The twelve characters with the property Bidi_Control: they have no width, and order letters around them."""
 # Unicode's category -> what messages call such a character; the other characters above are bidirectional.
@@ -286,6 +291,8 @@ def counted(number: int, singular: str, many: str = "") -> str:
 def rounded(value: float, digits: int = 0) -> str:
     """Round a number as written in decimals, with halves away from zero: 42.5 becomes 43.
 
+    From `LARGEST_ROUNDED` on, a number is written with a power of ten: 1e+30. Files may state any number.
+
     Examples
     --------
     >>> from obygaze_features.text import rounded
@@ -294,6 +301,8 @@ def rounded(value: float, digits: int = 0) -> str:
     """
     if not math.isfinite(value):
         return str(value)
+    if abs(value) >= LARGEST_ROUNDED:
+        return f"{value:g}"
     # A float has about 16 digits, the last of which may be wrong: 100 * 0.285 is 28.499999999999996. With
     # twelve digits it is 28.5, which is rounded up.
     decimal = Decimal(f"{value:.12g}")

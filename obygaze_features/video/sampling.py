@@ -23,6 +23,8 @@ LONGEST_HOLE_S = 1.0
 """Seconds without frames above which a span is damaged."""
 LARGEST_HOLE = 0.1
 """Share of a span without frames above which it is damaged."""
+MOST_SAMPLED = 1 << 22
+"""Frames that are sampled of a clip at most: all of 46 hours at 25 a second."""
 EQUALLY_NEAR_S = 1e-6
 """Seconds by which the distances of two frames may differ that are equally near to a time.
 
@@ -66,6 +68,8 @@ class Sampling:
         takes_n_frames = self.policy in ("uniform", "keyframes")
         if takes_n_frames and (self.n is None or self.n < 1):
             raise VideoError(f"at least 1 frame must be asked for, not {self.n}")
+        if self.n is not None:
+            _refuse_too_many(self.n)
         if self.policy == "fps":
             is_positive = self.rate is not None and 0 < self.rate < np.inf
             if not is_positive:
@@ -294,6 +298,14 @@ class FrameTimes:
         return gaps if is_large_hole(missing_s, end - start) else no_gaps
 
 
+def _refuse_too_many(n_frames: float) -> None:
+    """Raise a VideoError if a rule asks for more than `MOST_SAMPLED` frames of a clip."""
+    if n_frames > MOST_SAMPLED:
+        raise VideoError(
+            f"{n_frames:,.0f} frames are asked for: at most {MOST_SAMPLED:,} are sampled of a clip"
+        )
+
+
 def describe_gaps(gaps: NDArray[np.float64]) -> str:
     """Return a note on the stretches without pictures [G, 2] that `FrameTimes.gaps` found; empty for none."""
     if not len(gaps):
@@ -363,12 +375,12 @@ def _existing(indices: tuple[int, ...], frames: FrameTimes) -> NDArray[np.int64]
     VideoError
         One does not exist.
     """
-    numbers = np.array(indices, np.int64)
-    absent_numbers = numbers[~np.isin(numbers, frames.index)]
-    if len(absent_numbers):
-        existing = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
-        raise VideoError(f"frame {absent_numbers[0]} is not among {existing}")
-    return numbers
+    existing_numbers = {*frames.index.tolist()}
+    for number in indices:
+        if number not in existing_numbers:
+            existing = f"the {len(frames)} from {frames.index[0]} to {frames.index[-1]}"
+            raise VideoError(f"frame {number} is not among {existing}")
+    return np.array(indices, np.int64)
 
 
 def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
@@ -378,6 +390,7 @@ def _at_rate(rate: float, frames: FrameTimes) -> NDArray[np.int64]:
     """
     first_s = frames.time_s[0]
     last_s = frames.time_s[-1]
+    _refuse_too_many((last_s - first_s) * rate + 1)
     # Floats may make a product slightly too small: it is raised a little before it is rounded down.
     n_steps = int((last_s - first_s) * rate + ROUNDING)
     times_s = first_s + np.arange(n_steps + 1) / rate

@@ -1,11 +1,16 @@
 """Define the evidence of a model's skill on films left out, which its file and its predictions state."""
 
 from collections.abc import Sequence
-from typing import TypedDict
+from typing import Annotated, TypedDict
+
+from msgspec import Meta
 
 from obygaze_features.manifest import counted
-from obygaze_features.schema import Count, Number
+from obygaze_features.schema import Count
 from obygaze_features.text import rounded
+
+Share = Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")]
+"""An AUC or a probability, as a model file of a stranger may state it."""
 
 NO_SKILL = "no_skill"
 """Flag of every clip scored by a model that may be no better than chance."""
@@ -32,10 +37,10 @@ class Evidence(TypedDict):
 
     n_clips: Count
     n_movies: Count
-    auc: Number | None
-    auc_low: Number | None
-    auc_high: Number | None
-    p_skilled: Number | None
+    auc: Share | None
+    auc_low: Share | None
+    auc_high: Share | None
+    p_skilled: Share | None
 
 
 def may_be_chance(evidence: Evidence) -> bool:
