@@ -197,17 +197,21 @@ def test_without_a_penalty_each_cav_takes_the_one_with_the_least_error_on_films_
     assert_equal_to_eight_digits(planes.intercepts, expected.hyperplanes.intercepts)
 
 
-def test_a_penalty_can_be_chosen_on_two_films(joint):
+def test_a_penalty_can_be_chosen_on_two_films(joint, pooled):
     """Two films are the fewest: each is left out once. All but the first two are taken out of the sums.
 
-    `losses` are the errors on films left out, which exist only where a penalty is chosen.
+    The expected losses, errors on films left out, and planes are those of the clips of these two films.
     """
-    all_but_two_films = joint.about.movies[2:]
-    sums_of_two_films = joint.without(all_but_two_films)
+    two_films = joint.about.movies[:2]
+    is_of_them = np.isin(pooled.movies, two_films)
+    features = StandardScaler().fit_transform(pooled.X[is_of_them])
+    labels = pooled.y[is_of_them, None] == 1
+    expected = tuned_ridge(features, labels, pooled.movies[is_of_them])
 
-    planes = sums_of_two_films.linear()
+    planes = joint.without(joint.about.movies[2:]).linear()
 
-    assert np.isfinite(planes.losses).all()
+    assert_equal_to_eight_digits(planes.losses, expected.losses.min(axis=0))
+    assert_equal_to_eight_digits(planes.weights, expected.hyperplanes.weights)
 
 
 def test_a_bottleneck_is_that_of_all_clips(joint, pooled):

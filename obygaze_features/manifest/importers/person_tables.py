@@ -777,11 +777,14 @@ class _RowsOfSpan:
         self._line = first.line
         # Column -> its different texts so far. They are joined to one cell at the end, not row by row.
         self._parts: dict[str, list[str]] = {}
+        # Column -> these texts without outer blanks, so that a text which is there already is found at once.
+        self._texts: dict[str, set[str]] = {}
         # Column -> the length that this cell would have now. A text of another length differs from the cell,
         # which is found out without joining its parts (`_is_joined_cell`).
         self._lengths: dict[str, int] = {}
         for name, cell in first.cells.items():
             self._parts[name] = [cell] if cell else []
+            self._texts[name] = {cell.strip()}
             self._lengths[name] = len(cell)
         self._concepts = set(split_concepts(first.cells["concepts"]))
 
@@ -813,13 +816,15 @@ class _RowsOfSpan:
         if is_empty_so_far:
             return True
         can_have_several_texts = name not in OUR_COLUMNS
-        return can_have_several_texts and not self._is_joined_cell(name, cell)
+        is_there = cell.strip() in self._texts[name] or self._is_joined_cell(name, cell)
+        return can_have_several_texts and not is_there
 
     def _add_text(self, name: str, text: str) -> None:
         """Add a text to those of a column."""
         between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
         self._lengths[name] += between + len(text)
         self._parts[name].append(text)
+        self._texts[name].add(text.strip())
 
     def _is_joined_cell(self, name: str, cell: str) -> bool:
         """Return whether a text is the cell of a column that all its texts so far make when they are joined.

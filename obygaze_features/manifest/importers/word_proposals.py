@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
 from obygaze_features.identity import plain
@@ -34,6 +34,13 @@ MOST_ANSWERS: Final = 3
 """Different words of a column that may answer yes and no below a concept's heading: yes, no and a doubt."""
 
 
+class _UnknownWords(NamedTuple):
+    """Unknown words, each with its number of rows, and whether they may be levels."""
+
+    words: Counter[str]
+    may_be_levels: bool
+
+
 class WordProposals:
     """Proposes which label each word means that the codebook does not have, so that a table can be read."""
 
@@ -46,12 +53,14 @@ class WordProposals:
         self._cells = unread.cells
         self._words = unread.words
         self._proposal = unread.proposal
+        self._held_back: list[_UnknownWords] = []
 
     def propose_meanings(self) -> None:
         """Propose which label each unknown word means, in columns of labels and in headings of marks."""
         self._propose_labels_of_headings()
         self._propose_unknown_levels()
         self._propose_unknown_concepts()
+        self._propose_what_was_held_back()
         self._propose_errors_as_no_label()
 
     def _propose_labels_of_headings(self) -> None:
@@ -315,7 +324,8 @@ class WordProposals:
             Unknown word -> its number of rows.
         is_proposed
             Whether a column with these words is only proposed. If all their columns are read anyway, nothing
-            is proposed for a few words, as the errors of their rows say the same.
+            is proposed for a few words, as the errors of their rows say the same. They are held back, as the
+            person may have to be asked about something else in the table.
         may_be_levels
             Whether the words may be levels. A level is refused in a column of concepts.
         """
@@ -325,6 +335,7 @@ class WordProposals:
         translations = self._translations(texts, may_be_levels=may_be_levels)
         has_proposal = is_proposed or bool(self._proposal.needed_unread) or bool(translations)
         if not has_proposal and words.total() <= SHOWN_PROBLEMS:
+            self._held_back.append(_UnknownWords(words, may_be_levels))
             return
 
         untranslated = [text for text in texts if text not in translations]
@@ -344,6 +355,16 @@ class WordProposals:
             self._ask_for_words(words, unexplained)
         elif not self._proposal.needed_unread:
             self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
+
+    def _propose_what_was_held_back(self) -> None:
+        """Propose a label for each of the few words that were held back, if anything else is asked about.
+
+        Their rows have no errors then, as the table is refused with the question: all is asked in one step.
+        """
+        if not self._proposal.needed_unread:
+            return
+        for held_back in self._held_back:
+            self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
 
     def _translations(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
