@@ -12,6 +12,7 @@ from obygaze_features.exchange.import_tables import table_items
 from obygaze_features.exchange.row_ids import read_ids, row_items
 
 from ..manifest.spans.files import sheet
+from ..manifest.spans.test_workbooks import with_sheet
 from .lab_features import N_FEATURES, array_of, import_store, values_of
 
 IDS = ["b", "a", "c"]
@@ -246,3 +247,12 @@ def test_a_column_of_ids_goes_before_the_index_of_a_data_frame(tmp_path):
         assert sorted(items) == ["a", "b"]
     with table_items(tmp_path / "without_ids.parquet", None) as (items, _):
         assert sorted(items) == ["x", "y"]
+
+
+def test_of_a_workbook_of_features_the_first_sheet_is_read_though_another_is_larger(tmp_path):
+    """Columns of features may have any name. The second sheet has notes on the clips, in more cells."""
+    notes = sheet([["clip", "who", "what"], *([clip, "AB", "a note"] for clip in "abcdefg")])
+    ids_first = with_sheet(notes, "Ids", [["clip_id"], *([clip] for clip in IDS)])
+    (tmp_path / "ids.xlsx").write_bytes(ids_first)
+
+    assert read_ids(tmp_path / "ids.xlsx") == IDS
