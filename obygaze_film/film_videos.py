@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from obygaze_features.errors import ObygazeError
-from obygaze_film.claims.words import clock
 from obygaze_film.notes import message
 from obygaze_film.timeline import Timeline
 
@@ -132,6 +131,7 @@ def why_other_film(path: Path, film: Timeline, stores: "Iterable[Store]") -> str
         The file is no video.
     """
     from obygaze_features.video import probe  # noqa: PLC0415 - slow, and many need no video
+    from obygaze_film.claims.words import clock  # noqa: PLC0415 - slow too
 
     scored = scored_length(film, stores)
     length_s = probe(path).duration_s

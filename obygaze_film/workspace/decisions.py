@@ -10,7 +10,7 @@ from threading import RLock
 from typing import Final, NamedTuple
 
 from obygaze_features.door import read_bytes
-from obygaze_features.errors import InputError, ObygazeError
+from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
     BUILTIN,
@@ -22,6 +22,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     find_codebook,
+    refuse_twins,
     repeated_concepts,
 )
 from obygaze_film.draws import LAW, SEED, Draw
@@ -590,7 +591,8 @@ class Decisions:
         Raises
         ------
         FilmError
-            The decision is not valid, or the decision that it changes does not stand or is somebody else's.
+            The decision is not valid, the decision that it changes does not stand or is somebody else's, or
+            the name is another spelling of one in the ledger.
         """
         is_agreed_blindly = False
         if kind == "agreed" and mode == "blind":
@@ -622,12 +624,27 @@ class Decisions:
         with self._lock:
             self._refuse_if_scored_again()
             self.refresh()
+            self._refuse_other_spelling(clip.annotator)
             if kind == "agreed":
                 self._refuse_unsettled(row)
             changed = self._own_decision(changed_id, clip.annotator) if changed_id else None
             line = self._write(kind, row, clip, changed)
             self._update()
             return line.id
+
+    def _refuse_other_spelling(self, annotator: str) -> None:
+        """Refuse the name of a person if it is another spelling of one in the ledger, such as ab of AB.
+
+        One person would count as two judges, and commands that read the tables would refuse them.
+        """
+        known_names = self.annotators
+        if annotator in known_names:
+            return
+        for known_name in known_names:
+            try:
+                refuse_twins("annotator", {known_name: (self.folder, LEDGER), annotator: ("", "the desk")})
+            except ManifestError:
+                raise FilmError(message("other_spelling", name=annotator, known=known_name)) from None
 
     def _write(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
         """Write a checked decision to the ledger, remember it for undo, and return its line.

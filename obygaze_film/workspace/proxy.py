@@ -43,6 +43,12 @@ TIMES_OF_COPY: Final = {"movie_timescale": "90000", "video_track_timescale": "90
 """Options of FFmpeg's MP4: the file and its pictures count in `TICK_S`. Where pictures begin after the sound,
 MP4 states the gap in units of the file, and Firefox reads it in units of the pictures."""
 
+MARK_OF_COPY: Final = "copy for browsers, made by obygaze"
+"""Comment in the metadata of a copy: its times have the units of `TIMES_OF_COPY`."""
+
+MOST_LATE_S: Final = 0.1
+"""Maximum time of the first picture, in seconds, in an MP4 file of others that is played as it is."""
+
 SAMPLE_RATE: Final = 48_000
 """Sampling rate of a copy's sound, in samples per second."""
 
@@ -75,9 +81,11 @@ def remade_part(path: Path) -> Remade:
     """Find the largest part of a film that must be made anew so that common browsers play it.
 
     Browsers play the codecs and containers of `PLAYED_CODECS`, if the film has 8 bits a sample, consists of
-    one part and is not cropped. A file whose time stamps do not begin at 0 is played from a copy: Chromium
-    shows such a film later than Firefox does. So is one with another track of pictures or of sound before the
-    one that is read: browsers may play the first.
+    one part and is not cropped. Some files that they play they do not play alike, so that these need a copy:
+
+    - if time stamps do not begin at 0, or the pictures of an MP4 file begin later: Chromium shows such films
+      later than Firefox does;
+    - if another track of pictures or of sound is before the one that is read: browsers may play the first.
 
     Returns
     -------
@@ -133,7 +141,9 @@ def _encoding_of(path: Path) -> _Encoding:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         sound_tracks = _playable_sound_tracks(source.container)
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
-        is_alike_in_browsers = _starts_at_0(source) and _has_first_tracks(source, sound_tracks)
+        is_alike_in_browsers = (
+            _starts_at_0(source) and _states_start_alike(source) and _has_first_tracks(source, sound_tracks)
+        )
     film = probe(path)
     stream = film.stream
     is_whole = stream is not None and stream.parts == 1 and not stream.crop
@@ -151,6 +161,18 @@ def _encoding_of(path: Path) -> _Encoding:
 def _starts_at_0(source: Any) -> bool:
     """Whether the time stamps of an open film are its times; recordings of streams may begin anywhere."""
     return abs(float(source.origin)) <= SLACK_S
+
+
+def _states_start_alike(source: Any) -> bool:
+    """Whether all browsers read alike when the pictures of an open film begin.
+
+    An MP4 file states a gap before its first picture in a unit that Firefox takes for another one, unless
+    both are the same as in our copies.
+    """
+    if MP4 not in source.formats or source.container.metadata.get("comment") == MARK_OF_COPY:
+        return True
+    first_picture_s = float((source.stream.start_time or 0) * source.stream.time_base)
+    return first_picture_s <= MOST_LATE_S
 
 
 def _has_first_tracks(source: Any, sound_tracks: list[Any]) -> bool:
@@ -228,6 +250,7 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
             is_copied = _try_to_copy(path, partial, progress, keeps_sound=remade == "container")
         if not is_copied:
             with av.open(str(partial), "w", format="mp4", options=TIMES_OF_COPY) as made:
+                made.metadata["comment"] = MARK_OF_COPY
                 _transcode(path, made, progress)
         partial.replace(out)
     except av.FFmpegError as error:
@@ -285,6 +308,7 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
             av.open(str(out), "w", format="mp4", options=TIMES_OF_COPY) as made,
             opened(path) as source,
         ):
+            made.metadata["comment"] = MARK_OF_COPY
             _copy_streams(source, made, progress, keeps_sound=keeps_sound)
         film_times = frame_times(path)
         copy_times = frame_times(out)

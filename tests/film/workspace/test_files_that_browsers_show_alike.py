@@ -73,6 +73,15 @@ def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
     assert remade_part(tmp_path / "copy.mp4") == "nothing"
 
 
+def test_an_mp4_file_whose_pictures_begin_after_its_sound_is_sent_as_a_copy(tmp_path):
+    """A recording of a broadcast that was put into MP4: Firefox shows its scenes half a second too early."""
+    film = film_of_tracks(tmp_path / "late.mp4", 0.5)
+
+    assert remade_part(film) == "container"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+    assert remade_part(tmp_path / "copy.mp4") == "nothing"
+
+
 def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
     """The first picture is half a second behind the sound, which MP4 states as a gap in an edit list.
 
