@@ -13,7 +13,7 @@ in: its 95 % intervals hold .85 of strengths with heavy tails.
 All is drawn by Gibbs sampling with Polya-Gamma variables (Polson, Scott and Windle, JASA 2013): the mode and
 its curvature make intervals too short, since strengths of items that nearly always win or lose are skewed.
 Strengths are drawn together with the centres of their components, and are scaled together: one by one they
-would stick to each other.
+would stick to each other. For the same reason each step proposes to reverse all of them.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,6 +57,9 @@ N_SCALE_PROPOSALS: Final = 2
 """How often each draw proposes to multiply all strengths by one factor."""
 SCALE_PROPOSAL_SD: Final = 0.15
 """Standard deviation of the logarithm of that factor."""
+
+LEAST_LOG_RATIO: Final = -30.0
+"""Proposals whose logarithm of the acceptance probability is lower are not accepted, without a draw."""
 
 N_TERMS: Final = 24
 """Number of terms of a Polya-Gamma variable's infinite sum that are drawn; the others are replaced by their
@@ -265,6 +268,7 @@ def _next_state(comparisons: Comparisons, before: _State, rng: np.random.Generat
     # A proposal may be rejected; with several, most draws change the scale of strengths.
     for _ in range(N_SCALE_PROPOSALS):
         strengths = _propose_scale(comparisons, strengths, before.reliabilities, rng)
+    strengths = _propose_reversal(comparisons, strengths, before.reliabilities, rng)
     reliabilities = _draw_reliabilities(comparisons, strengths, before.reliabilities, rng)
     mixture = _draw_mixture(strengths, rng)
     return _State(strengths._replace(mixture=mixture), reliabilities)
@@ -514,6 +518,40 @@ def _propose_scale(
     log_ratio += after.mixture.log_scale_prior() - before.mixture.log_scale_prior()
     is_accepted = np.log(rng.random()) < log_ratio
     return after if is_accepted else before
+
+
+def _propose_reversal(
+    comparisons: Comparisons, before: Strengths, reliabilities: Reliabilities, rng: np.random.Generator
+) -> Strengths:
+    """Propose to reverse the ranking; accept by Metropolis-Hastings.
+
+    If two workers contradict each other and nothing tells who is right, each may be the one who judges at
+    random. The other steps would never get from one of these rankings to the other: as long as a worker is
+    taken to be right, the strengths follow. So the reliabilities, which are drawn next, are summed over here.
+
+    The priors of strengths and centres are the same on both sides of 0, so that only the likelihoods differ.
+    """
+    mixture = replace(before.mixture, centres=-before.mixture.centres)
+    after = Strengths(-before.of_item, mixture)
+    log_ratio = _log_likelihood_over_reliabilities(comparisons, after, reliabilities)
+    log_ratio -= _log_likelihood_over_reliabilities(comparisons, before, reliabilities)
+    if log_ratio < LEAST_LOG_RATIO:
+        return before
+    is_accepted = np.log(rng.random()) < log_ratio
+    return after if is_accepted else before
+
+
+def _log_likelihood_over_reliabilities(
+    comparisons: Comparisons, strengths: Strengths, before: Reliabilities
+) -> float:
+    """Compute the log likelihood of strengths, averaged over the reliabilities that each worker may have.
+
+    `before` is the previous draw, whose shares of workers say how common each reliability is.
+    """
+    log_density = _log_density_of_reliabilities(comparisons, strengths, before)
+    # The last of RELIABILITIES is 1, the only one that these workers can have.
+    log_density[:-1, comparisons.masters] = -np.inf
+    return float(logsumexp(log_density, axis=0).sum())
 
 
 def _draw_reliabilities(

@@ -1,0 +1,47 @@
+"""If two workers contradict each other, nothing tells which of them judges at random, or how items rank."""
+
+from itertools import combinations
+
+import numpy as np
+
+from obygaze_models.evaluation.ranking import rank_items
+
+ITEMS = [f"item{number:02d}" for number in range(10)]
+PAIRS = list(combinations(ITEMS, 2))
+
+
+def rising(worker):
+    """Return the worker's judgement of all pairs: the later item is the stronger one."""
+    return [(worker, later, earlier) for earlier, later in PAIRS]
+
+
+def falling(worker):
+    """Return the worker's judgement of all pairs: the earlier item is the stronger one."""
+    return [(worker, earlier, later) for earlier, later in PAIRS]
+
+
+def test_of_two_opposite_workers_neither_is_said_to_judge_at_random_and_no_item_has_a_place():
+    """Which of both is right was decided by the first draws, and said with a reliability of .99 and of 0."""
+    ranking = rank_items(rising("anna") + falling("ben"))
+
+    assert not ranking.workers["random"].any()
+    assert (ranking.workers["low"] < 0.2).all()
+    assert (ranking.workers["high"] > 0.8).all()
+    first_and_last = np.array([0, -1])
+    assert (ranking.rank_low[first_and_last] <= 2).all()
+    assert (ranking.rank_high[first_and_last] >= 9).all()
+
+
+def test_a_third_worker_decides():
+    ranking = rank_items(rising("anna") + falling("ben") + rising("chris"))
+
+    workers = ranking.workers.set_index("worker")
+    assert workers.loc["ben", "random"]
+    assert workers.loc[["anna", "chris"], "low"].min() > 0.5
+    assert ranking.rank[-1] == 1  # of the last item, which anna and chris find the strongest
+
+
+def test_a_worker_who_is_known_to_be_reliable_decides():
+    ranking = rank_items(rising("anna") + falling("ben"), masters=["ben"])
+
+    assert ranking.rank[0] == 1  # of the first item, which ben finds the strongest
