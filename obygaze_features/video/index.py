@@ -33,10 +33,10 @@ from obygaze_features.video.bitstream import (
 )
 from obygaze_features.video.boxes import (
     BLOCK_HEAD,
+    find_edits,
     find_file_heads,
     find_second_file,
     has_ordered_chapters,
-    has_unsupported_edits,
     is_scrambled,
     stated_bytes,
     states_rate,
@@ -74,6 +74,9 @@ PROGRAM_FORMATS = frozenset({"mpeg", "mpegvideo"})
 DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov", "flv"})
 NOT_FOLLOWED = "which is not followed: players may show other pictures at these times"
 ODD_EDITS = f"its edit list holds a picture, changes the rate or leaves a hole, {NOT_FOLLOWED}"
+SEVERAL_EDITS = (
+    "its edit list shows several parts: FFmpeg may give pictures behind the first part some frames too late"
+)
 ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
@@ -664,8 +667,12 @@ def _notes(facts: _StreamFacts) -> Iterator[str]:
     if facts.line.known and not facts.has_unique_times and not note_on_times:
         yield "not every picture has a time of its own: some are estimates"
     source = facts.source
-    if "mov" in facts.formats and has_unsupported_edits(source.path, source.stream.id):
-        yield ODD_EDITS
+    if "mov" in facts.formats:
+        edits = find_edits(source.path, source.stream.id)
+        if edits.are_unsupported:
+            yield ODD_EDITS
+        elif edits.n_shown > 1 and source.context.has_b_frames:
+            yield SEVERAL_EDITS
     if "matroska" in facts.formats:
         first_byte = int(facts.packets.pos[0])
         last_byte = int(facts.packets.pos[-1])
