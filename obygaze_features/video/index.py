@@ -901,7 +901,8 @@ def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.i
 
     A decoder that holds back one picture puts the first one out when it gets the second packet, and so on.
     So if frames were dropped, and the file has an empty entry for each, the pause is one picture earlier than
-    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9.
+    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9. The
+    last ones are put out at the end of the file, each a usual step behind the one before.
 
     Parameters
     ----------
@@ -911,9 +912,12 @@ def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.i
         How many pictures the decoder holds back.
     """
     n_held_back = min(n_held_back, len(entries) - 1)
+    if n_held_back == 0:
+        return entries
     delay = entries[n_held_back] - entries[0]
     put_out_before_end = entries[n_held_back:] - delay
-    put_out_at_end = put_out_before_end[-1] + 1 + np.arange(n_held_back)
+    usual_step = int(np.median(np.diff(entries)))
+    put_out_at_end = put_out_before_end[-1] + usual_step * np.arange(1, n_held_back + 1)
     return np.concatenate((put_out_before_end, put_out_at_end))
 
 
