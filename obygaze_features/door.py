@@ -50,6 +50,28 @@ MOST_DIGITS: Final = 1000
 """Digits in a row, hexadecimal ones and `_` too, that a TOML document may have, in a number or not: to parse
 a number takes more than a hundred bytes for each digit."""
 
+_NAMED_TWICE: Final = "a name that is there already; expected each name, and each [NAME], once"
+_KEY_AND_VALUE: Final = "expected NAME = VALUE, or [NAME] of a table"
+_BACKSLASH: Final = "a backslash in a text; expected two, or the text in single quotes"
+EXPECTED_IN_TOML: Final = {
+    "Invalid value": 'expected a value, such as a text in quotes ("calm"), a number, true or false',
+    "Illegal character": "expected the closing quote of a text in its own line",
+    "Unterminated string": "expected the closing quotes of a text",
+    "Cannot overwrite": _NAMED_TWICE,
+    "Cannot declare": _NAMED_TWICE,
+    "Cannot mutate": _NAMED_TWICE,
+    "Cannot redefine": _NAMED_TWICE,
+    "Duplicate": _NAMED_TWICE,
+    "Expected '='": _KEY_AND_VALUE,
+    "Invalid statement": _KEY_AND_VALUE,
+    "Invalid initial character": _KEY_AND_VALUE,
+    "Expected ']": "expected the closing bracket of [NAME]",
+    "Unclosed array": "expected the closing bracket of a list",
+    "Unescaped": _BACKSLASH,
+    "Invalid hex value": _BACKSLASH,
+}
+"""How Python's parser of TOML begins its messages -> what was expected. Its own words name no remedy."""
+
 _LONG_NUMBER = re.compile(rf"(?<![0-9A-Fa-f_])[0-9A-Fa-f_]{{{MOST_DIGITS + 1}}}")
 
 _NAME_OF_STREAM = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
@@ -222,11 +244,30 @@ def parse_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        place = f"line {line[1]}" if line else "its end"
-        raise ValueError(f"damaged at {place}") from None
+        raise ValueError(_describe_toml_error(str(error))) from None
     except ValueError:  # Python's own, for whole numbers of thousands of digits
         raise ValueError("a number has too many digits") from None
+
+
+def _describe_toml_error(message: str) -> str:
+    """Return where a text is no TOML, and what was expected there, without quoting any of it.
+
+    Parameters
+    ----------
+    message
+        What Python's parser says, such as "Invalid value (at line 2, column 8)".
+
+    Examples
+    --------
+    >>> _describe_toml_error("Expected '=' after a key in a key/value pair (at line 3, column 3)")
+    'damaged at line 3: expected NAME = VALUE, or [NAME] of a table'
+    """
+    line = re.search(r"line (\d+)", message)
+    place = f"line {line[1]}" if line else "its end"
+    for beginning, expectation in EXPECTED_IN_TOML.items():
+        if message.startswith(beginning):
+            return f"damaged at {place}: {expectation}"
+    return f"damaged at {place}"
 
 
 def _refuse_costly_toml(text: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.door import open_regular
 
@@ -49,6 +50,9 @@ TRANSPORT_BYTES = 1 << 20
 
 BOX_HEAD_BYTES = 8
 """Bytes of the head of a box of MP4: its size and its type. A box of 4 GB or more has 8 more for its size."""
+
+SHOWS_NOTHING: Final = -1
+"""In place of where an edit of an MP4 begins in its track: it shows nothing, and is a hole."""
 
 ONCE = (b"ftyp", b"moov")
 """Boxes of MP4 that a file has only once."""
@@ -357,11 +361,24 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
         box_start = box_end
 
 
-def has_unsupported_edits(path: Path, track: int) -> bool:
-    """Return whether the edit list of an MP4 track freezes a picture, changes the rate, or leaves a hole.
+class Edits(NamedTuple):
+    """What the edit list of an MP4 track asks of players (ISO/IEC 14496-12, 8.6.6).
 
-    An edit list says which parts of a track a player shows. FFmpeg does not follow these edits: it plays all
-    of them at the usual rate, one after the other (ISO/IEC 14496-12, 8.6.6).
+    Parameters
+    ----------
+    n_shown
+        How many parts of the track it shows, one after the other.
+    are_unsupported
+        Whether it freezes a picture, changes the rate, or leaves a hole. FFmpeg does not follow these edits:
+        it plays all of them at the usual rate, one after the other.
+    """
+
+    n_shown: int
+    are_unsupported: bool
+
+
+def find_edits(path: Path, track: int) -> Edits:
+    """Read the edit list of an MP4 track, which says which parts of the track a player shows.
 
     Parameters
     ----------
@@ -370,12 +387,18 @@ def has_unsupported_edits(path: Path, track: int) -> bool:
     track
         Number of the track.
     """
+    n_shown = 0
+    are_unsupported = False
     with open_regular(path) as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         for track_box in _boxes_at(data, (0, len(data)), b"moov", b"trak"):
-            if _track_id(data, track_box) == track:
-                edit_lists = _boxes_at(data, track_box, b"edts", b"elst")
-                return any(_is_unsupported(data[start:end]) for start, end in edit_lists)
-    return False
+            if _track_id(data, track_box) != track:
+                continue
+            for start, end in _boxes_at(data, track_box, b"edts", b"elst"):
+                rows = _rows_of_edits(data[start:end])
+                n_shown += int((rows["media"] != SHOWS_NOTHING).sum())
+                are_unsupported = are_unsupported or _is_unsupported(rows)
+            break
+    return Edits(n_shown, are_unsupported)
 
 
 def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
@@ -433,10 +456,8 @@ def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> It
             yield start, end
 
 
-def _is_unsupported(edits: bytes) -> bool:
-    """Return whether an edit list has a rate other than 1, or a hole (media time -1) behind its first edit.
-
-    A rate of 0 freezes a picture. A hole at the beginning only delays the track.
+def _rows_of_edits(edits: bytes) -> NDArray[np.void]:
+    """Return the edits of a list [N]: their `length`, where they begin in the `media`, and their `rate`.
 
     Parameters
     ----------
@@ -449,9 +470,15 @@ def _is_unsupported(edits: bytes) -> bool:
     row = np.dtype([("length", f">i{time_bytes}"), ("media", f">i{time_bytes}"), ("rate", ">i4")])
     content = edits[8:]  # behind version, flags, and the number of edits
     n_rows = len(content) // row.itemsize
-    rows = np.frombuffer(content, row, n_rows)
+    return np.frombuffer(content, row, n_rows)
 
+
+def _is_unsupported(rows: NDArray[np.void]) -> bool:
+    """Return whether edits have a rate other than 1, or a hole behind the first of them.
+
+    A rate of 0 freezes a picture. A hole at the beginning only delays the track.
+    """
     rate_of_1 = 1 << 16  # 16 of the 32 bits of a rate are behind the point
     has_other_rate = (rows["rate"] != rate_of_1).any()
-    has_hole = (rows["media"][1:] == -1).any()
+    has_hole = (rows["media"][1:] == SHOWS_NOTHING).any()
     return bool(has_other_rate or has_hole)

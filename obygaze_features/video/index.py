@@ -33,10 +33,10 @@ from obygaze_features.video.bitstream import (
 )
 from obygaze_features.video.boxes import (
     BLOCK_HEAD,
+    find_edits,
     find_file_heads,
     find_second_file,
     has_ordered_chapters,
-    has_unsupported_edits,
     is_scrambled,
     stated_bytes,
     states_rate,
@@ -74,6 +74,9 @@ PROGRAM_FORMATS = frozenset({"mpeg", "mpegvideo"})
 DECODING_FORMATS = frozenset({"mpegts", "mpeg", "mov", "flv"})
 NOT_FOLLOWED = "which is not followed: players may show other pictures at these times"
 ODD_EDITS = f"its edit list holds a picture, changes the rate or leaves a hole, {NOT_FOLLOWED}"
+SEVERAL_EDITS = (
+    "its edit list shows several parts: FFmpeg may give pictures behind the first part some frames too late"
+)
 ORDERED_CHAPTERS = f"its chapters have an order of their own, {NOT_FOLLOWED}"
 # Codecs whose pictures carry all settings that decoding needs.
 SELF_DESCRIBED = MPEG12 | {"vp8", "vp9", "av1", "mjpeg", "prores", "dnxhd"}
@@ -664,8 +667,12 @@ def _notes(facts: _StreamFacts) -> Iterator[str]:
     if facts.line.known and not facts.has_unique_times and not note_on_times:
         yield "not every picture has a time of its own: some are estimates"
     source = facts.source
-    if "mov" in facts.formats and has_unsupported_edits(source.path, source.stream.id):
-        yield ODD_EDITS
+    if "mov" in facts.formats:
+        edits = find_edits(source.path, source.stream.id)
+        if edits.are_unsupported:
+            yield ODD_EDITS
+        elif edits.n_shown > 1 and source.context.has_b_frames:
+            yield SEVERAL_EDITS
     if "matroska" in facts.formats:
         first_byte = int(facts.packets.pos[0])
         last_byte = int(facts.packets.pos[-1])
@@ -894,7 +901,8 @@ def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.i
 
     A decoder that holds back one picture puts the first one out when it gets the second packet, and so on.
     So if frames were dropped, and the file has an empty entry for each, the pause is one picture earlier than
-    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9.
+    in the entries. With one picture held back, the entries 0, 1, 2, 8, 9 give the times 0, 1, 7, 8, 9. The
+    last ones are put out at the end of the file, each a usual step behind the one before.
 
     Parameters
     ----------
@@ -904,9 +912,12 @@ def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.i
         How many pictures the decoder holds back.
     """
     n_held_back = min(n_held_back, len(entries) - 1)
+    if n_held_back == 0:
+        return entries
     delay = entries[n_held_back] - entries[0]
     put_out_before_end = entries[n_held_back:] - delay
-    put_out_at_end = put_out_before_end[-1] + 1 + np.arange(n_held_back)
+    usual_step = int(np.median(np.diff(entries)))
+    put_out_at_end = put_out_before_end[-1] + usual_step * np.arange(1, n_held_back + 1)
     return np.concatenate((put_out_before_end, put_out_at_end))
 
 

@@ -54,6 +54,24 @@ def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
     np.testing.assert_allclose(frames.time_s, np.array(EVERY_THIRD_DROPPED) / 25, atol=1e-6)
 
 
+def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
+    """A film of 25 pictures a second in a file of 100 entries a second: each picture has four entries."""
+    numbers = list(range(30))
+    film = encode(
+        tmp_path / "a.avi",
+        map(draw_number, numbers),
+        "mpeg4",
+        rate=100,
+        times=[4 * number for number in numbers],
+        options={"bf": "2", "qscale": "2"},
+    )
+
+    frames = read_frames(film, uniform(30))
+
+    assert numbers_drawn_in(frames.images) == numbers
+    np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
+
+
 def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
     """Frame 25 begins at 1 s; before it nothing is shown anew from 0.4 s on."""
     film = film_of(tmp_path / "a.avi", PAUSE, *CODECS["MPEG-4"])
