@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,15 @@ from obygaze_film.cells import cells_of
 from obygaze_film.claims import Words
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
-from obygaze_film.film_groups import ALL, FEW_FILMS, read_facts
+from obygaze_film.film_groups import (
+    ALL,
+    FEW_FILMS,
+    _advice,
+    _n_needed_without_model,
+    _step,
+    _year,
+    read_facts,
+)
 from obygaze_film.group_report import comparison_report, notes_of_shares
 from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
@@ -904,3 +913,71 @@ def test_a_trend_that_rests_on_few_films_has_a_note_on_it(films, judged, n_posit
     assert trend["reason"] == ""
     assert (trend["note"] != "") == is_noted
     assert (str(n_positive_films) in trend["note"]) == is_noted
+
+
+@pytest.mark.parametrize(
+    ("text", "year"),
+    [
+        ("1869", np.nan),
+        ("1870", 1870),
+        ("2100", 2100),
+        ("2101", np.nan),
+        ("1999.5", np.nan),
+        ("soon", np.nan),
+        ("", np.nan),
+    ],
+)
+def test_a_year_in_a_row_counts_if_a_film_can_be_of_it(text, year):
+    """Of films of one title the year tells which one is meant: by no year all are, by a wrong one none is."""
+    assert _year(SimpleNamespace(cells={"year": text})) == pytest.approx(year, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [([], 1), ([5.0], 1), ([5.0, 5.0], 1), ([0.0, 0.02], 0.01), ([1.0, 10.9], 1), ([0.0, 10.0], 10)],
+)
+def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values, step):
+    """Of films that all have one value, or of none, there is no range: the step is 1."""
+    assert _step(np.array(values)) == pytest.approx(step)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "n_needed"), [(np.nan, np.nan), (0.9, np.nan), (1.04, np.nan), (1.06, 10.6), (3.0, 30.0)]
+)
+def test_judgements_are_worth_more_if_the_model_saves_a_whole_window(ratio, n_needed):
+    """Ten windows were judged. Ten and a half would be printed as ten, which is no gain."""
+    worth = _n_needed_without_model(10, SimpleNamespace(sample_size_ratio=ratio))
+    assert worth == pytest.approx(n_needed, nan_ok=True)
+
+
+@pytest.mark.parametrize(("n_more", "key"), [(1, "advice_judge"), (2, "advice_judge"), (3, "advice_score")])
+def test_films_are_advised_that_are_not_judged_and_have_windows_left(n_more, key):
+    """Film a is judged; b was never judged, of c all windows were and too few surely, and of d a part was."""
+    counts_and_n_of_film = {"film-a": (5, 10), "film-b": (None, 0), "film-c": (0, 0), "film-d": (1, 0)}
+    films = []
+    for movie, (n_left, n) in counts_and_n_of_film.items():
+        counts = None if n_left is None else SimpleNamespace(left=n_left)
+        sample = SimpleNamespace(n=n)
+        films.append(SimpleNamespace(timeline=SimpleNamespace(movie=movie), counts=counts, sample=sample))
+
+    advice = _advice(films, n_more)
+
+    assert advice.key == key
+    if key == "advice_judge":
+        named = set(re.findall("film-[a-d]", str(advice)))
+        assert len(named) == n_more
+        assert named <= {"film-b", "film-d"}
+
+
+@pytest.mark.parametrize(("n_values", "is_refused"), [(2, True), (3, False)])
+def test_a_trend_needs_three_different_values_of_judged_films(films, judged, n_values, is_refused):
+    """Films have budgets of a few sizes. Those that nobody judged have others, and do not count."""
+    budget_of = {}
+    for n, film in enumerate(films):
+        budget = n % n_values if n < N_JUDGED else 100 + n
+        budget_of[film.movie] = {"budget": f"{budget}"}
+
+    compared = compare_films(films, judged, facts=budget_of, trend="budget")
+
+    (trend,) = compared.changes.to_dict("records")
+    assert (trend["reason"] != "") == is_refused

@@ -208,17 +208,6 @@ def test_a_network_in_a_pipeline_gets_the_runs_seed_and_the_users_own_object_is_
     assert network.random_state is None
 
 
-def test_a_factory_gets_the_runs_seed():
-    """A factory is a function that makes an estimator, here with an argument `seed`."""
-
-    def make_network(*, seed=0):
-        return MLPClassifier(random_state=seed)
-
-    spec = as_spec("net", make_network)
-
-    assert spec.make(5).random_state == 5
-
-
 def test_an_estimator_draws_random_numbers_if_it_has_a_seed():
     """A network has the parameter `random_state`, and a scaler has none."""
     assert as_spec("net", MLPClassifier()).draws()
@@ -453,9 +442,10 @@ class Drawing(ClassifierMixin, BaseEstimator):
         lambda number: Drawing(seed=number),
         lambda width=3, seed=0: Drawing(width, seed),
         lambda width=3, *, seed: Drawing(width, seed),
+        lambda *, random_state=0: Drawing(seed=random_state),
         Drawing,
     ],
-    ids=["seed", "first argument", "second argument", "by name alone", "class"],
+    ids=["seed", "first argument", "second argument", "by name alone", "scikit-learn's name", "class"],
 )
 def test_every_form_of_a_factory_gets_the_runs_seed_and_keeps_its_other_arguments(factory):
     """Else all seeds of a run would train one and the same model, and its spread would seem to be 0."""

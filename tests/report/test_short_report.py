@@ -4,13 +4,24 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from obygaze_models.evaluation import compare, saved, side
 from obygaze_models.evaluation.evaluate import evaluate
-from obygaze_models.evaluation.intervals import t_interval
+from obygaze_models.evaluation.intervals import Interval, t_interval
+from obygaze_models.evaluation.metrics import METRICS
 from obygaze_models.models import linear_probe
-from obygaze_models.report import document, plain
+from obygaze_models.report import document, plain, run_answers
+from obygaze_models.report.run_answers import (
+    _BaselineComparison,
+    _compare_with_baselines,
+    _describe_interval,
+    _describe_lead,
+    _describe_movies,
+    _Lead,
+    _Task,
+)
 from obygaze_models.report.run_tables import run_report, short_report
 from tests.conftest import planted
 
@@ -271,3 +282,67 @@ def test_a_run_of_baselines_alone_names_no_best_model(report_of):
 
     assert not any("nearest of these" in answer for answer in report.answers)
     assert "movie_prior" in plain(report)
+
+
+def planted_comparison(*, mean, low=-0.1, high=0.1, n_models=1, is_auc_above_half=False):
+    """What a run's best model of a few is ahead of the nearest baseline, on 4 of 6 films."""
+    difference = Interval(mean, low, high, n_movies=6, n_undefined=0)
+    return _BaselineComparison(
+        n_models, ["movie_prior"], [], "linear", "movie_prior", difference, 4, 0.6, is_auc_above_half
+    )
+
+
+@pytest.mark.parametrize(
+    ("mean", "direction", "movies"),
+    [(0.05, "ahead", "on 4 of"), (0.0, "ahead", "on 4 of"), (-0.05, "behind", "ahead on 4 of")],
+)
+def test_a_lead_of_nothing_is_not_called_being_behind(mean, direction, movies):
+    """The number of films on which the model is ahead is said as such where it is behind on average."""
+    comparison = planted_comparison(mean=mean)
+
+    assert _describe_lead(comparison).startswith(direction)
+    assert _describe_movies(comparison).startswith(movies)
+
+
+@pytest.mark.parametrize(
+    ("is_auc_above_half", "low", "says_scale"),
+    [(True, 0.01, True), (False, 0.01, False), (True, np.nan, False), (False, np.nan, False)],
+)
+def test_an_interval_says_on_which_scale_it_is_if_it_differs_from_the_one_in_the_table(
+    is_auc_above_half, low, says_scale
+):
+    """Only the lead over one half is an AUC's own, and only an interval that there is has a scale."""
+    comparison = planted_comparison(mean=0.1, low=low, high=0.2, is_auc_above_half=is_auc_above_half)
+
+    assert ("another scale" in _describe_interval(comparison)) == says_scale
+
+
+def test_a_model_beats_the_baselines_if_all_of_its_interval_over_the_nearest_is_above_0(monkeypatch):
+    """Leads of three models over two baselines are planted. Of `touches` the lowest interval begins at 0.
+
+    `beats` is the only one above 0: both of its intervals begin there, and the last counts as the nearest's.
+    The lead of `undefined` over the second baseline has no interval, which begins lowest of all.
+    """
+    low_of = {
+        "touches": {"movie_prior": 0.2, "always_negative": 0.0},
+        "beats": {"movie_prior": 0.05, "always_negative": 0.05},
+        "undefined": {"movie_prior": 0.3, "always_negative": np.nan},
+    }
+
+    def planted_lead(_task, _metric, model, baseline, *, n_models):
+        assert n_models == 3
+        low = low_of[model][baseline]
+        mean = 0.5 if np.isnan(low) else low + 0.1
+        return _Lead(Interval(mean, low, mean + 0.1, 6, 0), baseline, n_better=5)
+
+    monkeypatch.setattr(run_answers, "_lead_over", planted_lead)
+    values = {
+        name: pd.Series([0.6, 0.7]) for name in (*low_of, "movie_prior", "always_negative", "random_half")
+    }
+    task = _Task("", "hn_s", values, [], np.nan)
+
+    comparison = _compare_with_baselines(task, METRICS["average_precision"])
+
+    assert comparison.beating == ["beats"]
+    assert (comparison.best, comparison.nearest) == ("beats", "always_negative")
+    assert comparison.baselines == ["movie_prior", "always_negative"]

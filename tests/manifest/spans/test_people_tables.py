@@ -913,3 +913,42 @@ def test_the_annotator_whom_a_row_above_the_table_names_is_proposed_for_all_rows
 
     assert options["annotator"] == name
     assert [(clip.annotator, clip.level) for clip in clips] == [(name, "S"), (name, "EN")]
+
+
+@pytest.mark.parametrize(
+    ("headings", "rows", "annotators"),
+    [
+        ("x,y", ["calm,calm", "tense,loud", "calm,calm", "tense,loud"], None),
+        ("x,y", ["calm,calm", "tense,tense", "loud,odd", "calm,calm", "tense,tense"], ["x", "y"]),
+        ("x,y", ["p,p", "q,q", "r,r", "t,t", "p,q"], ["x", "y"]),
+        ("x,y", ["p,p", "q,q", "r,r", "t,t", "u,u", "p,q"], None),
+        ("x,y", ["calm,tense", "tense,calm"], None),
+        ("x,y", ["calm,tense", "tense,calm", "calm,calm"], ["x", "y"]),
+        ("x,y", ["calm,calm", "calm,calm"], None),
+        ("Level AB,Level CD", ["calm,a", "tense,b", "calm,a"], ["AB", "CD"]),
+        ("Ann,Bob,agreed", ["S,EN,EN", "S,S,S", "EN,EN,EN"], ["Ann", "Bob"]),
+        ("Ann,Bob,total", ["S,EN,EN", "S,S,S", "EN,EN,EN"], ["Ann", "Bob"]),
+    ],
+    ids=[
+        "half of the words in common",
+        "most words in common",
+        "as many words as the codebook has levels",
+        "more words",
+        "no word is repeated",
+        "a word is repeated",
+        "one word",
+        "headed as levels",
+        "beside what both agreed on",
+        "beside a sum",
+    ],
+)
+def test_columns_are_of_annotators_each_by_their_words_and_headings(import_files, headings, rows, annotators):
+    """Of columns that are not, nobody is asked: the table is read, and a notice names them."""
+    lines = [f"a,{n},{n + 1},{row}" for n, row in enumerate(rows)]
+    table = "\n".join([f"movie,start_s,end_s,{headings}", *lines])
+
+    if annotators is None:
+        clips, _ = import_files({"t.csv": table})
+        assert all(clip.level is None for clip in clips)
+    else:
+        assert proposed_options(import_files, table)["wide"] == annotators
