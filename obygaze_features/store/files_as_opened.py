@@ -52,6 +52,7 @@ class _ListOfFolder(NamedTuple):
 class FolderAsOpened(FolderFiles):
     """The files of a store in a folder, which must stay those of the store that was opened."""
 
+    _files: FolderFiles
     _list_as_opened: _ListOfFolder | None
     _tag_digests: bytes | None
 
@@ -59,24 +60,25 @@ class FolderAsOpened(FolderFiles):
         """Keep what tells the store in the folder from another one."""
         super().__init__(files.path, files.readers, links=files.links)
         # The dataclass is frozen: it is its fields that never change.
+        object.__setattr__(self, "_files", files)
         object.__setattr__(self, "_list_as_opened", self._list_now())
         object.__setattr__(self, "_tag_digests", self._tag_digests_now())
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
-        data = super().read(name, start, stop)
+        data = self._files.read(name, start, stop)
         self.refuse_another_store()
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        yield from super().stream(name, start)
+        yield from self._files.stream(name, start)
         self.refuse_another_store()
 
     def open(self, name: str) -> FileIO:
         """Open a file. Whoever reads it calls `refuse_another_store` when the last part has come."""
         try:
-            return super().open(name)
+            return self._files.open(name)
         except FileNotFoundError:
             self.refuse_another_store()
             raise
@@ -105,7 +107,7 @@ class FolderAsOpened(FolderFiles):
     def _tag_digests_now(self) -> bytes | None:
         """Read the list of lists; None if there is none that can be read."""
         try:
-            with super().open(TAG_DIGESTS) as file:
+            with self._files.open(TAG_DIGESTS) as file:
                 return file.read()
         except (OSError, StoreError):
             return None

@@ -51,7 +51,12 @@ def test_they_are_asked_about_as_yes_and_no_of_the_concept(tmp_path, heading_of_
 
 
 def test_levels_below_a_concept_are_no_answers(tmp_path):
-    """S and HN are two levels: nobody abbreviates no as HN, and the column is somebody's levels."""
+    """S and HN are two levels: nobody abbreviates no as HN, and which column is the level is asked."""
     path = table(tmp_path, "rating", "Body", ("S", "HN", "S", "HN", "S"))
-    with pytest.raises(ManifestError, match="--wide rating,Body"):
+
+    with pytest.raises(ManifestError) as refusal:
         clips_of(path)
+
+    assert "--column level=Body" in str(refusal.value)
+    assert "--column level=rating" in str(refusal.value)
+    assert "--word" not in str(refusal.value)
