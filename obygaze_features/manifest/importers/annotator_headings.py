@@ -62,20 +62,39 @@ _OF_ANOTHER_TIME: Final = {
 }  # fmt: skip
 """Words for labels of an earlier or a later time, which the same people may have given."""
 
+_REMARKS: Final = {
+    "notes", "comment", "comments", "remark", "remarks", "bemerkung", "bemerkungen", "kommentar",
+    "kommentare", "anmerkung", "anmerkungen", "notiz", "notizen", "remarque", "remarques", "commentaire",
+    "commentaires", "observaciones", "comentario", "comentarios", "notas", "osservazioni", "commento",
+    "commenti", "observações", "opmerking", "opmerkingen", "uwagi", "poznámka", "примечание", "备注", "備考",
+}  # fmt: skip
+"""Words for remarks, which may name labels too."""
+
+_OF_SPEECH: Final = {
+    "language", "lang", "sprache", "langue", "idioma", "lingua", "língua", "taal", "język", "jazyk", "язык",
+    "dil", "言語", "语言", "اللغة", "speaker", "speakers", "sprecher", "sprecherin", "locuteur", "locutrice",
+    "hablante", "parlante", "falante", "spreker", "character", "figur", "personnage", "personaje",
+    "personaggio", "personagem", "actor", "actress", "schauspieler", "schauspielerin", "acteur", "actrice",
+    "text", "texts", "texte", "texto", "testo", "transcript", "transcription", "transkript", "subtitle",
+    "subtitles", "untertitel", "dialog", "dialogue", "dialogues", "utterance", "utterances", "word", "words",
+    "wort", "wörter", "mot", "mots", "palabra", "palabras", "parola", "token", "phone", "phones", "phoneme",
+}  # fmt: skip
+"""Words for what is said, in which language, and who speaks or is seen."""
+
 _PARTS = re.compile(r"[^\W_]+")
 """A word or number of a heading."""
 
 _INITIALS = re.compile(r"[A-Z]{1,3}\d{0,2}|[a-z]\d{1,2}|\d{1,2}")
 """Initials of a person, or a letter and a number."""
 
-_OF_NO_ANNOTATOR: Final = _DECIDED | _OF_A_MODEL | _HOW_SURE | _OF_ANOTHER_TIME
+_OF_NO_ANNOTATOR: Final = _DECIDED | _OF_A_MODEL | _HOW_SURE | _OF_ANOTHER_TIME | _REMARKS | _OF_SPEECH
 
 
 def names_no_annotator(heading: str) -> bool:
     """Return whether a heading says that a column is of no single annotator.
 
     It is as a whole a word for labels, or it has a word for what several people decided, for what a model
-    says, for how sure somebody is, or for an earlier time.
+    says, for how sure somebody is, for an earlier time, for remarks, or for what is said.
 
     Examples
     --------
@@ -86,6 +105,14 @@ def names_no_annotator(heading: str) -> bool:
     is_word_for_labels = any(bare in KNOWN_HEADINGS[name] for name in LABEL_COLUMNS)
     words = {bare, *words_of(heading)}
     return is_word_for_labels or not words.isdisjoint(_OF_NO_ANNOTATOR)
+
+
+def is_of_speech(heading: str) -> bool:
+    """Return whether a heading is as a whole a word for what is said, in which language, or who speaks.
+
+    Words below it may be spelled like labels: S is a speaker, EN is English, and look is a word.
+    """
+    return bare_heading(heading) in _OF_SPEECH
 
 
 def is_of_model_or_doubt(heading: str) -> bool:

@@ -10,6 +10,7 @@ from obygaze_features.manifest.importers.annotator_headings import (
     annotators_of_grid,
     ends_with_label,
     is_of_model_or_doubt,
+    is_of_speech,
     label_columns_of,
     names_beside_label,
     names_no_annotator,
@@ -71,6 +72,7 @@ class LabelColumns:
         The surest signs come first, as a proposed column is not considered again: words of the codebook, then
         headings, then the table's own words, and at last numbers.
         """
+        self._mention_words_of_speech()
         self._propose_annotators_of_marks()
         self._propose_levels(self._columns_of_levels())
         self._propose_marks("level")
@@ -85,6 +87,20 @@ class LabelColumns:
         if self._lacks_levels() and self._unread.has_column_for("concepts"):
             self._propose_numbers_as_levels()
         self._ask_whose_marks()
+
+    def _mention_words_of_speech(self) -> None:
+        """Mention columns of speakers, languages and what is said, of which most cells are like labels."""
+        columns = []
+        for column in self._unread.remaining:
+            is_of_marks = column in self._unread.mark_columns
+            if is_of_speech(column) and not is_of_marks and self._unread.label_counts(column).are_labels:
+                columns.append(column)
+        if columns:
+            options = " or ".join(option("level", column) for column in columns)
+            self._proposal.optional_unread.append(
+                f"words of the codebook below other headings ({self._with_label_counts(columns)}): {options} "
+                "if they are labels"
+            )
 
     def _propose_annotators_of_marks(self) -> None:
         """Propose the annotators who have a column of marks for each label, as `AB_level_S` and `CD_level_S`.
@@ -155,15 +171,20 @@ class LabelColumns:
         columns = []
         for column in self._unread.remaining:
             are_levels = self._unread.label_counts(column).are_levels
+            is_of_something_else = is_of_speech(column) or self._is_of_sums_or_ids(column)
             is_of_marks = column in self._unread.mark_columns
-            if are_levels and not is_of_marks and not self._is_of_sums_or_ids(column):
+            if are_levels and not is_of_marks and not is_of_something_else:
                 columns.append(column)
         return columns
 
     def _columns_of_concepts(self) -> list[str]:
         """Return the unread columns whose cells are concepts."""
-        columns = [column for column in self._unread.remaining if column not in self._unread.mark_columns]
-        return [column for column in columns if self._unread.label_counts(column).are_concepts]
+        columns = []
+        for column in self._unread.remaining:
+            is_of_something_else = column in self._unread.mark_columns or is_of_speech(column)
+            if self._unread.label_counts(column).are_concepts and not is_of_something_else:
+                columns.append(column)
+        return columns
 
     def _propose_levels(self, columns: Sequence[str]) -> None:
         """Propose to read one column as the levels, or several columns as the levels of one annotator each.

@@ -305,6 +305,11 @@ class SpanFile:
         try:
             return json_of(self.text)
         except (JSONDecodeError, RecursionError) as error:
+            if isinstance(error, JSONDecodeError) and error.msg == "Extra data":
+                raise self.error(
+                    f"not a JSON document: behind a whole one more begins at line {error.lineno}, as in JSON "
+                    "lines; where one is expected, write them as a list"
+                ) from None
             raise self.error(where_damaged(error, self.text.encode(), "a JSON document")) from None
         except ValueError as error:
             # Python refuses numbers of very many digits with a message about its own limit.
