@@ -214,6 +214,32 @@ def refuse_two_spellings(movies: Iterable[str], advice: str) -> None:
         )
 
 
+def clips_under_two_ids(store: Store) -> list[tuple[str, str]]:
+    """Return the clips of a store that are there twice: the id of each, and the first id of the same clip.
+
+    Such clips have the film, the times and the features of another clip to the bit. They come of a manifest
+    whose ids were renamed, by which the store grew, or of another store of the same clips.
+
+    Parameters
+    ----------
+    store
+        The store. Clips without a film, such as texts, and those without features are left out.
+    """
+    table = store.table
+    first_id: dict[tuple[object, ...], str] = {}  # film, times and digests -> the first clip that has them
+    repeated = []
+    for row, clip_id in enumerate(table.clip_ids):
+        digests = tuple(bytes(column[row]) for column in table.digests.values())  # empty without features
+        if not table.movies[row] or not any(digests):
+            continue
+        # Times are compared as bytes, as NaN, which stands for a whole file, is equal to no number.
+        times = (table.start_s[row].tobytes(), table.end_s[row].tobytes())
+        first = first_id.setdefault((table.movies[row], *times, *digests), clip_id)
+        if first != clip_id:
+            repeated.append((clip_id, first))
+    return repeated
+
+
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
     """Compare where the frames of each ragged group lie in two versions of a store.
 
