@@ -14,6 +14,7 @@ from obygaze_features.io import remove_tree
 from obygaze_features.store.format import (
     DIGESTS,
     FEATURES,
+    FETCH,
     RAGGED_ARRAYS,
     STAGING_SUFFIX,
     is_newer,
@@ -23,7 +24,7 @@ from obygaze_features.store.provenance import NOT_NUMERICS, differing_fields, sa
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
-from obygaze_features.store.store_files import parse_digests, read_required, read_undamaged
+from obygaze_features.store.store_files import absent_files, parse_digests, read_required, read_undamaged
 from obygaze_features.text import counted
 
 
@@ -98,10 +99,15 @@ def plan_growth(
     Raises
     ------
     StoreError
-        If the store is not a folder, the version is not higher, or is a patch that adds clips, the backbones
-        or settings that determine their features differ, a clip differs from the store's clip of that id, or
-        the name of a movie is spelled otherwise than in the store.
+        If the store is not a folder, or a partial copy; the version is not higher, or is a patch that adds
+        clips; the backbones or settings that determine their features differ; a clip differs from the store's
+        clip of that id; or the name of a movie is spelled otherwise than in the store.
     """
+    if absent_files(parent.files):
+        raise StoreError(
+            f"{parent.where}: a partial copy ({FETCH}), and its next version has all of its rows; pull the "
+            "rest into it first (obygaze store pull)"
+        )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
