@@ -590,8 +590,11 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
     UsageError
         The models read features that one extraction can't make, or that were made with another tool.
     """
+    from obygaze_features.extraction.job import REFUSED
+
     provenances: dict[str, dict[str, Any]] = {}
     samplings: list[dict[str, Any]] = []
+    are_strict: set[bool] = set()  # whether damaged files were refused (`extract --strict`)
     for model, card in cards.items():
         for group in card.inputs:
             provenance = group["provenance"]
@@ -603,14 +606,23 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
                 )
             provenances.setdefault(backbone, provenance)
             samplings.append(provenance["sampling"])
+            are_strict.add(provenance["decoder"]["on_damage"] == REFUSED)
 
     # One extraction samples the frames of all backbones in the same way.
     sampling = samplings[0]
     if any(other != sampling for other in samplings):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
+    if len(are_strict) > 1:
+        raise click.UsageError(
+            "the models read features of which some were extracted with --strict: run them one by one"
+        )
     options = _backbone_options(provenances, weights)
     if sampling.get("n"):
         options += ["--n", sampling["n"]]
+    if sampling.get("rate"):
+        options += ["--per-second", sampling["rate"]]
+    if are_strict == {True}:
+        options.append("--strict")
     if sampling.get("policy") == "keyframes":
         options += ["--sampling", "keyframes"]
     return options
