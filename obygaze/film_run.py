@@ -606,7 +606,7 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
                 )
             provenances.setdefault(backbone, provenance)
             samplings.append(provenance["sampling"])
-            are_strict.add(provenance["decoder"]["on_damage"] == REFUSED)
+            are_strict.add(provenance.get("decoder", {}).get("on_damage") == REFUSED)
 
     # One extraction samples the frames of all backbones in the same way.
     sampling = samplings[0]
