@@ -71,10 +71,56 @@ def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):
     for name, decoder in (("strict", STRICT), ("lenient", DECODER)):
         (tmp_path / name).mkdir()
         files.append(trained(tmp_path / name, sampling=UNIFORM, decoder=decoder))
-    (tmp_path / "film.mkv").write_bytes(b"")
-    models = [word for file in files for word in ("--model", file)]
 
-    code = obygaze("film", "run", tmp_path / "film.mkv", *models, "--out", tmp_path / "out", "--dry-run")
+    assert "--strict" in refusal(capsys, tmp_path, *files)
 
+
+def refusal(capsys, folder, *models):
+    """Return what `film run` says of models that it refuses to run together."""
+    (folder / "film.mkv").write_bytes(b"")
+    options = [word for model in models for word in ("--model", model)]
+    code = obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
     assert code == 2
-    assert "--strict" in capsys.readouterr().err
+    return capsys.readouterr().err
+
+
+FP32 = {
+    "dtype": "float32",
+    "autocast": None,
+    "attention": "sdpa",
+    "tf32": False,
+    "compiled": False,
+    "device": "cpu",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, ""),
+        ({"autocast": "bfloat16"}, "--dtype bf16 "),
+        ({"autocast": "float16", "compiled": True}, "--dtype fp16 --compile "),
+        ({"dtype": "bfloat16"}, "--dtype bf16-weights "),
+        ({"tf32": True}, "--tf32 "),
+    ],
+    ids=["fp32", "bf16", "fp16, compiled", "bf16-weights", "tf32"],
+)
+def test_networks_compute_in_the_precision_of_the_features_trained_on(tmp_path, capsys, changes, wanted):
+    """The model refuses features of another precision."""
+    model = trained(tmp_path, compute=FP32 | changes)
+
+    plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")
+
+    (extract_line,) = [line for line in plan.splitlines() if "obygaze extract" in line]
+    assert f"--backbone descriptors {wanted}--n" in extract_line
+
+
+def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one_by_one(tmp_path, capsys):
+    """One extraction makes the features of one of them; the other would refuse them at the end."""
+    files = []
+    for name, changes in (("exact", {}), ("fast", {"autocast": "bfloat16"})):
+        (tmp_path / name).mkdir()
+        files.append(trained(tmp_path / name, compute=FP32 | changes))
+
+    assert "descriptors" in refusal(capsys, tmp_path, *files)
+    assert "--dtype" not in planned(capsys, tmp_path, files[0])
