@@ -374,7 +374,7 @@ def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path)
     model = load_model(saved.paths["pcbm_time"])
     store = store_without_frames(tmp_path)
 
-    with pytest.raises(ModelError, match="has no frames features of toy, .* but pooled"):
+    with pytest.raises(ModelError, match=r"has no frames features of toy, .* but pooled"):
         predict_frames(model, [store])
 
 
