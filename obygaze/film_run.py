@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -597,7 +597,7 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
         The models read features that one extraction can't make, or that were made with another tool.
     """
     provenances: dict[str, dict[str, Any]] = {}
-    samplings: list[dict[str, Any]] = []
+    of_all_models: list[dict[str, Any]] = []
     for model, card in cards.items():
         for group in card.inputs:
             provenance = group["provenance"]
@@ -608,18 +608,114 @@ def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> lis
                     "with it, then 'obygaze store import' and 'obygaze film score'"
                 )
             provenances.setdefault(backbone, provenance)
-            samplings.append(provenance["sampling"])
+            of_all_models.append(provenance)
 
-    # One extraction samples the frames of all backbones in the same way.
-    sampling = samplings[0]
-    if any(other != sampling for other in samplings):
+    sampling_options = _sampling_options(of_all_models)
+    _refuse_features_made_differently(cards)
+    return [
+        *_backbone_options(provenances, weights),
+        *_precision_options(provenances.values()),
+        *sampling_options,
+    ]
+
+
+def _sampling_options(provenances: "Sequence[Mapping[str, Any]]") -> list[object]:
+    """Return the options of `extract` by which frames are sampled, and damage treated, as features were made.
+
+    Parameters
+    ----------
+    provenances
+        The records of where the features of all models came from.
+
+    Raises
+    ------
+    UsageError
+        They differ: one extraction samples the frames of all backbones in the same way.
+    """
+    from obygaze_features.extraction.job import REFUSED
+
+    sampling = provenances[0]["sampling"]
+    if any(other["sampling"] != sampling for other in provenances):
         raise click.UsageError("the models read features that were sampled differently: run them one by one")
-    options = _backbone_options(provenances, weights)
+    # Whether damaged files were refused (`extract --strict`).
+    are_strict = {other.get("decoder", {}).get("on_damage") == REFUSED for other in provenances}
+    if len(are_strict) > 1:
+        raise click.UsageError(
+            "the models read features of which some were extracted with --strict: run them one by one"
+        )
+    options: list[object] = []
     if sampling.get("n"):
         options += ["--n", sampling["n"]]
+    if sampling.get("rate"):
+        options += ["--per-second", sampling["rate"]]
+    if are_strict == {True}:
+        options.append("--strict")
     if sampling.get("policy") == "keyframes":
         options += ["--sampling", "keyframes"]
     return options
+
+
+def _refuse_features_made_differently(cards: "Mapping[str, Card]") -> None:
+    """Raise unless all models that read features of a backbone read the same ones.
+
+    The film has one group of features for each backbone, so that one of the models would refuse it.
+    """
+    from obygaze_features.store import same_numerics
+
+    first_of_backbone: dict[str, Any] = {}  # the first model's description of the features
+    for card in cards.values():
+        for group in card.inputs:
+            first: Any = first_of_backbone.setdefault(group["backbone"], group)
+            if group is first:
+                continue
+            fields = same_numerics(first["provenance"], group["provenance"], array=first["features"])
+            if fields:
+                raise click.UsageError(
+                    f"the models read features of {group['backbone']} that were made differently "
+                    f"({', '.join(fields[:3])}): run them one by one"
+                )
+
+
+def _precision_options(provenances: "Iterable[Mapping[str, Any]]") -> list[object]:
+    """Return the options of `extract` by which networks compute in the precision that features were made in.
+
+    Parameters
+    ----------
+    provenances
+        The records of where the features came from; those of no network are skipped.
+
+    Raises
+    ------
+    UsageError
+        Networks computed in different precisions, for which one extraction has no options.
+    """
+    from obygaze_features.commands.extract_command import PRECISIONS
+
+    options_of_networks: list[list[object]] = []
+    for provenance in provenances:
+        compute = provenance.get("compute", {})
+        is_of_network = "compiled" in compute
+        if not is_of_network:
+            continue
+        precision = compute["autocast"] or compute["dtype"]
+        if precision == compute["dtype"] != "float32":  # then the weights have it too
+            precision += "-weights"
+        options: list[object] = []
+        for name, precision_of_name in PRECISIONS.items():
+            if precision == precision_of_name != "float32":  # which is the default
+                options += ["--dtype", name]
+        if compute["tf32"]:
+            options.append("--tf32")
+        if compute["compiled"]:
+            options.append("--compile")
+        options_of_networks.append(options)
+
+    if not options_of_networks:
+        return []
+    first = options_of_networks[0]
+    if any(other != first for other in options_of_networks):
+        raise click.UsageError("the models read features of different precisions: run them one by one")
+    return first
 
 
 def _backbone_options(provenances: "Mapping[str, Mapping[str, Any]]", weights: Sequence[str]) -> list[object]:

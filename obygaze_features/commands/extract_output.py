@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from obygaze_features.commands.store_output import growth_of
+import obygaze_features as of
+from obygaze_features.commands.store_output import growth_of, repeated_clips_line
 from obygaze_features.manifest import counted
 from obygaze_features.options import PROBLEMS_FOUND, Answer
 from obygaze_features.screen import table
@@ -114,6 +115,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     if sealed is not None:
         has_done_nothing = not report.clips
         lines.append(f"nothing to do; sealed: {sealed}" if has_done_nothing else f"sealed: {sealed}")
+        lines += repeated_clips_line(of.open_store(sealed))
         if stage.parent_store is not None:
             grown = growth_of(sealed, stage.parent_store.path)
             document |= grown.document

@@ -44,12 +44,28 @@ def sealed_result(path: Path, older: Path | str | None = None, **more: object) -
     }
 
     clips = f"{counted(len(store.clips), 'clip')} of {', '.join(store.names)} ({', '.join(counts)})"
-    lines = [f"{path}: {clips}, fingerprint {store.fingerprint}"]
+    lines = [f"{path}: {clips}, fingerprint {store.fingerprint}", *repeated_clips_line(store)]
     if older is not None:
         grown = growth_of(path, older)
         document |= grown.document
         lines += grown.lines
     return Answer(document, "\n".join(lines))
+
+
+def repeated_clips_line(store: "of.Store") -> list[str]:
+    """Return a line on the clips that are in a store under two ids; nothing if there are none."""
+    from obygaze_features.store.growth import clips_under_two_ids
+
+    repeated = clips_under_two_ids(store)
+    if not repeated:
+        return []
+    clip_id, first_id = repeated[0]
+    clips = counted(len(repeated), "clip is", "clips are")
+    line = (
+        f"warning: {clips} there twice, under two ids, such as {first_id} and {clip_id}, with the same film, "
+        "times and features: training and scores count them double; give each clip one id"
+    )
+    return [line]
 
 
 class Growth(NamedTuple):

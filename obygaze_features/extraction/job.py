@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from obygaze_features.video.sampling import pairs
 
 POLICIES = {"uniform": uniform, "keyframes": keyframes}
 """Name of a policy -> the function that chooses the frames of a clip."""
+
+
+REFUSED: Final = "refuse"
+"""Field `decoder.on_damage` of features for which damaged files were refused (`--strict`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +219,7 @@ class Job:
         sampling = self.sampling(backbone).record()
         sampling.setdefault("n", None)  # with frames a second, clips have no common number of frames
         decoder: dict[str, object] = {**self._decoder_record()}
-        decoder["on_damage"] = "refuse" if self.strict else "what can be read, status partial"
+        decoder["on_damage"] = REFUSED if self.strict else "what can be read, status partial"
         takes_kept_frames = self.keep_frames is not None and backbone.hears is None
         if takes_kept_frames:
             decoder["kept_frames"] = dict(KEEPING_RECORD)

@@ -14,6 +14,7 @@ from obygaze_features.io import remove_tree
 from obygaze_features.store.format import (
     DIGESTS,
     FEATURES,
+    FETCH,
     RAGGED_ARRAYS,
     STAGING_SUFFIX,
     is_newer,
@@ -23,7 +24,7 @@ from obygaze_features.store.provenance import NOT_NUMERICS, differing_fields, sa
 from obygaze_features.store.records import GroupSpec, PlannedClip
 from obygaze_features.store.stage import ParentStore, Stage, read_stage
 from obygaze_features.store.store import Store, open_store, sealed_versions
-from obygaze_features.store.store_files import parse_digests, read_required, read_undamaged
+from obygaze_features.store.store_files import absent_files, parse_digests, read_required, read_undamaged
 from obygaze_features.text import counted
 
 
@@ -98,10 +99,15 @@ def plan_growth(
     Raises
     ------
     StoreError
-        If the store is not a folder, the version is not higher, or is a patch that adds clips, the backbones
-        or settings that determine their features differ, a clip differs from the store's clip of that id, or
-        the name of a movie is spelled otherwise than in the store.
+        If the store is not a folder, or a partial copy; the version is not higher, or is a patch that adds
+        clips; the backbones or settings that determine their features differ; a clip differs from the store's
+        clip of that id; or the name of a movie is spelled otherwise than in the store.
     """
+    if absent_files(parent.files):
+        raise StoreError(
+            f"{parent.where}: a partial copy ({FETCH}), and its next version has all of its rows; pull the "
+            "rest into it first (obygaze store pull)"
+        )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
     _refuse_other_backbones(parent, groups)
@@ -212,6 +218,32 @@ def refuse_two_spellings(movies: Iterable[str], advice: str) -> None:
             f"movies {other_spelling!r} and {movie!r} are one name: one film would be two in the store; "
             f"{advice}"
         )
+
+
+def clips_under_two_ids(store: Store) -> list[tuple[str, str]]:
+    """Return the clips of a store that are there twice: the id of each, and the first id of the same clip.
+
+    Such clips have the film, the times and the features of another clip to the bit. They come of a manifest
+    whose ids were renamed, by which the store grew, or of another store of the same clips.
+
+    Parameters
+    ----------
+    store
+        The store. Clips without a film, such as texts, and those without features are left out.
+    """
+    table = store.table
+    first_id: dict[tuple[object, ...], str] = {}  # film, times and digests -> the first clip that has them
+    repeated = []
+    for row, clip_id in enumerate(table.clip_ids):
+        digests = tuple(bytes(column[row]) for column in table.digests.values())  # empty without features
+        if not table.movies[row] or not any(digests):
+            continue
+        # Times are compared as bytes, as NaN, which stands for a whole file, is equal to no number.
+        times = (table.start_s[row].tobytes(), table.end_s[row].tobytes())
+        first = first_id.setdefault((table.movies[row], *times, *digests), clip_id)
+        if first != clip_id:
+            repeated.append((clip_id, first))
+    return repeated
 
 
 def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:

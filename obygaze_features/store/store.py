@@ -44,6 +44,7 @@ from obygaze_features.store.store_files import (
     parse_info,
     read_required,
     read_undamaged,
+    refuse_other_kind,
     required_file,
 )
 from obygaze_features.text import counted, is_address
@@ -221,6 +222,7 @@ def _metadata(files: StoreFiles) -> _Metadata:
     """
     file = f"{files.where}/{FEATURES}/{ZARR_METADATA}"
     data = read_required(files, f"{FEATURES}/{ZARR_METADATA}")
+    refuse_other_kind(data, file)
 
     def parse() -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the store's attributes, and the metadata in which they are."""

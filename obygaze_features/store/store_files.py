@@ -417,6 +417,24 @@ def read_digests(files: StoreFiles) -> dict[str, str]:
     return tag_digests | payload_digests
 
 
+def refuse_other_kind(data: bytes, where: str) -> None:
+    """Raise a StoreError if a text of a store is something else, and say what, and what to do.
+
+    A server may answer with a page to log in, or send the file compressed; a copy by git may hold the pointer
+    to a file in its place.
+
+    Parameters
+    ----------
+    data
+        The content.
+    where
+        The file, for the message.
+    """
+    reason = no_text(data)
+    if reason:
+        raise StoreError(f"{where}: {reason}")
+
+
 def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
     """Parse and check one of the two BagIt manifests of a store: return file -> SHA-256.
 
@@ -430,6 +448,7 @@ def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, s
     digests, is_canonical = parse_digests(data)
     lacking = sorted(ALWAYS_LISTED[manifest] - digests.keys())
     if lacking:
+        refuse_other_kind(data, f"{files.where}/{manifest}")
         raise StoreError(f"{files.where}/{manifest}: does not list {lacking[0]}, which every store has")
     if not is_canonical:  # not byte for byte as sealing writes it
         raise _changed_manifest_error(files, manifest)

@@ -1,0 +1,126 @@
+"""`film run` extracts a film as the model's films were, so that the model reads what was extracted."""
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.extraction.job import REFUSED
+from obygaze_features.store.testing import seal_arrays
+from tests.command import obygaze
+
+DECODER = {"av": "1", "ffmpeg": "1", "on_damage": "what can be read, status partial"}
+STRICT = DECODER | {"on_damage": REFUSED}
+EACH_SECOND = {"policy": "fps", "rate": 8.0, "n": None}
+UNIFORM = {"policy": "uniform", "n": 2}
+
+
+def trained(folder, **made_by):
+    """Train a model on features that were made in a certain way, and return its file."""
+    clips = [
+        of.Clip(
+            f"{movie}-{place}",
+            movie,
+            level=("HN", "S")[place % 2],
+            start_s=5.0 * place,
+            end_s=5.0 * place + 5,
+        )
+        for movie in ("a", "b", "c", "d")
+        for place in range(6)
+    ]
+    features = np.random.default_rng(0).normal(size=(len(clips), 5)).astype(np.float32)
+    movie_of = {clip.clip_id: clip.movie for clip in clips}
+    spans = {clip.clip_id: (clip.start_s, clip.end_s) for clip in clips}
+    groups = {"descriptors": {"pooled": features}}
+    store = of.open_store(seal_arrays(folder / "films", movie_of, groups, spans=spans, **made_by))
+    data = om.load_dataset(store, of.Manifest(tuple(clips), folder))
+    run = om.evaluate(data, ["linear"], task="hn_s")
+    return om.save_models(run, data, ["linear"], folder / "kept")["linear"]
+
+
+def planned(capsys, folder, *models):
+    """Return the commands that `film run` would run for models; fail if it refuses them."""
+    (folder / "film.mkv").write_bytes(b"")
+    options = [word for model in models for word in ("--model", model)]
+    code = obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
+    printed = capsys.readouterr()
+    assert code == 0, printed.err
+    return printed.out
+
+
+@pytest.mark.parametrize(
+    ("made_by", "wanted", "unwanted"),
+    [
+        ({"sampling": EACH_SECOND, "decoder": DECODER}, ["--per-second 8"], ["--n ", "--strict"]),
+        ({"sampling": UNIFORM, "decoder": STRICT}, ["--n 2", "--strict"], ["--per-second"]),
+        ({"sampling": UNIFORM, "decoder": DECODER}, ["--n 2"], ["--strict", "--per-second"]),
+    ],
+    ids=["frames a second", "strict", "neither"],
+)
+def test_a_film_is_sampled_and_refused_as_the_films_trained_on(tmp_path, capsys, made_by, wanted, unwanted):
+    """Otherwise the film would be extracted for hours, and then not be scored."""
+    plan = planned(capsys, tmp_path, trained(tmp_path, **made_by)).replace("\\\n    ", "")
+
+    assert all(option in plan for option in wanted)
+    assert not any(option in plan for option in unwanted)
+
+
+def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):
+    """One extraction cannot both refuse a damaged file and keep what can be read of it."""
+    files = []
+    for name, decoder in (("strict", STRICT), ("lenient", DECODER)):
+        (tmp_path / name).mkdir()
+        files.append(trained(tmp_path / name, sampling=UNIFORM, decoder=decoder))
+
+    assert "--strict" in refusal(capsys, tmp_path, *files)
+
+
+def refusal(capsys, folder, *models):
+    """Return what `film run` says of models that it refuses to run together."""
+    (folder / "film.mkv").write_bytes(b"")
+    options = [word for model in models for word in ("--model", model)]
+    code = obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
+    assert code == 2
+    return capsys.readouterr().err
+
+
+FP32 = {
+    "dtype": "float32",
+    "autocast": None,
+    "attention": "sdpa",
+    "tf32": False,
+    "compiled": False,
+    "device": "cpu",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, ""),
+        ({"autocast": "bfloat16"}, "--dtype bf16 "),
+        ({"autocast": "float16", "compiled": True}, "--dtype fp16 --compile "),
+        ({"dtype": "bfloat16"}, "--dtype bf16-weights "),
+        ({"tf32": True}, "--tf32 "),
+    ],
+    ids=["fp32", "bf16", "fp16, compiled", "bf16-weights", "tf32"],
+)
+def test_networks_compute_in_the_precision_of_the_features_trained_on(tmp_path, capsys, changes, wanted):
+    """The model refuses features of another precision."""
+    model = trained(tmp_path, compute=FP32 | changes)
+
+    plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")
+
+    (extract_line,) = [line for line in plan.splitlines() if "obygaze extract" in line]
+    assert f"--backbone descriptors {wanted}--n" in extract_line
+
+
+def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one_by_one(tmp_path, capsys):
+    """One extraction makes the features of one of them; the other would refuse them at the end."""
+    files = []
+    for name, changes in (("exact", {}), ("fast", {"autocast": "bfloat16"})):
+        (tmp_path / name).mkdir()
+        files.append(trained(tmp_path / name, compute=FP32 | changes))
+
+    assert "descriptors" in refusal(capsys, tmp_path, *files)
+    assert "--dtype" not in planned(capsys, tmp_path, files[0])
