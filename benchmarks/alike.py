@@ -32,8 +32,8 @@ from obygaze_features.text_search import search_like
 WIDTH = 512
 FRAMES = 16
 TOP = 20
-MOST_MB = 25
-MOST_READING = 3
+MAX_MB = 25
+MAX_READING = 3
 QUERY = "c0000005"
 
 
@@ -87,7 +87,7 @@ def search(folder: Path, n_clips: int) -> list[str]:
     show(([name, *row] for name, row in rows.items()), ("", "first, CPU s", "next, CPU s", "MB"), title)
     mine = rows["obygaze"]
     peer = rows.get("faiss, flat")
-    wrong = [f"a search took {mine[2]:.0f} MB"] if mine[2] > MOST_MB else []
+    wrong = [f"a search took {mine[2]:.0f} MB"] if mine[2] > MAX_MB else []
     return wrong + (["a search took more than faiss"] if peer and mine[0] > peer[0] else [])
 
 
@@ -116,7 +116,7 @@ def copies(folder: Path, n_clips: int) -> list[str]:
         reading = timed(lambda where=where: read(where)).cpu_s
         looked = timed(lambda where=where: duplicates(open_store(where), progress=False)).cpu_s
         rows.append((name, reading, looked, looked / reading))
-        if name == "the same" and looked > MOST_READING * reading:
+        if name == "the same" and looked > MAX_READING * reading:
             wrong.append(f"the same signatures took {looked / reading:.1f} times reading them")
     signs = rng.standard_normal((FRAMES, n_clips, SIGNS), np.float32)
 

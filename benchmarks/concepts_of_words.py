@@ -31,7 +31,7 @@ from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_studies.mobygaze import import_mobygaze
 
 sys.path.append(str(ROOT / "examples"))
-from mobygaze_words import LEAST_MARKED, expert_windows, window_rows
+from mobygaze_words import MIN_MARKED, expert_windows, window_rows
 from words_of_mobygaze import encoded
 
 DATA = Path(os.environ.get("OBYGAZE_TEST_DATA", ROOT.parent / "shared" / "data")) / "mobygaze"
@@ -44,7 +44,7 @@ NAMES = {
     "pcbm_lr_shuffled": "bottleneck, shuffled concepts",
 }
 BUDGETS = (0, 1, 2, 4)
-LEAST_FILMS = 3
+MIN_FILMS = 3
 """Films in which a concept is there, and absent."""
 
 
@@ -57,11 +57,11 @@ def windows(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, Floats]:
     rows = rows[rows["words"] != ""].reset_index(drop=True)
     labels = window_rows(rows.reset_index(), "S").set_index("index")["y"]
     rows["y"] = labels.reindex(rows.index).fillna(NOT_ASKED).astype(int)
-    present = (rows[concepts] >= LEAST_MARKED).astype(np.float64)
+    present = (rows[concepts] >= MIN_MARKED).astype(np.float64)
     films = [
         present[name].groupby(rows["movie"]).agg(lambda marked: np.ptp(marked) > 0).sum() for name in concepts
     ]
-    chosen = [name for name, n in zip(concepts, films, strict=True) if n >= LEAST_FILMS]
+    chosen = [name for name, n in zip(concepts, films, strict=True) if n >= MIN_FILMS]
     return rows, present[chosen], encoded(rows["words"].tolist(), str(minilm.get_model_path()))
 
 

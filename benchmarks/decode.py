@@ -56,7 +56,7 @@ FILMED = ("hevc.mp4", "h264.mp4")
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 
-MOST_CONVERSION = {"yuv420p": 1.1, "nv12": 1.7, "yuv420p10le": 1.7, "yuv422p10le": 1.7, "yuv420p12le": 1.7}
+MAX_CONVERSION = {"yuv420p": 1.1, "nv12": 1.7, "yuv420p10le": 1.7, "yuv422p10le": 1.7, "yuv420p12le": 1.7}
 """The format of a frame, and the most that its conversion to RGB may take, in times swscale's default."""
 
 LOSSY = (decord.DECORDError, RuntimeError)
@@ -112,7 +112,7 @@ def conversion_table(repeats: int) -> list[dict[str, Any]]:
     grain = np.random.default_rng(0).normal(0, 3, (1080, 1920, 3))
     picture = av.VideoFrame.from_ndarray((np.stack(waves, axis=-1) + grain).clip(0, 255).astype(np.uint8))
     rows = []
-    for name, most in MOST_CONVERSION.items():
+    for name, most in MAX_CONVERSION.items():
         frame = picture.reformat(format=name)
         convert = Converter()
         plain = VideoReformatter()

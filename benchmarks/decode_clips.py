@@ -16,7 +16,7 @@ VIDEOS = Path(__file__).parents[2] / "shared" / "data" / "videos"
 
 RATE = 24
 GRAIN = 4.0
-MOST_PICTURES = 240
+MAX_PICTURES = 240
 X265 = "keyint=250:bframes=4:open-gop=1:log-level=none:pools=none:frame-threads=1"
 VPX = {
     "g": "120",
@@ -61,7 +61,7 @@ def _pictures(video: Path, width: int) -> list[NDArray[np.uint8]]:
     """Decode the beginning of a video, no wider than it is needed."""
     pictures = []
     with av.open(str(video)) as container:
-        for frame in islice(container.decode(video=0), MOST_PICTURES):
+        for frame in islice(container.decode(video=0), MAX_PICTURES):
             small = frame.reformat(width=width, height=max(frame.height * width // frame.width, 2) & ~1)
             pictures.append(small.to_ndarray(format="rgb24"))
     return pictures

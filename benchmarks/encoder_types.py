@@ -37,7 +37,7 @@ from obygaze_features.backbones.own_processor import default_processor
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.errors import ObygazeError, first_line
 
-MOST_PARAMETERS = 30_000_000
+MAX_PARAMETERS = 30_000_000
 """Numbers of a network at most: larger ones have a field that no recipe made small."""
 DERIVED = (
     "transformers_version",
@@ -133,7 +133,7 @@ def small_network(model_type: str, cls: Any, recipe: Recipe) -> Any:
     config = CONFIG_MAPPING[model_type].from_dict(small_fields(default.to_dict(), recipe))
     with torch.device("meta"):
         size = sum(parameter.numel() for parameter in cls(config, **pooler_off_arguments(cls)).parameters())
-    if size > MOST_PARAMETERS:
+    if size > MAX_PARAMETERS:
         raise ValueError(f"{size / 1e6:.0f} million numbers")
     network = untrained(lambda: cls(config), 0)
     with torch.no_grad():

@@ -33,7 +33,7 @@ MEASURES: tuple[tuple[str, dict[str, bool], float | None], ...] = (
     ("without tokens, frames copied for each network as for a card", {"copies": True}, None),
 )
 HEADERS = ("what", "found", "at most")
-MOST_AT_ONCE = 64
+MAX_AT_ONCE = 64
 TOKENS = BackboneOutput("tokens", (3137, 768), "float16")
 
 
@@ -52,8 +52,8 @@ class Pretended:
     def __init__(self, n_frames: int, outputs: tuple[BackboneOutput, ...], *, copies: bool) -> None:
         rng = np.random.default_rng(0)
         arrays = {output.name: rng.normal(size=(1, *output.shape)).astype(output.dtype) for output in outputs}
-        self._arrays = {name: np.repeat(values, MOST_AT_ONCE, axis=0) for name, values in arrays.items()}
-        self._kept = np.ones((MOST_AT_ONCE, n_frames, 224, 224, 3), np.uint8) if copies else None
+        self._arrays = {name: np.repeat(values, MAX_AT_ONCE, axis=0) for name, values in arrays.items()}
+        self._kept = np.ones((MAX_AT_ONCE, n_frames, 224, 224, 3), np.uint8) if copies else None
         self._n = 0
 
     def __call__(self, batch: Any) -> dict[str, Any]:
@@ -64,8 +64,8 @@ class Pretended:
         """Begin to encode clips."""
         self._n = len(clips)
         if self._kept is not None:
-            for place, clip in enumerate(clips):
-                self._kept[place] = clip
+            for index, clip in enumerate(clips):
+                self._kept[index] = clip
         return self
 
     def result(self) -> Any:

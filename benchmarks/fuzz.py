@@ -35,7 +35,7 @@ from fuzz_readers import LOST, SPAN_READER
 from fuzz_targets import targets
 from measure import arguments, cpu_s
 
-from obygaze_features import apart
+from obygaze_features import sandbox
 from obygaze_features.exchange import import_items
 from obygaze_features.limits import Limits
 
@@ -44,7 +44,7 @@ HANGS_S = 20
 STANDS_S = 300
 """Of CPU time, and of waiting: the machine may be busy."""
 import_items.LIMIT_S = 20.0  # a worker that hangs ends before
-apart.limits_of = lambda _: Limits(cpu_s=5, memory=1 << 27)  # no input of a fuzzer is large
+sandbox.limits_of = lambda _: Limits(cpu_s=5, memory=1 << 27)  # no input of a fuzzer is large
 
 
 class Hang(BaseException):
@@ -75,7 +75,7 @@ def audit(event: str, words: tuple[object, ...], folder: str) -> None:
     """Stop at anything that writes elsewhere, or starts a program that is no worker of ours."""
     if event == "subprocess.Popen" and "run_worker" in str(words[1]):
         return
-    if event == "os.fork" and sys._getframe(2).f_code.co_filename == apart.__file__:
+    if event == "os.fork" and sys._getframe(2).f_code.co_filename == sandbox.__file__:
         return
     if event in ("os.system", "subprocess.Popen", "os.exec", "os.fork"):
         raise StrayWriteError(f"{event} of {words}")
@@ -89,7 +89,7 @@ def audit(event: str, words: tuple[object, ...], folder: str) -> None:
             raise StrayWriteError(f"{event} of {path}")
 
 
-def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
+def fuzz(name: str, seconds: float, seed: int, maximum: int) -> None:
     """Mutate one target's file until the time is over, or so often; print every new kind of finding."""
     warnings.simplefilter("ignore")
     logging.disable()
@@ -105,7 +105,7 @@ def fuzz(name: str, seconds: float, seed: int, most: int) -> None:
         runs = 0
         slowest = 0.0
         kinds = set()
-        while runs < most if most else time.monotonic() < end:
+        while runs < maximum if maximum else time.monotonic() < end:
             data = mutate(good, rng)
             begin = cpu_s()
             signal.alarm(STANDS_S)

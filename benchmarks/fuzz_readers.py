@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save
 
-from obygaze_features import apart
+from obygaze_features import sandbox
 from obygaze_features.backbones.checkpoint import load_state_dict
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import ObygazeError
@@ -58,7 +58,7 @@ def count_lost(error: ObygazeError) -> None:
     """Count the ends of a process that reads HDF5; let other ends, and a flood of memory, be findings."""
     if "needs more memory" in str(error):
         raise MemoryError(str(error))
-    if apart.WHAT_TO_DO in str(error):
+    if sandbox.WHAT_TO_DO in str(error):
         raise GivenUpError(str(error))
     LOST.update(re.findall(r"crashed .*\(signal \d+\)|took more than \d+ s|was killed", str(error)))
 
@@ -179,13 +179,13 @@ class KeptReader:
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._child: apart.Child | None = None
+        self._child: sandbox.Child | None = None
 
     @contextmanager
-    def reader(self) -> Iterator[apart.Child]:
+    def reader(self) -> Iterator[sandbox.Child]:
         """Give the process, and start it first where there is none."""
         if self._child is None:
-            self._child = self._open.enter_context(apart.reader_process())
+            self._child = self._open.enter_context(sandbox.reader_process())
         yield self._child
 
     def end(self) -> None:

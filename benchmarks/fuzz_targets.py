@@ -240,9 +240,9 @@ def file_targets(folder: Path, store: Path) -> dict[str, tuple[Path, Target]]:
 def film_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
     """Damage judgements, or a file of a scored film, all of whose digests fit: else it ends there."""
     from tests.film.films import MODELS, scored_film
-    from tests.planted_models import codebook, make_shelf
+    from tests.planted_models import codebook, train_and_save_models
 
-    scored, film = scored_film(folder, make_shelf(folder / "trained", MODELS))
+    scored, film = scored_film(folder, train_and_save_models(folder / "trained", MODELS))
     record = json.loads((scored / "film.json").read_bytes())
     same = dict.fromkeys(record["tables"], "")
     (scored / "film.json").write_text(json.dumps(record | {"tables": same}), encoding="utf-8")

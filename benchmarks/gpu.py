@@ -1,4 +1,4 @@
-"""A card's first thirteen minutes: is it right, how fast is it, and what limits it.
+"""A GPU's first thirteen minutes: is it right, how fast is it, and what limits it.
 
 Nine parts, each with its own seconds; together 795, so that slow hosts finish (an H200 with 16 cores takes
 660). Every part prints its rows at once and appends them to a file of JSON lines, so that a time-out loses
@@ -7,9 +7,9 @@ any speed is printed. Weights are random (`random:0`) and clips are made here: n
 
     python benchmarks/gpu.py --out gpu.jsonl
     python benchmarks/gpu.py --only 2,3
-    python benchmarks/gpu.py --tiny --device cpu      tries the code, in tiny sizes, without a card
-    python benchmarks/gpu.py --decode                 the card's decoder alone, in at most eight minutes
-    python benchmarks/gpu.py --decode --tiny          tries that with a pretended card
+    python benchmarks/gpu.py --tiny --device cpu      tries the code, in tiny sizes, without a GPU
+    python benchmarks/gpu.py --decode                 the GPU's decoder alone, in at most eight minutes
+    python benchmarks/gpu.py --decode --tiny          tries that with a pretended GPU
 """
 
 import sys
@@ -22,7 +22,7 @@ import gpu_checks as checks
 import gpu_decode
 from gpu_bench import NAMES, Bench
 from gpu_engine import end_to_end, films_of, through_runner, two_on_one
-from gpu_networks import card, compiled, families, layers, model_only, networks
+from gpu_networks import compiled, families, gpu, layers, model_only, networks
 from measure import arguments, show
 
 from obygaze_features.backbones.compute import Compute
@@ -58,7 +58,7 @@ def _findings(bench: Bench) -> Iterator[checks.Finding]:
         frames = checks.clips(reference, 2)
         yield from checks.values(bench.load, name, reference.encode(frames), frames, tiny=bench.tiny)
         yield from checks.bits(bench.load, name)
-    if not bench.on_card:
+    if not bench.on_gpu:
         yield "3, 4, 5, 9", "need a card", None
         return
     for precision in ("float32", "bfloat16"):
@@ -71,7 +71,7 @@ def _findings(bench: Bench) -> Iterator[checks.Finding]:
 
 
 PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
-    ("card", 10, card),
+    ("card", 10, gpu),
     ("networks", 30, networks),
     ("right?", 200, right),
     ("model only", 110, model_only),
@@ -85,7 +85,7 @@ PARTS: tuple[tuple[str, int, Callable[[Bench], None]], ...] = (
 
 
 def _decode(bench: Bench) -> None:
-    """Measure the card's decoder, and show all rows at the end."""
+    """Measure the GPU's decoder, and show all rows at the end."""
     if bench.tiny:
         bench.device = "cpu"
     try:
@@ -114,7 +114,7 @@ def main() -> None:
         if options.decode:
             _decode(bench)
             return
-        if bench.on_card and (reason := Compute("auto").fallback()):
+        if bench.on_gpu and (reason := Compute("auto").fallback()):
             sys.exit(f"not run: {reason}")
         try:
             for number, (title, seconds, part) in enumerate(PARTS):

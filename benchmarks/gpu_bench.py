@@ -38,8 +38,8 @@ class Bench:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
-    def on_card(self) -> bool:
-        """Whether there is a card at all."""
+    def on_gpu(self) -> bool:
+        """Whether there is a GPU at all."""
         return self.device.startswith("cuda")
 
     @cached_property
@@ -98,8 +98,8 @@ class Bench:
         return good is not False
 
     def sync(self) -> None:
-        """Wait for the card."""
-        if self.on_card:
+        """Wait for the GPU."""
+        if self.on_gpu:
             torch.cuda.synchronize()
 
     def timed(self, work: Callable[[], object], repeats: int = 5) -> float:

@@ -1,4 +1,4 @@
-"""The checks of first contact with a card: values, bits, attention, memory, and what is said where it ends.
+"""The checks of first contact with a GPU: values, bits, attention, memory, and what is said where it ends.
 
 Each function gives findings: check, what was found, whether it is as expected (None: it could not be tried).
 """
@@ -86,11 +86,11 @@ def bits(load: Load, name: str) -> Iterator[Finding]:
 
     yield f"2 {name} again", "", equal(runner(frames), whole)
     turned = {k: v[::-1] for k, v in runner(frames[::-1].copy()).items()}
-    on_card = runner.device.type == "cuda"  # a CPU's products may hang on the place
+    on_gpu = runner.device.type == "cuda"  # a CPU's products may hang on the place
     yield (
         f"2 {name} other places",
         f"difference {furthest(turned, whole)[0]:.1e}",
-        not on_card or equal(turned, whole),
+        not on_gpu or equal(turned, whole),
     )
     for n in (1, 3, 5, 7):
         yield f"2 {name} {n} filled up", "", equal(runner(frames[:n]), {k: v[:n] for k, v in whole.items()})
@@ -98,7 +98,7 @@ def bits(load: Load, name: str) -> Iterator[Finding]:
     yield f"2 {name} three begun", "", all(equal(pending.result().arrays, whole) for pending in ahead)
     alone = load(name, clips_at_once=1).encode(frames)
     yield f"2 {name} one at once", f"difference {furthest(alone, whole)[0]:.1e}", True
-    if on_card:
+    if on_gpu:
         named = load(name, clips_at_once=8, device="cuda:0").encode(frames)
         yield f"2 {name} cuda:0", "", equal(named, whole)
 
@@ -183,7 +183,7 @@ def bounded(size: int) -> Iterator[None]:
 
 @contextmanager
 def neighbour(size: int) -> Iterator[None]:
-    """Let another process hold some bytes of the card."""
+    """Let another process hold some bytes of the GPU."""
     script = (
         "import sys, torch\n"
         "x = torch.zeros(max(int(sys.argv[1]), 1), dtype=torch.uint8, device='cuda')\n"
@@ -247,7 +247,7 @@ def digest(load: Load, name: str) -> str:
 
 
 def refusals(obygaze: list[str], work: list[str]) -> Iterator[Finding]:
-    """Check 9: what is said of an old card, of no card, and of `auto` without one."""
+    """Check 9: what is said of an old GPU, of no GPU, and of `auto` without one."""
     with mock.patch("torch.cuda.get_device_capability", return_value=(7, 5)):
         try:
             Compute(device="cuda", precision="bfloat16").torch_device()

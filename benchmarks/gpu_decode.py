@@ -1,4 +1,4 @@
-"""`gpu.py --decode`: the bits of a card's decoder, its speed beside cores, its memory, and a death of it.
+"""`gpu.py --decode`: the bits of a GPU's decoder, its speed beside cores, its memory, and a death of it.
 
 Four parts of together 450 seconds at most. Films are drawn and encoded here: nothing is fetched.
 """
@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import VideoError
-from obygaze_features.extraction import card_pool
-from obygaze_features.extraction.card_pool import ON_CARD, CardPool
+from obygaze_features.extraction import gpu_pool
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, Request
 from obygaze_features.extraction.extract import prepare
+from obygaze_features.extraction.gpu_pool import ON_GPU, GpuPool
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.pool import DecodePool
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.video import read_frames, uniform
-from obygaze_features.video.hardware import Card, CardReader, NotOnCard, NvidiaCard, find_difference
+from obygaze_features.video.hardware import Gpu, GpuReader, NotOnGpu, NvidiaGpu, find_difference
 from obygaze_features.video.index import index_packets
 
 RATE = 24
@@ -44,7 +44,7 @@ SPEED_S = 16.0
 """Seconds that each measurement of speed takes."""
 
 TIMES_CORES = 2.0
-"""What is asked of card and cores together at 1080p, in clips a second of the cores alone."""
+"""What is asked of GPU and cores together at 1080p, in clips a second of the cores alone."""
 
 X265 = "keyint=48:bframes=4:log-level=none:pools=none:frame-threads=1"
 
@@ -116,29 +116,29 @@ def write(path: Path, film: Film, n: int) -> Path:
     return path
 
 
-def card_of(bench: Bench) -> Card:
-    """Return the card; with `--tiny` a pretended one, which tries the code without a card.
+def gpu_name(bench: Bench) -> Gpu:
+    """Return the GPU; with `--tiny` a pretended one, which tries the code without a GPU.
 
     Raises
     ------
     SystemExit
-        There is no card: it says what is missing.
+        There is no GPU: it says what is missing.
     """
     if bench.tiny:
         sys.path.append(str(Path(__file__).parents[1]))
-        from tests.extraction.pretended_cards import PretendedCard
+        from tests.extraction.pretended_gpus import PretendedGpu
 
-        return PretendedCard()
-    card = NvidiaCard(least_pixels=0)
-    missing = card.missing()
+        return PretendedGpu()
+    gpu = NvidiaGpu(min_pixels=0)
+    missing = gpu.missing()
     if missing:
         sys.exit(f"not run: {missing}")
-    return card
+    return gpu
 
 
 # --- bits
 # ---------------------------------------------------------------------------
-def bits(bench: Bench, card: Card) -> None:
+def bits(bench: Bench, gpu: Gpu) -> None:
     """Compare every frame of the first groups, and what a clip gives, with the cores; damage, too."""
     n = 24 if bench.tiny else 120
     folder = bench.folder / "kinds"
@@ -150,23 +150,23 @@ def bits(bench: Bench, card: Card) -> None:
         try:
             films[name] = written.result()
         except av.FFmpegError as error:
-            bench.row("bits", film=name, card=f"not tried: it cannot be encoded here ({error.strerror})")
+            bench.row("bits", film=name, gpu=f"not tried: it cannot be encoded here ({error.strerror})")
     films["h264-left-crop.ts"] = cropped_at_left(films["h264.mp4"])
     for (name,) in bench.plan("bits", "film", of=[(name,) for name in films], needed_s=2):
         path = films[name]
         table = index_packets(path)
         try:
-            verdict = find_difference(path, range(len(table.shown)), card) or "equal in all bits"
-        except NotOnCard as reason:
+            verdict = find_difference(path, range(len(table.shown)), gpu) or "equal in all bits"
+        except NotOnGpu as reason:
             verdict = str(reason)
-        bench.row("bits", film=name, pixels=table.stream.pixels, card=verdict)
+        bench.row("bits", film=name, pixels=table.stream.pixels, gpu=verdict)
         if verdict.startswith("equal"):
-            bench.check(f"a clip of {name}", equal_clip(path, card))
-    damage(bench, card, films["h264.mp4"])
+            bench.check(f"a clip of {name}", equal_clip(path, gpu))
+    damage(bench, gpu, films["h264.mp4"])
 
 
 def cropped_at_left(film: Path) -> Path:
-    """Copy a film of H.264 whose settings leave out columns at the left, which FFmpeg ignores on a card."""
+    """Copy a film of H.264 whose settings leave out columns at the left, which FFmpeg ignores on a GPU."""
     target = film.with_name("h264-left-crop.ts")
     with av.open(str(film)) as source, av.open(str(target), "w") as output:
         stream = output.add_stream_from_template(source.streams.video[0])
@@ -178,20 +178,20 @@ def cropped_at_left(film: Path) -> Path:
     return target
 
 
-def equal_clip(path: Path, card: Card) -> bool:
+def equal_clip(path: Path, gpu: Gpu) -> bool:
     """Whether 8 frames of a clip are those of the cores."""
     by_cores = read_frames(path, uniform(8))
-    ((_, on_card),) = CardReader(path, [(uniform(8), np.array)], card).read_all([(None, None)])
-    if isinstance(on_card, VideoError):
+    ((_, on_gpu),) = GpuReader(path, [(uniform(8), np.array)], gpu).read_all([(None, None)])
+    if isinstance(on_gpu, VideoError):
         return False
-    return all(map(np.array_equal, by_cores.images, on_card[0].images))
+    return all(map(np.array_equal, by_cores.images, on_gpu[0].images))
 
 
-def damage(bench: Bench, card: Card, path: Path) -> None:
-    """Change bytes inside of pictures, and count what the cores and the card tell of it."""
+def damage(bench: Bench, gpu: Gpu, path: Path) -> None:
+    """Change bytes inside of pictures, and count what the cores and the GPU tell of it."""
     rng = np.random.default_rng(0)
     n = 4 if bench.tiny else 40
-    told_by_cores = told_by_card = silent = 0
+    told_by_cores = told_by_gpu = silent = 0
     for number in range(n):
         damaged = path.with_name(f"damaged-{number}.mp4")
         content = bytearray(path.read_bytes())
@@ -203,16 +203,14 @@ def damage(bench: Bench, card: Card, path: Path) -> None:
         except VideoError:
             by_cores = "partial"
         try:
-            results = list(CardReader(damaged, [(uniform(8), np.array)], card).read_all([(None, None)]))
-            by_card = "partial" if isinstance(results[0][1], VideoError) else results[0][1][0].status
-        except (NotOnCard, VideoError):
-            by_card = "handed to cores"
+            results = list(GpuReader(damaged, [(uniform(8), np.array)], gpu).read_all([(None, None)]))
+            by_gpu = "partial" if isinstance(results[0][1], VideoError) else results[0][1][0].status
+        except (NotOnGpu, VideoError):
+            by_gpu = "handed to cores"
         told_by_cores += by_cores != "ok"
-        told_by_card += by_card != "ok"
-        silent += by_cores != "ok" and by_card == "ok"
-    bench.row(
-        "bits", damaged=n, told_by_cores=told_by_cores, told_on_card=told_by_card, card_is_silent=silent
-    )
+        told_by_gpu += by_gpu != "ok"
+        silent += by_cores != "ok" and by_gpu == "ok"
+    bench.row("bits", damaged=n, told_by_cores=told_by_cores, told_on_gpu=told_by_gpu, gpu_is_silent=silent)
 
 
 # --- speed, memory, a killed process
@@ -248,17 +246,17 @@ def tasks_of(film: Path, n: int) -> list[DecodeTask]:
     return tasks
 
 
-def wait_for_card(pool: DecodePool) -> DecodePool:
-    """Wait until the process of a card is open, which is not counted."""
-    while isinstance(pool, CardPool) and not pool._is_open:
+def wait_for_gpu(pool: DecodePool) -> DecodePool:
+    """Wait until the process of a GPU is open, which is not counted."""
+    while isinstance(pool, GpuPool) and not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
-            pool._handle_card_event(event)
+            pool._handle_gpu_event(event)
     return pool
 
 
 def speed_of(pool: DecodePool, tasks: Sequence[DecodeTask], most_s: float) -> dict[str, Any]:
-    """Count the clips a second, from the first one on, and those of the card."""
+    """Count the clips a second, from the first one on, and those of the GPU."""
     began: list[float] = []
     clips: list[DecodedClip] = []
     for clip in pool.decode(tasks, lambda: bool(began) and time.monotonic() > began[0] + most_s):
@@ -266,47 +264,47 @@ def speed_of(pool: DecodePool, tasks: Sequence[DecodeTask], most_s: float) -> di
             began.append(time.monotonic())
         clips.append(clip)
     seconds = time.monotonic() - began[0]
-    on_card = sum(ON_CARD in clip.remarks for clip in clips)
+    on_gpu = sum(ON_GPU in clip.remarks for clip in clips)
     failed = sum(clip.status != "ok" for clip in clips)
     rate = (len(clips) - 1) / max(seconds, 1e-9)
-    return {"clips_per_s": round(rate, 2), "clips": len(clips), "on_card": on_card, "failed": failed}
+    return {"clips_per_s": round(rate, 2), "clips": len(clips), "on_card": on_gpu, "failed": failed}
 
 
-def speeds(bench: Bench, card: Card) -> None:
-    """Measure clips a second with cores, the card (and one core), and both; with other numbers of threads."""
+def speeds(bench: Bench, gpu: Gpu) -> None:
+    """Measure clips a second with cores, the GPU (and one core), and both; with other numbers of threads."""
     films = films_of_sizes(bench)
     cores = usable_cores()
     hands: dict[str, Callable[[], DecodePool]] = {
         "cores": lambda: DecodePool(cores, 600.0, batch_size=8),
-        "card and a core": lambda: CardPool(1, 600.0, 8, card),
-        "card and cores": lambda: CardPool(cores, 600.0, 8, card),
+        "card and a core": lambda: GpuPool(1, 600.0, 8, gpu),
+        "card and cores": lambda: GpuPool(cores, 600.0, 8, gpu),
     }
     n = 6 if bench.tiny else 4000
     most_s = 2.0 if bench.tiny else SPEED_S
-    plans = [(size, hand, card_pool.CARD_THREADS) for size in films for hand in hands]
+    plans = [(size, hand, gpu_pool.GPU_THREADS) for size in films for hand in hands]
     plans += [("1080p", "card and a core", n_threads) for n_threads in (1, 8)]
     for size, hand, n_threads in bench.plan(
         "decode", "size", "hand", "threads", of=plans, needed_s=most_s + 4
     ):
         with (
-            mock.patch.object(card_pool, "CARD_THREADS", n_threads),
+            mock.patch.object(gpu_pool, "GPU_THREADS", n_threads),
             watched_memory() as peak,
             hands[hand]() as pool,
         ):
-            speed = speed_of(wait_for_card(pool), tasks_of(films[size], n), most_s)
+            speed = speed_of(wait_for_gpu(pool), tasks_of(films[size], n), most_s)
         facts = {"card_MB": peak["card"], "card_process_MB": peak["process"]}
         bench.row("decode", size=size, hand=hand, cores=cores, threads=n_threads, **speed, **facts)
 
 
 @contextmanager
 def watched_memory() -> Iterator[dict[str, int]]:
-    """Note the most memory that the card has in use, in MB, and the most of a process of this one."""
+    """Note the most memory that the GPU has in use, in MB, and the most of a process of this one."""
     peak = {"card": 0, "process": 0}
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.5):
-            peak["card"] = max(peak["card"], card_memory_mb())
+            peak["card"] = max(peak["card"], gpu_memory_mb())
             peak["process"] = max(peak["process"], largest_child_mb())
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -318,8 +316,8 @@ def watched_memory() -> Iterator[dict[str, int]]:
         thread.join()
 
 
-def card_memory_mb() -> int:
-    """Return the memory of the first card in use, in MB; 0 where that is not said."""
+def gpu_memory_mb() -> int:
+    """Return the memory of the first GPU in use, in MB; 0 where that is not said."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return 0
@@ -341,33 +339,33 @@ def largest_child_mb() -> int:
     return largest_kb // 1024
 
 
-def killed(bench: Bench, card: Card) -> None:
-    """Kill the process of the card while it works: no clip is lost, and its memory is given back."""
+def killed(bench: Bench, gpu: Gpu) -> None:
+    """Kill the process of the GPU while it works: no clip is lost, and its memory is given back."""
     film = bench.folder / "sizes" / "1080p.mp4"
     tasks = tasks_of(film, 20 if bench.tiny else 60)
-    before_mb = card_memory_mb()
+    before_mb = gpu_memory_mb()
     clips: list[DecodedClip] = []
     kills = 0
     began = time.monotonic()
-    with CardPool(usable_cores(), 600.0, 8, card) as pool:
-        wait_for_card(pool)
+    with GpuPool(usable_cores(), 600.0, 8, gpu) as pool:
+        wait_for_gpu(pool)
         for clip in pool.decode(tasks):
             clips.append(clip)
-            if kills < card_pool.MOST_STARTS - 1 and ON_CARD in clip.remarks:
+            if kills < gpu_pool.MAX_STARTS - 1 and ON_GPU in clip.remarks:
                 kills += 1
                 os.kill(pool._process.pids()[0], signal.SIGKILL)
     good = sorted(clip.clip_id for clip in clips) == sorted(task.clip_id for task in tasks)
     good &= all(clip.status == "ok" for clip in clips)
-    on_card = sum(ON_CARD in clip.remarks for clip in clips)
+    on_gpu = sum(ON_GPU in clip.remarks for clip in clips)
     seconds = time.monotonic() - began
-    left = f"{card_memory_mb() - before_mb} MB more in use on the card"
+    left = f"{gpu_memory_mb() - before_mb} MB more in use on the card"
     bench.check(
-        "a killed process", good, f"{kills} kills, {on_card} clips on the card, {seconds:.0f} s, {left}"
+        "a killed process", good, f"{kills} kills, {on_gpu} clips on the card, {seconds:.0f} s, {left}"
     )
 
 
-def end_to_end(bench: Bench, card: Card) -> None:
-    """Extract a network's features of 1080p clips with cores, and with the card beside them: equal stores."""
+def end_to_end(bench: Bench, gpu: Gpu) -> None:
+    """Extract a network's features of 1080p clips with cores, and with the GPU beside them: equal stores."""
     n = 4 if bench.tiny else 160
     tasks = tasks_of(bench.folder / "sizes" / "1080p.mp4", n)
     clips = [Clip(f"c-{task.clip_id}", "m", task.path.name) for task in tasks if task.path is not None]
@@ -376,7 +374,7 @@ def end_to_end(bench: Bench, card: Card) -> None:
     stores = {}
     rates = {}
     for decoder in ("pyav", "cuda"):
-        with mock.patch.object(card_pool, "MAKE_CARD", return_value=card):
+        with mock.patch.object(gpu_pool, "MAKE_GPU", return_value=gpu):
             work = prepare(
                 manifest,
                 bench.folder / f"end-{decoder}",
@@ -398,7 +396,7 @@ def end_to_end(bench: Bench, card: Card) -> None:
     bench.check("1080p with the card, in times the cores", good, f"{times:.2f}, {TIMES_CORES:g} asked")
 
 
-PARTS: tuple[tuple[str, int, Callable[[Bench, Card], None]], ...] = (
+PARTS: tuple[tuple[str, int, Callable[[Bench, Gpu], None]], ...] = (
     ("bits", 90, bits),
     ("clips a second", 290, speeds),
     ("a killed process", 20, killed),
@@ -407,9 +405,9 @@ PARTS: tuple[tuple[str, int, Callable[[Bench, Card], None]], ...] = (
 
 
 def measure(bench: Bench) -> None:
-    """Run all parts; a card must be there."""
-    card = card_of(bench)
+    """Run all parts; a GPU must be there."""
+    gpu = gpu_name(bench)
     for title, seconds, part in PARTS:
         print(f"\n{title} ({seconds} s)", flush=True)
         bench.ends = time.monotonic() + seconds * (100 if bench.tiny else 1)
-        part(bench, card)
+        part(bench, gpu)

@@ -39,7 +39,7 @@ def through_runner(bench: Bench) -> None:
         settings = {"precision": precision, "clips_at_once": n, "tokens": None if tokens == "all" else tokens}
         backbones = [bench.load(name, **settings) for name in NAMES]
         bench.row("runner", precision=precision, tokens=tokens, at_once=n, **_feed(bench, backbones, n))
-    if bench.on_card:
+    if bench.on_gpu:
         runner: Any = bench.load("vivit", precision="bfloat16").encode
         frames = list(checks.clips(bench.load("vivit"), 8))
         for _ in range(5):
@@ -53,7 +53,7 @@ def through_runner(bench: Bench) -> None:
         bench.row(
             "runner",
             batches=n,
-            grown_on_the_card_bytes=grown,
+            grown_on_the_gpu_bytes=grown,
             grown_on_the_host_MB=round(peak_mb() - before[1]),
         )
 
@@ -90,7 +90,7 @@ def _feed(bench: Bench, backbones: list[Backbone], size: int, stage: Stage | Non
     busy = sum(backbone.encode.busy_s for backbone in backbones) - busy
     return {
         "clips_per_s": round(len(clips) / wall, 1),
-        "GPU_had_work_percent": round(100 * busy / wall, 1) if bench.on_card else None,
+        "GPU_had_work_percent": round(100 * busy / wall, 1) if bench.on_gpu else None,
         "host_CPU_ms_a_clip": round(1e3 * (time.process_time() - cpu) / len(clips), 2),
     }
 
@@ -130,7 +130,7 @@ def end_to_end(bench: Bench) -> None:
 
 
 def _idle(bench: Bench) -> None:
-    """Check 7: a host that sleeps as long as the card works leaves it idle for half of the time."""
+    """Check 7: a host that sleeps as long as the GPU works leaves it idle for half of the time."""
     backbone = bench.load("xclip", precision="bfloat16")
     runner: Any = backbone.encode
     frames = list(checks.clips(backbone, 8))
@@ -142,7 +142,7 @@ def _idle(bench: Bench) -> None:
         runner.start(frames).result()
         time.sleep(taken)
     share = 100 * (runner.busy_s - busy) / (time.perf_counter() - began)
-    good = 30 <= share <= 55 if bench.on_card else None
+    good = 30 <= share <= 55 if bench.on_gpu else None
     bench.check("7 half idle by design", good, f"{share:.0f} % at work")
 
 
@@ -166,7 +166,7 @@ def films_of(bench: Bench, n: int) -> Path:
 
 
 def two_on_one(bench: Bench) -> None:
-    """Part 7: two shards on the card at once, killed at five moments and resumed (check 6)."""
+    """Part 7: two shards on the GPU at once, killed at five moments and resumed (check 6)."""
     films = films_of(bench, 6 if bench.tiny else 48)
     store = bench.folder / "shards"
     single = bench.folder / "whole"
@@ -195,6 +195,6 @@ def two_on_one(bench: Bench) -> None:
     same = open_store(sealed).fingerprint == open_store(Path(f"{single}-1.0.0")).fingerprint
     outcome = f"exit codes {codes}, {time.perf_counter() - began:.0f} s"
     bench.check("6 two shards, killed and resumed", same, outcome)
-    if bench.on_card:
+    if bench.on_gpu:
         free, total = torch.cuda.mem_get_info()
         bench.check("7 memory after kills", None, f"{free / 1e9:.1f} of {total / 1e9:.1f} GB free")

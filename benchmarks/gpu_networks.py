@@ -1,4 +1,4 @@
-"""Parts 0, 1, 3 and 4 of benchmarks/gpu.py: the card itself, and networks alone, plain and compiled."""
+"""Parts 0, 1, 3 and 4 of benchmarks/gpu.py: the GPU itself, and networks alone, plain and compiled."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from gpu_bench import NAMES, Bench
 from torch.utils.flop_counter import FlopCounterMode
 
 from obygaze_features.backbones import Layers, load_backbone
-from obygaze_features.backbones.compute import Compute, card_of, card_record
+from obygaze_features.backbones.compute import Compute, card_record, gpu_name
 from obygaze_features.extraction.encode import warm_up
 
 FAMILIES = (
@@ -25,11 +25,11 @@ FAMILIES = (
 """Backbone and type of the networks that part 8 runs."""
 
 
-def card(bench: Bench) -> None:
-    """Part 0: what the card is, and what it can do at most."""
+def gpu(bench: Bench) -> None:
+    """Part 0: what the GPU is, and what it can do at most."""
     device = torch.device(bench.device)
-    facts: dict[str, Any] = {"name": card_of(device), "torch": torch.__version__, "cores": os.cpu_count()}
-    if bench.on_card:
+    facts: dict[str, Any] = {"name": gpu_name(device), "torch": torch.__version__, "cores": os.cpu_count()}
+    if bench.on_gpu:
         facts |= card_record(device)
         facts["kernels"] = " ".join(torch.cuda.get_arch_list())
         query = "driver_version,clocks.max.sm,mig.mode.current"
@@ -53,15 +53,15 @@ def card(bench: Bench) -> None:
             taken = bench.timed(lambda a=a, b=b: a @ b)
         bench.row("ceiling", of=label, TFLOPS=round(2 * side**3 / taken / 1e12, 2))
     size = 1 << (16 if bench.tiny else 28)
-    on_card = torch.zeros(size, dtype=torch.uint8, device=device)
+    on_gpu = torch.zeros(size, dtype=torch.uint8, device=device)
     on_host = {"pageable": torch.zeros(size, dtype=torch.uint8)}
-    if bench.on_card:
+    if bench.on_gpu:
         on_host["pinned"] = on_host["pageable"].pin_memory()
-    copied = on_card.clone()
-    copies = {"on the card": (lambda: on_card.copy_(copied), 2)}
+    copied = on_gpu.clone()
+    copies = {"on the card": (lambda: on_gpu.copy_(copied), 2)}
     for kind, host in on_host.items():
-        copies[f"from {kind}"] = (lambda h=host: on_card.copy_(h), 1)
-        copies[f"to {kind}"] = (lambda h=host: h.copy_(on_card), 1)
+        copies[f"from {kind}"] = (lambda h=host: on_gpu.copy_(h), 1)
+        copies[f"to {kind}"] = (lambda h=host: h.copy_(on_gpu), 1)
     for label, (copy, times) in copies.items():
         bench.row("ceiling", of=label, GBps=round(times * size / bench.timed(copy) / 1e9, 2))
 
@@ -72,8 +72,8 @@ def networks(bench: Bench) -> None:
         began = time.perf_counter()
         backbone = bench.load(name)
         built = time.perf_counter()
-        warm_up([backbone]) if bench.on_card else backbone.encode(checks.clips(backbone, 1))
-        facts = {"peak_MB": round(torch.cuda.max_memory_allocated() / 1e6)} if bench.on_card else {}
+        warm_up([backbone]) if bench.on_gpu else backbone.encode(checks.clips(backbone, 1))
+        facts = {"peak_MB": round(torch.cuda.max_memory_allocated() / 1e6)} if bench.on_gpu else {}
         bench.row(
             "network",
             network=name,
@@ -84,7 +84,7 @@ def networks(bench: Bench) -> None:
 
 
 def model_only(bench: Bench) -> None:
-    """Part 3: uint8 on the card to outputs on the card; every precision, and bf16 in several sizes."""
+    """Part 3: uint8 on the GPU to outputs on the GPU; every precision, and bf16 in several sizes."""
     ceilings = {
         row["of"]: row["TFLOPS"] for row in bench.rows if row["part"] == "ceiling" and "TFLOPS" in row
     }
@@ -97,7 +97,7 @@ def model_only(bench: Bench) -> None:
         settings: dict[str, Any] = {"tf32": True} if precision == "tf32" else {"precision": precision}
         runner: Any = bench.load(name, clips_at_once=at_once, **settings).encode
         runner.warm_up()
-        if bench.on_card:
+        if bench.on_gpu:
             torch.cuda.reset_peak_memory_stats()
         pixels = torch.from_numpy(np.zeros((at_once, *runner.shape), np.uint8)).to(runner.device)
         taken = bench.timed(lambda r=runner, p=pixels: r._forward(p))
@@ -106,13 +106,13 @@ def model_only(bench: Bench) -> None:
             with FlopCounterMode(display=False) as counted:
                 runner._forward(pixels)
             facts["percent_of_ceiling"] = round(100 * counted.get_total_flops() / taken / 1e12 / ceiling, 1)
-        if bench.on_card:
+        if bench.on_gpu:
             facts["peak_GB"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
             if at_once == 8:
                 facts["kernels"] = _kernels(runner, pixels)
         bench.row("model", network=name, precision=precision, at_once=at_once, **facts)
         del runner, pixels
-        if bench.on_card:
+        if bench.on_gpu:
             torch.cuda.empty_cache()
 
 
@@ -144,7 +144,7 @@ def families(bench: Bench) -> None:
             TFLOPS=round(counted.get_total_flops() / taken / 1e12, 1),
         )
         del backbone, runner, pixels, arrays
-        if bench.on_card:
+        if bench.on_gpu:
             torch.cuda.empty_cache()
 
 
@@ -167,10 +167,10 @@ def _kernels(runner: Any, pixels: torch.Tensor) -> int:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profiled:
         runner._forward(pixels)
         torch.cuda.synchronize()
-    on_card = [
+    on_gpu = [
         event for event in profiled.key_averages() if event.self_device_time_total
     ]  # not their launches
-    return sum(event.count for event in on_card if "Mem" not in event.key)
+    return sum(event.count for event in on_gpu if "Mem" not in event.key)
 
 
 def compiled(bench: Bench) -> None:

@@ -48,8 +48,8 @@ HOP_S = 0.5
 OF_WINDOW = 8
 CLIPS = ("h264.mp4", "h264-1280x544.mp4")
 NETWORK = "efficientnet-lite0"
-MOST_OF_DECODING = 0.1
-LEAST_COSINE = 0.97
+MAX_OF_DECODING = 0.1
+MIN_COSINE = 0.97
 
 
 def worked(job: Job) -> list[DecodedClip]:
@@ -163,9 +163,9 @@ def main() -> None:
     wrong = [
         f"{row['clip']}: reading is {row['read / exact']:.3f} of decoding"
         for row in rows
-        if row["read / exact"] > MOST_OF_DECODING
+        if row["read / exact"] > MAX_OF_DECODING
     ]
-    wrong += [f"the median cosine is {cosine:.4f}"] if cosine < LEAST_COSINE else []
+    wrong += [f"the median cosine is {cosine:.4f}"] if cosine < MIN_COSINE else []
     verdict(wrong, check=options.check)
 
 

@@ -51,7 +51,7 @@ ARGUED = Path(__file__).with_name("mutants_argued.csv")
 CLI = ["tests/cli", "tests/test_documented_commands.py"]
 TESTS = {
     "obygaze/": [*CLI, "tests/demo"],
-    "obygaze_features/door": ["tests/test_door.py"],
+    "obygaze_features/untrusted": ["tests/test_untrusted.py"],
     "obygaze_features/io": ["tests/test_io.py", "tests/store"],
     "obygaze_features/manifest": [
         "tests/manifest",
@@ -82,7 +82,7 @@ TESTS = {
         "tests/persistence",
         "tests/joint",
         "tests/prediction",
-        "tests/test_door.py",
+        "tests/test_untrusted.py",
     ],
     "obygaze_models/joint": ["tests/joint", "tests/test_every_door.py"],
     "obygaze_models/prediction": ["tests/prediction"],

@@ -54,7 +54,7 @@ SNR_DB = 25.0
 """By how much sound is stronger than its difference at least, where readings are equal."""
 SHIFT_S = 0.003
 """By how much equal sound may be shifted: FFmpeg's command begins with whole packets."""
-MOST_SHIFT_S = 0.5
+MAX_SHIFT_S = 0.5
 """Shifts that are looked for."""
 SILENT = 1e-4
 """Below it, as the largest sample, sound is silence."""
@@ -469,7 +469,7 @@ def aligned(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> tuple[flo
     spectrum_of_ours = np.fft.rfft(ours, size)
     spectrum_of_theirs = np.fft.rfft(theirs, size)
     likeness = np.fft.irfft(spectrum_of_ours * spectrum_of_theirs.conj(), size)
-    most = int(MOST_SHIFT_S * RATE)
+    most = int(MAX_SHIFT_S * RATE)
     whole = (int(np.argmax(np.roll(likeness, most)[: 2 * most + 1]))) - most
     best_shift = 0.0
     best_db = -np.inf

@@ -20,7 +20,7 @@ from pathlib import Path
 from measure import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
-LEAST_LINES = 4
+MIN_LINES = 4
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def passages(module: str, source: str, revision: str = "") -> list[Passage]:
             elif isinstance(child, ast.FunctionDef):
                 first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
                 text = "\n".join(lines[first - 1 : child.end_lineno])
-                if text.count("\n") + 1 >= LEAST_LINES:
+                if text.count("\n") + 1 >= MIN_LINES:
                     functions.append(Passage(module, f"{prefix}{child.name}", text, revision))
 
     visit(ast.parse(source), "")

@@ -334,11 +334,11 @@ def write_pictures(folder: Path, rng: np.random.Generator) -> None:
         picture.save(folder / "stills" / f"{person}_{emotion}{level}_{worn}_1.png")
     (folder / "lsmdc").mkdir()
     shown = sorted((folder.parent / "demo" / "films" / "tt9000004").iterdir())
-    for place, split in enumerate(("annos_training", "annos_val", "challenge_1000_publictect")):
+    for index, split in enumerate(("annos_training", "annos_val", "challenge_1000_publictect")):
         rows = []
         for n in range(4):
-            name = f"1004_Juno_00.{place:02}.{n:02}.000-00.{place:02}.{n:02}.009"
-            (folder / "lsmdc" / f"{name}.avi").write_bytes(shown[4 * place + n].read_bytes())
+            name = f"1004_Juno_00.{index:02}.{n:02}.000-00.{index:02}.{n:02}.009"
+            (folder / "lsmdc" / f"{name}.avi").write_bytes(shown[4 * index + n].read_bytes())
             rows.append(
                 "\t".join([name, *["00.00.00.000"] * 4, f"SOMEONE shows a {('disc', 'bar')[n % 2]}."])
             )

@@ -49,9 +49,9 @@ from obygaze_features.store.testing import seal_arrays, toy_group
 
 BATCH = 8
 LARGEST = 1.05
-MOST_DISK = 2.1
-MOST_DISK_OF_TOKENS = 1.1
-MOST_MS_OF_TOKENS = 8
+MAX_DISK = 2.1
+MAX_DISK_OF_TOKENS = 1.1
+MAX_MS_OF_TOKENS = 8
 FILM = 40
 WINDOW_S = 4.0
 CONCEPTS = ("Look", "Body", "Posture", "Clothing", "Voice")
@@ -120,12 +120,12 @@ def stage(folder: Path, corpus: Corpus) -> None:
     with opened.writer(todo) as writer:
         for start in range(0, len(todo), BATCH):
             results = []
-            for place, name in enumerate(todo[start : start + BATCH]):
+            for index, name in enumerate(todo[start : start + BATCH]):
                 for values in drawn.values():
-                    values[place, ..., 0] = (start + place) % 2048  # no two neighbours have the same
+                    values[index, ..., 0] = (start + index) % 2048  # no two neighbours have the same
                 features = {}
                 for kind in opened.groups:
-                    values_of = {spec.name: drawn[kind.name, spec.name][place] for spec in kind.arrays}
+                    values_of = {spec.name: drawn[kind.name, spec.name][index] for spec in kind.arrays}
                     features[kind.name] = ClipFeatures(*moments, values_of)
                 results.append(ClipResult(name, "ok", source=source, groups=features))
             writer.commit(results)
@@ -281,9 +281,9 @@ def main() -> None:
         rows.append([what, *(f"{size[what]:.3g}" for size in sizes), power])
         wrong += [f"{what} grows with the power {power:.2f}"] if power > LARGEST else []
     show(rows, ["", *(str(each.n_clips) for each in corpora), "exponent"])
-    most = {"files a clip": 0.2, "disk": MOST_DISK}
+    most = {"files a clip": 0.2, "disk": MAX_DISK}
     if options.tokens:
-        most = {"seal ms": MOST_MS_OF_TOKENS, "disk": MOST_DISK_OF_TOKENS}
+        most = {"seal ms": MAX_MS_OF_TOKENS, "disk": MAX_DISK_OF_TOKENS}
     wrong += [f"{what} {size[what]:.2f}" for size in sizes[-2:] for what in most if size[what] > most[what]]
     verdict(wrong, check=options.check)
 

@@ -48,7 +48,7 @@ SHOWN = HERE / "search_shown.csv"
 SITTINGS = HERE / "search_sittings.csv"
 ANSWERS = "efficientnet-lite0.answers"
 
-LEAST_ANSWERED, LEAST_RIGHT, MOST_OF_SHUFFLED = 10, 0.8, 1 / 20
+MIN_ANSWERED, MIN_RIGHT, MAX_OF_SHUFFLED = 10, 0.8, 1 / 20
 """Answered queries, the share of those that is right first, and of all queries under names at random."""
 
 N_FRAMES = 4
@@ -133,10 +133,10 @@ def strip(folder: Path, clip: of.Clip, label: str) -> Image.Image:
     path = folder / "videos" / clip.video
     with suppress(VideoError):
         frames = read_frames(path, uniform(3), start_s=clip.start_s, end_s=clip.end_s)
-        for place, pixels in enumerate(frames.images):
+        for index, pixels in enumerate(frames.images):
             picture = Image.fromarray(pixels)
             picture.thumbnail((WIDTH - 2, HEIGHT))
-            drawn.paste(picture, (place * WIDTH, 0))
+            drawn.paste(picture, (index * WIDTH, 0))
     return drawn
 
 
@@ -144,8 +144,8 @@ def tiled(strips: Sequence[Image.Image], columns: int) -> Image.Image:
     """Put strips on one sheet."""
     rows = -(-len(strips) // columns)
     sheet = Image.new("RGB", (columns * 3 * WIDTH, rows * (HEIGHT + 14)), "white")
-    for place, drawn in enumerate(strips):
-        row, column = divmod(place, columns)
+    for index, drawn in enumerate(strips):
+        row, column = divmod(index, columns)
         sheet.paste(drawn, (column * 3 * WIDTH, row * (HEIGHT + 14)))
     return sheet
 
@@ -300,12 +300,12 @@ def report(folder: Path, *, check: bool) -> None:
     mean, most = np.mean(by_chance), max(by_chance)
     print(f"names shuffled {SHUFFLES} times: right first in {mean:.2f} queries, at most {most}")
     wrong = []
-    if len(answered) < LEAST_ANSWERED:
+    if len(answered) < MIN_ANSWERED:
         wrong.append(f"{len(answered)} queries are answered")
     for reader, values in right.items():
-        if sum(values) < LEAST_RIGHT * len(values):
+        if sum(values) < MIN_RIGHT * len(values):
             wrong.append(f"{reader}: {sum(values)} of {len(values)} are right first")
-    if max(by_chance) > MOST_OF_SHUFFLED * len(kinds):
+    if max(by_chance) > MAX_OF_SHUFFLED * len(kinds):
         wrong.append(f"shuffled names are right first in {max(by_chance)} queries")
     verdict(wrong, check=check)
 

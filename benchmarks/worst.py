@@ -38,9 +38,9 @@ from measure import arguments, peak_mb, show, timed, verdict
 from scale import Corpus, model
 
 LARGEST = 1.1
-LEAST_S = 0.5
+MIN_S = 0.5
 WINDOW_S = 8.0
-MOST_MB = 150
+MAX_MB = 150
 OF_A_FILM = 40
 
 
@@ -295,8 +295,8 @@ def main() -> None:
     """Measure every case, print a table, and judge it if asked to."""
     options = arguments(__doc__, only=list(CASES), scale=1.0, step="", folder=Path(), n=0, check=False)
     if options.step:
-        name, place = options.step.split(":")
-        took = timed(lambda: CASES[name][1][int(place)](options.folder, options.n))
+        name, index = options.step.split(":")
+        took = timed(lambda: CASES[name][1][int(index)](options.folder, options.n))
         print("\n" + json.dumps([took.cpu_s, peak_mb()]))
         return
     rows = []
@@ -307,17 +307,17 @@ def main() -> None:
         taken: dict[int, list[list[float]]] = {}
         for n in sizes:
             with tempfile.TemporaryDirectory() as folder:
-                for place in range(len(steps)):
-                    words = [sys.executable, __file__, "--step", f"{name}:{place}", "--folder", folder]
+                for index in range(len(steps)):
+                    words = [sys.executable, __file__, "--step", f"{name}:{index}", "--folder", folder]
                     process = subprocess.run(
                         [*words, "--n", str(n)], check=True, stdout=subprocess.PIPE, text=True
                     )
-                    taken.setdefault(place, []).append(json.loads(process.stdout.splitlines()[-1]))
-        for place, ((few, _), (many, mb)) in taken.items():
-            if place == 0 and name != "backbones":
+                    taken.setdefault(index, []).append(json.loads(process.stdout.splitlines()[-1]))
+        for index, ((few, _), (many, mb)) in taken.items():
+            if index == 0 and name != "backbones":
                 continue
-            step = steps[place].__name__
-            power = math.log(many / few) / math.log(sizes[1] / sizes[0]) if many > LEAST_S else math.nan
+            step = steps[index].__name__
+            power = math.log(many / few) / math.log(sizes[1] / sizes[0]) if many > MIN_S else math.nan
             rows.append((name, f"{sizes[1]:,}", step, few, many, f"{mb:.0f}", power))
             if power > LARGEST and step != bottleneck.__name__:
                 wrong.append(f"{name}, {step}: exponent {power:.2f}")
@@ -326,7 +326,7 @@ def main() -> None:
             _, mb_of_few = taken[2][-1]
             _, mb_to_predict = taken[3][-1]
             more = mb_to_predict - max(mb_to_look, mb_of_few)
-            if more > MOST_MB:
+            if more > MAX_MB:
                 wrong.append(f"predict: {more:.0f} MB more than store inspect and a few predictions")
     show(rows, ("case", "size", "step", "CPU s at a quarter", "CPU s", "MB", "exponent"))
     verdict(wrong, check=options.check)

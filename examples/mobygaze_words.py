@@ -29,11 +29,11 @@ from obygaze_models.evaluation import auc, t_interval
 
 TARGETS = ("S", "Speech", "Body")
 """What is predicted of a window: S against EN, and whether a concept is there, one heard and one seen."""
-LEAST_MARKED, LEAST_FREE = 0.2, 0.95
+MIN_MARKED, MIN_FREE = 0.2, 0.95
 """Share of a window that is marked where it is positive, and that is EN where it is negative to S."""
 N_COLUMNS, C = 4096, 3.0
 """Columns that words are hashed into, and the inverse strength of logistic regression's penalty."""
-LEAST_FILMS = 12
+MIN_FILMS = 12
 """Films in which a word is said that the list of the strongest may name: no name of one film's people."""
 
 MANY = "number of words"
@@ -136,8 +136,8 @@ def segment_rows(segments: Manifest, subtitles: Mapping[str, str]) -> pd.DataFra
 
 def window_rows(windows: pd.DataFrame, target: str) -> pd.DataFrame:
     """Choose the windows that have the target or lack it, and add `y`, 1 or 0."""
-    positive = windows[target] >= LEAST_MARKED
-    negative = windows["EN"] >= LEAST_FREE if target == "S" else windows[target] == 0
+    positive = windows[target] >= MIN_MARKED
+    negative = windows["EN"] >= MIN_FREE if target == "S" else windows[target] == 0
     return windows.assign(y=positive.astype(int))[positive | negative].reset_index(drop=True)
 
 
@@ -244,7 +244,7 @@ def study_windows(windows: pd.DataFrame, target: str, embed: Embed | None = None
             if model.endswith(f" and {MANY}")
         ]
     share = rows[f"other {target}"].to_numpy()
-    other = {"share of time": share, "call": (share >= LEAST_MARKED).astype(np.float64)}
+    other = {"share of time": share, "call": (share >= MIN_MARKED).astype(np.float64)}
     for name, scores in other.items():
         same = dict.fromkeys(rows["movie"], scores)
         found.append(_estimates(target, f"the other expert's {name}", [], by_film(rows, same.__getitem__)))
@@ -265,7 +265,7 @@ def _estimates(target: str, model: str, trained: Sequence[str], films: pd.DataFr
 
 
 def strongest_words(windows: pd.DataFrame, target: str, n: int = 12) -> dict[str, list[str]]:
-    """Name the words that weigh most for a target and against it, of those said in `LEAST_FILMS` films.
+    """Name the words that weigh most for a target and against it, of those said in `MIN_FILMS` films.
 
     A window has a word or not; one model of all films and both experts, so these are no test.
     """
@@ -273,7 +273,7 @@ def strongest_words(windows: pd.DataFrame, target: str, n: int = 12) -> dict[str
     counter = CountVectorizer(binary=True, token_pattern=r"(?u)\b[a-z']{2,}\b")  # noqa: S106
     X = counter.fit_transform(rows["words"])
     said_in = [np.unique(X[own].indices) for own in rows.groupby("movie").indices.values()]
-    common = np.bincount(np.concatenate(said_in), minlength=X.shape[1]) >= LEAST_FILMS
+    common = np.bincount(np.concatenate(said_in), minlength=X.shape[1]) >= MIN_FILMS
     model = LogisticRegression(C=0.1, class_weight="balanced", max_iter=2000).fit(X[:, common], rows["y"])
     names = counter.get_feature_names_out()[common][np.argsort(-model.coef_[0], kind="stable")]
     return {"for": names[:n].tolist(), "against": names[::-1][:n].tolist()}

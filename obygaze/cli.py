@@ -159,7 +159,7 @@ def fail(message: str) -> int:
     """Print an error as one line and return its exit code."""
     from obygaze_features.text import visible  # noqa: PLC0415 - help needs no package
 
-    click.echo(f"obygaze: error: {visible(message, lines=False)}", err=True)
+    click.echo(f"obygaze: error: {visible(message, line_breaks=False)}", err=True)
     return 1
 
 

@@ -12,9 +12,9 @@ import click
 
 from obygaze.pipeline import format_command, remove, run_command
 from obygaze_features.commands.manifest_film import Hop
-from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.signatures import argument, command, option
 from obygaze_features.text import counted
+from obygaze_features.untrusted import parse_json, read_bytes
 from obygaze_film.commands.film_options import YEARS, Language
 
 if TYPE_CHECKING:
@@ -448,7 +448,7 @@ def _check_inputs_of_later_steps(
     movies = [composed(Path(film).stem) for film in films]
     file_names(movies)  # raises if two films have one name, or a name is no file name
     if title is not None:
-        unsuitable_character = unsuitable(title, lines=True)
+        unsuitable_character = unsuitable(title, line_breaks=True)
         if unsuitable_character:
             raise click.UsageError(f"--title {unsuitable_character}")
     if flags is not None:
@@ -493,8 +493,8 @@ def _suggest_table_of_years(films: Sequence[str]) -> None:
 
 def _year_in(text: str) -> str:
     """Find a year from 1800 to 2099 in brackets, as in "Harbour Lights (1954)"; empty if there is none."""
-    found = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
-    return found[1] if found else ""
+    match = re.search(r"\((1[89]\d\d|20\d\d)\)", text)
+    return match[1] if match else ""
 
 
 def _load_people_detectors(sources: Sequence[str]) -> "People | None":

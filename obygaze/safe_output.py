@@ -43,13 +43,13 @@ class Shown:
 
     Attributes
     ----------
-    unescaped
+    raw_stream
         The stream to write to, for progress bars, which move the cursor on purpose.
     """
 
     def __init__(self, stream: TextIO, width: int | None = None) -> None:
         """Keep the stream to write to, and the width of its lines."""
-        self.unescaped = stream
+        self.raw_stream = stream
         self._width = width
 
     def write(self, text: str) -> int:
@@ -66,7 +66,7 @@ class Shown:
         if self._width is not None:
             lines = [_wrap_line(line, self._width) for line in text.split("\n")]
             text = "\n".join(lines)
-        return self.unescaped.write(text)
+        return self.raw_stream.write(text)
 
     def writelines(self, lines: Sequence[str]) -> None:
         """Write texts, one after the other."""
@@ -75,7 +75,7 @@ class Shown:
 
     def __getattr__(self, name: str) -> Any:
         """Return any other attribute of the stream, such as `flush`, so that this can stand for it."""
-        return getattr(self.unescaped, name)
+        return getattr(self.raw_stream, name)
 
 
 @contextmanager

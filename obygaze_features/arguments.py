@@ -28,7 +28,7 @@ C = TypeVar("C", bound=type)
 _MADE_BY: dict[type, str] = {}
 """Class -> the Python expression that makes an instance of it."""
 
-MOST_ITEMS = 1000
+MAX_ITEMS = 1000
 """Largest number of items of a collection that are checked, so that a check takes a limited time."""
 
 LONGEST_SHOWN = 60
@@ -264,13 +264,13 @@ def _is_array_like(value: object) -> bool:
     """Return whether numpy can make an array of a value.
 
     It can make one of arrays, numbers and buffers, and of nested sequences of these, of texts or of None.
-    Only the first `MOST_ITEMS` items of a sequence are checked, so that a long one takes little time.
+    Only the first `MAX_ITEMS` items of a sequence are checked, so that a long one takes little time.
     """
     if hasattr(value, "__array__") or isinstance(value, Real | memoryview | bytearray):
         return True
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return False
-    items = islice(value, MOST_ITEMS)
+    items = islice(value, MAX_ITEMS)
     return all(isinstance(item, str | None) or _is_array_like(item) for item in items)
 
 
@@ -361,8 +361,8 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
 
 
 def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
-    """Return whether an annotation allows the first `MOST_ITEMS` items of a collection."""
-    return all(allows(annotation, item) for item in islice(items, MOST_ITEMS))
+    """Return whether an annotation allows the first `MAX_ITEMS` items of a collection."""
+    return all(allows(annotation, item) for item in islice(items, MAX_ITEMS))
 
 
 # --- what is said

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from obygaze_features.errors import SearchError, StoreError
 from obygaze_features.store import Group
 
-LEAST_SPREAD = 1e-6
+MIN_SPREAD = 1e-6
 """Deviation, as a share of the mean, up to which a feature counts as constant: float32 has no more digits."""
 
 
@@ -71,8 +71,8 @@ def best(scores: NDArray[np.float32], top: int) -> NDArray[np.int64]:
     """
     rows = np.flatnonzero(~np.isnan(scores))
     if top < len(rows):  # to save time, the rows that are not needed are left out before sorting
-        least_score = np.partition(scores[rows], -top)[-top]
-        rows = rows[scores[rows] >= least_score]  # more than `top`, if the least score is there repeatedly
+        min_score = np.partition(scores[rows], -top)[-top]
+        rows = rows[scores[rows] >= min_score]  # more than `top`, if the least score is there repeatedly
     best_first = np.argsort(-scores[rows], kind="stable")
     return rows[best_first[:top]]
 
@@ -83,7 +83,7 @@ def _standardisation(group: Group) -> tuple[NDArray[np.float64], NDArray[np.floa
     Both have the shape [D]. The factor is 0 for features that do not vary, which leaves them out.
     """
     mean, deviation = group.moments
-    varies = deviation > LEAST_SPREAD * np.abs(mean)
+    varies = deviation > MIN_SPREAD * np.abs(mean)
     scale = np.zeros(len(mean))
     scale[varies] = 1 / deviation[varies]
     return mean, scale

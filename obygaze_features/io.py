@@ -16,9 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final
 
-from obygaze_features.door import STANDARD, open_regular
 from obygaze_features.errors import ObygazeError, OutputError
 from obygaze_features.text import file_name, normalised
+from obygaze_features.untrusted import STANDARD, open_regular
 
 PARTIAL_SUFFIX: Final = ".partial"
 """Suffix of unfinished files and folders, which may be removed once their writer has ended."""
@@ -411,7 +411,7 @@ def refuse_taken(
     folder: Path,
     there: Collection[str],
     foreign: Collection[str],
-    what: str,
+    description: str,
     *,
     force: bool,
     error: type[ObygazeError] = OutputError,
@@ -426,7 +426,7 @@ def refuse_taken(
         Names of files of earlier output in it.
     foreign
         Names of other files in it.
-    what
+    description
         What is to be written, as in "a run".
     force
         Whether earlier output may be replaced.
@@ -434,12 +434,14 @@ def refuse_taken(
         The error to raise.
     """
     if folder.exists() and not folder.is_dir():
-        raise error(f"{folder} is a file: {what} needs a folder of its own")
+        raise error(f"{folder} is a file: {description} needs a folder of its own")
     if foreign:
-        raise error(f"{folder} holds what is not {what} ({min(foreign)}): choose another folder with --out")
+        raise error(
+            f"{folder} holds what is not {description} ({min(foreign)}): choose another folder with --out"
+        )
     if there and not force:
         raise error(
-            f"{folder} holds {what} already: give --force to replace it, or another folder with --out"
+            f"{folder} holds {description} already: give --force to replace it, or another folder with --out"
         )
 
 

@@ -258,7 +258,7 @@ def excess(pid: int, limits: Limits, before: Used) -> str:
 _QUERY_INFORMATION, _READ_MEMORY = 0x0400, 0x0010
 """Rights to a process that reading its counters takes: PROCESS_QUERY_INFORMATION and PROCESS_VM_READ. Source:
 winnt.h."""
-_COUNTERS, _MOST_COMMITTED = 10, 8
+_COUNTERS, _MAX_COMMITTED = 10, 8
 """Number of 64-bit words of PROCESS_MEMORY_COUNTERS_EX, and the index of its PeakPagefileUsage. The word at
 index 0 holds two numbers of 32 bits. Source: psapi.h."""
 _TICKS_PER_SECOND = 1e7
@@ -288,4 +288,4 @@ def _used_on_windows(pid: int) -> Used:
         kernel.CloseHandle(ctypes.c_void_p(handle))
 
     cpu_s = (in_kernel.value + in_user_code.value) / _TICKS_PER_SECOND
-    return Used(cpu_s, int(counters[_MOST_COMMITTED]))
+    return Used(cpu_s, int(counters[_MAX_COMMITTED]))

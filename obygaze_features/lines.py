@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import msgspec
 
-from obygaze_features.door import MOST_LINES, read_bytes
 from obygaze_features.io import force_to_disk, naming, open_binary, write_all
 from obygaze_features.text import not_a_formula
+from obygaze_features.untrusted import MAX_LINES, read_bytes
 
 
 def csv_line(cells: Sequence[str]) -> str:
@@ -111,7 +111,7 @@ def read_lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T | None]]:
         The type of its entries: a struct, or any other that JSON may be read as.
     """
     decoder = msgspec.json.Decoder(kind)
-    *lines, unfinished_line = read_bytes(path, MOST_LINES).split(b"\n")  # b"" if nothing is unfinished
+    *lines, unfinished_line = read_bytes(path, MAX_LINES).split(b"\n")  # b"" if nothing is unfinished
     for number, line in enumerate(lines, start=1):
         yield number, _decoded_entry(line, decoder)
     last_entry = _decoded_entry(unfinished_line, decoder)

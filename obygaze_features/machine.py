@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MOST_GAP_S: Final = 60.0
+MAX_GAP_S: Final = 60.0
 """Clocks that differ by less are not spoken of: a file system may be some seconds late."""
 
 
@@ -60,9 +60,9 @@ def clock_problem(folder: Path) -> str:
     # If the clocks agree, the server's time lies between this machine's two times.
     ahead_s = time_before - time_of_server  # this machine's clock is ahead of the server's, if above 0
     behind_s = time_of_server - time_after
-    if ahead_s >= MOST_GAP_S:
+    if ahead_s >= MAX_GAP_S:
         difference = f"{ahead_s:.0f} s ahead of"
-    elif behind_s >= MOST_GAP_S:
+    elif behind_s >= MAX_GAP_S:
         difference = f"{behind_s:.0f} s behind"
     else:
         return ""

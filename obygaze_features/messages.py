@@ -141,17 +141,17 @@ class Packer:
         block.is_new = False
         return location
 
-    def _free_block(self, least: int) -> _Block:
-        """Return a free block of at least `least` bytes: the last freed, or a new one."""
+    def _free_block(self, minimum: int) -> _Block:
+        """Return a free block of at least `minimum` bytes: the last freed, or a new one."""
         for block in reversed(self._free):
-            if block.size >= least:
+            if block.size >= minimum:
                 return block
-        return self._create(least)
+        return self._create(minimum)
 
-    def _create(self, least: int) -> _Block:
-        """Create a block of at least `least` bytes, add it to the free ones, and return it."""
+    def _create(self, minimum: int) -> _Block:
+        """Create a block of at least `minimum` bytes, add it to the free ones, and return it."""
         number = len(self._blocks)
-        size = 1 << (least - 1).bit_length()  # the next power of two, so that blocks have few sizes
+        size = 1 << (minimum - 1).bit_length()  # the next power of two, so that blocks have few sizes
         only_for_owner = 0o600
         with self._may_create:
             descriptor = os.open(

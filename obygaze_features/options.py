@@ -14,10 +14,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from obygaze_features.door import STANDARD
 from obygaze_features.errors import OutputError
 from obygaze_features.io import local_path
 from obygaze_features.text import composed, is_address
+from obygaze_features.untrusted import STANDARD
 
 PROBLEMS_FOUND = 3
 """Exit status of a command that checks, and found something."""

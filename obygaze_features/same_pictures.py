@@ -30,7 +30,7 @@ from scipy.sparse.csgraph import connected_components
 from obygaze_features.errors import StoreError
 from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.signature_likeness import (
-    LEAST_FRAMES,
+    MIN_FRAMES,
     SIGNS,
     Floats,
     Signs,
@@ -51,19 +51,19 @@ ALIKE = 0.6
 SAME = 0.7
 """Least likeness of clips that share pictures."""
 
-LEAST_RUN = 4
+MIN_RUN = 4
 """Least number of successive clips of two films that share pictures, for the films to be listed."""
 
 NEAR = 0.4
 """Least cosine of two clips' mean frames; clips with a smaller one are not compared frame by frame."""
 
-LEAST_GAIN = 0.05
+MIN_GAIN = 0.05
 """By how much the cosine in a later one of `WAYS` must be larger to be preferred: it saves comparisons."""
 
-LEAST_TEXTURE = 0.2
+MIN_TEXTURE = 0.2
 """Share of a frame's pixels that its commonest lightness must leave: less is black, a title, credits."""
 
-MOST_MOVIES = 20
+MAX_MOVIES = 20
 """Movies that may share a picture before it says nothing of them, such as a distributor's title."""
 
 BLOCK = 256
@@ -142,7 +142,7 @@ class Duplicates:
     clips : tuple of SameClip
         Group by group, the most alike first.
     movies : tuple of Shared
-        Movies that share at least `LEAST_RUN` clips in a row.
+        Movies that share at least `MIN_RUN` clips in a row.
     compared : tuple of int
         Clips of each store that were compared.
     plain : tuple of int
@@ -310,7 +310,7 @@ def has_signatures(store: Store) -> bool:
     architecture = store[GROUP].provenance.get("architecture") or {}
     _, n_frames, width = store[GROUP].shape("frames")
     has_these_features = architecture.get("features") == FEATURES and width == len(FEATURES)
-    return has_these_features and n_frames >= LEAST_FRAMES
+    return has_these_features and n_frames >= MIN_FRAMES
 
 
 def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
@@ -364,8 +364,8 @@ def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
     else:
         side_of_clip = np.array([clip.store for clip in clips.clips], int)
     side_of_signature = np.full(len(clips.clips_of_signature), -1)
-    for signature, places in enumerate(clips.clips_of_signature):
-        sides = set(side_of_clip[places].tolist())
+    for signature, clip_indices in enumerate(clips.clips_of_signature):
+        sides = set(side_of_clip[clip_indices].tolist())
         if len(sides) == 1:
             side_of_signature[signature] = sides.pop()
     return side_of_signature
@@ -416,12 +416,12 @@ class _Likenesses:
         self.nearest[has_several_sides] = 1
         self.group_of: NDArray[np.int64] = np.arange(n_signatures)  # each is a group of its own
         # Whether only one clip has each signature, [S], and the moment of the first clip that has it.
-        self._is_of_one_clip = np.array([len(places) == 1 for places in clips_of_signature], bool)
-        self._first_moment = clips.moments[[places[0] for places in clips_of_signature]]
+        self._is_of_one_clip = np.array([len(clip_indices) == 1 for clip_indices in clips_of_signature], bool)
+        self._first_moment = clips.moments[[clip_indices[0] for clip_indices in clips_of_signature]]
         # Pairs of clips that share pictures, by their `_pair_numbers`, and groups of clips of which all
         # pairs do, which `pairs` divides into pairs at the end.
         self._pair_numbers: list[NDArray[np.int64]] = []
-        self._groups_to_pair = [places for places in clips_of_signature if len(places) > 1]
+        self._groups_to_pair = [clip_indices for clip_indices in clips_of_signature if len(clip_indices) > 1]
 
     def add(self, compared: _ComparedPairs) -> None:
         """Add the likenesses of pairs of signatures.
@@ -576,11 +576,11 @@ def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice
     ndarray
         Shape [R, C].
     """
-    places = np.arange(len(sides))
+    clip_indices = np.arange(len(sides))
     # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
     are_of_different_sides = sides[row_block][:, None] != sides[column_block]
     has_several_sides = sides[column_block] < 0
-    is_row_before_column = places[row_block][:, None] < places[column_block]
+    is_row_before_column = clip_indices[row_block][:, None] < clip_indices[column_block]
     is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
     return is_compared
 
@@ -592,7 +592,7 @@ def _best_ways(
 
     A way is a view of each of the two pictures, such as the whole frame or its middle, with the second one as
     it is or mirrored. A later way replaces an earlier one only if its cosine is larger by more than
-    `LEAST_GAIN`.
+    `MIN_GAIN`.
 
     Parameters
     ----------
@@ -614,7 +614,7 @@ def _best_ways(
         if not is_nearer.any():
             continue
         np.copyto(ways, np.int8(way), where=is_nearer)
-        np.copyto(cosine_to_exceed, cosine + np.float32(LEAST_GAIN), where=is_nearer)
+        np.copyto(cosine_to_exceed, cosine + np.float32(MIN_GAIN), where=is_nearer)
     return ways
 
 
@@ -754,23 +754,23 @@ def _list_groups(
 
     groups = sorted(signatures_of_group.values(), key=most_alike_first)
     for number, signatures in enumerate(groups, start=1):
-        likeness_of_place = {}  # place of a clip -> likeness
+        likeness_of_clip = {}  # place of a clip -> likeness
         for signature in signatures:
-            for place in clips.clips_of_signature[signature]:
-                likeness_of_place[place] = round(float(nearest[signature]), 4)
+            for clip_index in clips.clips_of_signature[signature]:
+                likeness_of_clip[clip_index] = round(float(nearest[signature]), 4)
         # By falling likeness, then in the order of the clips, as sorting leaves equal ones in order.
-        in_order = sorted(likeness_of_place)
-        in_order.sort(key=likeness_of_place.__getitem__, reverse=True)
-        for place in in_order:
-            clip = clips.clips[place]
-            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of_place[place])
+        in_order = sorted(likeness_of_clip)
+        in_order.sort(key=likeness_of_clip.__getitem__, reverse=True)
+        for clip_index in in_order:
+            clip = clips.clips[clip_index]
+            yield SameClip(number, clip.clip_id, clip.movie, clip.store, likeness_of_clip[clip_index])
 
 
 def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.int64]:
     """Pair the clips of groups whose clips all share a picture; return the numbers of the pairs.
 
     In each group, the clips of two films are paired in the order of time, until one film has no more. Groups
-    with clips of more than `MOST_MOVIES` films are left out: their picture may be a company's title.
+    with clips of more than `MAX_MOVIES` films are left out: their picture may be a company's title.
 
     Parameters
     ----------
@@ -785,18 +785,18 @@ def _pairs_within_groups(clips: _Clips, groups: list[list[int]]) -> NDArray[np.i
         Shape [pairs]: the number of each pair, by which runs of successive pairs are found (`_pair_numbers`).
     """
     pairs: set[tuple[int, int]] = set()
-    for places in groups:
-        places_of_film: dict[int, list[int]] = defaultdict(list)
-        for place in places:
-            places_of_film[int(clips.film_of[place])].append(place)
-        if len(places_of_film) > MOST_MOVIES:
+    for clip_indices in groups:
+        clips_of_film: dict[int, list[int]] = defaultdict(list)
+        for clip_index in clip_indices:
+            clips_of_film[int(clips.film_of[clip_index])].append(clip_index)
+        if len(clips_of_film) > MAX_MOVIES:
             continue
-        for film, other_film in combinations(sorted(places_of_film), 2):
-            pairs.update(zip(places_of_film[film], places_of_film[other_film], strict=False))
+        for film, other_film in combinations(sorted(clips_of_film), 2):
+            pairs.update(zip(clips_of_film[film], clips_of_film[other_film], strict=False))
 
-    places_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
-    moments = clips.moments[places_of_pairs[:, 0]]
-    other_moments = clips.moments[places_of_pairs[:, 1]]
+    clips_of_pairs = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    moments = clips.moments[clips_of_pairs[:, 0]]
+    other_moments = clips.moments[clips_of_pairs[:, 1]]
     return _pair_numbers(moments, other_moments, len(clips.clips))
 
 
@@ -847,7 +847,7 @@ def _longest_of_each_pair(
 
 
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
-    """Find pairs of movies in which at least `LEAST_RUN` successive clips share pictures.
+    """Find pairs of movies in which at least `MIN_RUN` successive clips share pictures.
 
     Parameters
     ----------
@@ -881,7 +881,7 @@ class _Runs(NamedTuple):
 
 
 def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
-    """Find the runs of at least `LEAST_RUN` consecutive numbers.
+    """Find the runs of at least `MIN_RUN` consecutive numbers.
 
     In 102, 103, 104, 105, 310 the first four are a run, which begins at 102; 310 is a run of one, too short.
 
@@ -893,7 +893,7 @@ def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
     continues_run = np.diff(pairs) == 1  # whether each number but the first follows the one before it
     starts = np.append(0, np.flatnonzero(~continues_run) + 1)  # index of each run's first number
     lengths = np.diff(starts, append=len(pairs))
-    is_long = lengths >= LEAST_RUN
+    is_long = lengths >= MIN_RUN
     return _Runs(pairs[starts[is_long]], lengths[is_long])
 
 
@@ -951,13 +951,13 @@ def _signatures_of_store(
     signature_of_clip: dict[_Clip, int] = {}
     for start, block in store[GROUP].blocks("frames"):
         places_in_block = np.flatnonzero(is_read[start : start + len(block)])
-        for place in places_in_block.tolist():
-            row = start + place
+        for clip_index in places_in_block.tolist():
+            row = start + clip_index
             stored = store.clips[row]
             # Without a digest, the row counts as different from all others.
             digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
-            where = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
-            signature = distinct.place_of(digest, block[place], where)
+            location = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
+            signature = distinct.place_of(digest, block[clip_index], location)
             if signature is not None:  # it shows enough
                 clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
                 signature_of_clip[clip] = signature
@@ -998,8 +998,8 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     moments = _moments(film_of, len(films))
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
-    for place, clip in enumerate(clips):
-        clips_of_signature[signature_of_clip[clip]].append(place)
+    for index, clip in enumerate(clips):
+        clips_of_signature[signature_of_clip[clip]].append(index)
 
     shows_something = signs[:, :, -1] != 0  # of each frame
     weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
@@ -1052,7 +1052,7 @@ class _DistinctSigns:
         """Return the different signs, [S, F, 1321]."""
         return self._signs[: len(self._place_of_signs)]
 
-    def place_of(self, digest: str, frames: NDArray[np.floating], where: str) -> int | None:
+    def place_of(self, digest: str, frames: NDArray[np.floating], location: str) -> int | None:
         """Return the position of a clip's signs among the distinct ones; new signs are added.
 
         None if too few of the clip's frames show anything.
@@ -1063,31 +1063,31 @@ class _DistinctSigns:
             Digest of the frames. Frames with a digest that was seen before are not converted again.
         frames
             Signature of the clip, [F, 1321].
-        where
+        location
             What messages call it.
         """
         if digest in self._place_of_frames:
             return self._place_of_frames[digest]
 
-        signs = signs_of(frames, where)
+        signs = signs_of(frames, location)
         n_shown = np.count_nonzero(signs[:, -1])  # frames that show something
-        place = None
-        if n_shown >= LEAST_FRAMES:
+        clip_index = None
+        if n_shown >= MIN_FRAMES:
             digest_of_signs = hashlib.sha256(signs.tobytes()).digest()
-            place = self._place_of_signs.setdefault(digest_of_signs, len(self._place_of_signs))
-            self._signs[place] = signs
-        self._place_of_frames[digest] = place
-        return place
+            clip_index = self._place_of_signs.setdefault(digest_of_signs, len(self._place_of_signs))
+            self._signs[clip_index] = signs
+        self._place_of_frames[digest] = clip_index
+        return clip_index
 
 
-def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
+def signs_of(frames: NDArray[np.floating], location: str) -> Signs:
     """Convert a signature [F, 1321] to int8: the signs -1, 0 or 1, and last whether a frame shows anything.
 
     Parameters
     ----------
     frames
         The signature; the last value of each frame is its texture.
-    where
+    location
         What messages call the frames.
 
     Raises
@@ -1102,8 +1102,8 @@ def signs_of(frames: NDArray[np.floating], where: str) -> Signs:
     signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)  # 0 for all other numbers
     n_one_or_minus_one = np.count_nonzero(signs[:, :-1])
     if n_one_or_minus_one != _n_not_zero(bits[:, :-1]):
-        raise StoreError(f"{where} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
-    signs[:, -1] = frames[:, -1] >= LEAST_TEXTURE
+        raise StoreError(f"{location} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
+    signs[:, -1] = frames[:, -1] >= MIN_TEXTURE
     return signs
 
 
@@ -1117,7 +1117,7 @@ def _n_frames_of(store: Store) -> int:
     """Return the number of frames in a clip's signature; refuse a store without signatures."""
     if not has_signatures(store):
         raise StoreError(
-            f"{store.where}: has no frames of {GROUP}, {LEAST_FRAMES} or more a clip as this version makes "
+            f"{store.where}: has no frames of {GROUP}, {MIN_FRAMES} or more a clip as this version makes "
             f"them, to compare; {HOW_TO_EXTRACT}"
         )
     n_frames: int = store[GROUP].shape("frames")[1]

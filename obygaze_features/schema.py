@@ -31,7 +31,7 @@ from obygaze_features.io import NO_LICENCE
 Schema = Any
 """A msgspec Struct, or a TypedDict for an object that stays a dict."""
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Most further wrong fields that a message names."""
 
 END: Final = r"$(?!\n)"
@@ -230,7 +230,7 @@ def nested(kind: Any) -> Schema | None:
 def check(
     document: Mapping[str, Any],
     schemas: tuple[type[Struct], ...],
-    what: str,
+    description: str,
     *,
     error: type[ObygazeError] = StoreError,
     page: str = "docs/store-format.md",
@@ -245,7 +245,7 @@ def check(
         A JSON object.
     schemas
         Schemas that the object must fit. One with `forbid_unknown_fields` allows no other fields.
-    what
+    description
         Its name in messages.
     error
         The exception to raise.
@@ -261,15 +261,15 @@ def check(
     first, *others = problem_of_field
     also = ""
     if others:
-        named = [repr(name) for name in others[:MOST_NAMED]]
-        if len(others) > MOST_NAMED:
+        named = [repr(name) for name in others[:MAX_NAMED]]
+        if len(others) > MAX_NAMED:
             named.append("...")
         also = f"; also {', '.join(named)} (see {page})"
-    raise error(f"{what}: {first!r} {problem_of_field[first]}{also}")
+    raise error(f"{description}: {first!r} {problem_of_field[first]}{also}")
 
 
 def _find_problems(
-    value: object, kind: Any, where: str, *, forbids_unknown: bool
+    value: object, kind: Any, location: str, *, forbids_unknown: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the dotted name of every wrong field of a value, and what is wrong with it.
 
@@ -279,25 +279,25 @@ def _find_problems(
         A JSON value.
     kind
         The kind that it should be of.
-    where
+    location
         Its dotted name; empty for the whole document.
     forbids_unknown
         Whether fields that the schema does not know are wrong, also if it does not say so itself.
     """
     schema = nested(kind)
     if schema is not None and isinstance(value, Mapping):
-        yield from _find_problems_of_object(value, schema, where, forbids_unknown=forbids_unknown)
+        yield from _find_problems_of_object(value, schema, location, forbids_unknown=forbids_unknown)
     elif get_origin(kind) in (list, tuple) and isinstance(value, list):
         kind_of_items = get_args(kind)[0]
         for position, item in enumerate(value):
-            place = f"{where}[{position}]"
+            place = f"{location}[{position}]"
             yield from _find_problems(item, kind_of_items, place, forbids_unknown=forbids_unknown)
     elif not fits(value, kind):
-        yield where, f"should be {expected(kind)}; found {value!r:.80}"
+        yield location, f"should be {expected(kind)}; found {value!r:.80}"
 
 
 def _find_problems_of_object(
-    value: Mapping[str, Any], schema: Schema, where: str, *, forbids_unknown: bool
+    value: Mapping[str, Any], schema: Schema, location: str, *, forbids_unknown: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it.
 
@@ -307,13 +307,13 @@ def _find_problems_of_object(
         The object.
     schema
         The schema that it should fit.
-    where
+    location
         Its dotted name; empty for the whole document.
     forbids_unknown
         Whether fields that the schema does not know are wrong, also if it does not say so itself.
     """
     forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
-    prefix = f"{where}." if where else ""
+    prefix = f"{location}." if location else ""
     if forbids_unknown:
         known_names = {field.name for field in _own_fields(schema)}
         for name in sorted(value.keys() - known_names):

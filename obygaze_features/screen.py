@@ -177,7 +177,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def shown_progress(
-    progress: Progress | bool | None, what: str, unit: str = "it", *, scaled: bool = False
+    progress: Progress | bool | None, description: str, unit: str = "it", *, scaled: bool = False
 ) -> Iterator[ShowProgress]:
     """Yield a function that reports progress, for a library function with a parameter `progress`.
 
@@ -185,7 +185,7 @@ def shown_progress(
     ----------
     progress
         That parameter: a function to call, or whether to show a bar. None shows one only in a notebook.
-    what, unit, scaled
+    description, unit, scaled
         As for `progress_bar`.
     """
     if callable(progress):
@@ -198,7 +198,7 @@ def shown_progress(
         return
     shows_bar = in_notebook() if progress is None else progress
     if shows_bar:
-        with progress_bar(what, unit, scaled=scaled) as show:
+        with progress_bar(description, unit, scaled=scaled) as show:
             yield show
     else:
         yield _show_nothing
@@ -209,12 +209,12 @@ def _show_nothing(_done: int, _total: int, _note: str = "", /) -> None:
 
 
 @contextmanager
-def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
+def progress_bar(description: str, unit: str = "it", *, scaled: bool = False) -> Iterator[ShowProgress]:
     """Show progress: a bar in a notebook or on a terminal, elsewhere a line per minute on stderr.
 
     Parameters
     ----------
-    what
+    description
         What is done, in front of the bar.
     unit
         The word for one of the things that are counted.
@@ -228,7 +228,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     """
     notebook = in_notebook()
     if not notebook and not sys.stderr.isatty():
-        yield _MinuteLines(what, unit, scaled=scaled).show
+        yield _MinuteLines(description, unit, scaled=scaled).show
         return
     # Slow, and most processes need none.
     from tqdm import TqdmWarning  # noqa: PLC0415
@@ -237,7 +237,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
     with warnings.catch_warnings(action="ignore", category=TqdmWarning):  # of a notebook without ipywidgets
         from tqdm.auto import tqdm  # noqa: PLC0415
 
-        bar = tqdm(desc=what, unit=unit, unit_scale=scaled, leave=False, file=file)
+        bar = tqdm(desc=description, unit=unit, unit_scale=scaled, leave=False, file=file)
     with bar:
 
         def show(done: int, total: int, note: str = "", /) -> None:
@@ -250,7 +250,7 @@ def progress_bar(what: str, unit: str = "it", *, scaled: bool = False) -> Iterat
                 bar.reset(total)  # the only way to change the total, but it sets the start to now
                 bar.start_t = start
             bar.bar_format = None if _can_tell_time_left(done, total) else EARLY
-            bar.set_postfix_str(visible(note, lines=False), refresh=False)
+            bar.set_postfix_str(visible(note, line_breaks=False), refresh=False)
             bar.update(done - bar.n)
 
         yield show
@@ -261,7 +261,7 @@ class _MinuteLines:
 
     Parameters
     ----------
-    what
+    description
         What is done.
     unit
         The word for one of what is counted.
@@ -269,9 +269,9 @@ class _MinuteLines:
         Whether millions are counted, as of bytes.
     """
 
-    def __init__(self, what: str, unit: str, *, scaled: bool) -> None:
+    def __init__(self, description: str, unit: str, *, scaled: bool) -> None:
         """Begin to count the time."""
-        self._what = what
+        self._what = description
         self._size = 1e6 if scaled else 1
         self._units = f"M{unit}" if scaled else f"{unit}s"
         self._step_start_s = self._last_line_s = time.monotonic()

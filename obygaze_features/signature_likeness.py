@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_FRAMES = 4
+MIN_FRAMES = 4
 """Least number of frames that show something; clips with fewer are not compared."""
 
 SHIFTS = range(-3, 4)
@@ -41,7 +41,7 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     -------
     ndarray
         Shape [n, m]: for each pair of clips, the median of the cosines of their frames, at the shift at
-        which it is largest. Frames that show too little do not count. -1 if fewer than `LEAST_FRAMES` frames
+        which it is largest. Frames that show too little do not count. -1 if fewer than `MIN_FRAMES` frames
         of both can be compared.
     """
     # Numpy would copy weights to buffers of the usual size, which takes as long as the products. `errstate`
@@ -63,12 +63,12 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
     cosines_of_shift = np.empty((n_frames, *best.shape), np.float32)  # one array for all shifts
     for shift in SHIFTS:
         compared = _compared_frames(n_frames, shift)
-        if compared.n_frames < LEAST_FRAMES:
+        if compared.n_frames < MIN_FRAMES:
             continue
         n_shown = None  # [n, m], the compared frames that both clips show; None if these are all
         if not are_all_shown:
             n_shown = is_shown_a[:, compared.a].astype(np.float32) @ is_shown_b[:, compared.b].T
-            if n_shown.max(initial=0) < LEAST_FRAMES:
+            if n_shown.max(initial=0) < MIN_FRAMES:
                 continue
         cosines = cosines_of_shift[: compared.n_frames]
         _fill_in_cosines(
@@ -133,11 +133,11 @@ def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> 
         too little.
     n_shown
         Number of cosines of each pair that are not NaN, [n, m]; None if no cosine is NaN. Pairs with fewer
-        than `LEAST_FRAMES` are left out.
+        than `MIN_FRAMES` are left out.
     """
     possible_counts = [len(cosines)]  # of cosines that are not NaN
     if n_shown is not None:
-        possible_counts = [*range(LEAST_FRAMES, len(cosines) + 1)]
+        possible_counts = [*range(MIN_FRAMES, len(cosines) + 1)]
         np.copyto(cosines, np.inf, where=np.isnan(cosines))  # so that they are sorted to the end
     needed_ranks = frozenset(chain.from_iterable(map(_middle_ranks, possible_counts)))
 

@@ -115,4 +115,4 @@ def sentences(
 
 def _in_line(value: object) -> object:
     """Escape line breaks and control characters in a text; other values stay as they are."""
-    return visible(value, lines=False) if isinstance(value, str) else value
+    return visible(value, line_breaks=False) if isinstance(value, str) else value

@@ -47,16 +47,16 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(?=\.|$)", re.IGNORECASE)
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
-MOST_OF_A_SENTENCE = 1008
+MAX_OF_A_SENTENCE = 1008
 """Characters of an error; a cell or a name that it quotes may have millions."""
 
 
-def unsuitable(text: str, *, lines: bool = False) -> str | None:
+def unsuitable(text: str, *, line_breaks: bool = False) -> str | None:
     r"""Describe the first character that a text must not hold; None if there is none.
 
     Parameters
     ----------
-    lines
+    line_breaks
         Whether tabs and line breaks (also U+2028 and U+2029) are allowed, as in a caption.
 
     Examples
@@ -66,7 +66,7 @@ def unsuitable(text: str, *, lines: bool = False) -> str | None:
     >>> unsuitable("films\x1b[2J")
     'holds the control character U+001B, which must be removed'
     """
-    pattern = _NOT_IN_LINES if lines else _NOT_IN_A_LINE
+    pattern = _NOT_IN_LINES if line_breaks else _NOT_IN_A_LINE
     match = pattern.search(text)
     if match is None:
         return None
@@ -143,12 +143,12 @@ def file_name(text: str) -> str:
     return name
 
 
-def visible(text: str, *, lines: bool = True) -> str:
+def visible(text: str, *, line_breaks: bool = True) -> str:
     r"""Escape control characters, which a terminal would obey, as ``\uXXXX``.
 
     Parameters
     ----------
-    lines
+    line_breaks
         Whether tabs and line feeds are kept.
 
     Examples
@@ -156,7 +156,7 @@ def visible(text: str, *, lines: bool = True) -> str:
     >>> print(visible("films\x1b[2J"))
     films\u001b[2J
     """
-    pattern = _NOT_SHOWN if lines else _NOT_IN_A_LINE
+    pattern = _NOT_SHOWN if line_breaks else _NOT_IN_A_LINE
     return pattern.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -252,15 +252,15 @@ def shortened(text: str) -> str:
     >>> len(shortened("x" * 100_000))
     1023
     """
-    if len(text) <= MOST_OF_A_SENTENCE:
+    if len(text) <= MAX_OF_A_SENTENCE:
         return text
-    length_of_end = MOST_OF_A_SENTENCE // 4
-    beginning = text[: MOST_OF_A_SENTENCE - length_of_end]
+    length_of_end = MAX_OF_A_SENTENCE // 4
+    beginning = text[: MAX_OF_A_SENTENCE - length_of_end]
     end = text[-length_of_end:]
-    return f"{beginning} [{len(text) - MOST_OF_A_SENTENCE:,} more] {end}"
+    return f"{beginning} [{len(text) - MAX_OF_A_SENTENCE:,} more] {end}"
 
 
-def first_few(texts: Sequence[str], most: int) -> str:
+def first_few(texts: Sequence[str], maximum: int) -> str:
     """Join the first of some texts, and count the rest.
 
     Examples
@@ -268,8 +268,8 @@ def first_few(texts: Sequence[str], most: int) -> str:
     >>> first_few(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
-    shown = ", ".join(texts[:most])
-    n_more = len(texts) - most
+    shown = ", ".join(texts[:maximum])
+    n_more = len(texts) - maximum
     if n_more <= 0:
         return shown
     return f"{shown} and {n_more:,} more"

@@ -19,7 +19,7 @@ SAMPLE = 1 << 16
 SCORE_OF_HEADER = 1000
 """What a sign that gives the expected header scores, in cells that it finds in the first row."""
 
-MOST_SHARED = 1 << 12
+MAX_SHARED = 1 << 12
 """Different cells that are remembered, so that equal ones are one text in memory."""
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -34,10 +34,10 @@ MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf
 ENCODING_SAMPLE = 4096
 """Bytes at the beginning of a text by which its encoding is guessed."""
 
-LEAST_SHARE_OF_ZEROS = 0.02
+MIN_SHARE_OF_ZEROS = 0.02
 """Zero bytes in bytes of a text in UTF-16 at the least: those of its digits and line ends alone."""
 
-LEAST_ZEROS = 8
+MIN_ZEROS = 8
 """Zero bytes that a text in UTF-16 has at the least, however short it is."""
 
 SHARE_OF_ZEROS_IN_LATIN = 0.3
@@ -87,7 +87,7 @@ def _has_zeros_of_utf16(head: bytes, n_high_zeros: int, n_low_zeros: int, *, lin
     line_end
         Pattern of a line end in this order of bytes.
     """
-    has_zeros_of_text = n_high_zeros >= max(LEAST_SHARE_OF_ZEROS * len(head), LEAST_ZEROS)
+    has_zeros_of_text = n_high_zeros >= max(MIN_SHARE_OF_ZEROS * len(head), MIN_ZEROS)
     are_zeros_in_high_bytes = n_high_zeros >= 2 * n_low_zeros
     if not has_zeros_of_text or not are_zeros_in_high_bytes:
         return False
@@ -271,7 +271,7 @@ def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:
         Each text that was seen in the rows before -> the object that stands for it. New texts are added here;
         all are forgotten when they become too many.
     """
-    if len(known) > MOST_SHARED:
+    if len(known) > MAX_SHARED:
         known.clear()
     return [known.setdefault(cell, cell) for cell in cells]
 

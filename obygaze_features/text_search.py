@@ -229,11 +229,11 @@ def _search_vectors(
         has no direction.
     """
     group = choose_group(store, backbone, by_text=True)
-    where = f"{store.where}, group {group.name}"
+    location = f"{store.where}, group {group.name}"
     space_of_clips = embedding_space(group.provenance)
     if space_of_clips is None:
         raise SearchError(
-            f"{where}: nothing says which texts its vectors compare with; {', '.join(TEXT_HALF)} may"
+            f"{location}: nothing says which texts its vectors compare with; {', '.join(TEXT_HALF)} may"
         )
     if text_store is None:
         query = encode_query(group, text, weights, device)
@@ -242,7 +242,7 @@ def _search_vectors(
     if query.space != space_of_clips:
         raise SearchError(
             f"texts and clips of different weights do not compare: {query.where} is of {query.space!r}, "
-            f"{where} of {space_of_clips!r}"
+            f"{location} of {space_of_clips!r}"
         )
 
     length = float(np.linalg.norm(query.vector))
@@ -543,8 +543,8 @@ def encode_query(group: Group, text: str, weights: str | None, device: str) -> Q
     token_ids = np.array([tokens.ids], np.int64)  # [1, tokens]
     vectors = text_encoder.encode(token_ids)  # [1, D]
     vector = vectors[0].astype(np.float64)
-    where = f"the query ({text_encoder.name}, weights {place_of_weights})"
-    return Query(text, vector, str(text_encoder.provenance["space"]), where, notes)
+    location = f"the query ({text_encoder.name}, weights {place_of_weights})"
+    return Query(text, vector, str(text_encoder.provenance["space"]), location, notes)
 
 
 def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
@@ -574,15 +574,15 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
             group = opened[name]
             break
 
-    where = f"{opened.where}, group {group.name}"
+    location = f"{opened.where}, group {group.name}"
     text_ids = group.clip_ids
     texts = group.text or text_ids  # imported features have ids alone
-    row = _row_of_query(query, texts, text_ids, where)
+    row = _row_of_query(query, texts, text_ids, location)
     vector = group.read(text_ids[row], "pooled").astype(np.float64)
-    return Query(texts[row], vector, str(embedding_space(group.provenance)), where)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
 
 
-def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], where: str) -> int:
+def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], location: str) -> int:
     """Return the row whose text is the query, or if no text is, the row whose id is.
 
     Parameters
@@ -591,7 +591,7 @@ def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], whe
         A text or an id.
     texts, text_ids
         The text and the id of each row.
-    where
+    location
         What messages call the texts.
 
     Raises
@@ -603,9 +603,9 @@ def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], whe
     if not rows:
         rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
     if not rows:
-        raise SearchError(f"{where}: has no text or id {clipped(query)!r}")
+        raise SearchError(f"{location}: has no text or id {clipped(query)!r}")
     if len(rows) > 1:
-        raise SearchError(f"{where}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
+        raise SearchError(f"{location}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
     return rows[0]
 
 

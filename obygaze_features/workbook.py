@@ -25,9 +25,9 @@ from obygaze_features.workbook_parts import (
 )
 
 DAMAGED = "damaged, encrypted or of an unknown version: save it again, or its sheet as CSV (UTF-8)"
-MOST_CHARACTERS = 1 << 17
+MAX_CHARACTERS = 1 << 17
 """Of a cell; spreadsheets take 32,767, and Python's reader of CSV no more than this."""
-MOST_SHEETS_SHOWN = 10
+MAX_SHEETS_SHOWN = 10
 """Sheets that messages name."""
 HEADER_ROWS = 40
 """Rows among which the header is looked for: tools and people write titles above it."""
@@ -233,8 +233,8 @@ def _visible_rows(
     """
     rows = [_texts_of_row(row) for row in cells]
     for line, row in enumerate(rows, start=1):
-        if any(len(cell) > MOST_CHARACTERS for cell in row):
-            raise refusal(f"{path}: line {line}: a cell of more than {MOST_CHARACTERS:,} characters")
+        if any(len(cell) > MAX_CHARACTERS for cell in row):
+            raise refusal(f"{path}: line {line}: a cell of more than {MAX_CHARACTERS:,} characters")
 
     for cell in facts.unreadable:
         _set_cell(rows, cell)
@@ -389,14 +389,14 @@ def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
     main_sheet = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
-    notes = [f"sheet {name!r} left out: {main_sheet!r} is read" for name in left_out[:MOST_SHEETS_SHOWN]]
-    if len(left_out) > MOST_SHEETS_SHOWN:
-        notes.append(f"{len(left_out) - MOST_SHEETS_SHOWN:,} more sheets left out")
+    notes = [f"sheet {name!r} left out: {main_sheet!r} is read" for name in left_out[:MAX_SHEETS_SHOWN]]
+    if len(left_out) > MAX_SHEETS_SHOWN:
+        notes.append(f"{len(left_out) - MAX_SHEETS_SHOWN:,} more sheets left out")
 
     notes += book.notes
     if len(read.names) > 1:
         quoted_names = [repr(name) for name in read.names]
-        shown = first_few(quoted_names, MOST_SHEETS_SHOWN)
+        shown = first_few(quoted_names, MAX_SHEETS_SHOWN)
         notes.append(f"sheets {shown} read together, each row with its sheet and its line")
     return (*notes, *clock_notes(read.records))
 

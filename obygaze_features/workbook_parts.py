@@ -15,24 +15,24 @@ from obygaze_features.cells import NEVER_COMPUTED, is_unreadable
 from obygaze_features.errors import ObygazeError
 from obygaze_features.text import counted
 
-MOST_BYTES: Final = 1 << 28
+MAX_BYTES: Final = 1 << 28
 """Most bytes of all parts of a workbook, unpacked."""
 FREE_BYTES: Final = 1 << 25
-MOST_PACKING: Final = 100
+MAX_PACKING: Final = 100
 """Bytes that any workbook may have unpacked, and how many times its own size a larger one: sheets of programs
 are packed to a tenth or a twentieth, those that are made to fill the memory to a thousandth."""
 FREE_CELLS: Final = 2_000_000
-MOST_EMPTY: Final = 10
+MAX_EMPTY: Final = 10
 """Cells that any sheet may have up to its last one, and how many for each that is written a larger one."""
 FREE_REPEATED: Final = 100_000
-MOST_REPEATED: Final = 100
+MAX_REPEATED: Final = 100
 """Cells with a value that any document may have by repeating some, and how many for each that is written."""
-MOST_CELLS: Final = 20_000_000
-MOST_ROWS: Final = 1 << 20
-MOST_COLUMNS: Final = 1 << 14
+MAX_CELLS: Final = 20_000_000
+MAX_ROWS: Final = 1 << 20
+MAX_COLUMNS: Final = 1 << 14
 """Of a sheet, by ECMA-376."""
 PIECE_BYTES: Final = 1 << 16
-MOST_TEXT: Final = 100
+MAX_TEXT: Final = 100
 """Characters that are kept of the text of an error."""
 SHOWN_PLACES: Final = 3
 
@@ -41,7 +41,7 @@ WORKBOOK: Final = "xl/workbook.xml"
 CONTENT_TYPES: Final = "[Content_Types].xml"
 DOCUMENT: Final = "content.xml"
 """Part of a spreadsheet of OpenDocument with all of its sheets."""
-MOST_DIGITS: Final = 9
+MAX_DIGITS: Final = 9
 """Most digits of a number of repetitions."""
 CELLS: Final = b"sheetData"
 """Element in which a sheet has its cells."""
@@ -66,9 +66,9 @@ NUMBERS_OF_DOCUMENTS: Final = {"float", "percentage", "currency"}
 """Types of values of OpenDocument that are numbers."""
 _SHOWS_WORDS = re.compile(r"%|[^\W\d_]{2}|[^\W\d_](?![+-]?\d)|\A0\d")
 """A number as people see it with a per cent sign, words or zeros in front; the E of 1E+05 is no word."""
-MOST_DIGITS_OF_LINE: Final = 7
-"""Digits of the number of a row: `MOST_ROWS` has seven."""
-_PLACE = re.compile(rf"([A-Za-z]{{1,3}})([0-9]{{1,{MOST_DIGITS_OF_LINE}}})")
+MAX_DIGITS_OF_LINE: Final = 7
+"""Digits of the number of a row: `MAX_ROWS` has seven."""
+_PLACE = re.compile(rf"([A-Za-z]{{1,3}})([0-9]{{1,{MAX_DIGITS_OF_LINE}}})")
 """A cell's place, such as "B7": its column in letters and its line."""
 
 
@@ -172,13 +172,13 @@ def read_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
         raise DamagedPartError
     places_of_note = _no_places()
     sheet_of_part = _read_sheets(archive, members, places_of_note)
-    where = "cells of any sheet" if len(sheet_of_part) > 1 else "cells"
+    location = "cells of any sheet" if len(sheet_of_part) > 1 else "cells"
     facts_of_sheet = {}
     for name, part in _part_of_sheet(archive).items():
         sheet = sheet_of_part.get(part)
         if sheet is not None:
             facts_of_sheet[name] = SheetFacts(sheet.unreadable, sheet.merged)
-    return Parts(facts_of_sheet, _notes(where, places_of_note))
+    return Parts(facts_of_sheet, _notes(location, places_of_note))
 
 
 def _no_places() -> dict[str, Places]:
@@ -186,9 +186,9 @@ def _no_places() -> dict[str, Places]:
     return {note: Places() for note in (ERRORS, UNCOMPUTED, MERGED, HIDDEN, STYLED)}
 
 
-def _notes(where: str, places_of_note: Mapping[str, Places]) -> list[str]:
-    """Return the notes that have places; `where` says of which sheets the cells are."""
-    return [f"{where} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
+def _notes(location: str, places_of_note: Mapping[str, Places]) -> list[str]:
+    """Return the notes that have places; `location` says of which sheets the cells are."""
+    return [f"{location} {note}: {places.line()}" for note, places in places_of_note.items() if places.n]
 
 
 def _read_sheets(
@@ -263,8 +263,8 @@ def read_document_parts(archive: zipfile.ZipFile, packed_bytes: int) -> Parts:
     document = _Document()
     _parse(archive.open(DOCUMENT), document.start, document.end, document.text)
     document.refuse_repetition()
-    where = "cells of any sheet" if len(document.sheets) > 1 else "cells"
-    return Parts(document.facts_of_sheet(), _notes(where, document.places_of_note))
+    location = "cells of any sheet" if len(document.sheets) > 1 else "cells"
+    return Parts(document.facts_of_sheet(), _notes(location, document.places_of_note))
 
 
 class _RepeatedCell(NamedTuple):
@@ -350,10 +350,10 @@ class _Document:
             self._n_paragraphs_open -= 1
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if people see it in a cell, store it, unless `MOST_TEXT` characters are."""
+        """Read a piece of text; if people see it in a cell, store it, unless `MAX_TEXT` characters are."""
         is_shown = self._n_paragraphs_open > 0 and not self._is_in_comment
-        if is_shown and len(self._shown) < MOST_TEXT:
-            self._shown += text[:MOST_TEXT]
+        if is_shown and len(self._shown) < MAX_TEXT:
+            self._shown += text[:MAX_TEXT]
 
     def _begin_column(self, attributes: Mapping[str, str]) -> None:
         """Note a column that is hidden."""
@@ -396,8 +396,8 @@ class _Document:
         self._n_written += 1
         self._n_cells_of_row += self._n_columns
         n_cells = self._n_cells + self._n_cells_of_row * self._n_rows
-        if n_cells > MOST_CELLS:
-            raise TooLargeError(f"a workbook of more than {MOST_CELLS:,} cells; save its table as CSV")
+        if n_cells > MAX_CELLS:
+            raise TooLargeError(f"a workbook of more than {MAX_CELLS:,} cells; save its table as CSV")
 
     def _end_cell(self) -> None:
         """Store a cell that ends if it cannot be read or is merged, and note what people see otherwise."""
@@ -430,7 +430,7 @@ class _Document:
         for sheet in self.sheets.values():
             n_unreadable += sum(cell.n_columns * cell.n_rows for cell in sheet.unreadable)
         n_cells = max(self._n_cells, n_unreadable)
-        if n_cells > max(FREE_REPEATED, MOST_REPEATED * self._n_written):
+        if n_cells > max(FREE_REPEATED, MAX_REPEATED * self._n_written):
             what = f"a workbook of {self._n_written:,} cells, repeated to {n_cells:,}"
             raise TooLargeError(f"{what}; save its table as CSV")
 
@@ -449,7 +449,7 @@ class _Document:
 
 def _parse_repetitions(text: str) -> int:
     """Parse the number of times that a cell or row is repeated."""
-    if not text.isdecimal() or len(text) > MOST_DIGITS:
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise DamagedPartError
     return int(text)
 
@@ -465,9 +465,9 @@ def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed_bytes: int) -> No
         Size of the workbook in bytes.
     """
     size = sum(member.file_size for member in members)
-    if size > MOST_BYTES:
-        raise TooLargeError(f"a workbook of more than {MOST_BYTES >> 20} MB; save the sheet as CSV")
-    if size > max(FREE_BYTES, MOST_PACKING * packed_bytes):
+    if size > MAX_BYTES:
+        raise TooLargeError(f"a workbook of more than {MAX_BYTES >> 20} MB; save the sheet as CSV")
+    if size > max(FREE_BYTES, MAX_PACKING * packed_bytes):
         raise TooLargeError(
             f"a workbook of {packed_bytes:,} bytes that unpacks to {size >> 20} MB; save the sheet as CSV"
         )
@@ -649,9 +649,9 @@ class _Sheet:
             self._end_cell()
 
     def text(self, text: str) -> None:
-        """Read a piece of text; if it is of a cell's value, store it, unless `MOST_TEXT` characters are."""
-        if self._is_in_value and len(self._value) < MOST_TEXT:
-            self._value += text[:MOST_TEXT]
+        """Read a piece of text; if it is of a cell's value, store it, unless `MAX_TEXT` characters are."""
+        if self._is_in_value and len(self._value) < MAX_TEXT:
+            self._value += text[:MAX_TEXT]
 
     def _begin_value(self) -> None:
         """Note that the value of a cell begins, and its place if people see more than its number.
@@ -687,7 +687,7 @@ class _Sheet:
     def _begin_row(self, attributes: Mapping[str, str]) -> None:
         """Store the line of a row that begins, and note it if the row is hidden."""
         place = attributes.get("r", "")  # number of the row; without it, the row follows the one before
-        states_line = place.isdecimal() and len(place) <= MOST_DIGITS_OF_LINE
+        states_line = place.isdecimal() and len(place) <= MAX_DIGITS_OF_LINE
         self._line = int(place) if states_line else self._line + 1
         self._column = 0
         if _is_hidden(attributes):
@@ -719,8 +719,8 @@ class _Sheet:
         self._n_cells += 1
         self._height = max(self._height, self._line)
         self._width = max(self._width, self._column)
-        has_few_rows_and_columns = self._height <= MOST_ROWS and self._width <= MOST_COLUMNS
-        has_few_cells = self._height * self._width <= MOST_CELLS
+        has_few_rows_and_columns = self._height <= MAX_ROWS and self._width <= MAX_COLUMNS
+        has_few_cells = self._height * self._width <= MAX_CELLS
         if not has_few_rows_and_columns or not has_few_cells:
             what = f"a sheet of {counted(self._height, 'row')} and {counted(self._width, 'column')}"
             raise TooLargeError(f"{what}; save its table as CSV")
@@ -732,7 +732,7 @@ class _Sheet:
         if self._kind == "e":
             self._places_of_note[ERRORS].add(place)
             if self._value:
-                self.unreadable.append(Cell(self._line, index, self._value[:MOST_TEXT]))
+                self.unreadable.append(Cell(self._line, index, self._value[:MAX_TEXT]))
             return
         is_computed_text = self._kind == "str"  # which may be empty
         if self._has_formula and not self._value and not is_computed_text:
@@ -746,7 +746,7 @@ class _Sheet:
         not written in the file.
         """
         area = self._height * self._width
-        if area > max(FREE_CELLS, MOST_EMPTY * self._n_cells):
+        if area > max(FREE_CELLS, MAX_EMPTY * self._n_cells):
             what = (
                 f"a sheet of {counted(self._height, 'row')} and {counted(self._width, 'column')} "
                 f"with {self._n_cells:,} cells"

@@ -31,11 +31,11 @@ from typing import Any, BinaryIO, Literal, Never, Self, cast
 from obygaze_features.errors import WorkerError
 from obygaze_features.messages import Packer, Unpacker, pickled_for_workers, remove_names
 
-STUCK_S = 5.0
+KILL_WAIT_S = 5.0
 """Seconds to wait for a killed process that is stuck in a system call, such as a read from a failing disk."""
 ENDED_AT_LIMIT = "exit code 1"
 """How a worker ends at the time limit of its task: `faulthandler` ends it with this code (`run_worker`)."""
-MOST_CRASHES = 100
+MAX_CRASHES = 100
 """Consecutive crashes of workers without an item after which the pool gives up."""
 
 # Not `python -m`, which looks in the current folder first, and knows nothing of what was put on sys.path.
@@ -83,7 +83,7 @@ class WorkerPool:
         Maximum number of processes; they are started when there are tasks for them.
     work
         Function of a worker, called with a task and its `Parent`, which takes the items; importable by name.
-    most_bytes
+    max_bytes
         For workers that read untrusted files: items are bytes, at most so many each, and nothing that comes
         from a worker is unpickled. None: items are any objects, their large arrays in shared memory.
     beside
@@ -95,17 +95,17 @@ class WorkerPool:
         workers: int,
         work: "Callable[[Any, Parent], object]",
         *,
-        most_bytes: int | None = None,
+        max_bytes: int | None = None,
         beside: "WorkerPool | None" = None,
     ) -> None:
         """Prepare the pool; processes are started when tasks are queued."""
         self.workers = workers
         self._work = pickled_for_workers(work)
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._events: queue.SimpleQueue[Event | Exception] = queue.SimpleQueue()
         if beside is not None:
             self._events = beside._events
-        self._changed = threading.Condition()  # held while tasks, workers or threads change
+        self._condition = threading.Condition()  # held while tasks, workers or threads change
         self._waiting: deque[_Task] = deque()
         self._living: list[_Worker] = []
         self._threads: list[threading.Thread] = []
@@ -132,15 +132,15 @@ class WorkerPool:
             Seconds after which the worker is ended if the task is not done.
         """
         queued = _Task(key, pickled_for_workers(task), limit_s)
-        with self._changed:
+        with self._condition:
             self._waiting.append(queued)
             has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
             if not has_idle_threads_for_all and len(self._threads) < self.workers:
                 self._start_thread()
-            self._changed.notify()
+            self._condition.notify()
 
     def _start_thread(self) -> None:
-        """Start the thread of one more worker process; the caller holds the lock of the pool (`_changed`)."""
+        """Start the thread of one more worker process; the caller holds the pool's lock (`_condition`)."""
         number = len(self._threads)
         thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
         self._threads.append(thread)
@@ -177,13 +177,13 @@ class WorkerPool:
 
     def close(self) -> None:
         """Kill the workers, even if they are busy."""
-        with self._changed:
+        with self._condition:
             self._closing = True
-            self._changed.notify_all()
+            self._condition.notify_all()
             for worker in self._living:
                 worker.process.kill()
         for thread in self._threads:
-            thread.join(STUCK_S)
+            thread.join(KILL_WAIT_S)
 
     def _serve(self, number: int) -> None:
         """Pass tasks to one worker process, one after the other; runs in a thread for each worker.
@@ -213,20 +213,20 @@ class WorkerPool:
 
     def _take(self) -> _Task | None:
         """Wait for the next task and take it out of the queue; return None if the pool was closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
+        with self._condition:
+            self._condition.wait_for(lambda: self._waiting or self._closing)
             self._n_idle_threads -= 1
             return None if self._closing else self._waiting.popleft()
 
     def _start(self, number: int) -> "_Worker | None":
         """Start a worker; None, after a pause, if the system cannot start one now."""
         try:
-            worker = _Worker(number, self._work, self._most_bytes)
+            worker = _Worker(number, self._work, self._max_bytes)
         except OSError as error:  # no memory or no processes left: try again later
             self._count_crash(f"it could not be started: {error.strerror or error}")
             time.sleep(0.1)
             return None
-        with self._changed:
+        with self._condition:
             self._living.append(worker)
             if self._closing:  # `close` has killed the others already, and does not know of this one
                 worker.process.kill()
@@ -276,13 +276,13 @@ class WorkerPool:
 
     def _finish(self, event: Event | Exception) -> None:
         """Pass on the last event of a task, or its error, to `get`; count the thread as idle."""
-        with self._changed:
+        with self._condition:
             self._n_idle_threads += 1
         self._events.put(event)
 
     def _end(self, worker: "_Worker") -> str:
         """End a worker, and take it off the list of living ones; return in words how it ended."""
-        with self._changed:
+        with self._condition:
             self._living.remove(worker)
         return worker.end()
 
@@ -292,7 +292,7 @@ class WorkerPool:
         `how` says in words how it ended.
         """
         self._n_crashes += 1
-        if self._n_crashes >= MOST_CRASHES:
+        if self._n_crashes >= MAX_CRASHES:
             raise WorkerError(
                 f"{self._n_crashes} worker processes in a row died without a result, the last one by {how}: "
                 "is there enough memory? Fewer --workers need less"
@@ -302,7 +302,7 @@ class WorkerPool:
 class _Worker:
     """A worker process, in its parent."""
 
-    def __init__(self, number: int, work: bytes, most_bytes: int | None) -> None:
+    def __init__(self, number: int, work: bytes, max_bytes: int | None) -> None:
         """Start the process, and send it the function that does tasks.
 
         Parameters
@@ -311,7 +311,7 @@ class _Worker:
             Number of the worker in the pool.
         work
             The pickled function.
-        most_bytes
+        max_bytes
             Largest message that is accepted from the worker; None if the worker is trusted.
         """
         # The options with which this Python was started, such as -W, found as multiprocessing finds them.
@@ -320,11 +320,11 @@ class _Worker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
         self.task: _Task | None = None
         self.ended = False
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._name = f"obygaze-{uuid.uuid4().hex}"
         self._unpacker = Unpacker(self._name)
         self._sending = threading.Lock()
-        is_trusted = most_bytes is None
+        is_trusted = max_bytes is None
         self.send(b"work", pickle.dumps((number, self._name, sys.argv, is_trusted, work)))
 
     def begin(self, task: _Task) -> None:
@@ -348,8 +348,8 @@ class _Worker:
         A worker whose messages are limited in size reads untrusted files, which may have taken control of it.
         Nothing that it sends is unpickled: items are bytes, and an error is a text.
         """
-        kind, message = _receive(cast("BinaryIO", self.process.stdout), self._most_bytes)
-        is_trusted = self._most_bytes is None
+        kind, message = _receive(cast("BinaryIO", self.process.stdout), self._max_bytes)
+        is_trusted = self._max_bytes is None
         if is_trusted:
             return kind, self._unpacker.unpack(message) if message else None
         if kind == b"fail":
@@ -365,7 +365,7 @@ class _Worker:
         cast("BinaryIO", self.process.stdout).close()
         remove_names(self._name)
         try:
-            code = self.process.wait(STUCK_S)
+            code = self.process.wait(KILL_WAIT_S)
         except subprocess.TimeoutExpired:  # blocked on a disk or a server, it ends when that call returns
             return "no answer from the system"
         return f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -378,13 +378,13 @@ def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
     stream.flush()
 
 
-def _receive(stream: BinaryIO, most_bytes: int | None = None) -> tuple[bytes, bytes]:
+def _receive(stream: BinaryIO, max_bytes: int | None = None) -> tuple[bytes, bytes]:
     """Read a message from a pipe, its kind and its bytes; raise EOFError if it ends, or is too large."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise EOFError
     kind, size = _HEAD.unpack(head)
-    if most_bytes is not None and size > most_bytes:
+    if max_bytes is not None and size > max_bytes:
         raise EOFError
     message = stream.read(size)
     if len(message) < size:

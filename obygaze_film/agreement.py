@@ -291,7 +291,7 @@ def _seconds_marked(spans: Spans, marked: Spans) -> Floats:
 
 
 def reachable_top_precision(
-    references: Sequence[Spans], estimated: Spans, k: int, *, least_s: float = 0.0
+    references: Sequence[Spans], estimated: Spans, k: int, *, min_s: float = 0.0
 ) -> float:
     """Compute a `top_precision` that a list as long as a model's can reach, as a yardstick for the model's.
 
@@ -313,14 +313,14 @@ def reachable_top_precision(
     estimated : ndarray, shape [E, 2]
         The model's list, in any order.
     k : int
-    least_s : float
+    min_s : float
         Seconds of the shortest segment that can be listed.
     """
     n_listed = min(k, len(estimated))
     if not n_listed:
         return np.nan
     marked = _marked_by_any(references)
-    n_long_enough = int((_lengths_s(marked) >= HALF * least_s).sum())
+    n_long_enough = int((_lengths_s(marked) >= HALF * min_s).sum())
     n_right_in_list = int(_is_mostly_marked(estimated, marked).sum())
     n_right = max(n_long_enough, n_right_in_list)
     return min(n_right / n_listed, 1.0)

@@ -18,7 +18,7 @@ from obygaze_features.store import (
 from obygaze_film.rows import Windows
 from obygaze_film.schema import CLASS_COLUMNS, NO_CLASSES
 
-LEAST_KEPT = 0.01
+MIN_CLASS_PROBABILITY = 0.01
 """Least probability of a class that is kept for a window. The most probable class of a window always is."""
 
 
@@ -48,7 +48,7 @@ def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
     p = group.pooled()[rows_of_group].astype(np.float64)  # [windows, classes]
     usual_p = p.mean(axis=0)  # of each class, over the film
     is_most_probable = p == p.max(axis=1, keepdims=True)
-    is_kept = (p >= LEAST_KEPT) | is_most_probable
+    is_kept = (p >= MIN_CLASS_PROBABILITY) | is_most_probable
 
     names = classes_of(group)
     classifier = classifier_of(group)

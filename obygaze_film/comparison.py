@@ -43,10 +43,10 @@ from obygaze_film.rate_estimates import LEVEL, MIN_VARIANCE
 
 Floats = NDArray[np.float64]
 
-LEAST_FILMS: Final = 5
+MIN_FILMS: Final = 5
 """Minimum number of judged films of a group; of fewer, an interval of rare things is too narrow."""
 
-LEAST_OF_TREND: Final = 10
+MIN_FILMS_OF_TREND: Final = 10
 """Minimum number of judged films of a trend."""
 
 POWER: Final = 1.5
@@ -57,16 +57,16 @@ It lies between 1, as for windows (Wilson's interval), and 2, as for films that 
 MIN_SPREAD = 1e-9
 """Difference of shares below which they are equal but for rounding."""
 
-LEAST_SINGULAR = 1e-9
+MIN_SINGULAR = 1e-9
 """Singular values of a design below this part of the largest one count as 0."""
 
-LEAST_FREE = 1e-9
+MIN_FREE = 1e-9
 """1 - leverage below which a film is fitted exactly, but for rounding."""
 
-LEAST_WEIGHT = 1e-9
+MIN_WEIGHT = 1e-9
 """Weight in a coefficient below which a film has none, but for rounding."""
 
-LEAST_SUM_OF_SQUARES = 1e-12
+MIN_SUM_OF_SQUARES = 1e-12
 """Sum of squares below which values do not vary, but for rounding."""
 
 TINY: Final = 1e-300
@@ -207,7 +207,7 @@ def estimate_groups(groups: Sequence[Sequence[FilmSample]]) -> list[Estimate]:
     Parameters
     ----------
     groups : sequence of sequence of FilmSample
-        In each, at least `LEAST_FILMS` films are judged.
+        In each, at least `MIN_FILMS` films are judged.
 
     Returns
     -------
@@ -453,16 +453,16 @@ class _LeastSquares:
         1 - leverage of each film: the part of its variance that its residual keeps. It is 0 for a film that
         is fitted exactly, such as the only film of a group.
     divisor : ndarray, shape [n]
-        `free`, but at least `LEAST_FREE`, so that it can be divided by.
+        `free`, but at least `MIN_FREE`, so that it can be divided by.
     """
 
     def __init__(self, design: Floats) -> None:
         """Compute the pseudo-inverse and the leverages."""
         self.design = design
-        self.inverse: NDArray[Any] = np.linalg.pinv(design, LEAST_SINGULAR)
+        self.inverse: NDArray[Any] = np.linalg.pinv(design, MIN_SINGULAR)
         leverages = (design * self.inverse.T).sum(axis=1)  # diagonal of the hat matrix, design @ inverse
         self.free: Floats = 1 - leverages
-        self.divisor: Floats = np.maximum(self.free, LEAST_FREE)
+        self.divisor: Floats = np.maximum(self.free, MIN_FREE)
 
     def residuals(self, values: Floats) -> Floats:
         """Return values [n] minus their fitted values [n]."""
@@ -479,9 +479,9 @@ class _LeastSquares:
           determined any more. Leaving out any other film leaves all of them determined.
         """
         is_determined_by_all = np.isclose(np.diag(self.inverse @ self.design)[:n_columns], 1)
-        is_fitted_exactly = self.free < LEAST_FREE
+        is_fitted_exactly = self.free < MIN_FREE
         weights_of_exact_films = self.inverse[:n_columns, is_fitted_exactly]
-        needs_no_exact_film = np.all(np.abs(weights_of_exact_films) < LEAST_WEIGHT, axis=1)
+        needs_no_exact_film = np.all(np.abs(weights_of_exact_films) < MIN_WEIGHT, axis=1)
         return np.logical_and(is_determined_by_all, needs_no_exact_film)
 
     def degrees_of_freedom(self, n_columns: int) -> Floats:
@@ -668,7 +668,7 @@ def _slopes_of_others(
     """
     numerators = sum_of_products - products
     denominators = sum_of_squares - squares
-    do_others_vary = denominators > LEAST_SUM_OF_SQUARES
+    do_others_vary = denominators > MIN_SUM_OF_SQUARES
     slopes = np.divide(numerators, denominators, out=np.zeros_like(numerators), where=do_others_vary)
     return np.clip(slopes, 0, 1)
 

@@ -11,7 +11,7 @@ from obygaze_film.schema import Spans
 SLACK_S: Final = 0.001
 """Times that differ by less are equal: manifests round to milliseconds."""
 
-LEAST_OVERLAP_S: Final = 1e-9
+MIN_OVERLAP_S: Final = 1e-9
 """Spans that have less time in common only touch, but for rounding."""
 
 
@@ -87,5 +87,5 @@ def find_coverage(spans: Spans, others: Spans) -> Coverage:
     seconds = ends_s - starts_s
 
     order = np.lexsort((pairs.second, pairs.first))  # by span, then by the other span
-    order = order[seconds[order] > LEAST_OVERLAP_S]
+    order = order[seconds[order] > MIN_OVERLAP_S]
     return Coverage(len(spans), pairs.first[order], pairs.second[order], seconds[order])

@@ -29,7 +29,7 @@ LAW = "law"
 SEED = "seed"
 """Column of windows that were drawn: the seed of the random numbers."""
 
-LEAST_S: Final = 1e-9
+MIN_S: Final = 1e-9
 """Seconds of content below which a window has none, but for rounding."""
 
 
@@ -92,7 +92,7 @@ def random_order(content: Floats, name: str, seed: int, sampling: Sampling = SUC
     u = rng.random(len(content))
     u = np.maximum(u, np.finfo(np.float64).tiny)  # 0 has no logarithm
     random_keys = -np.log(u) if sampling == SUCCESSIVE else u
-    sort_keys = random_keys / np.maximum(content, LEAST_S)  # windows with more content tend to come first
+    sort_keys = random_keys / np.maximum(content, MIN_S)  # windows with more content tend to come first
     order = np.argsort(sort_keys, kind="stable").tolist()
     return [window for window in order if content[window] > 0]
 
@@ -135,9 +135,9 @@ def inclusion_chances(content: Floats, n: int, sampling: Sampling = SUCCESSIVE) 
         return float(chances(log_t).sum()) - n
 
     # Bracket the root. Where t = n / sum of content, the chances add up to n at most, as 1 - exp(-x) <= x.
-    least_log_t = float(np.log(n / content.sum()))
-    below = least_log_t - 1  # a little lower, as rounding may bring the sum above n
-    above = least_log_t + 1
+    min_log_t = float(np.log(n / content.sum()))
+    below = min_log_t - 1  # a little lower, as rounding may bring the sum above n
+    above = min_log_t + 1
     while excess(above) < 0:
         above += 1
     return chances(brentq(excess, below, above, xtol=1e-13))

@@ -40,9 +40,9 @@ from obygaze_film.agreement import (
 )
 from obygaze_film.claims import document, sentences
 from obygaze_film.claims.kinds import TimelineAgreement
-from obygaze_film.claims.of_groups import LEAST_WITH_INTERVAL, timeline_agreement
+from obygaze_film.claims.of_groups import MIN_WITH_INTERVAL, timeline_agreement
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import LEAST_SAID_S
+from obygaze_film.film_time import MIN_SAID_S
 from obygaze_film.judged_clock import JudgedClock
 from obygaze_film.notes import message
 from obygaze_film.positive import Positive, positive_of
@@ -856,7 +856,7 @@ def film_metrics(
         ]
         metrics["segment_map"] = float(np.mean(precisions))
         metrics[f"top{TOP}_precision"] = top_precision(references, ranked, TOP)
-        metrics[f"top{TOP}_within_reach"] = reachable_top_precision(references, ranked, TOP, least_s=MIN_S)
+        metrics[f"top{TOP}_within_reach"] = reachable_top_precision(references, ranked, TOP, min_s=MIN_S)
     metrics |= _rate_metrics(reference, estimated.rate)
     return metrics
 
@@ -1255,11 +1255,11 @@ def _notes_without_interval(summary: pd.DataFrame, n_films: int) -> Iterator[str
     lacks_interval = summary["value"].notna() & summary["low"].isna()
     if not lacks_interval.any():
         return
-    if n_films < LEAST_WITH_INTERVAL:
+    if n_films < MIN_WITH_INTERVAL:
         yield f"{n_films} film{'' if n_films == 1 else 's'}: no interval"
     else:
         yield (
-            f"[undefined]: no interval, as fewer than {LEAST_WITH_INTERVAL} films have a value, or all have "
+            f"[undefined]: no interval, as fewer than {MIN_WITH_INTERVAL} films have a value, or all have "
             "the same; the rank correlation has none if it is 1 or -1, or undefined without one of the films"
         )
 
@@ -1344,7 +1344,7 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield how many marks and clips of each annotator do not count."""
     positive = ", ".join(record["positive"])
     for annotator, seconds in record["unjudged_marks_s"].items():
-        if seconds >= LEAST_SAID_S:
+        if seconds >= MIN_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
             yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
     for annotator, n_seconds in record["unanswered_s"].items():

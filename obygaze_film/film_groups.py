@@ -28,8 +28,8 @@ from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
 from obygaze_film.cells import Cells, cells_by, cells_of
 from obygaze_film.comparison import (
-    LEAST_FILMS,
-    LEAST_OF_TREND,
+    MIN_FILMS,
+    MIN_FILMS_OF_TREND,
     Estimate,
     FilmSample,
     Floats,
@@ -38,7 +38,7 @@ from obygaze_film.comparison import (
     sample_of,
 )
 from obygaze_film.errors import FilmError
-from obygaze_film.film_time import BLACK_OR_CREDITS, LEAST_SAID_S, staging_means
+from obygaze_film.film_time import BLACK_OR_CREDITS, MIN_SAID_S, staging_means
 from obygaze_film.judged_rate import (
     agreement_of_judges,
     alpha_of_judges,
@@ -62,7 +62,7 @@ from obygaze_film.timeline import Timeline, shared_model
 ALL: Final = message("all_films_name")
 """Name of the only group, where no column is given."""
 
-LEAST_TREND_VALUES: Final = 3
+MIN_TREND_VALUES: Final = 3
 """Minimum number of values of a trend's column among judged films; two are a difference of groups."""
 
 YEARS_OF_TREND: Final = 10
@@ -86,7 +86,7 @@ FILM_COLUMNS: Final = ("movie", "title")
 FACT_COLUMNS: Final = ("title", "year", "sha256")
 """Further columns with a meaning; any other column may be one of groups or of a trend."""
 
-MOST_NAMES: Final = 50
+MAX_NAMES: Final = 50
 """Films that a note names; a table of all films there are has thousands that were not scored."""
 
 _DATED: Final = re.compile(r"(.+?)(?:,? \((\d{4})\))", re.ASCII)
@@ -414,12 +414,12 @@ def _labels_with_hints(
 ) -> list[str]:
     """Return the label of each row without a film, with a hint ("did you mean ...?") if a film is similar.
 
-    Only the first `MOST_NAMES` rows, which a note shows, get a hint: searching similar names takes time.
+    Only the first `MAX_NAMES` rows, which a note shows, get a hint: searching similar names takes time.
     """
     labels = []
     for index, row in enumerate(unmatched):
         hint = ""
-        if index < MOST_NAMES:
+        if index < MAX_NAMES:
             hint = name_hint(row.cell, known_ids) or name_hint(row.label, known_titles)
         labels.append(row.label + hint)
     return labels
@@ -437,7 +437,7 @@ def _refuse_control_characters(rows: Iterable[TableRow], problems: Problems) -> 
     """
     for row in rows:
         for column, cell in row.cells.items():
-            problem = unsuitable(cell, lines=True) or unsuitable(column)
+            problem = unsuitable(cell, line_breaks=True) or unsuitable(column)
             if problem:
                 problems.add(row.line, f"{cell!r:.80} {problem}", column)
 
@@ -747,7 +747,7 @@ class _Gathered:
         self.notes += [message("note_of", movie=film.movie, notice=notice) for notice in summary.notices]
 
         # A part of the film that could not be read is left out of it, if it is long enough to be said.
-        has_unread = summary.unread_s >= LEAST_SAID_S
+        has_unread = summary.unread_s >= MIN_SAID_S
         if has_unread:
             self.left_out.add(message("films_part_unread"), film.movie)
 
@@ -878,12 +878,12 @@ def _note(what: str, names: Sequence[str]) -> list[str]:
     what : str
         What the note says of the films.
     names : sequence of str
-        The films, of which the note shows the first `MOST_NAMES`.
+        The films, of which the note shows the first `MAX_NAMES`.
     """
     if not names:
         return []
-    shown = ", ".join(names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
+    shown = ", ".join(names[:MAX_NAMES])
+    if len(names) > MAX_NAMES:
         shown += ", …"
     return [message("note_films", what=what, n=len(names), names=shown)]
 
@@ -1161,7 +1161,7 @@ def _estimate_groups(films: Sequence[ComparedFilm]) -> _EstimatedGroups:
     films_of: dict[str, list[ComparedFilm]] = {}  # group -> its films
     for film in films:
         films_of.setdefault(film.group, []).append(film)
-    counts_of = {name: _counts(films_of[name], LEAST_FILMS, message("a_rate")) for name in sorted(films_of)}
+    counts_of = {name: _counts(films_of[name], MIN_FILMS, message("a_rate")) for name in sorted(films_of)}
 
     # Estimate the groups of which enough films are judged: the others have a reason why not.
     with_enough = [name for name, counts in counts_of.items() if not counts["reason"]]
@@ -1185,7 +1185,7 @@ def _difference_row(films: Sequence[ComparedFilm], others: Sequence[ComparedFilm
     both = [*films, *others]
     is_of_first = np.array([1.0] * len(films) + [0.0] * len(others))
     name = message("change_minus", one=films[0].group, other=others[0].group)
-    row: Row = {"change": name, **_counts(both, least=0, what=message("a_rate"))}
+    row: Row = {"change": name, **_counts(both, minimum=0, what=message("a_rate"))}
     return _with_slope(row, both, is_of_first)
 
 
@@ -1249,11 +1249,11 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
         name = f"{column} + {_plain(step)}"
 
     # There is no trend if too few films are judged, or if these have too few different values.
-    counts = _counts(films, LEAST_OF_TREND, message("a_trend"))
+    counts = _counts(films, MIN_FILMS_OF_TREND, message("a_trend"))
     judged_values = {film.x for film in films if film.sample.n}
-    if not counts["reason"] and len(judged_values) < LEAST_TREND_VALUES:
+    if not counts["reason"] and len(judged_values) < MIN_TREND_VALUES:
         counts["reason"] = counted_message(
-            "reason_values", len(judged_values), column=column, least=LEAST_TREND_VALUES
+            "reason_values", len(judged_values), column=column, least=MIN_TREND_VALUES
         )
 
     return _with_slope({"change": name, **counts}, films, values / step)
@@ -1277,10 +1277,10 @@ def _plain(step: float) -> str:
     return f"{step:.0f}" if step >= 1 else f"{step:g}"
 
 
-def _counts(films: Sequence[ComparedFilm], least: int, what: Message) -> Row:
+def _counts(films: Sequence[ComparedFilm], minimum: int, what: Message) -> Row:
     """Count films and judged films, and name their judges, for a row of a table.
 
-    If fewer than `least` films are judged, the cell `reason` says that there is no estimate of `what` (such
+    If fewer than `minimum` films are judged, the cell `reason` says that there is no estimate of `what` (such
     as "a rate"), and why. Else it is empty.
     """
     judges = {judge_name(name) for film in films for name in film.sample.judges}
@@ -1288,7 +1288,7 @@ def _counts(films: Sequence[ComparedFilm], least: int, what: Message) -> Row:
         "n_films": len(films),
         "n_judged": _n_judged(films),
         "judges": ", ".join(sorted(judges)),
-        "reason": _why_too_few(films, least, what),
+        "reason": _why_too_few(films, minimum, what),
     }
 
 
@@ -1297,18 +1297,18 @@ def _n_judged(films: Sequence[ComparedFilm]) -> int:
     return sum(film.sample.n > 0 for film in films)
 
 
-def _why_too_few(films: Sequence[ComparedFilm], least: int, what: Message) -> str:
-    """Say that `what` needs `least` judged films, and what to do; "" if enough are judged."""
+def _why_too_few(films: Sequence[ComparedFilm], minimum: int, what: Message) -> str:
+    """Say that `what` needs `minimum` judged films, and what to do; "" if enough are judged."""
     n_judged = _n_judged(films)
-    if n_judged >= least:
+    if n_judged >= minimum:
         return ""
     n_films = counted_message("films_n", len(films))
     n_hidden = sum(film.is_hidden and not film.sample.n for film in films)
     if n_hidden:  # these films are judged already: nobody is asked to judge others in their place
-        return counted_message("reason_hidden", n_hidden, films=n_films, least=least, what=what)
-    advice = _advice(films, n_more=least - n_judged)
+        return counted_message("reason_hidden", n_hidden, films=n_films, least=minimum, what=what)
+    advice = _advice(films, n_more=minimum - n_judged)
     key = "reason_few_0" if n_judged == 0 else "reason_few"
-    return counted_message(key, n_judged, films=n_films, least=least, advice=advice, what=what)
+    return counted_message(key, n_judged, films=n_films, least=minimum, advice=advice, what=what)
 
 
 def _advice(films: Sequence[ComparedFilm], n_more: int) -> Message:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obygaze_film import schema
 from obygaze_film.schema import (
-    MOST_UNRELIABLE,
+    MAX_UNRELIABLE_SHARE,
     NO_CONTENT,
     UNRELIABLE,
     durations,
@@ -30,7 +30,7 @@ BLACK_OR_CREDITS: Final = "nothing"
 UNREAD: Final = "unread"
 """The reason why a film is not judged if all of its content could not be read."""
 
-LEAST_SAID_S: Final = 0.5
+MIN_SAID_S: Final = 0.5
 """Seconds that a part must have for sentences to mention it."""
 
 EDGE_S: Final = 0.01
@@ -69,8 +69,8 @@ class FilmTime:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the film is judged, but for less than `LEAST_SAID_S`."""
-        return self.unjudged_s + self.black_or_credits_s < LEAST_SAID_S
+        """Whether all of the film is judged, but for less than `MIN_SAID_S`."""
+        return self.unjudged_s + self.black_or_credits_s < MIN_SAID_S
 
     @property
     def why_unjudged(self) -> str:
@@ -89,7 +89,7 @@ class FilmTime:
     @property
     def is_mostly_judged(self) -> bool:
         """Whether at most a fifth of the film's content is unjudged, so that it may have a rate."""
-        return self.unjudged_s <= MOST_UNRELIABLE * self._content_s
+        return self.unjudged_s <= MAX_UNRELIABLE_SHARE * self._content_s
 
     @property
     def _content_s(self) -> float:
@@ -163,7 +163,7 @@ def _unread_from_s(rows: pd.DataFrame, is_unread: NDArray[np.bool_]) -> float | 
 
     start_s = float(starts[in_time_order[after_last_read]])
     unread_s = float(rows["end_s"].max()) - start_s
-    return start_s if unread_s >= LEAST_SAID_S else None
+    return start_s if unread_s >= MIN_SAID_S else None
 
 
 def share_of_black(rows: pd.DataFrame) -> float:
@@ -211,8 +211,8 @@ def seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> NDArray[
     # Below 0 for rows apart from the span
     overlap_s: NDArray[np.float64] = np.minimum(row_ends, end_s) - np.maximum(row_starts, start_s)
     is_long_span = end_s - start_s > 2 * EDGE_S
-    least_s = EDGE_S if is_long_span else 0.0
-    return np.where(overlap_s > least_s, overlap_s, 0.0).astype(np.float64)
+    min_s = EDGE_S if is_long_span else 0.0
+    return np.where(overlap_s > min_s, overlap_s, 0.0).astype(np.float64)
 
 
 def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float64]) -> bool:
@@ -225,7 +225,7 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
     overlap_s : ndarray, shape [N]
         All seconds of each row in the span.
     """
-    needed_s = min(LEAST_SAID_S, float(overlap_s.sum()) / 2)
+    needed_s = min(MIN_SAID_S, float(overlap_s.sum()) / 2)
     return needed_s > 0 and float(judged_s.sum()) >= needed_s
 
 

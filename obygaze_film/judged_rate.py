@@ -10,15 +10,15 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from obygaze_features.door import decoded
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
+from obygaze_features.untrusted import decoded
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
-    LEAST_SURE,
+    MIN_SURE_WINDOWS,
     JudgedFilm,
     JudgedWindows,
     WindowCounts,
@@ -43,7 +43,7 @@ from obygaze_film.schema import (
 from obygaze_film.scored_files import RATES, bytes_of
 from obygaze_film.timeline import Timeline
 
-MOST_PAIRS: Final = 100
+MAX_PAIRS: Final = 100
 """Largest number of pairs of judges whose agreement is computed; if there are more, this many are drawn."""
 
 FORMAT_NUMBER: Final = 6
@@ -278,12 +278,12 @@ def _notices_of_definition(definition: Message, notices: Sequence[str]) -> list[
     return [message("note_definition", definition=definition, notice=notice) for notice in notices]
 
 
-def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
+def _with_definition(film_rates: FilmRates, definition: str, name: str) -> FilmRates:
     """Write under which definition a film was judged into its rates, agreements and missing rates.
 
     Parameters
     ----------
-    found : FilmRates
+    film_rates : FilmRates
         Of the judgements under one definition.
     definition : str
         Digest of the definition; empty if the judgements do not say.
@@ -291,10 +291,10 @@ def _with_definition(found: FilmRates, definition: str, name: str) -> FilmRates:
         Its codebook and version; empty if that is not known.
     """
     named = {"definition": definition, "definition_name": name}
-    rates = tuple(structs.replace(rate, **named) for rate in found.rates)
-    too_few = tuple(structs.replace(few, **named) for few in found.too_few)
-    agreement = tuple(structs.replace(pair, **named) for pair in found.agreement)
-    return structs.replace(found, rates=rates, too_few=too_few, agreement=agreement)
+    rates = tuple(structs.replace(rate, **named) for rate in film_rates.rates)
+    too_few = tuple(structs.replace(few, **named) for few in film_rates.too_few)
+    agreement = tuple(structs.replace(pair, **named) for pair in film_rates.agreement)
+    return structs.replace(film_rates, rates=rates, too_few=too_few, agreement=agreement)
 
 
 def correct_rate(
@@ -642,7 +642,7 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
 
     A window is shared if two judges or more were sure of it. Alpha is computed from the shared windows, and
     covers the judges who were sure of any of them. None if these judges are fewer than three (two have a
-    kappa), if fewer than `LEAST_SURE` windows are shared, or if alpha is undefined.
+    kappa), if fewer than `MIN_SURE_WINDOWS` windows are shared, or if alpha is undefined.
     """
     by_judge = _answers_of_named(films)
     is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
@@ -650,7 +650,7 @@ def alpha_of_judges(films: Sequence[JudgedFilm]) -> JudgesAlpha | None:
     is_shared = n_sure >= 2  # [W]
     n_shared = int(is_shared.sum())
     is_covered = is_sure[:, is_shared].any(axis=1)  # [J]: judges who were sure of a shared window
-    if is_covered.sum() < 3 or n_shared < LEAST_SURE:
+    if is_covered.sum() < 3 or n_shared < MIN_SURE_WINDOWS:
         return None
     from obygaze_features.manifest import krippendorff_alpha  # noqa: PLC0415 - films are opened without it
 
@@ -671,7 +671,7 @@ class JudgePairs(NamedTuple):
     Attributes
     ----------
     agreement : list of JudgesAgreement
-        Of each pair, or of `MOST_PAIRS` that were drawn at random.
+        Of each pair, or of `MAX_PAIRS` that were drawn at random.
     n_pairs : int
         All pairs with a window of which both were sure.
     """
@@ -683,7 +683,7 @@ class JudgePairs(NamedTuple):
 def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     """Compare every two judges on the windows of some films of which both were sure.
 
-    If there are more than `MOST_PAIRS` pairs, that many are drawn at random.
+    If there are more than `MAX_PAIRS` pairs, that many are drawn at random.
     """
     by_judge = _answers_of_named(films)
     is_sure = ~np.isnan(by_judge.answers)  # [J judges, W windows]
@@ -692,9 +692,9 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
     pairs = np.argwhere(each_pair_once)  # [pairs, 2]: judges with a common window
 
     compared_pairs = pairs
-    if len(pairs) > MOST_PAIRS:
+    if len(pairs) > MAX_PAIRS:
         # The seed is fixed, so that the same pairs are drawn each time.
-        drawn = np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS]
+        drawn = np.random.default_rng(0).permutation(len(pairs))[:MAX_PAIRS]
         compared_pairs = pairs[np.sort(drawn)]
     agreements = [_agreement_of_pair(by_judge, first, second) for first, second in compared_pairs.tolist()]
     return JudgePairs(agreements, len(pairs))
@@ -703,8 +703,8 @@ def agreement_of_judges(films: Sequence[JudgedFilm]) -> JudgePairs:
 def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> JudgesAgreement:
     """Compute how far two judges agree on the windows of which both were sure.
 
-    `first` and `second` are their indices among the judges of `by_judge`. With fewer than `LEAST_SURE` such
-    windows there is no kappa.
+    `first` and `second` are their indices among the judges of `by_judge`. With fewer than `MIN_SURE_WINDOWS`
+    such windows there is no kappa.
     """
     have_both_judged = by_judge.judged[first] & by_judge.judged[second]  # [W]
     answers_of_first = by_judge.answers[first]
@@ -716,7 +716,7 @@ def _agreement_of_pair(by_judge: _AnswersOfNamed, first: int, second: int) -> Ju
     is_positive_by_second = answers_of_second[are_both_sure] == 1
     n = int(are_both_sure.sum())
     kappa = NO_KAPPA
-    if n >= LEAST_SURE:
+    if n >= MIN_SURE_WINDOWS:
         kappa = kappa_interval(is_positive_by_first, is_positive_by_second)
 
     return JudgesAgreement(

@@ -32,7 +32,7 @@ from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import ModelRecord
 from obygaze_film.timeline import Timeline
 
-LEAST_SURE: Final = 10
+MIN_SURE_WINDOWS: Final = 10
 """Minimum number of windows of which judges are sure: for a rate (unless no window of the film is left to
 judge), and for a kappa of two judges."""
 
@@ -281,24 +281,24 @@ def _first_gap(places: Collection[int]) -> int:
 
 
 def least_sure(cells: Cells) -> int:
-    """Return how many windows judges must be sure of for a rate: `LEAST_SURE`, or all if there are fewer."""
+    """Return how many windows judges must be sure of for a rate: `MIN_SURE_WINDOWS`, or all if fewer."""
     n_with_content = int((cells.content_s > 0).sum())
-    return min(LEAST_SURE, n_with_content)
+    return min(MIN_SURE_WINDOWS, n_with_content)
 
 
-def needed_windows(judged: int, left: int, least: int) -> Message:
-    """Say how many windows must be judged for a share: `least` of them surely, or all if they are fewer.
+def needed_windows(judged: int, left: int, minimum: int) -> Message:
+    """Say how many windows must be judged for a share: `minimum` of them surely, or all if they are fewer.
 
     Parameters
     ----------
     judged, left : int
         Number of windows that were judged, surely or not, and of those that are left, at least 1.
-    least : int
+    minimum : int
         How many must be judged surely, unless none is left.
     """
     n_windows = judged + left
-    if n_windows > least:
-        return message("windows_needed", least=least, all=n_windows)
+    if n_windows > minimum:
+        return message("windows_needed", least=minimum, all=n_windows)
     key = "windows_needed_all" if judged else "windows_needed_none"
     return counted_message(key, left, all=n_windows)
 
@@ -423,29 +423,29 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     cells = cells_of(timeline, key)
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
-    sieve = Sieve(judgements.spelled_as([timeline.movie]), left_out_message)
+    filtered = JudgementFilter(judgements.spelled_as([timeline.movie]), left_out_message)
     if model.is_trained_on:
         cells = _with_one_p(cells)
-        sieve.notices.append(message("note_trained"))
+        filtered.notices.append(message("note_trained"))
 
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
-    sampling = _keep_drawn(sieve, timeline.movie)
-    _drop_judges_without_concepts(sieve, positive)
-    judges = _judges_under_one_definition(judgements.with_clips(sieve.clips))
-    _keep_cells(sieve, cells)
-    _refuse_two_draws(timeline.movie, sieve.clips)
+    sampling = _keep_drawn(filtered, timeline.movie)
+    _drop_judges_without_concepts(filtered, positive)
+    judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
+    _keep_cells(filtered, cells)
+    _refuse_two_draws(timeline.movie, filtered.clips)
     # A judgement that was left out so far is a gap in the draw: nobody knows what was judged at its place. A
     # window that is black or credits by now has no answer, and is no gap: it is no part of what is estimated.
-    judged_places = _places_by_judge(judges, sieve.clips)
-    _keep_cells_with_content(sieve, cells)
-    answers = _answers_by_judge(sieve, judged_places, judgements.codebook.labels, positive)
+    judged_places = _places_by_judge(judges, filtered.clips)
+    _keep_cells_with_content(filtered, cells)
+    answers = _answers_by_judge(filtered, judged_places, judgements.codebook.labels, positive)
 
-    _note_machines(sieve, judgements)
+    _note_machines(filtered, judgements)
 
-    clip_of_cell = _first_clips(sieve.clips, cells)
+    clip_of_cell = _first_clips(filtered.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
-    _note_changed_content(sieve, cells.content_s, content_s)
-    _note_earlier_sampling(sieve, cells.content_s, sampling)
+    _note_changed_content(filtered, cells.content_s, content_s)
+    _note_earlier_sampling(filtered, cells.content_s, sampling)
     return JudgedFilm(
         movie=timeline.movie,
         cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
@@ -453,15 +453,15 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         cell_of_place={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         judged_places=judged_places,
         answers=answers,
-        notices=tuple(sieve.notices),
+        notices=tuple(filtered.notices),
     )
 
 
-def _note_machines(sieve: "Sieve", judgements: Manifest) -> None:
+def _note_machines(filtered: "JudgementFilter", judgements: Manifest) -> None:
     """Note which of the judges are machines, if any are: they count as people do."""
-    machines = machines_of(judgements.with_clips(sieve.clips))
+    machines = machines_of(judgements.with_clips(filtered.clips))
     if machines:
-        sieve.notices.append(counted_message("note_machines", len(machines), names=", ".join(machines)))
+        filtered.notices.append(counted_message("note_machines", len(machines), names=", ".join(machines)))
 
 
 def _with_one_p(cells: Cells) -> Cells:
@@ -506,7 +506,7 @@ def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Po
         raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
 
 
-class Sieve:
+class JudgementFilter:
     """A list of judgements, from which some are left out step by step, with a note on each step.
 
     Attributes
@@ -552,35 +552,35 @@ def left_out_message(n: int, why: str) -> Message:
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
 
 
-def _note_changed_content(sieve: Sieve, content_s: Floats, content_when_drawn: Floats) -> None:
+def _note_changed_content(filtered: JudgementFilter, content_s: Floats, content_when_drawn: Floats) -> None:
     """Add a notice to the sieve if cells [C] had another content when they were drawn than now."""
     n_changed = int((content_when_drawn != content_s).sum())
     if n_changed:
-        sieve.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+        filtered.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
 
 
-def _note_earlier_sampling(sieve: Sieve, content_s: Floats, sampling: Sampling) -> None:
+def _note_earlier_sampling(filtered: JudgementFilter, content_s: Floats, sampling: Sampling) -> None:
     """Add a notice to the sieve if an earlier version drew the windows, by sequential Poisson sampling.
 
     This matters only if cells differ in content [C]: otherwise both methods are the same.
     """
-    if sieve.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(content_s):
-        sieve.notices.append(message("note_law"))
+    if filtered.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(content_s):
+        filtered.notices.append(message("note_law"))
 
 
-def _keep_drawn(sieve: Sieve, movie: str) -> Sampling:
+def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     """Leave in a sieve only a film's judgements that were made blindly of drawn windows.
 
     Returns the method of sampling by which these windows were drawn. The note on other films' judgements
     names these films.
     """
-    other_movies = _other_movies(sieve.clips, movie)
-    sieve.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
-    sieve.keep(lambda clip: clip.level is not None, message("why_level"))
-    sieve.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
-    sieve.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
-    sampling = sampling_of(sieve.clips)
-    sieve.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
+    other_movies = _other_movies(filtered.clips, movie)
+    filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
+    filtered.keep(lambda clip: clip.level is not None, message("why_level"))
+    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    filtered.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
+    sampling = sampling_of(filtered.clips)
+    filtered.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     return sampling
 
 
@@ -592,7 +592,7 @@ def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
     return [name for name in movies if name != movie]
 
 
-def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
+def _drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
     """Leave out the judges who name no concept in any window, if the model finds a concept.
 
     A judge who gives levels alone does not say where a concept is absent.
@@ -601,13 +601,13 @@ def _drop_judges_without_concepts(sieve: Sieve, positive: Positive) -> None:
         return
 
     clips_of: dict[str, list[Clip]] = {}  # judge -> their clips
-    for clip in sieve.clips:
+    for clip in filtered.clips:
         clips_of.setdefault(clip.annotator, []).append(clip)
 
     for judge, clips in clips_of.items():
         if positive.lacks_labels_in(clips):
             why = message("why_no_concept", who=judge_name(judge), concept=positive.text)
-            sieve.keep(partial(_is_by_another, judge), why)
+            filtered.keep(partial(_is_by_another, judge), why)
 
 
 def _is_by_another(judge: str, clip: Clip) -> bool:
@@ -642,7 +642,7 @@ def _refuse_two_draws(movie: str, clips: Iterable[Clip]) -> None:
             raise FilmError(message("rate_places", movie=movie, clip=clip.clip_id, **places))
 
 
-def _keep_cells(sieve: Sieve, cells: Cells) -> None:
+def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
     """Leave in a sieve only the judgements of cells of the film, with a possible content.
 
     A judgement may state the content that its cell had when it was drawn; it is no content if it is longer
@@ -661,11 +661,11 @@ def _keep_cells(sieve: Sieve, cells: Cells) -> None:
 
     first_start_s, first_end_s = cells.spans[0]
     cell_s = first_end_s - first_start_s
-    sieve.keep(is_cell, message("why_grid", seconds=f"{cell_s:g}"))
-    sieve.keep(has_possible_content, message("why_content", column=CONTENT_S))
+    filtered.keep(is_cell, message("why_grid", seconds=f"{cell_s:g}"))
+    filtered.keep(has_possible_content, message("why_content", column=CONTENT_S))
 
 
-def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
+def _keep_cells_with_content(filtered: JudgementFilter, cells: Cells) -> None:
     """Leave in a sieve only the judgements of cells that have content, or had it when drawn.
 
     They are sorted in the order of the draw.
@@ -677,8 +677,8 @@ def _keep_cells_with_content(sieve: Sieve, cells: Cells) -> None:
         states_content = content_at_draw(clip) is not None
         return states_content or index_with_content(clip.start_s, clip.end_s) is not None
 
-    sieve.keep(has_content, message("why_empty"))
-    sieve.clips.sort(key=place_in)
+    filtered.keep(has_content, message("why_empty"))
+    filtered.clips.sort(key=place_in)
 
 
 def _first_clips(clips: Iterable[Clip], cells: Cells) -> dict[int, Clip]:
@@ -713,7 +713,7 @@ def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
 
 
 def _answers_by_judge(
-    sieve: Sieve, judges: Iterable[str], labels: Collection[str], positive: Positive
+    filtered: JudgementFilter, judges: Iterable[str], labels: Collection[str], positive: Positive
 ) -> dict[str, dict[int, bool | None]]:
     """Gather each judge's answers for the windows of the draw.
 
@@ -731,7 +731,7 @@ def _answers_by_judge(
     answers_by_judge: dict[str, dict[int, bool | None]] = {judge: {} for judge in judges}
     n_unsure = 0
     n_contradictions = 0
-    for clip in sorted(sieve.clips, key=judged_at):
+    for clip in sorted(filtered.clips, key=judged_at):
         answers = answers_by_judge[clip.annotator]
         place = place_in(clip)
         answer = positive.is_positive(clip, labels)
@@ -743,9 +743,9 @@ def _answers_by_judge(
         if earlier_answer is not None and earlier_answer != answer:
             n_contradictions += 1
         answers[place] = answer
-    sieve.note_left_out(n_unsure, message("why_unsure"))
+    filtered.note_left_out(n_unsure, message("why_unsure"))
     if n_contradictions:
-        sieve.notices.append(counted_message("note_twice", n_contradictions, column=JUDGED_AT))
+        filtered.notices.append(counted_message("note_twice", n_contradictions, column=JUDGED_AT))
     return answers_by_judge
 
 

@@ -36,7 +36,7 @@ from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
-from obygaze_film.judged_windows import Sieve
+from obygaze_film.judged_windows import JudgementFilter
 from obygaze_film.notes import counted_message, message
 from obygaze_film.rows import overlaps, windows_of
 from obygaze_film.schema import FORMER, ModelRecord, Spans
@@ -275,14 +275,16 @@ def learn_from_judgements(
 
     # Keep the judgements that can be learnt from. The sieve notes how many are left out, and why.
     movies = [film.movie for film in films]
-    sieve = Sieve(_in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out)
-    _keep_usable(sieve, movies, manifest.codebook, reads_concepts="present" in spec.requests())
-    judged = _judged_features(films, sieve.clips, windows, data)
+    filtered = JudgementFilter(
+        _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out
+    )
+    _keep_usable(filtered, movies, manifest.codebook, reads_concepts="present" in spec.requests())
+    judged = _judged_features(films, filtered.clips, windows, data)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
         raise FilmError(message("learn_none", judgements=n, movies=", ".join(movies)))
     ids_with_features = {clip.clip_id for clip in judged.clips}
-    sieve.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
+    filtered.keep(lambda clip: clip.clip_id in ids_with_features, "without features")
 
     # Evaluate the model on the corpus alone, and on the corpus with the judgements.
     joined = _joined(manifest, judged.clips)
@@ -296,7 +298,7 @@ def learn_from_judgements(
         before=before,
         after=after,
         films=_by_film(spec.name, data, joined_data, before, after),
-        notes=tuple(sieve.notices),
+        notes=tuple(filtered.notices),
     )
 
 
@@ -354,12 +356,14 @@ def _in_terms_of_corpus(
     return _with_definition(judgements, book.definition())
 
 
-def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_concepts: bool) -> None:
+def _keep_usable(
+    filtered: JudgementFilter, movies: Sequence[str], book: Codebook, *, reads_concepts: bool
+) -> None:
     """Keep the judgements that a model can learn from; the sieve notes how many others there are, and why.
 
     Parameters
     ----------
-    sieve : Sieve
+    filtered : JudgementFilter
     movies : sequence of str
         The films that are scored.
     book : Codebook
@@ -368,11 +372,11 @@ def _keep_usable(sieve: Sieve, movies: Sequence[str], book: Codebook, *, reads_c
         Whether the model learns from concepts. Judges who only agree with a passage name no concepts: that
         does not mean that there are none.
     """
-    sieve.keep(lambda clip: clip.movie in movies, "of other films")
-    sieve.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
+    filtered.keep(lambda clip: clip.movie in movies, "of other films")
+    filtered.keep(lambda clip: clip.level in book.labels, "of a level that does not count")
     if reads_concepts:
         why_not = "that agree and name no concept"
-        sieve.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why_not)
+        filtered.keep(lambda clip: bool(clip.concepts) or clip.extras.get("judgement") != "agree", why_not)
 
 
 def _note_left_out(n: int, why: str) -> str:

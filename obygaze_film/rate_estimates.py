@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from obygaze_film.cells import Cells, Floats
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE, Sampling, inclusion_chances
-from obygaze_film.judged_windows import LEAST_SURE
+from obygaze_film.judged_windows import MIN_SURE_WINDOWS
 
 LEVEL: Final = 0.95
 """Nominal level of every interval."""
 
-LEAST_LEVEL: Final = 0.93
+MIN_LEVEL: Final = 0.93
 """Level that an interval has whatever the share: that of the exact interval that it is widened to contain."""
 
 MIN_VARIANCE: Final = 1e-12
@@ -26,13 +26,13 @@ BISECTIONS: Final = 42
 ROUNDING: Final = 1e-9
 """By how much an end lies beyond a possible share, so that rounding does not put this share outside."""
 
-MOST_SUMS: Final = 2000
+MAX_SUMS: Final = 2000
 """Most sums of whole cells that are listed. More lie so close together that any number is near one."""
 
 SUM_SLACK_S: Final = 1e-6
 """Seconds by which a sum of cells may exceed a bound, so that rounding does not exclude the bound itself."""
 
-LEAST_VARIANCE_FACTOR: Final = 1e-9
+MIN_VARIANCE_FACTOR: Final = 1e-9
 """Least variance factor by which is divided: that of a film of which all is judged is 0."""
 
 BELOW_ONE: Final = 1 - 1e-12
@@ -209,7 +209,7 @@ def _moved_to_possible(
 
 
 def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: Floats) -> Estimates:
-    """Widen intervals until they contain the exact interval of level `LEAST_LEVEL` (`exact_interval`).
+    """Widen intervals until they contain the exact interval of level `MIN_LEVEL` (`exact_interval`).
 
     The exact interval is that of the effective sample size: the number of independent draws that give the
     judged share the variance that it has here. The interval from the judgements alone is widened to contain
@@ -230,7 +230,7 @@ def widened_to_exact(estimates: Estimates, y: Floats, weights: Floats, chances: 
     # The variance of the judged share is share (1 - share) factor. That of n independent draws would be
     # share (1 - share) / n. Both are equal if n is 1 / factor.
     factor = _variance_factors(normalised_weights, y, chances).at_rate(share)
-    effective_n = 1 / np.maximum(factor, LEAST_VARIANCE_FACTOR)
+    effective_n = 1 / np.maximum(factor, MIN_VARIANCE_FACTOR)
     exact_low, exact_high = exact_interval(share, effective_n)
 
     # The interval from the judgements alone
@@ -257,7 +257,7 @@ def _stretch(widened: Floats, former: Floats) -> Floats:
 
 
 def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
-    """Compute the exact interval of a share, of level `LEAST_LEVEL`, from n independent draws.
+    """Compute the exact interval of a share, of level `MIN_LEVEL`, from n independent draws.
 
     The interval of Clopper and Pearson (Biometrika 26, 1934). For draws that are not independent, n is the
     number of independent draws with the same variance (Korn and Graubard, Survey Methodology 24, 1998).
@@ -281,7 +281,7 @@ def exact_interval(share: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     n_draws = np.asarray(n, dtype=np.float64)
     n_positive = shares * n_draws
     n_negative = (1 - shares) * n_draws
-    tail = (1 - LEAST_LEVEL) / 2
+    tail = (1 - MIN_LEVEL) / 2
     # Quantiles of beta distributions, whose parameters must be above 0.
     low = betaincinv(np.maximum(n_positive, ROUNDING), n_negative + 1, tail)
     high = betaincinv(n_positive + 1, np.maximum(n_negative, ROUNDING), 1 - tail)
@@ -322,7 +322,7 @@ class PossibleShares:
         cells_left_s = content_s[is_left]
         self._film_s = float(content_s.sum())
         self._judged_positive_s = float(content_s[judged] @ labels)
-        self._most_left_s = float(cells_left_s.sum())  # if all cells left are positive
+        self._max_left_s = float(cells_left_s.sum())  # if all cells left are positive
         self._longest_cell_s = float(cells_left_s.max(initial=0.0))  # of the cells left
         self._is_by_whole_cells = denominator is not None
         # The values that `left_s` can have, in rising order. None in two cases that are treated alike: any
@@ -337,9 +337,9 @@ class PossibleShares:
         The ends become shares that the film can have exactly. The estimate only has to lie between the least
         of these (no cell left is positive) and the largest (all are).
         """
-        least_share = self._share_of(left_s=0.0)
-        largest_share = self._share_of(self._most_left_s)
-        possible_value = min(max(value, least_share), largest_share)
+        min_share = self._share_of(left_s=0.0)
+        largest_share = self._share_of(self._max_left_s)
+        possible_value = min(max(value, min_share), largest_share)
         possible_low, possible_high = self.interval(possible_value, low, high)
         return possible_value, possible_low, possible_high
 
@@ -351,7 +351,7 @@ class PossibleShares:
         than estimated: no model knows how people would judge a single cell.
         """
         # All content was judged: the share is known.
-        if self._most_left_s == 0:
+        if self._max_left_s == 0:
             known_share = self._share_of(left_s=0.0)
             return known_share, known_share
 
@@ -385,7 +385,7 @@ class PossibleShares:
         If each cell is positive as a whole or not at all, only certain numbers of seconds are possible.
         """
         if self._possible_left_s is None:
-            return min(max(left_s, 0.0), self._most_left_s)
+            return min(max(left_s, 0.0), self._max_left_s)
         distances_s = np.abs(self._possible_left_s - left_s)
         return float(self._possible_left_s[distances_s.argmin()])
 
@@ -399,12 +399,12 @@ class PossibleShares:
             return None
         are_all_negative = not self._labels.any()
         if are_all_negative:
-            most_positive_s = self._bound_of_other_label_s()
-            return 0.0, most_positive_s
+            max_positive_s = self._bound_of_other_label_s()
+            return 0.0, max_positive_s
         are_all_positive = (self._labels == 1).all()
         if are_all_positive:
-            most_negative_s = self._bound_of_other_label_s()
-            return self._most_left_s - most_negative_s, self._most_left_s
+            max_negative_s = self._bound_of_other_label_s()
+            return self._max_left_s - max_negative_s, self._max_left_s
         return None
 
     def _bound_of_other_label_s(self) -> float:
@@ -437,7 +437,7 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
     -------
     ndarray, shape [S], or None
         Possible sums in rising order; sums that are equal to a millisecond are listed once. None if there are
-        more than `MOST_SUMS`.
+        more than `MAX_SUMS`.
     """
     sums = np.zeros(1)
     for cell_s, n_cells in _lengths_with_counts(content_s):
@@ -448,7 +448,7 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
         # `unique` sorts the sums, and finds the first of those that are equal to a millisecond.
         _, indices = np.unique(np.round(all_sums, 3), return_index=True)
         sums = all_sums[indices]
-        if len(sums) > MOST_SUMS:
+        if len(sums) > MAX_SUMS:
             return None
     return sums
 
@@ -549,8 +549,8 @@ def _estimate_sequential_poisson(cells: Cells, judged: NDArray[np.int64], y: Flo
         film_variance=p_of_others.variance,
         is_chance_by_label=False,
     )
-    # Earlier versions showed intervals from `LEAST_SURE` judgements on: these stay as they were.
-    if y.shape[1] < LEAST_SURE:
+    # Earlier versions showed intervals from `MIN_SURE_WINDOWS` judgements on: these stay as they were.
+    if y.shape[1] < MIN_SURE_WINDOWS:
         rate_of_others = widened_to_exact(rate_of_others, y, weights, chances[judged])
     return _rescaled(rate_of_others, offset=certain_positive_share, factor=1 - certain_share)
 

@@ -35,8 +35,8 @@ from obygaze_film.schema import (
     BLACK,
     CREDITS,
     FLAGS,
+    MAX_S,
     MISSING,
-    MOST_S,
     NO_CONTENT,
     NO_SKILL,
     PARTIAL,
@@ -233,8 +233,8 @@ def make_grid(movie: str, windows: Windows, shots: pd.DataFrame) -> RowGrid:
     no window covers. All rows of a film shorter than two windows have the flag `SHORT`.
     """
     # A shot that ends so late is a mistake, such as frames or milliseconds in place of seconds.
-    if len(shots) and shots["end_s"].max() > MOST_S:
-        raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MOST_S:g} s is the most")
+    if len(shots) and shots["end_s"].max() > MAX_S:
+        raise FilmError(f"film {movie}: a shot ends at {shots['end_s'].max():g} s: {MAX_S:g} s is the most")
 
     shot_spans = shots[["start_s", "end_s"]].to_numpy(dtype=np.float64)
     kind, uncut_rows = cut_into_rows(windows, shot_spans)
@@ -858,7 +858,7 @@ def _windows_by_film(
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
         times = _Times(numbers[0], numbers[1])
-        if not 0 <= times.start_s < times.end_s <= MOST_S:
+        if not 0 <= times.start_s < times.end_s <= MAX_S:
             message = f"no window lasts from {times.start_s:g} to {times.end_s:g} s"
             raise FilmError(f"{path}: line {row.line}: {message}")
 

@@ -9,10 +9,10 @@ import pandas as pd
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-from obygaze_features.door import decoded
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, CodebookTexts
 from obygaze_features.text import unsuitable
+from obygaze_features.untrusted import decoded
 from obygaze_film.errors import FilmError
 
 FORMAT: Final = "obygaze film"
@@ -55,11 +55,11 @@ over the film's windows."""
 
 NO_CLASSES = pd.DataFrame(columns=list(CLASS_COLUMNS))
 
-MOST_S: Final = 1e6
+MAX_S: Final = 1e6
 """Seconds of the longest film that is read: eleven days."""
 
 RowKind = Literal["shots", "windows", "steps"]
-Seconds = Annotated[float, Meta(ge=0, le=MOST_S)]
+Seconds = Annotated[float, Meta(ge=0, le=MAX_S)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0)]
 
@@ -91,7 +91,7 @@ UNRELIABLE: Final = (UNLIKE, MISSING)
 NO_CONTENT: Final = (BLACK, CREDITS)
 """Flags of rows without a probability, because there is nothing to see."""
 
-MOST_UNRELIABLE: Final = 0.2
+MAX_UNRELIABLE_SHARE: Final = 0.2
 """Largest unreliable share of the film's time; above it the film has no rate."""
 
 
@@ -118,7 +118,7 @@ class Rate(Struct, frozen=True, kw_only=True):
         Seconds counted.
     n_windows : float or None
         How many windows, without overlap, the counted seconds are, where these are so few that the bracket
-        is wider for it by `score.LEAST_WIDER` to a side; None where they are not.
+        is wider for it by `score.MIN_ADDED_WIDTH` to a side; None where they are not.
     """
 
     value: Share | None
@@ -133,11 +133,11 @@ class Rate(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unreliable(self) -> bool:
-        """Whether a larger share of the film's content than `MOST_UNRELIABLE` has no probability.
+        """Whether a larger share of the film's content than `MAX_UNRELIABLE_SHARE` has no probability.
 
         Such a film has no share (`value` is None).
         """
-        return self.unreliable > MOST_UNRELIABLE
+        return self.unreliable > MAX_UNRELIABLE_SHARE
 
 
 FORMER: Final = "-before"
@@ -414,7 +414,7 @@ class StoreRecord(Struct, frozen=True, kw_only=True):
 class WindowsRecord(Struct, frozen=True, kw_only=True):
     """The windows that were scored: median length and hop in seconds, how many, and how many failed."""
 
-    window_s: Annotated[float, Meta(gt=0, le=MOST_S)]
+    window_s: Annotated[float, Meta(gt=0, le=MAX_S)]
     hop_s: Seconds | None
     n: Count
     n_missing: Count
@@ -466,7 +466,7 @@ class FilmRecord(Struct, frozen=True, kw_only=True):
     movie: str
     title: str
     year: Annotated[int, Meta(ge=1, le=9999)] | None
-    duration_s: Annotated[float, Meta(gt=0, le=MOST_S)]
+    duration_s: Annotated[float, Meta(gt=0, le=MAX_S)]
     source_sha256: str
     store: StoreRecord
     windows: WindowsRecord
@@ -493,7 +493,7 @@ def refuse_texts(record: Struct) -> None:
         elif isinstance(value, list | tuple):
             to_check += value
         elif isinstance(value, str):
-            problem = unsuitable(value, lines=True)  # line breaks are allowed
+            problem = unsuitable(value, line_breaks=True)  # line breaks are allowed
             if problem:
                 raise FilmError(f"{value!r:.80} {problem}")
 
@@ -531,7 +531,7 @@ class JudgesAgreement(Struct, frozen=True):
         Windows that both judged and were sure of, and those that both call positive or both negative.
     kappa, low, high : float or None
         Cohen's kappa and its 95 % interval (`kappa_interval`); None of fewer windows than it needs
-        (`judged_windows.LEAST_SURE`), and where both call all positive, or all negative.
+        (`judged_windows.MIN_SURE_WINDOWS`), and where both call all positive, or all negative.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     definition : str

@@ -22,8 +22,8 @@ from obygaze_film.schema import (
     COLUMNS,
     FORMAT,
     LAST_COLUMNS,
+    MAX_UNRELIABLE_SHARE,
     MISSING,
-    MOST_UNRELIABLE,
     NO_CONTENT,
     NO_TEXTS,
     NO_TRACES,
@@ -65,7 +65,7 @@ from obygaze_models.prediction import (
 TRACE_MEANS = ("weight", "contribution")
 """Columns of frames, besides probabilities of concepts, that a trace averages."""
 
-LEAST_WIDER = 0.005
+MIN_ADDED_WIDTH = 0.005
 """By how much a bracket must be wider to one side, of a film of few windows, for that to be said."""
 
 LONGEST_STEP_S = 60.0
@@ -811,7 +811,7 @@ def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_train
     usual_low, usual_high = model.calibration.bracket(value)
     wider_below = usual_low - bracket_low
     wider_above = bracket_high - usual_high
-    is_wider = max(wider_below, wider_above) >= LEAST_WIDER
+    is_wider = max(wider_below, wider_above) >= MIN_ADDED_WIDTH
 
     return Rate(
         value=value,
@@ -856,7 +856,7 @@ def _why_no_rate(rows: pd.DataFrame, model: Model, unreliable_share: float, *, i
         return "the model was trained on this film"
     if has_flag(rows, *NO_CONTENT).all():
         return "the film is black pictures or credits alone"
-    if unreliable_share > MOST_UNRELIABLE:
+    if unreliable_share > MAX_UNRELIABLE_SHARE:
         return f"more than a fifth of what the film shows {_what_is_unreliable(rows)}"
     uncalibrated = _why_uncalibrated(model)
     if uncalibrated:

@@ -14,16 +14,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, first_line
 from obygaze_features.io import file_names, local_path, sha256_of, whole_folder, write_new
 from obygaze_features.lines import json_bytes
 from obygaze_features.text import unsuitable
+from obygaze_features.untrusted import read_bytes
 from obygaze_film.errors import FilmError
 from obygaze_film.schema import (
     COLUMNS,
     LAST_COLUMNS,
-    MOST_S,
+    MAX_S,
     NO_CLASSES,
     NO_TEXTS,
     NO_TRACES,
@@ -62,7 +62,7 @@ OPTIONAL = {FRAMES: NO_TRACES, SUBTITLES: NO_TEXTS, VARIABLES: NO_VARIABLES, CLA
 
 FILES = (RECORD, TIMELINE, SEGMENTS, SHOTS, RATES, *OPTIONAL)
 
-MOST_BYTES = 1 << 26
+MAX_BYTES = 1 << 26
 """Of a file of a scored film; three hours with ten models have half of that."""
 
 WORDS_FOR_NUMBERS: Final = (b"nan", b"inf", b"true", b"false")
@@ -164,10 +164,10 @@ def files_of(film: "Timeline") -> dict[str, bytes]:
 
     bytes_of_table = {}
     for name, table in tables.items():
-        is_within = len(table) == 0 or bool(table["end_s"].max() <= MOST_S)
+        is_within = len(table) == 0 or bool(table["end_s"].max() <= MAX_S)
         if not is_within:
             raise FilmError(
-                f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MOST_S:g} s is the most"
+                f"film {film.movie}, {name}: a time of {table['end_s'].max():g} s: {MAX_S:g} s is the most"
             )
         bytes_of_table[name] = table.to_csv(index=False, lineterminator="\n").encode()
 
@@ -245,20 +245,20 @@ def _read_optional(path: Path, record: FilmRecord) -> pd.DataFrame:
 
 
 def bytes_of(path: Path, *, is_listed: bool = False) -> bytes:
-    """Read a file of a scored film; one that is larger than `MOST_BYTES` is refused.
+    """Read a file of a scored film; one that is larger than `MAX_BYTES` is refused.
 
     A link that leads out of the folder is refused too, unless the record lists the file (`is_listed`): then
     the caller checks its digest.
     """
     try:
-        return read_bytes(path, MOST_BYTES, within=None if is_listed else path.parent)
+        return read_bytes(path, MAX_BYTES, within=None if is_listed else path.parent)
     except OSError as error:
         raise FilmError(f"{path}: {error.strerror or error}: score the film again") from error
     except InputError as error:
         raise FilmError(f"{path}: {error}: score the film again") from error
 
 
-def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MOST_S) -> pd.DataFrame:
+def _read_table(path: Path, needed: Sequence[str], record: FilmRecord, end_s: float = MAX_S) -> pd.DataFrame:
     """Read one of the tables; check its digest, its columns, their numbers and texts.
 
     Parameters

@@ -56,10 +56,10 @@ DECIMALS = 4
 LISTS_OF_NUMBERS = ("concepts_p", "usual_p", "contributions", "changes")
 """Columns of segments that have a number for each concept."""
 
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 """Change of the probability from which on a concept is a reason."""
 
-LEAST_CONTRIBUTION = 0.05
+MIN_CONTRIBUTION = 0.05
 """Contribution to the logit from which on a concept is a reason, where its change of p is not known."""
 
 
@@ -133,8 +133,8 @@ def is_reason(contribution: float, change: float | None) -> bool:
         Mean of how much of the probability is due to the concept.
     """
     if change is None:
-        return abs(round(contribution, DECIMALS)) >= LEAST_CONTRIBUTION
-    return abs(round(change, DECIMALS)) >= LEAST_CHANGE
+        return abs(round(contribution, DECIMALS)) >= MIN_CONTRIBUTION
+    return abs(round(change, DECIMALS)) >= MIN_CHANGE
 
 
 def reasons(segment: Mapping[Any, Any]) -> tuple[Reason, ...]:

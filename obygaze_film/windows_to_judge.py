@@ -386,8 +386,8 @@ def _round_robin(orders: Sequence[Sequence[int]]) -> list[Window]:
         Cells of each film, in the order in which they are taken.
     """
     windows: list[Window] = []
-    most_cells = max(map(len, orders), default=0)
-    for turn in range(most_cells):
+    max_cells = max(map(len, orders), default=0)
+    for turn in range(max_cells):
         for film_index, order in enumerate(orders):
             if turn < len(order):
                 windows.append(Window(film_index, order[turn]))

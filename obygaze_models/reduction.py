@@ -15,7 +15,6 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import whole_file
 from obygaze_features.lines import encode_line
@@ -23,6 +22,7 @@ from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.store import Group, Store
 from obygaze_features.store.arrays import CRC_BYTES, read_row, row_view, with_checksum
 from obygaze_features.text import is_address
+from obygaze_features.untrusted import open_regular
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.errors import DatasetError
 

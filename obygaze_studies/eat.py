@@ -21,7 +21,7 @@ from obygaze_studies.errors import AuditError, regarding
 SMALLEST_DEVIATION = 1e-14
 """A standard deviation of associations up to this is rounding, not spread."""
 
-MOST_EXACT = 44
+MAX_EXACT = 44
 """Largest number of targets whose partitions are counted; time and memory double with every two targets."""
 
 NUMBERS_AT_ONCE = 1 << 20
@@ -159,12 +159,12 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     Raises
     ------
     ValueError
-        There are more than `MOST_EXACT` targets.
+        There are more than `MAX_EXACT` targets.
     """
     n = len(x)
     total = len(x) + len(y)
-    if total > MOST_EXACT:
-        raise ValueError(f"{total} targets have too many partitions to count; at most {MOST_EXACT}")
+    if total > MAX_EXACT:
+        raise ValueError(f"{total} targets have too many partitions to count; at most {MAX_EXACT}")
 
     units = np.rint(np.concatenate([x, y]) * _UNITS_OF_ONE).astype(np.int64)
     observed_sum = int(units[:n].sum())
@@ -183,13 +183,13 @@ def exact(x: Vectors, y: Vectors) -> dict[str, float]:
     return {"p_exact": n_ge / n_partitions, "n_ge": n_ge, "n_partitions": n_partitions}
 
 
-def _count_pairs(sums: NDArray[np.int64], partners: NDArray[np.int64], least: int) -> int:
-    """Count the pairs of one of `sums` and one of `partners`, both ascending, that add up to `least` or more.
+def _count_pairs(sums: NDArray[np.int64], partners: NDArray[np.int64], minimum: int) -> int:
+    """Count the pairs of one of `sums` and one of `partners`, both ascending, whose sum is `minimum` or more.
 
     A binary search finds for each sum how many partners are too small.
     """
     # In descending order of the sums, because searching for ascending values is faster.
-    least_partners = least - sums[::-1]
+    least_partners = minimum - sums[::-1]
     n_too_small = int(np.searchsorted(partners, least_partners).sum())
     return sums.size * partners.size - n_too_small
 
@@ -413,7 +413,7 @@ def _vectors_of_sets(
 
 
 def attribute_vectors(
-    texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, place: str
+    texts: Embeddings, text_ids: Mapping[str, str], attributes: Attributes, variant: Variant, location: str
 ) -> Vectors:
     """Return the embeddings of the texts of a set of attributes, [n, D].
 
@@ -427,24 +427,24 @@ def attribute_vectors(
         The texts, or the name of a list of prompts.
     variant
         Wording of the prompts.
-    place
+    location
         Name of the set in messages.
 
     Raises
     ------
     AuditError
-        Naming the set with `place`: one of its texts has no id in `text_ids`, or no embedding.
+        Naming the set with `location`: one of its texts has no id in `text_ids`, or no embedding.
     """
     prompts = texts_of(attributes, variant)
     hint = f" of '{attributes}', variant {variant}" if isinstance(attributes, str) else ""
     for text in prompts:
         if text not in text_ids:
-            raise AuditError(f"{place}: the table of texts has no {text!r}{hint}")
-    return texts.vectors_of([text_ids[text] for text in prompts], place)
+            raise AuditError(f"{location}: the table of texts has no {text!r}{hint}")
+    return texts.vectors_of([text_ids[text] for text in prompts], location)
 
 
 def _permutation_p_columns(x: Vectors, y: Vectors, n_perm: int, seed: int) -> dict[str, object]:
-    """Compute the permutation p: exactly for at most `MOST_EXACT` targets, else from random partitions.
+    """Compute the permutation p: exactly for at most `MAX_EXACT` targets, else from random partitions.
 
     The result has the columns of both ways; those of the way that was not taken are None.
 
@@ -458,6 +458,6 @@ def _permutation_p_columns(x: Vectors, y: Vectors, n_perm: int, seed: int) -> di
     columns: dict[str, object] = dict.fromkeys(
         ("p_exact", "n_ge", "n_partitions", "p_sampled", "n_perm", "seed")
     )
-    if len(x) + len(y) <= MOST_EXACT:
+    if len(x) + len(y) <= MAX_EXACT:
         return columns | exact(x, y)
     return columns | sampled(x, y, n_perm=n_perm, seed=seed)

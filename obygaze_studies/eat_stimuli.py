@@ -160,7 +160,7 @@ def sobem_items(ids: Sequence[str]) -> dict[str, Row]:
     return items
 
 
-def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str, ...]:
+def select(targets: Targets, items: Mapping[str, Row], location: str) -> tuple[str, ...]:
     """Return the ids of the items of a set of targets.
 
     Parameters
@@ -169,7 +169,7 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
         The set, by ids or by values of columns.
     items
         Item id -> its columns. Items chosen by columns keep this order.
-    place
+    location
         The name of the set in messages.
 
     Raises
@@ -180,12 +180,12 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
     if isinstance(targets, tuple):
         for name in targets:
             if name not in items:
-                raise AuditError(f"{place}: no item is called {name}")
+                raise AuditError(f"{location}: no item is called {name}")
         return targets
 
     for column in targets:
         if any(column not in row for row in items.values()):
-            raise AuditError(f"{place}: the table of items has no column {column}")
+            raise AuditError(f"{location}: the table of items has no column {column}")
 
     wanted_cells = {column: composed(value) for column, value in targets.items()}
     chosen = []
@@ -194,7 +194,7 @@ def select(targets: Targets, items: Mapping[str, Row], place: str) -> tuple[str,
             chosen.append(name)
     if not chosen:
         conditions = ", ".join(f"{column} {value}" for column, value in targets.items())
-        raise AuditError(f"{place} is empty: no item has {conditions}")
+        raise AuditError(f"{location} is empty: no item has {conditions}")
     return tuple(chosen)
 
 
@@ -260,9 +260,9 @@ def read_tests(path: Path) -> tuple[EatTest, ...]:
     return tests
 
 
-def _check_members(members: Targets | Attributes, place: str) -> None:
-    """Raise an AuditError that names `place` if a set lists a member twice, or names no list of prompts."""
+def _check_members(members: Targets | Attributes, location: str) -> None:
+    """Raise an AuditError that names `location` if a set has a member twice, or names no prompts."""
     if isinstance(members, tuple):
-        refuse_duplicates(members, f"{place}: it has twice")
+        refuse_duplicates(members, f"{location}: it has twice")
     elif isinstance(members, str) and members not in WORDS:
-        raise AuditError(f"{place}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")
+        raise AuditError(f"{location}: no list of prompts is called {members!r}, but {', '.join(WORDS)}")

@@ -33,14 +33,14 @@ Mask = NDArray[np.bool_]
 
 FITTED_SHARE = 2 / 3
 """Share of the films that an eraser is fitted on."""
-LEAST_FILMS = 4
+MIN_FILMS = 4
 """Films that are needed, so that at least two are left to probe when two thirds of them are fitted on."""
 ROUNDING_OF_COVARIANCE = 1e-9
 """Whitened covariances with an attribute up to this are rounding errors; of a binary attribute they are at
 most one half."""
 N_ROUNDS = 6
 """How often the vectors are erased and scaled to length 1 again."""
-LEAST_VARIANCE_SHARE = 1e-10
+MIN_VARIANCE_SHARE = 1e-10
 """Directions with less than this part of the largest variance are not whitened: they hold only rounding."""
 
 
@@ -71,7 +71,7 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     # Whitening: the principal axes of the features, each divided by the standard deviation along it. Axes
     # along which the features do not vary, but for rounding, are left out.
     variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
-    is_kept = variances > LEAST_VARIANCE_SHARE * max(float(variances.max()), 0.0)
+    is_kept = variances > MIN_VARIANCE_SHARE * max(float(variances.max()), 0.0)
     deviations = np.sqrt(variances[is_kept])
     axes = all_axes[:, is_kept]  # [D, R]
     whitening = axes / deviations  # [D, R], W for features in rows
@@ -240,7 +240,7 @@ def _choose_fitted_films(film_of_item: NDArray[np.str_], column: str, seed: int)
     """
     film_names = np.unique(film_of_item)
     n_films = len(film_names)
-    if n_films < LEAST_FILMS:
+    if n_films < MIN_FILMS:
         raise AuditError(
             f"column {column}: {counted(n_films, 'film')}; at least 4 are needed, two of them to probe"
         )

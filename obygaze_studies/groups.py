@@ -32,13 +32,13 @@ N_ROUNDS = 8
 """Steps of iterated least squares for shares; the estimates no longer change after a few."""
 REDUNDANT_SHARE = 1e-9
 """A singular value of the design up to this share of the largest one belongs to redundant effects."""
-LEAST_DISTANCE_FROM_ENDS = 0.002
+MIN_DISTANCE_FROM_ENDS = 0.002
 """Fitted shares are kept this far from 0 and 1, where a logit would be unbounded."""
-LEAST_DEVIATION = 1e-12
+MIN_DEVIATION = 1e-12
 """Added to standard deviations, so that none is 0 where all outcomes are equal."""
-LEAST_VARIANCE = 1e-12
+MIN_VARIANCE = 1e-12
 """Smallest variance of the items of a cell, for outcomes that are equal within every cell."""
-LEAST_OUTCOME = 1e-300
+MIN_OUTCOME = 1e-300
 """Smallest number that outcomes are divided by, where all of them are 0."""
 
 
@@ -78,14 +78,14 @@ def shrunken(
 
     # The spreads of the grid, from 0 on. Three times the total spread of the observed means is beyond any
     # plausible spread of the true ones.
-    largest_spread = 3 * float(np.sqrt(means.var() + variances.mean())) + LEAST_DEVIATION
+    largest_spread = 3 * float(np.sqrt(means.var() + variances.mean())) + MIN_DEVIATION
     spreads = np.linspace(0.0, largest_spread, N_SPREADS)
 
     # Estimates for each spread, and how probable the spread is
     fits = [_fit_spread(spread, means, variances, basis) for spread in spreads]
     posterior = _posterior_of_spreads(spreads, fits, variances)
     centre = np.array([fit.centre for fit in fits])  # [N_SPREADS, C]
-    error = np.sqrt(np.array([fit.squared_error for fit in fits])) + LEAST_DEVIATION  # [N_SPREADS, C]
+    error = np.sqrt(np.array([fit.squared_error for fit in fits])) + MIN_DEVIATION  # [N_SPREADS, C]
 
     # The ends of each cell's interval are quantiles of the mixture of these estimates.
     low = np.empty(len(means))
@@ -242,7 +242,7 @@ def _scale_of(y: Floats) -> _Scale:
 
     On it, rounding errors are small beside the differences of the items.
     """
-    largest = max(float(np.abs(y).max()), LEAST_OUTCOME)
+    largest = max(float(np.abs(y).max()), MIN_OUTCOME)
     outcomes = y / largest
     median = float(np.median(outcomes))
     half_range = float(np.abs(outcomes - median).max())
@@ -294,7 +294,7 @@ def estimate_cells(y: Floats, attributes: Sequence[Sequence[str]]) -> list[dict[
         # The items of all cells are taken to have the same variance around the mean of their cell.
         degrees_of_freedom = len(scaled_y) - len(cells)
         squared_residuals = (scaled_y - outcomes_of_cell.transform("mean")) ** 2
-        variance_within = max(float(squared_residuals.sum()) / degrees_of_freedom, LEAST_VARIANCE)
+        variance_within = max(float(squared_residuals.sum()) / degrees_of_freedom, MIN_VARIANCE)
         estimates = shrunken(means, variance_within / n, design, degrees_of_freedom)
 
     rows: list[dict[str, Any]] = []
@@ -344,7 +344,7 @@ def _shrunken_shares(
         # One item with the overall share is added to each cell, so that no logit is infinite.
         logits = logit((n * shares + overall_share) / (n + 1))
     # With few items shares are kept farther from 0 and 1: half an item of all items is the least.
-    least = max(LEAST_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
+    least = max(MIN_DISTANCE_FROM_ENDS, 0.5 / (n.sum() + 1))
 
     for _ in range(N_ROUNDS):
         p = np.clip(expit(logits), least, 1 - least)

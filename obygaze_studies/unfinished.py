@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
-from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import PARTIAL_SUFFIX, empty, make_folder, remove_tree, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
+from obygaze_features.untrusted import parse_json, read_bytes
 from obygaze_models.evaluation import Predictions, Run
 from obygaze_models.report import check_folder, new_folder
 

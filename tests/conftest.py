@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features import apart
+from obygaze_features import sandbox
 from obygaze_features.manifest import Codebook, Manifest, builtin_codebook
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset import Dataset
@@ -84,7 +84,7 @@ def _files_are_read_here() -> Iterator[None]:
     `test_limits.py` has children.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(apart._state, "is child", True)
+        patch.setitem(sandbox._state, "is child", True)
         yield
 
 
@@ -139,7 +139,7 @@ def toy_films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     specs = [*linear.SPECS, briefly]
     run = om.evaluate(data, specs, task="hn_s", test="enhn_s")
     om.save_models(run, data, ["linear", "attention"], folder / "kept", models=specs, licence="MIT")
-    frames = (np.full((48, 64, 3), 5 * place, np.uint8) for place in range(16))
+    frames = (np.full((48, 64, 3), 5 * index, np.uint8) for index in range(16))
     write_video(folder / "videos" / "clip.mp4", frames, 8)
     return folder
 
@@ -224,7 +224,7 @@ def dataset(
     return Dataset(
         X=X.astype(np.float32),
         labels=Labels(
-            clip_ids=np.array([f"{movie}-{place:03}" for place, movie in enumerate(movies)]),
+            clip_ids=np.array([f"{movie}-{index:03}" for index, movie in enumerate(movies)]),
             movies=movies,
             levels=levels,
             present=np.zeros((n, len(concepts)), bool) if present is None else present.astype(bool),
@@ -251,7 +251,7 @@ def planted_concepts(
     movie_of = np.repeat(np.arange(n_movies), n_per_movie)
     levels = rng.choice(["EN", "HN", "S"], size=movie_of.size, p=[0.4, 0.3, 0.3])
     names = builtin_codebook("obygaze12").visual_concepts
-    body, others = names.index("Body"), [place for place, name in enumerate(names) if name != "Body"]
+    body, others = names.index("Body"), [index for index, name in enumerate(names) if name != "Body"]
     present = np.zeros((levels.size, len(names)), dtype=bool)
     for row, level in enumerate(levels):
         present[row, body] = level == "S"
@@ -265,12 +265,12 @@ def planted_concepts(
 
 
 @pytest.fixture(scope="session")
-def make_planted() -> Callable[..., Dataset]:
+def make_synthetic_data() -> Callable[..., Dataset]:
     return planted
 
 
 @pytest.fixture(scope="session")
-def make_planted_concepts() -> Callable[..., Dataset]:
+def make_synthetic_concepts() -> Callable[..., Dataset]:
     return planted_concepts
 
 

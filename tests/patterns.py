@@ -37,11 +37,11 @@ LARGE = {"torch", "transformers", "ray", "matplotlib"}
 """Libraries that take seconds to import."""
 USUAL_LETTERS = "a0 A_\t"
 """One of each class that patterns name: letters, digits, blanks and words."""
-MOST_PAIRED = 9
+MAX_PAIRED = 9
 """Letters of which each pair is a unit."""
 BAD_END = "\x01\n"
 """An end that fits no pattern, so that each attempt to match fails at the end of the text."""
-MOST_UNITS = 80
+MAX_UNITS = 80
 """Units that are tried of a pattern, the shortest ones: each is more or less a part of a longer one."""
 
 
@@ -313,7 +313,7 @@ class Shape(NamedTuple):
         return self.begin + self.unit * n + self.end
 
 
-MOST_BEGINNINGS = 2
+MAX_BEGINNINGS = 2
 """Beginnings that are tried before a unit."""
 
 
@@ -331,15 +331,15 @@ def shapes_for(pattern: re.Pattern[Any]) -> list[Shape]:
     beginnings = _units_of_parts(tree, letters)
 
     units = [*letters]
-    units += ["".join(pair) for pair in product(letters[:MOST_PAIRED], repeat=2)]
-    units += sorted(beginnings, key=len)[:MOST_UNITS]
+    units += ["".join(pair) for pair in product(letters[:MAX_PAIRED], repeat=2)]
+    units += sorted(beginnings, key=len)[:MAX_UNITS]
     units.append(_sample(tree, letters))
 
     shapes: dict[Shape, None] = {}  # in their order, each once
     for unit in units:
         if not unit:
             continue
-        for begin in ["", *beginnings.get(unit, [])[:MOST_BEGINNINGS]]:
+        for begin in ["", *beginnings.get(unit, [])[:MAX_BEGINNINGS]]:
             shapes[Shape(begin, unit, "")] = None
             shapes[Shape(begin, unit, BAD_END)] = None
     return list(shapes)

@@ -44,7 +44,7 @@ def seal_films(folder, arrays, movies, y, *, n_frames, name="films", concepts=No
     """Seal clips of numbered films, and label them S or HN; give the store and the manifest."""
     ids = [f"film{movie}-c{clip:03}" for clip, movie in enumerate(movies)]
     movie_of = {clip_id: clip_id[:5] for clip_id in ids}
-    spans = {clip_id: (4.0 * place, 4.0 * place + 4) for place, clip_id in enumerate(ids)}
+    spans = {clip_id: (4.0 * index, 4.0 * index + 4) for index, clip_id in enumerate(ids)}
     path = seal_arrays(folder / name, movie_of, {"toy": arrays}, n_frames=n_frames, spans=spans)
     clips = tuple(
         Clip(clip_id, movie, f"{movie}.mp4", 0.0, 4.0, "S" if label else "HN", concepts=own)

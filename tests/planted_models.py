@@ -49,19 +49,19 @@ def corpus(folder: Path, name: str, movies, *, seed=0, shift=0.0, per_film=30, *
     spans = {}
     for movie in movies:
         direction_of_film = 0.3 * rng.normal(size=D)
-        for place in range(per_film):
+        for index in range(per_film):
             has_gun, has_dim_light = rng.random(2) < 0.45
             is_violent = rng.random() < 1 / (1 + np.exp(-5 * (has_gun - 0.5)))
             level = "violent" if is_violent else "calm"
-            if place % 10 == 9:
+            if index % 10 == 9:
                 level = "unsure"
             concepts = []
             if has_gun:
                 concepts.append("Gun")
             if has_dim_light:
                 concepts.append("Dim light")
-            clip_id = f"{movie}-{(7 * place) % per_film:02}"
-            start = 4.0 * place
+            clip_id = f"{movie}-{(7 * index) % per_film:02}"
+            start = 4.0 * index
             spans[clip_id] = (start, start + 4)
             clips.append(Clip(clip_id, movie, f"{movie}.mp4", start, start + 4, level, tuple(concepts)))
             row = (
@@ -77,7 +77,7 @@ def corpus(folder: Path, name: str, movies, *, seed=0, shift=0.0, per_film=30, *
 
 
 @dataclass(frozen=True)
-class Shelf:
+class TrainedModels:
     """Models in files, and what they come from.
 
     Attributes
@@ -103,7 +103,9 @@ class Shelf:
 MODELS = ("linear", "mlp", "pcbm_lr", "pcbm_dt")
 
 
-def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str = "") -> Shelf:
+def train_and_save_models(
+    folder: Path, models: tuple[str, ...] = MODELS, *, concept: str = ""
+) -> TrainedModels:
     """Evaluate models on the planted corpus and keep them, and a bank; and the CAV of a concept."""
     store, manifest = corpus(folder, "films", FILMS)
     data = load_dataset(store, manifest)
@@ -113,7 +115,7 @@ def make_shelf(folder: Path, models: tuple[str, ...] = MODELS, *, concept: str =
     if concept:
         result = evaluate(data, ["cav"], f"concept:{concept}", origin=origin)
         paths |= save_models(result, data, ["cav"], folder / "models")
-    return Shelf(folder, store, manifest, data, run, paths)
+    return TrainedModels(folder, store, manifest, data, run, paths)
 
 
 def load_checking_round_trip(path, folder, **settings):

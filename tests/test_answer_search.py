@@ -166,7 +166,7 @@ def test_a_store_of_answers_cannot_stand_for_a_store_of_texts(store_of_answers):
 
 def test_objects_of_images_are_the_classes_of_a_probability(store_of_answers):
     """With .5 or more, gym shows a barbell (.9), kitchen a stove (.8), and street nothing."""
-    table = audit_answers(read_answers(store_of_answers.path), least=0.5).data
+    table = audit_answers(read_answers(store_of_answers.path), minimum=0.5).data
 
     object_of = dict(zip(table["image_id"], table["object"], strict=True))
     assert object_of == {"gym": "barbell", "kitchen": "stove"}

@@ -88,7 +88,7 @@ def films(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("films")
     rng = np.random.default_rng(0)
-    movie_of = {f"tt{place // 40:07d}-{place % 40:03d}": f"tt{place // 40:07d}" for place in range(12_000)}
+    movie_of = {f"tt{index // 40:07d}-{index % 40:03d}": f"tt{index // 40:07d}" for index in range(12_000)}
     vectors = rng.standard_normal((12_000, 512), np.float32)
     spans = {clip_id: (4.0 * int(clip_id[-3:]), 4.0 * int(clip_id[-3:]) + 8) for clip_id in movie_of}
     path = seal_arrays(folder / "films", movie_of, {"xclip": {"pooled": vectors}}, spans=spans)
@@ -96,9 +96,9 @@ def films(tmp_path_factory):
     known = open_store(seal_arrays(folder / "known", few, {"xclip": {"pooled": vectors[:160]}}))
     levels = rng.choice(["EN", "S"], 160)
     clips = []
-    for place, (clip_id, movie) in enumerate(few.items()):
-        concepts = ("Body",) if place % 2 else ()
-        clips.append(Clip(clip_id, movie, level=levels[place], concepts=concepts))
+    for index, (clip_id, movie) in enumerate(few.items()):
+        concepts = ("Body",) if index % 2 else ()
+        clips.append(Clip(clip_id, movie, level=levels[index], concepts=concepts))
     data = om.load_dataset(known, Manifest(tuple(clips), folder))
     run = om.evaluate(data, ["linear", "pcbm_lr"], "en_s")
     files = om.save_models(run, data, ["linear", "pcbm_lr"], folder / "models")
@@ -184,7 +184,7 @@ def test_models_of_many_folds_are_fitted_in_blocks_of_limited_memory(monkeypatch
     y = (rng.random(4000) < 0.3).astype(np.int64)
     film_of_clip = np.arange(4000) % 100
     is_training = np.stack([film_of_clip != film for film in range(100)], axis=1)  # [clips, folds]
-    monkeypatch.setattr(ridge_folds, "MOST_BYTES", 8 * MB)
+    monkeypatch.setattr(ridge_folds, "MAX_BYTES", 8 * MB)
     probes = ridge_folds.FoldLogistic(X, y, 5.0)
 
     with measured_memory() as memory:
@@ -198,7 +198,7 @@ def test_models_of_many_folds_are_fitted_in_blocks_of_limited_memory(monkeypatch
 def test_clips_that_look_alike_are_found_in_one_reading_of_each_block(tmp_path):
     """A store of the signatures of 300 clips of three films, of random signs, so that none are alike."""
     rng = np.random.default_rng(0)
-    movie_of = {f"{film}-{place:03d}": film for film in ("a", "b", "c") for place in range(100)}
+    movie_of = {f"{film}-{index:03d}": film for film in ("a", "b", "c") for index in range(100)}
     frames = rng.choice(np.array([-1, 1], np.float16), (300, 8, len(FEATURES)))
     known = {"n_frames": 8, "architecture": {"features": list(FEATURES)}}
     path = seal_arrays(tmp_path / "films", movie_of, {"signature": {"frames": frames}}, **known)
@@ -263,12 +263,12 @@ def test_each_training_clip_is_measured_once_whatever_the_number_of_films(monkey
 
 
 @pytest.mark.long
-def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_planted_concepts):
+def test_concept_models_decompose_the_clips_of_each_fold_once(monkeypatch, make_synthetic_concepts):
     """Three models of concepts are tested in six folds, one for each movie: six decompositions, not eighteen.
 
     The decomposition of the last fold alone is kept, as there is no room for more.
     """
-    data = make_planted_concepts(n_movies=6, n_per_movie=24, n_features=12)
+    data = make_synthetic_concepts(n_movies=6, n_per_movie=24, n_features=12)
     decompose = feature_axes._decompose
     n_decompositions = 0
 

@@ -21,12 +21,12 @@ from tests.cli.lines import COMMAND_TABLES
 from tests.cli.table import read_table, stand_in
 from tests.cli.test_commands import COMMANDS
 from tests.command import obygaze
-from tests.test_door import ENDLESS, POSIX, SMALL
 from tests.test_paths import CALL_OF_NAME, JUDGED, scored_film, types_of_path_parameters
+from tests.test_untrusted import ENDLESS, POSIX, SMALL
 
 pytestmark = POSIX
 KINDS = ENDLESS | SMALL
-MOST_S = 600
+MAX_S = 600
 """A call that takes longer waits for something; so long, as the machine may be busy."""
 
 STORE, MODEL, FILM = (
@@ -130,7 +130,7 @@ def within_ten_minutes():
         raise AssertionError("it waits")
 
     handler_before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(MOST_S)
+    signal.alarm(MAX_S)
     try:
         yield
     finally:
@@ -182,7 +182,7 @@ def name_without_numbers(path):
     return re.sub(r"\d+", "0", path.name)
 
 
-MOST_MEMBERS = 14
+MAX_MEMBERS = 14
 """Files of a folder that are replaced for one command, which keeps the test short."""
 
 
@@ -202,8 +202,8 @@ def members(path, row_number):
             first_of_name.setdefault("chunk" if is_chunk else name_without_numbers(node), node)
     all_kinds = tuple(KINDS)
     result = []
-    for place, node in enumerate(list(first_of_name.values())[:MOST_MEMBERS]):
-        first = 2 * row_number + place
+    for index, node in enumerate(list(first_of_name.values())[:MAX_MEMBERS]):
+        first = 2 * row_number + index
         kinds = tuple(all_kinds[number % len(all_kinds)] for number in (first, first + 1))
         result.append((node, kinds))
     return result

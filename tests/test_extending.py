@@ -21,7 +21,7 @@ from tests import lab_package
 from tests.files import rows_of
 from tests.film.films import scored_film
 from tests.film.saying import heading_of
-from tests.planted_models import make_shelf
+from tests.planted_models import train_and_save_models
 from tests.process import python
 
 ROOT = Path(__file__).parents[1]
@@ -171,9 +171,9 @@ def test_the_help_of_imports_lists_the_importer_of_a_lab_behind_ours(obygaze):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("lab_is_installed")
-def test_a_model_and_a_metric_of_a_lab_are_in_the_tables_of_a_run(make_planted):
+def test_a_model_and_a_metric_of_a_lab_are_in_the_tables_of_a_run(make_synthetic_data):
     """The features know the label. `lab-recall` is the share of positive clips that are called so."""
-    data = make_planted(direction=3.0)
+    data = make_synthetic_data(direction=3.0)
 
     run = evaluate(data, ["lab-nearest"], "hn_s")
 
@@ -186,7 +186,7 @@ def test_a_model_and_a_metric_of_a_lab_are_in_the_tables_of_a_run(make_planted):
 @pytest.mark.long
 def test_an_exporter_of_a_lab_writes_a_scored_film(obygaze, tmp_path):
     """It writes a heading, the film's caveats, and a line for each passage that the model marks."""
-    folder, film = scored_film(tmp_path, make_shelf(tmp_path / "models", ["pcbm_lr"]))
+    folder, film = scored_film(tmp_path, train_and_save_models(tmp_path / "models", ["pcbm_lr"]))
 
     obygaze("film", "export", folder, "--as", "lab-list", "--out", "passages.txt")
 

@@ -257,16 +257,16 @@ def macos_whose_full_fsync_fails(monkeypatch):
     Gives a function of the error number with which the full fsync fails. It gives a list, to which each file
     descriptor is added that the usual fsync forces to the disk.
     """
-    forced_by_usual_fsync = []
+    synced_by_usual_fsync = []
     monkeypatch.setattr(obygaze_io, "sys", SimpleNamespace(platform="darwin"))
-    monkeypatch.setattr(os, "fsync", forced_by_usual_fsync.append)
+    monkeypatch.setattr(os, "fsync", synced_by_usual_fsync.append)
 
     def fail_with(error_number):
         def full_fsync(*_):
             raise OSError(error_number, os.strerror(error_number))
 
         monkeypatch.setitem(sys.modules, "fcntl", SimpleNamespace(fcntl=full_fsync, F_FULLFSYNC=51))
-        return forced_by_usual_fsync
+        return synced_by_usual_fsync
 
     return fail_with
 
@@ -274,22 +274,22 @@ def macos_whose_full_fsync_fails(monkeypatch):
 def test_on_macos_a_disk_without_full_fsync_gets_the_usual_one(macos_whose_full_fsync_fails):
     """A network's disk may not know the full fsync: it answers ENOTSUP, "operation not supported"."""
     descriptor = 7
-    forced_by_usual_fsync = macos_whose_full_fsync_fails(errno.ENOTSUP)
+    synced_by_usual_fsync = macos_whose_full_fsync_fails(errno.ENOTSUP)
 
     obygaze_io.force_to_disk(descriptor)
 
-    assert forced_by_usual_fsync == [descriptor]
+    assert synced_by_usual_fsync == [descriptor]
 
 
 def test_on_macos_an_error_of_the_disk_in_full_fsync_is_raised(macos_whose_full_fsync_fails):
     """With EIO, "input/output error", the disk could not write: the usual fsync may not hide this."""
     descriptor = 7
-    forced_by_usual_fsync = macos_whose_full_fsync_fails(errno.EIO)
+    synced_by_usual_fsync = macos_whose_full_fsync_fails(errno.EIO)
 
     with pytest.raises(OSError, match="error"):
         obygaze_io.force_to_disk(descriptor)
 
-    assert forced_by_usual_fsync == []
+    assert synced_by_usual_fsync == []
 
 
 # --- what others do in the same folder

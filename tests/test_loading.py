@@ -9,9 +9,9 @@ import pytest
 import obygaze_features as of
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.store.testing import seal_arrays, seal_frames
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
+torch = lazy_import("torch")
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="no PyTorch here")
 
 

@@ -18,8 +18,8 @@ FEW_UNITS, UNITS = 18, 2000
 """How many times a unit of text, such as "a ", is repeated to look for exponential and for quadratic time."""
 QUICK_S = 0.002
 """CPU seconds that linear patterns stay below at `UNITS` units; quadratic ones take tens of milliseconds."""
-MOST_CHARACTERS = 100_000
-MOST_RATIO = 3.0
+MAX_CHARACTERS = 100_000
+MAX_RATIO = 3.0
 """Of the time for twice as many units to that for `UNITS`; 4 is quadratic, 2 is linear."""
 REPEATS = 3
 """A time is the least of so many, so that what else the machine does counts little."""
@@ -51,17 +51,17 @@ def slow_shape(use: Use) -> tuple[Shape, float] | None:
         # Whatever is quadratic and takes QUICK_S at UNITS takes a 16th of it at a quarter of them.
         if not _is_slow(use, shape, UNITS // 4, QUICK_S / 16) or not _is_slow(use, shape, UNITS, QUICK_S):
             continue
-        n = min(UNITS, MOST_CHARACTERS // len(shape.unit))
+        n = min(UNITS, MAX_CHARACTERS // len(shape.unit))
         once = _cpu_s(_work(use, shape.text(n)), REPEATS)
         twice = _cpu_s(_work(use, shape.text(2 * n)), REPEATS)
-        if twice > MOST_RATIO * once:
+        if twice > MAX_RATIO * once:
             return shape, twice / once
     return None
 
 
 def _is_slow(use: Use, shape: Shape, n: int, limit_s: float) -> bool:
     """Return whether a pattern takes longer than a limit on n units, more than once."""
-    work = _work(use, shape.text(min(n, MOST_CHARACTERS // len(shape.unit))))
+    work = _work(use, shape.text(min(n, MAX_CHARACTERS // len(shape.unit))))
     return _cpu_s(work) > limit_s and _cpu_s(work, REPEATS) > limit_s
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.private import files_below
 from tests.process import python
 
-Image = later("PIL.Image")
+Image = lazy_import("PIL.Image")
 
 pytestmark = pytest.mark.long
 

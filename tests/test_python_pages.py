@@ -210,10 +210,10 @@ def test_a_dataloader_of_pytorch_reads_every_labelled_clip_once_whatever_starts_
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("page", "least_examples"),
+    ("page", "min_examples"),
     [("models", 15), ("predict", 30), ("leak", 20), ("film-programmers", 10), ("film-compare", 15)],
 )
-def test_the_examples_of_a_page_print_what_it_says(page, least_examples, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_print_what_it_says(page, min_examples, tmp_path, monkeypatch):
     """Examples are lines with >>>, and what stands below them is printed; there are more than so many.
 
     Pages on films need three corpora of toy films in the current folder.
@@ -230,5 +230,5 @@ def test_the_examples_of_a_page_print_what_it_says(page, least_examples, tmp_pat
 
     result = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False, encoding="utf-8")
 
-    assert result.attempted > least_examples
+    assert result.attempted > min_examples
     assert result.failed == 0

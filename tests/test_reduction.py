@@ -23,7 +23,7 @@ from obygaze_models.prediction.predict import predict
 from obygaze_models.prediction.saved_model import load_model
 from obygaze_models.reduction import TokenRule, reduce_tokens
 from tests.planted_frames import planted_frames, seal_films
-from tests.test_door import ENDLESS, POSIX, SMALL
+from tests.test_untrusted import ENDLESS, POSIX, SMALL
 
 FRAMES = 8
 STEPS = 4

@@ -32,13 +32,13 @@ from obygaze_features.store import Store, open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
 from tests.files import rows_of
-from tests.later import later
-from tests.store.toy_stores import sealed
+from tests.lazy_import import lazy_import
+from tests.store.toy_stores import make_sealed_store
 from tests.video import encoding
 
-Image = later("PIL.Image")
-ImageDraw = later("PIL.ImageDraw")
-ImageFont = later("PIL.ImageFont")
+Image = lazy_import("PIL.Image")
+ImageDraw = lazy_import("PIL.ImageDraw")
+ImageFont = lazy_import("PIL.ImageFont")
 
 
 def draw_moving_clip(seed, n_frames=12, height=96, width=160):
@@ -123,7 +123,7 @@ def sets_of_alike_clips(result):
 class TwoStores:
     """A store with `clip` and six other clips, and one with changed copies of `clip` alone.
 
-    The copies are called as their change in `CHANGES`; `later` begins three frames later.
+    The copies are called as their change in `CHANGES`; `lazy_import` begins three frames later.
     """
 
     originals: Store
@@ -150,8 +150,8 @@ def comparison(two_stores):
 def test_the_same_pictures_are_found_whatever_was_done_to_them(comparison):
     """One store has `clip` and six other clips, the other thirteen copies of `clip`, changed in twelve ways.
 
-    The copies are called as the change, such as "mirrored"; `later` begins three frames later. All clips
-    have pictures that can be compared: none is plain.
+    The copies are called as the change, such as "mirrored"; `lazy_import` begins three frames later. All
+    clips have pictures that can be compared: none is plain.
     """
     copies = {"later", *CHANGES}
 
@@ -385,7 +385,7 @@ def test_signatures_of_another_shape_are_not_compared(store_of_one_clip, tmp_pat
 
 def test_a_store_without_signatures_is_not_compared(store_of_one_clip, tmp_path):
     """It has features of another backbone."""
-    store_of_another_backbone = open_store(sealed(tmp_path, 3))
+    store_of_another_backbone = open_store(make_sealed_store(tmp_path, 3))
 
     with pytest.raises(StoreError):
         duplicates(store_of_one_clip, store_of_another_backbone)
@@ -461,14 +461,14 @@ def test_the_expected_time_of_a_comparison_grows_with_its_pairs(tmp_path):
 
 @pytest.mark.parametrize(
     ("announced_from_s", "is_announced"),
-    [(store_duplicates.LEAST_ANNOUNCED_S, False), (0, True)],
+    [(store_duplicates.MIN_ANNOUNCED_S, False), (0, True)],
     ids=["short", "long"],
 )
 def test_a_comparison_that_takes_long_is_announced(
     tmp_path, capsys, monkeypatch, announced_from_s, is_announced
 ):
     """Two clips are compared at once; from `announced_from_s` expected seconds on a line announces them."""
-    monkeypatch.setattr(store_duplicates, "LEAST_ANNOUNCED_S", announced_from_s)
+    monkeypatch.setattr(store_duplicates, "MIN_ANNOUNCED_S", announced_from_s)
     store_of(tmp_path / "a", {"one": draw_moving_clip(0), "two": draw_moving_clip(1)})
 
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
@@ -493,7 +493,7 @@ def ten_frames_a_second(path):
         stream = max(film.streams.video, key=lambda stream: stream.height)
         frames = [frame.to_ndarray(width=240, height=160, format="rgb24") for frame in film.decode(stream)]
         step = float(stream.average_rate) / RATE
-    return np.array([frames[int(place * step)] for place in range(int(len(frames) / step))])
+    return np.array([frames[int(index * step)] for index in range(int(len(frames) / step))])
 
 
 def film_of(name):

@@ -13,15 +13,15 @@ from obygaze_features.errors import ObygazeError, SearchError
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 from tests.command import obygaze
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.process import python
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
 from .store.serving import serving
-from .store.toy_stores import KINDS, sealed
+from .store.toy_stores import KINDS, make_sealed_store
 
-AutoConfig = later("transformers", "AutoConfig")
-Compute = later("obygaze_features.backbones.compute", "Compute")
+AutoConfig = lazy_import("transformers", "AutoConfig")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 
 CLIPS = ("c0", "c1", "c2", "c3", "c4", "c5")
 ANGLES = {"c4": 0.3, "c0": 0.7, "c3": 1.1, "c1": 1.5, "c2": 1.9, "c5": 2.3}
@@ -289,7 +289,7 @@ def test_clips_are_ranked_by_pooled_vectors_whatever_frames_stand_beside_them(tm
 
     It is the same number in all clips (fixed), or any number (ragged). 17 clips of the store have features.
     """
-    store = open_store(sealed(tmp_path / kind, groups=[KINDS[kind](arrays=["pooled", "frames"])]))
+    store = open_store(make_sealed_store(tmp_path / kind, groups=[KINDS[kind](arrays=["pooled", "frames"])]))
     group = store["toy"]
     first_clip = group.clip_ids[0]
 
@@ -309,7 +309,7 @@ def test_clips_are_ranked_by_pooled_vectors_whatever_frames_stand_beside_them(tm
 @pytest.fixture
 def store_of_frames(tmp_path):
     """A store that holds frames alone."""
-    return sealed(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
+    return make_sealed_store(tmp_path, groups=[KINDS["ragged"](arrays=["frames"])])
 
 
 def test_frames_alone_are_not_searched_by_a_text(store_of_frames):

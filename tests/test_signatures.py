@@ -45,7 +45,7 @@ def run_lend(*words):
     return CliRunner().invoke(lend, words)
 
 
-def values_in_lend(*words):
+def parse_lend_command(*words):
     """Run `lend` with --json, by which it prints the values of its parameters."""
     result = run_lend(*words, "--json")
     assert result.exit_code == 0, result.output
@@ -58,7 +58,7 @@ def test_what_is_not_typed_has_its_default():
     The others have these defaults in its signature: readers=(), weeks=2, fee=None, copy="first", notes=(),
     span=None, shelf="" and renew=False. In JSON a tuple is a list.
     """
-    assert values_in_lend("book") == {
+    assert parse_lend_command("book") == {
         "store": "book",
         "readers": [],
         "weeks": 2,
@@ -84,7 +84,7 @@ def test_words_are_read_by_the_types_of_the_parameters():
     words += ["--note", "late", "--note", "torn", "--span", "4", "9"]
     words += ["--renew"]
 
-    assert values_in_lend(*words) == {
+    assert parse_lend_command(*words) == {
         "store": "book",
         "readers": ["ann", "bea"],
         "weeks": 3,

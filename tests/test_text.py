@@ -56,7 +56,7 @@ def has_control_characters(text):
 @given(text=TEXTS_WITH_CONTROLS)
 def test_a_text_of_several_lines_is_unsuitable_if_it_has_control_characters(text):
     """`unsuitable` gives the reason, or None. Control characters are told by Unicode's properties."""
-    is_unsuitable = unsuitable(text, lines=True) is not None
+    is_unsuitable = unsuitable(text, line_breaks=True) is not None
 
     assert is_unsuitable == has_control_characters(text)
 
@@ -85,7 +85,7 @@ def test_a_text_made_visible_has_no_control_characters(text):
     assert not has_control_characters(visible(text))
     assert set(visible(text)).isdisjoint("\r\u2028\u2029")
 
-    assert unsuitable(visible(text, lines=False)) is None
+    assert unsuitable(visible(text, line_breaks=False)) is None
 
 
 @given(text=TEXTS_WITH_CONTROLS)

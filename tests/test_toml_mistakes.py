@@ -2,7 +2,7 @@
 
 import pytest
 
-from obygaze_features.door import parse_toml
+from obygaze_features.untrusted import parse_toml
 
 MISTAKES = {
     "a text without quotes": ('name = "a"\nlevel = calm', "line 2", "text in quotes"),

@@ -16,7 +16,7 @@ PACKAGES = ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "ob
 SUPPORT = {
     "obygaze_features.arguments",
     "obygaze_features.cores",
-    "obygaze_features.door",
+    "obygaze_features.untrusted",
     "obygaze_features.errors",
     "obygaze_features.identity",
     "obygaze_features.io",
@@ -197,35 +197,35 @@ BY_NAME = re.compile(
 MAY_OPEN = re.compile("open|read|load|from|File|memmap|safe_open|ZipFile|ParquetFile")
 """Beginnings of their last names; of others the whole text is not looked at."""
 
-OPENED_WITHOUT_THE_DOOR = {
+OPENED_OTHERWISE = {
     "obygaze/demo.py": "a mark of its own",
     "obygaze/demo_corpus.py": "its own tables",
-    "obygaze_features/apart.py": "the null device",
-    "obygaze_features/door.py": "the door",
+    "obygaze_features/sandbox.py": "the null device",
+    "obygaze_features/untrusted.py": "it is `untrusted`",
     "obygaze_features/limits.py": "what Linux says of this process",
     "obygaze_features/errors.py": "the configuration of the installation",
     "obygaze_features/io.py": "opens to write, and prints its own file",
     "obygaze_features/messages.py": "memory shared with its own workers",
     "obygaze_features/backbones/checkpoint.py": "`weights.py` has looked at all that is beside the weights",
     "obygaze_features/backbones/waveform.py": "`weights.py` has looked at all that is beside the weights",
-    "obygaze_features/backbones/weights.py": "digested by the door before",
-    "obygaze_features/backbones/xclip_lsmdc.py": "`weights.py` has digested them by the door",
-    "obygaze_features/exchange/import_hdf5.py": "`open_source` and `table_items` open it by the door first",
-    "obygaze_features/exchange/row_ids.py": "`table_items` opens it by the door first, `read_ids` reads it",
+    "obygaze_features/backbones/weights.py": "digested in `untrusted` before",
+    "obygaze_features/backbones/xclip_lsmdc.py": "`weights.py` has digested them in `untrusted`",
+    "obygaze_features/exchange/import_hdf5.py": "`open_source`, `table_items` open it by `untrusted`",
+    "obygaze_features/exchange/row_ids.py": "`table_items` opens it by `untrusted`, `read_ids` reads it",
     "obygaze_features/extraction/doctor.py": "its own file, and the system's list of mounts",
     "obygaze_features/extraction/pool.py": "its own process's",
     "obygaze_features/extraction/ray_leader.py": "its own process's",
     "obygaze_features/file_kinds.py": "after it was found regular",
-    "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open by the door",
-    "obygaze_features/torch_files.py": "callers have digested it, or read its header, by the door",
+    "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open in `untrusted`",
+    "obygaze_features/torch_files.py": "callers have digested it, or read its header, in `untrusted`",
     "obygaze_features/video/cuts.py": "a file of an installed package",
     "obygaze_features/video/source.py": "after `check_file`",
     "obygaze_features/video/stills.py": "after `check_file`",
-    "obygaze_models/joint/sums.py": "opened by the door first",
+    "obygaze_models/joint/sums.py": "opened in `untrusted` first",
     "obygaze_models/report/pages.py": "its own drawing",
-    "obygaze_studies/lsmdc/state.py": "opened by the door first",
+    "obygaze_studies/lsmdc/state.py": "opened in `untrusted` first",
 }
-"""Modules that open files by other means than the door, and why they may."""
+"""Modules that open files by other means than `untrusted`, and why they may."""
 
 
 WRITING = re.compile(r"[wax]b?|r\+b|w-")
@@ -258,11 +258,11 @@ def calls_that_open_by_name(code):
 
 
 @pytest.mark.long
-def test_only_modules_with_a_stated_reason_open_files_without_the_door():
-    """`door.py` refuses pipes, devices and files that are too large, which a stranger may have made.
+def test_only_modules_with_a_stated_reason_open_files_by_other_means():
+    """`untrusted.py` refuses pipes, devices and files that are too large, which a stranger may have made.
 
     Any other module that calls `open`, `np.load` or the like has a reason in the dictionary
-    `OPENED_WITHOUT_THE_DOOR`.
+    `OPENED_OTHERWISE`.
     """
     modules_that_open = set()
     for package in PACKAGES:
@@ -271,7 +271,7 @@ def test_only_modules_with_a_stated_reason_open_files_without_the_door():
             if list(calls_that_open_by_name(source)):
                 modules_that_open.add(path.relative_to(ROOT).as_posix())
 
-    modules_with_a_reason = set(OPENED_WITHOUT_THE_DOOR)
+    modules_with_a_reason = set(OPENED_OTHERWISE)
     assert modules_that_open == modules_with_a_reason
 
 

@@ -194,7 +194,7 @@ def test_an_error_in_importing_the_work_is_raised():
 @pytest.mark.long
 def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
     """Every worker dies while it imports its work. After three of them the user is told of --workers."""
-    monkeypatch.setattr(workers, "MOST_CRASHES", 3)
+    monkeypatch.setattr(workers, "MAX_CRASHES", 3)
     with WorkerPool(1, DiesAtOnce()) as pool:
         pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
@@ -294,8 +294,8 @@ def send_bytes(n_bytes, parent):
 
 
 def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
-    """With `most_bytes` a worker is not trusted, as one that reads files of strangers; it sends so many."""
-    with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
+    """With `max_bytes` a worker is not trusted, as one that reads files of strangers; it sends so many."""
+    with WorkerPool(1, send_bytes, max_bytes=1000) as pool:
         pool.put("task", 1000, limit_s=TEN_MINUTES_S)
         item, end = collect(pool, ["task"])["task"]
 
@@ -305,7 +305,7 @@ def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
 
 def test_an_untrusted_worker_that_sends_more_is_ended_and_nothing_is_read():
     """The limit is 1000 bytes, and it sends 1001."""
-    with WorkerPool(1, send_bytes, most_bytes=1000) as pool:
+    with WorkerPool(1, send_bytes, max_bytes=1000) as pool:
         pool.put("task", 1001, limit_s=TEN_MINUTES_S)
         (end,) = collect(pool, ["task"])["task"]
 
@@ -318,7 +318,7 @@ def raise_type_error(task, _):
 
 def test_an_error_of_an_untrusted_worker_is_read_as_text_and_never_unpickled():
     """The work raises a TypeError. Of a trusted worker this would be unpickled, which may run any code."""
-    with WorkerPool(1, raise_type_error, most_bytes=1000) as pool:
+    with WorkerPool(1, raise_type_error, max_bytes=1000) as pool:
         pool.put("task", "task", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(RuntimeError, match="TypeError"):

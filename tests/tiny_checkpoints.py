@@ -7,14 +7,14 @@ from typing import Any
 
 from obygaze_features.backbones.weights import OPEN_CLIP, SINGLE_FILES
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
-save_file = later("safetensors.torch", "save_file")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-TRANSPOSED = later("obygaze_features.backbones.xclip_lsmdc_network", "TRANSPOSED")
-LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+torch = lazy_import("torch")
+save_file = lazy_import("safetensors.torch", "save_file")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+TRANSPOSED = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "TRANSPOSED")
+LsmdcFormat = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
 
 WIDTH = 32
 LIMIT = 16

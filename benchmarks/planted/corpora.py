@@ -127,7 +127,7 @@ def table(y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model
             "task": "t",
             "fold": movies,
             "seed": 0,
-            "clip_id": [f"{movie}-{place}" for place, movie in enumerate(names)],
+            "clip_id": [f"{movie}-{index}" for index, movie in enumerate(names)],
             "movie": names,
             "label": y,
             "score": score,

@@ -85,7 +85,7 @@ def judged_films(
     """Draw films of 80 to 160 windows, and judgements of windows drawn at random in some of them."""
     films = []
     _, n_judged, n_windows = design
-    for place, (number, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
+    for index, (number, rate) in enumerate(zip(x, world.rates(rng, x), strict=True)):
         n = int(rng.integers(80, 161))
         y = (rng.random(n) < rate).astype(float)
         score = world.knows * (abs(world.knows) * (y - 0.5) + rng.normal(size=n))
@@ -94,7 +94,7 @@ def judged_films(
         cells = Cells(
             np.zeros((n, 2)), np.ones(n), np.ones(n), expit(score + logit(np.clip(rate, 0.02, 0.98)))
         )
-        drawn = rng.permutation(n)[: n_windows if place < n_judged else 0]
+        drawn = rng.permutation(n)[: n_windows if index < n_judged else 0]
         chance = world.second[int(number > 0)]
         by_second = rng.random(len(drawn) if world.by_window else 1) < chance
         by_second = np.broadcast_to(by_second, len(drawn)).astype(float)

@@ -115,14 +115,16 @@ def of_concepts(rng: np.random.Generator, n_features: int, size: float, planted_
 N_REFITS = 19
 
 
-def of_nothing(rng: np.random.Generator, n_movies: int, fewest: int, most: int, drift: float = 0.0) -> Draw:
+def of_nothing(
+    rng: np.random.Generator, n_movies: int, fewest: int, maximum: int, drift: float = 0.0
+) -> Draw:
     """Ask for p where smooth frames and smooth labels know nothing of each other.
 
     Half of the films are tested by a model of the others, and these by one of the first. p is the rank of the
     AUC by film among those of as many refits with whole films' sequences of labels exchanged. Frames and
     labels drift through each film by so many SD to either side.
     """
-    sizes = rng.integers(fewest, most + 1, n_movies)
+    sizes = rng.integers(fewest, maximum + 1, n_movies)
     movies = np.repeat(np.arange(n_movies), sizes)
     drawn = np.concatenate([smooth(rng, size, 0.9, 16 + N_CONCEPTS) for size in sizes.tolist()])
     if drift:

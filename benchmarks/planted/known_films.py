@@ -142,9 +142,9 @@ def film(rng: np.random.Generator, film_look: Look, shared: Drawn | None = None)
     return Drawn([*shared.pictures, *pictures], np.concatenate([shared.features, features]))
 
 
-def sealed(folder: Path, name: str, films: dict[str, Drawn], *, with_pictures: bool) -> of.Store:
+def make_sealed_store(folder: Path, name: str, films: dict[str, Drawn], *, with_pictures: bool) -> of.Store:
     """Seal a store of films."""
-    movie_of = {f"{movie}-{place}": movie for movie, drawn in films.items() for place in range(CLIPS)}
+    movie_of = {f"{movie}-{index}": movie for movie, drawn in films.items() for index in range(CLIPS)}
     groups = {"net": {"pooled": np.concatenate([drawn.features for drawn in films.values()])}}
     if with_pictures:
         signatures = [signature(frames) for drawn in films.values() for frames in drawn.pictures]
@@ -155,12 +155,12 @@ def sealed(folder: Path, name: str, films: dict[str, Drawn], *, with_pictures: b
 
 def trained(folder: Path, films: dict[str, Drawn], *, with_pictures: bool) -> Any:
     """Train a model on films whose clips are HN and S in turn, keep it in a file, and read it."""
-    store = sealed(folder, "trained", films, with_pictures=with_pictures)
+    store = make_sealed_store(folder, "trained", films, with_pictures=with_pictures)
     levels = ("HN", "S")
     clips = [
-        of.Clip(f"{movie}-{place}", movie, level=levels[place % 2])
+        of.Clip(f"{movie}-{index}", movie, level=levels[index % 2])
         for movie in films
-        for place in range(CLIPS)
+        for index in range(CLIPS)
     ]
     data = om.load_dataset(store, of.Manifest(tuple(clips), folder), backbone="net")
     run = om.evaluate(data, ["linear"], task="hn_s")
@@ -176,14 +176,14 @@ def shared_beginning(rng: np.random.Generator) -> Drawn:
 
 def of_copies(rng: np.random.Generator, changed_by: str, with_pictures: bool) -> Draw:
     """Ask a model for films that it was trained on, under other names."""
-    films = {f"film {place}": film(rng, look(rng)) for place in range(FILMS)}
+    films = {f"film {index}": film(rng, look(rng)) for index in range(FILMS)}
     copies = {}
-    for place in range(COPIES):
-        drawn = films[f"film {place}"]
+    for index in range(COPIES):
+        drawn = films[f"film {index}"]
         features = drawn.features
         if changed_by != "as it was":
             features = rng.normal(size=features.shape).astype(np.float32)
-        copies[f"other {place}"] = Drawn([WAYS[changed_by](frames) for frames in drawn.pictures], features)
+        copies[f"other {index}"] = Drawn([WAYS[changed_by](frames) for frames in drawn.pictures], features)
     return flagged(films, copies, with_pictures=with_pictures)
 
 
@@ -191,10 +191,10 @@ def of_new(rng: np.random.Generator, world: str, with_pictures: bool) -> Draw:
     """Ask a model for films that it was not trained on."""
     shared = shared_beginning(rng) if world == "one beginning" else None
     looks = [look(rng) for _ in range(FILMS)]
-    films = {f"film {place}": film(rng, looks[place], shared) for place in range(FILMS)}
+    films = {f"film {index}": film(rng, looks[index], shared) for index in range(FILMS)}
     new = {
-        f"new {place}": film(rng, looks[place % FILMS] if world == "one look" else look(rng), shared)
-        for place in range(NEW)
+        f"new {index}": film(rng, looks[index % FILMS] if world == "one look" else look(rng), shared)
+        for index in range(NEW)
     }
     return flagged(films, new, with_pictures=with_pictures)
 
@@ -203,7 +203,7 @@ def flagged(films: dict[str, Drawn], new_films: dict[str, Drawn], *, with_pictur
     """Measure how many films, and clips of them, are flagged as trained on."""
     with tempfile.TemporaryDirectory() as name:
         model = trained(Path(name), films, with_pictures=with_pictures)
-        store = sealed(Path(name), "asked", new_films, with_pictures=with_pictures)
+        store = make_sealed_store(Path(name), "asked", new_films, with_pictures=with_pictures)
         predicted = om.predict(model, store)
     is_flagged = predicted.table.assign(flagged=predicted.has("trained_on"))
     by_film = is_flagged.groupby("movie")["flagged"]

@@ -26,7 +26,7 @@ def chosen(rng: np.random.Generator, auc: float, films: int, clips: int) -> Draw
     layers = planted_vectors(rng, movies, labels, n_layers=N_LAYERS, best=best, auc=auc)
     X = np.concatenate(list(layers), axis=1)
     train = np.isin(movies, [f"film{number}" for number in range(films)])
-    columns = tuple(slice(WIDTH * place, WIDTH * (place + 1)) for place in range(N_LAYERS))
+    columns = tuple(slice(WIDTH * index, WIDTH * (index + 1)) for index in range(N_LAYERS))
     model = LayerClassifier(LINEAR.estimator(0), columns, tuple(map(str, range(N_LAYERS))))
     model.fit(X[train], labels[train], groups=movies[train])
     scores = model.decision_function(X[~train])

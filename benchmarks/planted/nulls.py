@@ -49,7 +49,7 @@ def corpus(rng: np.random.Generator, order: float) -> Dataset:
     X = np.concatenate([smooth(rng, n, 2 * WIDTH, order) + 0.3 * rng.normal(size=2 * WIDTH) for n in sizes])
     frames = np.concatenate([smooth(rng, n * N_FRAMES, WIDTH, order).reshape(n, N_FRAMES, -1) for n in sizes])
     movies = np.repeat([f"film{number}" for number in range(N_FILMS)], sizes)
-    ids = np.array([f"{movie}-{place:03}" for place, movie in enumerate(movies)])
+    ids = np.array([f"{movie}-{index:03}" for index, movie in enumerate(movies)])
     marks_of_film = marks(rng, order, sizes, 0.3, 2)
     present = np.zeros((len(X), len(CONCEPTS)), np.bool_)
     present[:, MARKED] = marks(rng, order, sizes, 0.3, 2)

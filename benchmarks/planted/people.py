@@ -145,9 +145,9 @@ def seen(rng: np.random.Generator, picture: Picture) -> FrameMeasures:
     return FrameMeasures(*row.tolist())
 
 
-def planted(rng: np.random.Generator, figure: str, least: float, most: float) -> Draw:
+def planted(rng: np.random.Generator, figure: str, minimum: float, maximum: float) -> Draw:
     """Plant a person of a height that is a share of the picture's, and ask what is seen."""
-    share = float(rng.uniform(least, most))
+    share = float(rng.uniform(minimum, maximum))
     person = drawn_person(rng) if figure == "whole body" else cut_out(BUST)
     height = round(share * HEIGHT)
     size = round(person.shape[1] * height / person.shape[0]), height

@@ -211,8 +211,8 @@ def spread(values: Sequence[float], column: Column) -> str:
 def run(row: Row, *, small: bool = False) -> Result:
     """Draw the corpora of each cell. Each has its own seed, so that no figure depends on another."""
     result = Result(row, row.small if small else row.full)
-    for place, cell in enumerate(row.cells[: row.small_cells] if small else row.cells):
-        seeds = (row.seed, zlib.crc32((row.corpora or row.name).encode()), place)
+    for index, cell in enumerate(row.cells[: row.small_cells] if small else row.cells):
+        seeds = (row.seed, zlib.crc32((row.corpora or row.name).encode()), index)
         draws = drawn(row.draw, cell.arguments, seeds, result.n)
         columns = {**row.columns, **cell.bounds}
         if row.pooled:

@@ -90,14 +90,14 @@ def of_given(rng: np.random.Generator, draw: Drawn, n_movies: int, kind: Kind, r
     summary = summarise(draw(rng, n_movies, kind, rho), metrics).set_index("metric")
     groups = LEVEL_GROUPS if levels else GROUPS
     held: dict[str, list[float]] = {}
-    for place, (which, key) in enumerate((("pooled", "pooled"), ("by film", "movie"))):
+    for index, (which, key) in enumerate((("pooled", "pooled"), ("by film", "movie"))):
         for column, names in groups.items():
             of_group = held.setdefault(f"{which}: {column}", [])
             for name in names:
                 if name in summary.index:
                     low = summary.loc[name, f"{key}_low"]
                     high = summary.loc[name, f"{key}_high"]
-                    of_group.append(holds(low, truth[name][place], high))
+                    of_group.append(holds(low, truth[name][index], high))
     return held
 
 

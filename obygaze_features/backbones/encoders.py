@@ -692,8 +692,8 @@ def _with_layers(
     backbone
         Name of the backbone, for messages.
     """
-    where = f"backbone '{backbone}', {half.weights.name}"
-    stored_layers = find_layers(network_with_blocks, half.spec.stacks, layers, where)
+    location = f"backbone '{backbone}', {half.weights.name}"
+    stored_layers = find_layers(network_with_blocks, half.spec.stacks, layers, location)
     network = WithLayers(
         extended.network,
         stored_layers,

@@ -29,15 +29,15 @@ from obygaze_features.backbones.backbone import (
 )
 from obygaze_features.backbones.presets import Affine, Geometry, Preset, Resample
 from obygaze_features.backbones.registry import ONNX, backbone_names
-from obygaze_features.door import MOST_TOML, parse_toml, read_bytes, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import UNKNOWN, file_kind, why_not
 from obygaze_features.io import NO_LICENCE, sha256_of
 from obygaze_features.perception import PICTURES
 from obygaze_features.schema import Licence, Name, SomeText, check
 from obygaze_features.text import counted, unsuitable
+from obygaze_features.untrusted import MAX_TOML_BYTES, parse_toml, read_bytes, read_text
 
-MOST_NETWORK = 1 << 31
+MAX_NETWORK = 1 << 31
 """Most bytes of an ONNX file: protocol buffers end there."""
 
 CLASSIFIER = "classifier"
@@ -52,7 +52,7 @@ VALUE_INFO_NAME, GRAPH_OUTPUT, MODEL_GRAPH = 0x0A, 0x62, 0x3A
 A tag is 8 times the number of the field, plus 2 for fields that begin with their length.
 """
 
-MOST_NAME = 100
+MAX_NAME = 100
 """Most characters of a group's name that is derived from a file's."""
 NOT_IN_NAMES = r"[^A-Za-z0-9._-]+"
 NOT_FIRST_IN_NAMES = r"^[^A-Za-z0-9]+"
@@ -400,7 +400,7 @@ def _name_of_file(path: Path) -> str:
     Characters that a group's name may not have become hyphens. Empty if nothing else is left.
     """
     with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
-    return with_hyphens.lstrip("-.")[:MOST_NAME]
+    return with_hyphens.lstrip("-.")[:MAX_NAME]
 
 
 def _side_group_of_answers(
@@ -451,7 +451,7 @@ def read_network(source: str) -> OnnxNetwork:
         raise BackboneError(f"backbone '{ONNX}{source}': expected onnx:FILE.onnx or onnx:FILE.onnx:LAYER")
     file_part, layer = match.groups()  # the layer is None if there is none
     path = Path(file_part).expanduser().absolute()
-    sha256 = sha256_of(read_bytes(path, MOST_NETWORK))
+    sha256 = sha256_of(read_bytes(path, MAX_NETWORK))
     description = _read_description(path.with_suffix(".toml"))
 
     outputs = [output.name for output in _session(path, sha256).get_outputs()]
@@ -486,7 +486,7 @@ def _classes(path: Path, description: Description) -> tuple[str, ...]:
         raise BackboneError(f"{toml}: classes names {description.classes!r}: a file beside it")
 
     file_of_names = path.with_name(description.classes)
-    lines = [line.strip() for line in read_text(file_of_names, MOST_TOML).splitlines()]
+    lines = [line.strip() for line in read_text(file_of_names, MAX_TOML_BYTES).splitlines()]
     names = tuple(line for line in lines if line)
 
     repeated_names = [name for name, times in Counter(names).items() if times > 1]
@@ -512,12 +512,12 @@ def _read_description(path: Path) -> Description:
     """
     exists = path.exists()
     try:
-        document = parse_toml(read_text(path, MOST_TOML)) if exists else {}
+        document = parse_toml(read_text(path, MAX_TOML_BYTES)) if exists else {}
     except ValueError as error:
         raise BackboneError(f"{path}: no TOML that can be read: {error}") from None
-    where = str(path) if exists else f"{path} (no such file)"
+    location = str(path) if exists else f"{path} (no such file)"
     # A file that does not exist is checked as an empty one, so that the message says what it should have.
-    check(document, (Description,), where, error=BackboneError, page=PAGE)
+    check(document, (Description,), location, error=BackboneError, page=PAGE)
     description = msgspec.convert(document, Description)
     _check_description(description, path)
     return description
@@ -665,7 +665,7 @@ def _read_unchanged(path: Path, sha256: str) -> bytes:
     BackboneError
         The file has another digest than it had then.
     """
-    content = read_bytes(path, MOST_NETWORK)
+    content = read_bytes(path, MAX_NETWORK)
     if sha256_of(content) != sha256:
         raise BackboneError(f"{path}: it has changed since the backbone was built")
     return content

@@ -42,11 +42,11 @@ LEVEL_SLACK = 0.51
 """Levels of 255 by which a picture may differ: rounding takes half a level, float32 a little."""
 NUMBER_BITS = 16
 """Bits of a number in the first row of packed patches."""
-MOST_NUMBERS = 4
+MAX_NUMBERS = 4
 """Numbers in that row at most: how many patches are used, and time, height and width of the grid."""
 TRIED_SIDES = ((360, 640), (640, 360), (480, 480), (270, 640), (1080, 1920), (1920, 1080), (2048, 2048))
 """Heights and widths of pictures that a processor is asked about: from a phone's form to a wide film's."""
-MOST_PATCHES = 1 << 15
+MAX_PATCHES = 1 << 15
 """Patches of a picture at most, so that a clip of frames fits in memory."""
 
 
@@ -183,7 +183,7 @@ class OwnProcessor:
 
 def _bits_of(number: int) -> list[int]:
     """Return the `NUMBER_BITS` bits of a number, the lowest one first: 5 is [1, 0, 1, 0, 0, ...]."""
-    return [(number >> place) & 1 for place in range(NUMBER_BITS)]
+    return [(number >> index) & 1 for index in range(NUMBER_BITS)]
 
 
 class Samples(NamedTuple):
@@ -344,13 +344,13 @@ def _patch_processor(samples: Samples) -> OwnProcessor:
             f"{samples.label} gives patches of {n_elements} elements that are not three channels"
         )
 
-    most_patches = max(len(picture.values) for picture in samples.noise)
+    max_patches = max(len(picture.values) for picture in samples.noise)
     # An eighth more, as frames of a shape that was not tried may have a few more patches.
-    room = most_patches + most_patches // 8
-    has_room_for_header = n_elements >= MOST_NUMBERS * NUMBER_BITS  # a row has as many elements as a patch
-    if room > MOST_PATCHES or not has_room_for_header:
+    room = max_patches + max_patches // 8
+    has_room_for_header = n_elements >= MAX_NUMBERS * NUMBER_BITS  # a row has as many elements as a patch
+    if room > MAX_PATCHES or not has_room_for_header:
         raise BackboneError(
-            f"{samples.label} makes {most_patches} patches of {n_elements} elements of a picture"
+            f"{samples.label} makes {max_patches} patches of {n_elements} elements of a picture"
         )
     return OwnProcessor(
         samples.name,

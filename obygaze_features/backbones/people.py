@@ -52,10 +52,10 @@ CLOSE_FACE: Final = 0.27
 MEDIUM_FACE: Final = 0.11
 """Height of the largest face, as a share of the picture's, from which on a picture is close, or medium."""
 
-LEAST_FACE: Final = 0.025
+MIN_FACE: Final = 0.025
 """Height of a face from which on it counts: that of a standing person of a fifth of the picture's height."""
 
-LEAST_FACE_WITH_SIDE: Final = 0.08
+MIN_FACE_WITH_SIDE: Final = 0.08
 """Height of a face from which on its side can be told."""
 
 PROFILE: Final = 0.55
@@ -63,16 +63,16 @@ PROFILE: Final = 0.55
 profile: the nose leaves the eyes behind. Of 52 faces in nine videos three-quarter views had up to .47,
 profiles .62 and more."""
 
-LEAST_PERSON: Final = 0.2
+MIN_PERSON: Final = 0.2
 """Height of a person from which on it counts, as a share of the picture's: smaller ones are mostly missed."""
 
-LEAST_HEIGHT: Final = 0.27
+MIN_HEIGHT: Final = 0.27
 """Height of a person from which on it is kept: a tenth less than .3, above which they are measured well."""
 
-LEAST_JOINT: Final = 0.3
+MIN_JOINT: Final = 0.3
 """Score of a joint from which on its place is used."""
 
-LEAST_JOINTS: Final = 5
+MIN_JOINTS: Final = 5
 """Sure joints that a person has at least: of 48 who were found by joints alone all had six or more."""
 
 FACE_PER_TORSO: Final = 0.42
@@ -84,7 +84,7 @@ WHOLE_BODY: Final = 6.5
 UNSURE_FACTOR: Final = 1.15
 """Factor by which a face may be larger or smaller than its height that is estimated by the torso."""
 
-BESIDE_FACE: Final = 0.5
+MAX_DISTANCE_FROM_FACE: Final = 0.5
 """Widths and heights of a face that a head's joints may lie beside it, for both to be of one person."""
 
 HEAD, SHOULDERS, HIPS, ANKLES = slice(0, 3), slice(5, 7), slice(11, 13), slice(15, 17)
@@ -296,7 +296,7 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     n_faces_without_person = owners.count(None)  # each is of a person that no detector of persons found
 
     # `noses` says where the nose is along the axis of the eyes: 0.5 is half-way between them.
-    has_known_side = np.isfinite(faces.noses) & (face_heights >= LEAST_FACE_WITH_SIDE)
+    has_known_side = np.isfinite(faces.noses) & (face_heights >= MIN_FACE_WITH_SIDE)
     nose_from_middle = np.abs(faces.noses - 0.5)
     is_in_profile = has_known_side & (nose_from_middle >= PROFILE)
 
@@ -318,7 +318,7 @@ def _largest_person(
 ) -> float:
     """Return the height of the largest person, as a share of the picture's height.
 
-    It is 0, for unknown, if all persons are smaller than `LEAST_HEIGHT`; and if the largest face is large and
+    It is 0, for unknown, if all persons are smaller than `MIN_HEIGHT`; and if the largest face is large and
     belongs to none of the persons found, since somebody nearer than all of them is in the picture.
 
     Parameters
@@ -329,7 +329,7 @@ def _largest_person(
         For each face the index of its person; None if it has none.
     """
     height = float(person_heights.max(initial=0.0))
-    if height < LEAST_HEIGHT:
+    if height < MIN_HEIGHT:
         return 0.0
     if len(face_heights):
         largest_face = int(face_heights.argmax())
@@ -354,7 +354,7 @@ def _heights(boxes: Boxes) -> NDArray[np.float64]:
 
 def _countable_faces(faces: Faces) -> Faces:
     """Return the faces that are large enough to count: a fortieth of the picture's height."""
-    is_counted = _heights(faces.boxes) >= LEAST_FACE
+    is_counted = _heights(faces.boxes) >= MIN_FACE
     return Faces(faces.boxes[is_counted], faces.noses[is_counted])
 
 
@@ -363,8 +363,8 @@ def _countable_persons(persons: Persons) -> Persons:
 
     They have a fifth of the picture's height, below which most are missed, and five joints with a sure place.
     """
-    n_sure_joints = (persons.joints[:, :, 2] >= LEAST_JOINT).sum(axis=1)
-    is_counted = (_heights(persons.boxes) >= LEAST_PERSON) & (n_sure_joints >= LEAST_JOINTS)
+    n_sure_joints = (persons.joints[:, :, 2] >= MIN_JOINT).sum(axis=1)
+    is_counted = (_heights(persons.boxes) >= MIN_PERSON) & (n_sure_joints >= MIN_JOINTS)
     return Persons(persons.boxes[is_counted], persons.joints[is_counted])
 
 
@@ -381,7 +381,7 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
         distances = _distances_from_face(heads, face_box)
         owner = None
         for person in np.argsort(distances, kind="stable").tolist():  # the nearest first
-            is_near = distances[person] <= edge + BESIDE_FACE
+            is_near = distances[person] <= edge + MAX_DISTANCE_FROM_FACE
             if person not in owners and is_near:
                 owner = person
                 break
@@ -460,7 +460,7 @@ def _scale_by_torso(persons: Persons) -> int:
         return LONG
     shoulders = joints[SHOULDERS]
     hips = joints[HIPS]
-    if min(scores[SHOULDERS].min(), scores[HIPS].min()) < LEAST_JOINT:
+    if min(scores[SHOULDERS].min(), scores[HIPS].min()) < MIN_JOINT:
         return UNDECIDED
     torso_height = float(hips[:, 1].mean() - shoulders[:, 1].mean())
     face_height = abs(torso_height) * FACE_PER_TORSO  # an estimate, which may be too large or too small

@@ -196,7 +196,7 @@ class _ProcessorFields:
 
     Parameters
     ----------
-    where
+    location
         The weights and the file, for messages.
     written
         The fields of the configuration; a null counts as absent.
@@ -207,7 +207,7 @@ class _ProcessorFields:
         If it asks for a step that no preset does, such as `do_thumbnail`.
     """
 
-    def __init__(self, where: str, written: Mapping[str, Any]) -> None:
+    def __init__(self, location: str, written: Mapping[str, Any]) -> None:
         """Take over the fields of a configuration, except null ones, and check its steps.
 
         Raises
@@ -215,7 +215,7 @@ class _ProcessorFields:
         BackboneError
             A step is switched on that no preset does.
         """
-        self.where = where
+        self.where = location
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:
             # Steps are switched on by fields such as `do_resize`. One that is not known would be left out.

@@ -25,7 +25,7 @@ ACROSS_BITS = 7
 """Bits of the fraction that OpenCV keeps once pixels are weighted across."""
 DOWN_BITS = 2
 """Bits of the fraction that OpenCV keeps of each row once it is weighted down."""
-MOST_SUMMED = (1 << 31) // 255
+MAX_SUMMED = (1 << 31) // 255
 """Most pixels, each up to 255, whose sum is sure to fit in OpenCV's sums, which are 32 bits with a sign."""
 TORCH_WEIGHT_END = 1 << 15
 """Torch holds weights as 16-bit integers with a sign, which are below this number."""
@@ -50,7 +50,7 @@ def box_resize(image: NDArray[np.uint8], height: int, width: int) -> NDArray[np.
     down = _cells(image.shape[0], height)
     across = _cells(image.shape[1], width)
     n_pixels = image.shape[0] * image.shape[1]
-    if opencv() is not None and n_pixels <= MOST_SUMMED:
+    if opencv() is not None and n_pixels <= MAX_SUMMED:
         sums = _cell_sums_by_opencv(image, down, across)
     else:
         sums = _cell_sums_by_numpy(image, down, across)

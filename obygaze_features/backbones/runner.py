@@ -16,9 +16,9 @@ from torch import nn
 from obygaze_features.backbones.backbone import BackboneOutput
 from obygaze_features.backbones.compute import (
     Compute,
-    card_of,
     card_record,
     free_memory,
+    gpu_name,
     inference,
     is_out_of_memory,
 )
@@ -217,10 +217,10 @@ class Runner:
         self.outputs = outputs
         self.compute = compute
         self.device = compute.torch_device()
-        self.card = card_of(self.device)
+        self.card = gpu_name(self.device)
         self.busy_s = 0.0
 
-        self._on_card = self.device.type == "cuda"
+        self._on_gpu = self.device.type == "cuda"
         self._size = BatchSize(name, compute.initial_batch_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
@@ -325,7 +325,7 @@ class Runner:
         finite = self._copied_to_cpu(all_finite[:n_clips])
         ended = self._record_event()
 
-        if self._on_card:
+        if self._on_gpu:
             self._queued_ends.append(ended)
         return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
 
@@ -344,7 +344,7 @@ class Runner:
         For a card its memory is pinned: from other memory a copy to the card would block the host. Torch uses
         it again once the copy has ended.
         """
-        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_card)
+        padded = torch.empty((at_once, *self.shape), dtype=torch.uint8, pin_memory=self._on_gpu)
         padded_array = padded.numpy()  # shares the tensor's memory
         last_clip = len(clips) - 1
         for index in range(at_once):
@@ -358,7 +358,7 @@ class Runner:
 
     def _record_event(self) -> Any:
         """Queue an event after the GPU's work so far, to wait for or to measure time by; None on a CPU."""
-        if not self._on_card:
+        if not self._on_gpu:
             return None
         event = CUDA.Event(enable_timing=True, blocking=True)
         event.record(CUDA.current_stream(self.device))

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.backbones.presets import Geometry, Resample
 
-MOST_OVERLAP: Final = 0.3
+MAX_OVERLAP: Final = 0.3
 """Shared area of two boxes, as a share of their union, above which they are taken for one."""
 
-LEAST_EYE_AXIS: Final = 0.1
+MIN_EYE_AXIS: Final = 0.1
 """Least length of the axis of the eyes, in widths of the face. In profile it comes near 0, and a position on
 it would have no bound."""
 
@@ -94,7 +94,7 @@ def noses_of(boxes: Boxes, points: NDArray[np.float64], height_by_width: float) 
 
     # In profile the axis is so short that a position on it would have no bound.
     face_width = boxes[:, 2] - boxes[:, 0]
-    usable_length = np.maximum(length, LEAST_EYE_AXIS * face_width)
+    usable_length = np.maximum(length, MIN_EYE_AXIS * face_width)
     noses: NDArray[np.float64] = 0.5 + nose_from_middle / usable_length
     return noses
 
@@ -114,7 +114,7 @@ def without_duplicates(boxes: Boxes) -> NDArray[np.intp]:
     kept_rows: list[int] = []
     for row in rows_by_score.tolist():
         overlaps = [_intersection_over_union(boxes[row], boxes[kept_row]) for kept_row in kept_rows]
-        if all(overlap <= MOST_OVERLAP for overlap in overlaps):
+        if all(overlap <= MAX_OVERLAP for overlap in overlaps):
             kept_rows.append(row)
     return np.array(kept_rows, np.intp)
 

@@ -59,7 +59,7 @@ DEAD_ZONE = 1
 """Levels of lightness up to which neighbouring cells are equal."""
 FLAT = 6
 """Levels between the 3rd and 97th percentile of a row or column up to which it is flat."""
-LEAST_SHOWN = 0.4
+MIN_SHOWN = 0.4
 """Share of height or width that must be left between borders; else nothing is cut."""
 LEVELS = 32
 """Levels of lightness that the texture tells apart."""
@@ -181,7 +181,7 @@ def lines_between_borders(clip: NDArray[np.uint8], line_axis: int) -> tuple[int,
         return 0, n_lines
     first = int(lines_of_picture[0])
     end = int(lines_of_picture[-1]) + 1
-    if end - first < LEAST_SHOWN * n_lines:
+    if end - first < MIN_SHOWN * n_lines:
         return 0, n_lines
 
     # The line next to a border is a mixture of border and picture, and is left out.

@@ -170,9 +170,9 @@ class ByteTokenizer:
 
     def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
         """Make a token of each byte and add the end token; cut them at the limit, and pad them if set."""
-        most_bytes = self.limit - 1  # leaves room for the end token
+        max_bytes = self.limit - 1  # leaves room for the end token
         n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
-        ids = [1 + byte % n_ordinary for byte in token_bytes[:most_bytes]]
+        ids = [1 + byte % n_ordinary for byte in token_bytes[:max_bytes]]
         ids.append(self.end)
         n_uncut = len(token_bytes) + 1
         if self.padded:

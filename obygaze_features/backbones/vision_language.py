@@ -29,11 +29,11 @@ from obygaze_features.backbones.weights import (
     file_of,
     find_weights,
 )
-from obygaze_features.door import read_text
 from obygaze_features.errors import BackboneError
 from obygaze_features.io import sha256_of
 from obygaze_features.lines import json_bytes
 from obygaze_features.perception import PICTURES, why_unperceived
+from obygaze_features.untrusted import read_text
 
 SIDE = 448
 """Height and width of the squares that frames are put on."""

@@ -26,10 +26,10 @@ import msgspec
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import BackboneError, first_line
 from obygaze_features.file_kinds import file_kind, where_damaged, why_not
 from obygaze_features.io import NO_LICENCE, file_sha256, sha256_of
+from obygaze_features.untrusted import MAX_BYTES, open_regular, read_text
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
 Json = TypeVar("Json", dict[str, Any], list[Any])
@@ -185,7 +185,7 @@ LICENCES: Mapping[str, str] = MappingProxyType({HUB["xclip"]: "MIT"})
 
 MODEL_CARD = "README.md"
 """File of a repository that names its licence."""
-MOST_LAYERS = 4096
+MAX_LAYERS = 4096
 """Most layers, or labels, that a configuration may ask for."""
 _COUNT_FIELD = re.compile(r"num_labels|.*(layers?|depths?|blocks?)")
 """Names of the fields of a configuration that such a number stands in."""
@@ -594,7 +594,7 @@ def read_json(path: Path, kind: type[Json]) -> Json:
     Raises
     ------
     BackboneError
-        If the file is no JSON, holds something else, or asks for more layers or labels than `MOST_LAYERS`.
+        If the file is no JSON, holds something else, or asks for more layers or labels than `MAX_LAYERS`.
     """
     try:
         document = json.loads(read_text(path), object_hook=_refuse_huge_numbers)
@@ -619,12 +619,12 @@ def _refuse_huge_numbers(fields: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If a field such as `num_layers` is larger than `MOST_LAYERS`.
+        If a field such as `num_layers` is larger than `MAX_LAYERS`.
     """
     for name, value in fields.items():
         is_count = _COUNT_FIELD.fullmatch(name) is not None and isinstance(value, int)
-        if is_count and value > MOST_LAYERS:
-            raise ValueError(f"{name} is {value}, and {MOST_LAYERS} is the most")
+        if is_count and value > MAX_LAYERS:
+            raise ValueError(f"{name} is {value}, and {MAX_LAYERS} is the most")
     return fields
 
 
@@ -659,20 +659,20 @@ def _weights_in_folder(folder: Path, layout: Layout) -> Weights:
     path_of_name = {}
     for path in folder.iterdir():
         if path.exists() and not path.is_dir():
-            most_bytes = None if path.suffix in FILE_SUFFIXES else MOST_BYTES  # tensors may be of any size
-            open_regular(path, most_bytes).close()
+            max_bytes = None if path.suffix in FILE_SUFFIXES else MAX_BYTES  # tensors may be of any size
+            open_regular(path, max_bytes).close()
         if path.is_file():
             path_of_name[path.name] = path
     paths = _tensor_files(str(folder), layout, path_of_name.get)
     return Weights(tuple(paths), folder, digest(paths))
 
 
-def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
+def _tensor_files(location: str, layout: Layout, find: Callable[[str], Path | None]) -> list[Path]:
     """Return the paths of the files with a network's tensors: one file, or the shards that an index names.
 
     Parameters
     ----------
-    where
+    location
         The folder or repository, for messages.
     layout
         What its files are called.
@@ -693,7 +693,7 @@ def _tensor_files(where: str, layout: Layout, find: Callable[[str], Path | None]
         if absent_shards:
             raise BackboneError(f"{index} names {', '.join(absent_shards)}, which the folder does not have")
         return [path for path in path_of_shard.values() if path is not None]
-    raise BackboneError(f"{where}: there is none of {', '.join((*layout.single, *index_names))}")
+    raise BackboneError(f"{location}: there is none of {', '.join((*layout.single, *index_names))}")
 
 
 def _shards(index: Path) -> tuple[str, ...]:

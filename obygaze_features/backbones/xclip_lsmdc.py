@@ -29,8 +29,8 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.tokenizer import CaptionTokenizer
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.backbones.xclip_lsmdc_network import LsmdcFormat, XClipLsmdc
-from obygaze_features.door import parse_json
 from obygaze_features.errors import BackboneError
+from obygaze_features.untrusted import parse_json
 
 CITATION = (
     "Ma et al., X-CLIP: end-to-end multi-grained contrastive learning for video-text retrieval, ACM MM 2022"

@@ -109,8 +109,8 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     }
     lines = _table_of_faults(faults, unit)
     statuses = ", ".join(f"{number} {status}" for status, number in counts.items())
-    where = " in the whole stage" if n_left else ""
-    lines.append(f"{statuses}, {n_left} left to do{where}")
+    location = " in the whole stage" if n_left else ""
+    lines.append(f"{statuses}, {n_left} left to do{location}")
 
     if sealed is not None:
         has_done_nothing = not report.clips

@@ -362,18 +362,18 @@ def _read_camera_rows(source: Path | None) -> "Mapping[str, Rows] | None":
     """Return clip -> its camera features and their times, if `source` is a store that has them; else None."""
     from obygaze_features.backbones.camera import FEATURES
 
-    return _read_rows(source, "camera", FEATURES, least=1)
+    return _read_rows(source, "camera", FEATURES, minimum=1)
 
 
 def _read_people_rows(source: Path | None) -> "Mapping[str, Rows] | None":
     """Return clip -> its features of people and their times, if `source` is a store with these; else None."""
     from obygaze_features.backbones.people import FEATURES, N_FRAMES
 
-    return _read_rows(source, "people", FEATURES, least=N_FRAMES)
+    return _read_rows(source, "people", FEATURES, minimum=N_FRAMES)
 
 
 def _read_rows(
-    source: Path | None, name: str, features: Sequence[str], least: int
+    source: Path | None, name: str, features: Sequence[str], minimum: int
 ) -> "Mapping[str, Rows] | None":
     """Return id of each usable clip of a store -> its features of frames and their times.
 
@@ -387,7 +387,7 @@ def _read_rows(
         The group of the store.
     features
         Names of the features that are needed, in their order.
-    least
+    minimum
         Least number of frames in a clip.
     """
     if source is None or not source.is_dir():
@@ -397,7 +397,7 @@ def _read_rows(
         return None
     group = store[name]
     stored_features = group.provenance["architecture"].get("features")
-    if stored_features != [*features] or group.n_frames < least:
+    if stored_features != [*features] or group.n_frames < minimum:
         return None
 
     rows_of_clip = {}

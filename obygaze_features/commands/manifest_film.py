@@ -12,13 +12,13 @@ import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features import video
 from obygaze_features.commands.manifest_file import NewManifest, folder_for, write_imported
-from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
 from obygaze_features.options import Answer
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.text import counted
+from obygaze_features.untrusted import STANDARD
 
 DETECTORS = ("own", "transnet", "scenedetect")
 

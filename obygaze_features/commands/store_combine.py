@@ -32,7 +32,7 @@ def diff(
     from obygaze_features.exchange.diff import describe_differences
 
     difference = of.diff(of.open_store(first), of.open_store(second))
-    lines = describe_differences(difference, first, second, most=SHOWN)
+    lines = describe_differences(difference, first, second, maximum=SHOWN)
     code = PROBLEMS_FOUND
     if difference.equal:
         lines.append("nothing differs")

@@ -422,10 +422,10 @@ def _format_value(value: object) -> str:
 
     if isinstance(value, list) and len(value) > LONGEST_LIST:
         ends = f"{text_of(value[0])}, {text_of(value[1])}, ... {text_of(value[-1])}"
-        return visible(f"{len(value)} values: {ends}", lines=False)
+        return visible(f"{len(value)} values: {ends}", line_breaks=False)
     if isinstance(value, str):
-        return visible(value, lines=False)
-    return visible(json.dumps(value, ensure_ascii=False), lines=False)
+        return visible(value, line_breaks=False)
+    return visible(json.dumps(value, ensure_ascii=False), line_breaks=False)
 
 
 @command()
@@ -518,7 +518,7 @@ def verify(
     else:
         verdict = f"{n_problems} problems"
     counts = ", ".join(f"{count} {name}" for name, count in report.counts.items())
-    lines = [visible(f"{problem.file}: {problem.what}", lines=False) for problem in report.problems]
+    lines = [visible(f"{problem.file}: {problem.what}", line_breaks=False) for problem in report.problems]
     lines.append(f"{report.where} ({report.depth}): {verdict}; {counts}; fingerprint {report.fingerprint}")
     if not report.ok:
         lines.append(

@@ -53,9 +53,9 @@ def duplicates(
     stores = [of.open_store(store)]
     if other is not None:
         stores.append(of.open_store(other))
-    least_s, most_s = expected_s(*stores)
-    if most_s >= LEAST_ANNOUNCED_S:
-        note(f"all clips are compared with all: {least_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
+    min_s, most_s = expected_s(*stores)
+    if most_s >= MIN_ANNOUNCED_S:
+        note(f"all clips are compared with all: {min_s:.0f} CPU s, up to {most_s:.0f} where all look alike")
     result = find(*stores, progress=True)
     columns = tuple(SameClip.__dataclass_fields__)
     rows = [astuple(clip) for clip in result.clips]
@@ -91,12 +91,12 @@ def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[
     if not rows:
         return []
     shown = []
-    for *other_cells, likeness in rows[:MOST_SHOWN]:  # the last field is a likeness
+    for *other_cells, likeness in rows[:MAX_SHOWN]:  # the last field is a likeness
         shown.append((*other_cells, f"{likeness:.3f}"))
     columns_of_numbers = (0, 3, 4)  # they are aligned at the right
     lines = [table(shown, names, right=columns_of_numbers)]
-    if len(rows) > MOST_SHOWN:
-        lines.append(f"and {len(rows) - MOST_SHOWN} more: --out FILE has all")
+    if len(rows) > MAX_SHOWN:
+        lines.append(f"and {len(rows) - MAX_SHOWN} more: --out FILE has all")
     return lines
 
 
@@ -125,8 +125,8 @@ def _summary_line(result: "Duplicates") -> str:
     return summary
 
 
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 """Largest number of clips that are printed."""
 
-LEAST_ANNOUNCED_S = 10
+MIN_ANNOUNCED_S = 10
 """CPU seconds from which on a note announces how long the comparison takes."""

@@ -16,7 +16,6 @@ import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.door import open_regular, read_text
 from obygaze_features.errors import StoreError
 from obygaze_features.file_kinds import NPZ, file_kind, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
@@ -26,6 +25,7 @@ from obygaze_features.schema import Name, expected, fits
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.text import counted, first_few
+from obygaze_features.untrusted import open_regular, read_text
 
 if TYPE_CHECKING:
     from obygaze_features.exchange.axes import Axes

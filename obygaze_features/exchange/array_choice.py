@@ -43,7 +43,7 @@ class ArrayChoice:
     _last_chosen: list[str] | None = None
     _left_out: set[str] = field(default_factory=set)
 
-    def __call__(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+    def __call__(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Return the names of the arrays of a file that are features, followed by those that are times.
 
         Features are the arrays that match the patterns. Without patterns, they are the arrays with names of
@@ -52,7 +52,7 @@ class ArrayChoice:
 
         Parameters
         ----------
-        where
+        location
             The file or group, for messages.
         arrays
             Name -> array, or a description of it with `dtype` and `ndim`. Objects without these, such as
@@ -66,10 +66,10 @@ class ArrayChoice:
         times = [name for name, array in arrays.items() if self._is_of_times(name, array)]
         others = {name: array for name, array in arrays.items() if name not in times}
         if not others:
-            return self._choose_features(where, arrays)
-        return [*self._choose_features(where, others), *times]
+            return self._choose_features(location, arrays)
+        return [*self._choose_features(location, others), *times]
 
-    def _choose_features(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+    def _choose_features(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features among the arrays of a file, and note which arrays are left out.
 
         The first of these rules that applies decides: the patterns, names of the format, the only array of
@@ -78,7 +78,7 @@ class ArrayChoice:
 
         Parameters
         ----------
-        where
+        location
             The file or group, for messages.
         arrays
             Name -> array or its description, without arrays of times.
@@ -89,20 +89,20 @@ class ArrayChoice:
         format_names = self._names_of_format(arrays)
         is_guessed = False
         if self.patterns:
-            chosen = self._choose_as_columns(where, arrays)
+            chosen = self._choose_as_columns(location, arrays)
         elif format_names:
             chosen = format_names
         elif len(arrays) == 1:
             chosen = list(arrays)
             is_guessed = True
         else:
-            chosen = self._choose_as_columns(where, arrays)
+            chosen = self._choose_as_columns(location, arrays)
             is_guessed = True
 
-        self._refuse_several(where, arrays, chosen)
+        self._refuse_several(location, arrays, chosen)
         has_one_file_per_clip = self.n_leading_axes == 0
         if is_guessed and has_one_file_per_clip:
-            self._refuse_other_guess(where, chosen)
+            self._refuse_other_guess(location, chosen)
 
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
@@ -121,7 +121,7 @@ class ArrayChoice:
         has_features = any(name in FEATURE_ARRAYS for name in names)
         return names if has_features else []
 
-    def _choose_as_columns(self, where: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+    def _choose_as_columns(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
         """Choose the features by the patterns, or, without patterns, by the rule for columns of a table.
 
         By this rule, features are one column of vectors, or one numbered series of columns.
@@ -131,9 +131,9 @@ class ArrayChoice:
             """Return what an array of the file holds, in the words for columns of a table."""
             return kind_of_array(arrays, name, self.n_leading_axes)
 
-        return choose_columns(where, list(arrays), kind_of, self.patterns)
+        return choose_columns(location, list(arrays), kind_of, self.patterns)
 
-    def _refuse_several(self, where: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
+    def _refuse_several(self, location: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Raise a StoreError if several arrays were chosen as features of a clip, which has one.
 
         Several are allowed if all have names of the store format, such as `frames` and `pooled`; or if each
@@ -146,10 +146,10 @@ class ArrayChoice:
         if has_row_per_clip and have_number_per_clip:  # they are columns, which make up one vector
             return
         raise StoreError(
-            f"{where}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
+            f"{location}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
         )
 
-    def _refuse_other_guess(self, where: Path | str, chosen: list[str]) -> None:
+    def _refuse_other_guess(self, location: Path | str, chosen: list[str]) -> None:
         """Raise a StoreError if a guess for one clip's file differs from the guess for the file before.
 
         The clips would have features of different kinds.
@@ -157,7 +157,7 @@ class ArrayChoice:
         if self._last_chosen is None or self._last_chosen == chosen:
             return
         raise StoreError(
-            f"{where}: its features would be {', '.join(chosen)}, and other clips' are "
+            f"{location}: its features would be {', '.join(chosen)}, and other clips' are "
             f"{', '.join(self._last_chosen)}: name them (--columns)"
         )
 

@@ -17,7 +17,7 @@ ORDERS: Final[tuple[Axes, ...]] = ("TD", "DT", "T1D", "TD11")
 """All orders of axes that can be declared."""
 
 
-def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: str) -> NDArray[Any]:
+def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, location: str) -> NDArray[Any]:
     """Return a clip's array with the axes in the format's order: [D] or [T, D].
 
     Parameters
@@ -29,7 +29,7 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
     axes
         Their order in the file; used where `n_axes` is 2. With None, superfluous axes of length one are
         removed.
-    where
+    location
         The file and the array, for messages.
 
     Raises
@@ -47,10 +47,10 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
     (7, 16)
     """
     if axes is None or n_axes != 2:
-        return _without_axes_of_one(values, n_axes, where)
+        return _without_axes_of_one(values, n_axes, location)
     if not _fits(values.shape, axes):
         raise StoreError(
-            f"{where}: its axes are {list(values.shape)}, which is not {_as_shape(axes)}; "
+            f"{location}: its axes are {list(values.shape)}, which is not {_as_shape(axes)}; "
             f"{_how_to_read(values.shape)}"
         )
     if axes == "T1D":
@@ -62,7 +62,7 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, where: st
 
 
 def refuse_other_axes(
-    array: str, shape: Sequence[int], n_axes: int, where: str, *, is_named_in_file: bool
+    array: str, shape: Sequence[int], n_axes: int, location: str, *, is_named_in_file: bool
 ) -> None:
     """Refuse an array with another number of axes than its kind has, in a message with the right option.
 
@@ -74,7 +74,7 @@ def refuse_other_axes(
         Its shape, after superfluous axes of length one were removed.
     n_axes
         Number of its axes in the format.
-    where
+    location
         The file, for messages.
     is_named_in_file
         Whether the array has this name in the file. Then no option can read it as another kind.
@@ -95,7 +95,7 @@ def refuse_other_axes(
         remedy = _how_to_read(shape, array_option="--array frames ")
     else:  # frames or tokens, of which only vectors, [D], come here
         remedy = f"one frame would be [1, {shape[0]}], one vector a clip is --array pooled"
-    raise StoreError(f"{where}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
+    raise StoreError(f"{location}: the axes of {array} are {list(shape)}, expected {expected}; {remedy}")
 
 
 def _fits(shape: Sequence[int], axes: Axes) -> bool:
@@ -151,7 +151,7 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
     return f"{', '.join(readings)}; tokens are --array tokens"
 
 
-def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArray[Any]:
+def _without_axes_of_one(values: NDArray[Any], n_axes: int, location: str) -> NDArray[Any]:
     """Remove axes of length one until `n_axes` are left, if it is clear which these are.
 
     It is clear if all axes of length one must go, or if only the first one is too many. Otherwise a matrix is
@@ -165,7 +165,7 @@ def _without_axes_of_one(values: NDArray[Any], n_axes: int, where: str) -> NDArr
     if values.ndim == n_axes + 1 and len(values) == 1:
         return values.reshape(values.shape[1:])
     if n_axes == 2:
-        raise StoreError(f"{where}: its axes are {list(values.shape)}; {_how_to_read(values.shape)}")
+        raise StoreError(f"{location}: its axes are {list(values.shape)}; {_how_to_read(values.shape)}")
     return values
 
 

@@ -347,7 +347,7 @@ def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
     return float(np.where(is_equal, 1.0, within_bounds).min())
 
 
-def describe_differences(result: StoreDiff, first: str, second: str, *, most: int = 5) -> list[str]:
+def describe_differences(result: StoreDiff, first: str, second: str, *, maximum: int = 5) -> list[str]:
     """Return the differences in words, one line each.
 
     Parameters
@@ -356,16 +356,16 @@ def describe_differences(result: StoreDiff, first: str, second: str, *, most: in
         The differences.
     first, second
         What the lines call the stores.
-    most
+    maximum
         Number of clips that a line names at most.
     """
     lines = [f"store: {_contrast_in_words(contrast, first, second)}" for contrast in result.about]
-    lines += _only_in_one(first, result.only_first, result.groups_first, most)
-    lines += _only_in_one(second, result.only_second, result.groups_second, most)
+    lines += _only_in_one(first, result.only_first, result.groups_first, maximum)
+    lines += _only_in_one(second, result.only_second, result.groups_second, maximum)
     for (status_in_first, status_in_second), n_clips in sorted(result.statuses.items()):
         lines.append(f"clips: {n_clips} {status_in_first} in {first}, {status_in_second} in {second}")
     for field, clips in result.clips.items():
-        lines.append(f"clips: {field} differs for {len(clips)}: {first_few(clips, most)}")
+        lines.append(f"clips: {field} differs for {len(clips)}: {first_few(clips, maximum)}")
     for name, differing in result.provenance.items():
         for contrast in differing:
             line = f"provenance of {name}: {_contrast_in_words(contrast, first, second)}"
@@ -383,11 +383,11 @@ def _contrast_in_words(contrast: Contrast, first: str, second: str) -> str:
     return f"{contrast.field} is {in_first}, {in_second}"
 
 
-def _only_in_one(store: str, clips: Sequence[str], groups: Sequence[str], most: int) -> list[str]:
-    """Return lines on the clips and the groups that only one store has; at most `most` clips are named."""
+def _only_in_one(store: str, clips: Sequence[str], groups: Sequence[str], maximum: int) -> list[str]:
+    """Return lines on the clips and the groups that only one store has; at most `maximum` clips are named."""
     lines = []
     if clips:
-        lines.append(f"clips: {len(clips)} only in {store}: {first_few(clips, most)}")
+        lines.append(f"clips: {len(clips)} only in {store}: {first_few(clips, maximum)}")
     lines += [f"features of {name}: only in {store}" for name in groups]
     return lines
 

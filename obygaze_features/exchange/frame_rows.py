@@ -141,14 +141,14 @@ def times_in_seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     return seconds / 1000 if _is_in_ms(name) else seconds
 
 
-def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
+def refuse_uneven(location: str, numbers: NDArray[Any]) -> None:
     """Raise an error if the frame numbers of a clip are not evenly spaced.
 
     Times that follow from a rate would be wrong.
 
     Parameters
     ----------
-    where
+    location
         The table and the clip, for messages.
     numbers
         Numbers of the clip's frames, in order, [T].
@@ -156,7 +156,8 @@ def refuse_uneven(where: str, numbers: NDArray[Any]) -> None:
     steps = np.unique(np.diff(numbers))
     if len(steps) > 1:
         raise StoreError(
-            f"{where}: its frames are {steps[0]:g} and {steps[-1]:g} apart, and --rate is for frames at even "
+            f"{location}: its frames are {steps[0]:g} and {steps[-1]:g} apart, and --rate is for frames at "
+            "even "
             "distances; give their times (--times)"
         )
 
@@ -309,15 +310,15 @@ def _load_clip(
     Arrays
         The vectors [T, D] under the name "", and `time_s` and `frame_index`, each [T], if known.
     """
-    where = f"{order.path}, {clip}"
+    location = f"{order.path}, {clip}"
     numbers_name = order.columns.numbers
     times_name = order.columns.times
     if order.numbers is not None:
-        rows = _sort_rows(rows, order.numbers, numbers_name, where)
+        rows = _sort_rows(rows, order.numbers, numbers_name, location)
     elif order.times is not None:
-        rows = _sort_rows(rows, order.times, times_name, where)
+        rows = _sort_rows(rows, order.times, times_name, location)
     if must_be_even and order.numbers is not None:
-        refuse_uneven(where, order.numbers[rows])
+        refuse_uneven(location, order.numbers[rows])
 
     arrays = {"": _read_rows(vectors, rows)}
     if order.times is not None:
@@ -325,11 +326,13 @@ def _load_clip(
     # Columns of other names may count the sampled frames, and not those of the file.
     counts_frames_of_file = _normalised(numbers_name) == FILE_INDEX
     if order.numbers is not None and counts_frames_of_file:
-        arrays["frame_index"] = _whole_indices(where, numbers_name, order.numbers[rows])
+        arrays["frame_index"] = _whole_indices(location, numbers_name, order.numbers[rows])
     return arrays
 
 
-def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, where: str) -> NDArray[np.intp]:
+def _sort_rows(
+    rows: NDArray[np.intp], order: NDArray[np.float64], name: str, location: str
+) -> NDArray[np.intp]:
     """Sort the rows of a clip by a column; raise an error if two rows have the same value.
 
     Parameters
@@ -340,7 +343,7 @@ def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, wh
         Values of the column in all rows of the table, [R].
     name
         Name of the column.
-    where
+    location
         The table and the clip, for messages.
     """
     sorted_rows = rows[np.argsort(order[rows], kind="stable")]
@@ -350,18 +353,18 @@ def _sort_rows(rows: NDArray[np.intp], order: NDArray[np.float64], name: str, wh
         equal_rows = sorted_rows[first : first + 2]
         row, other_row = sorted(equal_rows + 1)  # users count rows from 1
         raise StoreError(
-            f"{where}: rows {row} and {other_row} have the same {name}, {order[sorted_rows[first]]:g}; "
+            f"{location}: rows {row} and {other_row} have the same {name}, {order[sorted_rows[first]]:g}; "
             "expected a row for each frame"
         )
     return sorted_rows
 
 
-def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole_indices(location: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the indices of a clip's frames in the video file as integers, [T].
 
     Parameters
     ----------
-    where, name
+    location, name
         The table and the clip, and the column, for messages.
     numbers
         The values of the column.
@@ -372,7 +375,7 @@ def _whole_indices(where: str, name: str, numbers: NDArray[np.float64]) -> NDArr
         A number is negative or not whole.
     """
     if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
-        raise StoreError(f"{where}: {name} is an index in the file; expected whole numbers from 0 on")
+        raise StoreError(f"{location}: {name} is an index in the file; expected whole numbers from 0 on")
     return numbers.astype(np.int64)
 
 

@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import h5py
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.frame_rows import FrameColumns, find_frame_columns
@@ -24,7 +23,7 @@ from obygaze_features.exchange.import_hdf5 import (
 )
 from obygaze_features.exchange.import_items import FileContent, TableOptions
 from obygaze_features.exchange.row_ids import (
-    MOST_UNPACKED,
+    MAX_UNPACKED,
     group_rows_by_clip,
     id_texts,
     read_row_ids,
@@ -33,6 +32,7 @@ from obygaze_features.exchange.row_ids import (
 from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted
+from obygaze_features.untrusted import open_regular
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         options,
         frame_columns=no_frame_columns,
         read_column=read_column,
-        about={},
+        metadata={},
     )
 
 
@@ -69,7 +69,7 @@ def npz_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
 
     Yields clip -> its features, and texts on the file.
     """
-    with open_regular(path) as file, open_npz(file, str(path), MOST_UNPACKED) as (headers, load):
+    with open_regular(path) as file, open_npz(file, str(path), MAX_UNPACKED) as (headers, load):
         yield _rows_of_arrays(path, headers, options, read_ids=load, open_array=load)
 
 
@@ -118,7 +118,7 @@ def _rows_of_arrays(
         options,
         frame_columns=frame_columns,
         read_column=open_array,
-        about=choice.about,
+        metadata=choice.about,
     )
 
 

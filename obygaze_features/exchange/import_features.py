@@ -20,9 +20,9 @@ from obygaze_features.screen import Progress
 from obygaze_features.store.format import (
     ANY_NUMBER,
     ARRAYS,
-    DONE,
     FEATURE_ARRAYS,
     IMPORTING_SUFFIX,
+    STATUSES_WITH_FEATURES,
     TIME_ARRAYS,
     Status,
 )
@@ -45,7 +45,7 @@ FEATURE_LIKE = re.compile(
 """Names that features have in other people's files; a series of columns counts without its numbers."""
 
 
-MOST_AFTER_S = 10.0
+MAX_AFTER_S = 10.0
 """Seconds after the end of its clip at which a frame may lie; later ones are of another clock."""
 
 FEW_NUMBERS = 64
@@ -190,12 +190,12 @@ class _ImportedClips(NamedTuple):
     ----------
     constant
         The clips whose features are all the same number, as if they were never computed.
-    most_frames
+    max_frames
         Largest number of frames of a clip.
     """
 
     constant: list[str]
-    most_frames: int
+    max_frames: int
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
@@ -213,7 +213,7 @@ def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_
         Number of clips of the store.
     """
     warnings = []
-    axes_warning = _warn_of_swapped_axes(group, declared, imported.most_frames)
+    axes_warning = _warn_of_swapped_axes(group, declared, imported.max_frames)
     if axes_warning:
         warnings.append(axes_warning)
     if imported.constant:
@@ -264,7 +264,7 @@ def _import_clips(
     to_do = [clip for clip in stage.missing() if clip in features]
     may_be_labels = not declared.are_features_named  # until a clip has numbers that labels do not have
     constant = list[str]()
-    most_frames = 0
+    max_frames = 0
     with stage.writer(to_do) as writer:
         for n_imported, clip in enumerate(to_do, start=1):
             item = features[clip]
@@ -276,7 +276,7 @@ def _import_clips(
             if _are_features_constant(arrays):
                 constant.append(clip)
             if "frames" in arrays:
-                most_frames = max(most_frames, len(arrays["frames"]))
+                max_frames = max(max_frames, len(arrays["frames"]))
                 _check_frames(item, group, arrays["frames"])
 
             planned_clip = stage.clips[stage.rows[clip]]
@@ -291,7 +291,7 @@ def _import_clips(
             f"{features[to_do[0]].where}: whole numbers in all clips, as labels are; if they are features, "
             "name them (--columns; '*' for all)"
         )
-    return _ImportedClips(constant, most_frames)
+    return _ImportedClips(constant, max_frames)
 
 
 def _looks_like_features(arrays: Arrays, declared: Declared) -> bool:
@@ -512,7 +512,7 @@ def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
 
 
 def _convert(
-    values: NDArray[Any], name: str, where: str, declared: Declared, *, has_format_names: bool
+    values: NDArray[Any], name: str, location: str, declared: Declared, *, has_format_names: bool
 ) -> NDArray[Any]:
     """Return an array with the axes and the data type of the format.
 
@@ -524,7 +524,7 @@ def _convert(
         The array as it was saved.
     name
         Its name in the format.
-    where
+    location
         What messages call its file.
     declared
         Axes and data type.
@@ -538,18 +538,18 @@ def _convert(
     """
     n_axes = len(ARRAYS[name].dims) - 1  # without the axis of clips
     if values.ndim == 0:
-        raise StoreError(f"{where}: {name} is one number; expected an array")
-    reordered = reorder_axes(values, n_axes, declared.axes, f"{where}, {name}")
+        raise StoreError(f"{location}: {name} is one number; expected an array")
+    reordered = reorder_axes(values, n_axes, declared.axes, f"{location}, {name}")
     if name in FEATURE_ARRAYS:
-        refuse_other_axes(name, reordered.shape, n_axes, where, is_named_in_file=has_format_names)
+        refuse_other_axes(name, reordered.shape, n_axes, location, is_named_in_file=has_format_names)
     elif reordered.ndim != 1:
         raise StoreError(
-            f"{where}: the axes of {name} are {list(reordered.shape)}, expected [T]: one a frame"
+            f"{location}: the axes of {name} are {list(reordered.shape)}, expected [T]: one a frame"
         )
-    return _convert_type(reordered, name, where, declared.dtype)
+    return _convert_type(reordered, name, location, declared.dtype)
 
 
-def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: str | None) -> NDArray[Any]:
+def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype: str | None) -> NDArray[Any]:
     """Return an array with a data type that the format has for arrays of its name.
 
     Features are converted to the declared type, if there is one. Times and indices are converted to the
@@ -561,7 +561,7 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
         The array.
     name
         Its name in the format.
-    where
+    location
         What messages call its file.
     declared_dtype
         The type that the user asks for; None for none.
@@ -588,7 +588,7 @@ def _convert_type(values: NDArray[Any], name: str, where: str, declared_dtype: s
     else:
         remedy = "save features as such"
     raise StoreError(
-        f"{where}: {name} is {converted.dtype}, the format stores {' or '.join(allowed_dtypes)}; {remedy}"
+        f"{location}: {name} is {converted.dtype}, the format stores {' or '.join(allowed_dtypes)}; {remedy}"
     )
 
 
@@ -641,7 +641,7 @@ def _n_sampled_frames(arrays: Arrays, declared_n: object) -> int:
     return 1
 
 
-def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int) -> str:
+def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, max_frames: int) -> str:
     """Return a warning if frames or tokens may have been saved as [D, T] instead of [T, D]; else "".
 
     This is likely if a clip has at least as many rows as a row has numbers: 768 frames of 16 numbers are
@@ -653,7 +653,7 @@ def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int
         The group.
     declared
         What the user declares of the features.
-    most_frames
+    max_frames
         Number of frames of the clip with most frames, for a ragged group.
     """
     if declared.axes is not None:
@@ -661,7 +661,7 @@ def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, most_frames: int
     for spec in group.arrays:
         if len(spec.shape) < 2:
             continue
-        n_rows = most_frames if spec.ragged else spec.shape[0]
+        n_rows = max_frames if spec.ragged else spec.shape[0]
         n_numbers = spec.shape[1]
         if n_rows >= n_numbers:
             return (
@@ -698,7 +698,7 @@ def _make_result(
         If the item's status is neither ok nor partial, or if its times, frame indices or stretches without
         pictures do not fit its frames.
     """
-    if item.status not in DONE:
+    if item.status not in STATUSES_WITH_FEATURES:
         raise StoreError(f"{item.where}: status {item.status!r}; features are ok or partial")
 
     n_frames = len(arrays["frames"]) if group.ragged else group.n_frames
@@ -749,6 +749,6 @@ def _check_times(
 
     last_s = time_s[-1]
     end_s = clip.end_s or np.inf  # a clip without an end may have any times
-    latest_s = end_s + MOST_AFTER_S
+    latest_s = end_s + MAX_AFTER_S
     if last_s > latest_s:
         raise StoreError(f"{item.where}: time_s {last_s:g}; expected the video's seconds, up to {latest_s:g}")

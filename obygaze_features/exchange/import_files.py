@@ -15,13 +15,13 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.array_choice import ArrayChoice
-from obygaze_features.exchange.import_items import MOST_BYTES, Arrays, FileContent, ImportItem
+from obygaze_features.exchange.import_items import MAX_BYTES, Arrays, FileContent, ImportItem
 from obygaze_features.file_kinds import HEAD_BYTES, NPY, NPZ, file_kind, why_not
 from obygaze_features.store.store_files import NOT_ARRAYS, refuse_larger
 from obygaze_features.torch_files import load_torch
+from obygaze_features.untrusted import open_regular
 
 WHY_NO_OBJECTS = (
     "it holds Python objects, which are never unpickled; of ids, np.asarray(ids, str) makes texts"
@@ -29,7 +29,7 @@ WHY_NO_OBJECTS = (
 WHY_NO_MORE_BYTES = (
     "more bytes behind its array, such as of another numpy.save: save each array in a file of its own"
 )
-MOST_SUFFIXES = 5
+MAX_SUFFIXES = 5
 """Suffixes of other files that a message names at most."""
 ARRAY_SUFFIXES = (".npy", ".npz")
 TORCH_SUFFIXES = (".pth", ".pt", ".safetensors")
@@ -97,7 +97,7 @@ def _other_suffixes_in(folder: Path) -> str:
     suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
     if not suffixes:
         return ""
-    return f"; it has {', '.join(suffixes[:MOST_SUFFIXES])} (choose another --from)"
+    return f"; it has {', '.join(suffixes[:MAX_SUFFIXES])} (choose another --from)"
 
 
 def _array_option(path: Path) -> str:
@@ -202,16 +202,16 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
     suffixes_left_out = set()
     for member in members:
         name, _, suffix = member.name.removeprefix("./").rpartition(".")
-        where = f"{path}, {member.name}"
+        location = f"{path}, {member.name}"
         if f".{suffix.lower()}" not in ARRAY_SUFFIXES:
             if not member.isdir():
                 suffixes_left_out.add(f".{suffix}")
             continue
         if not member.isfile() or member.issparse():
-            raise StoreError(f"{where}: a link, or with holes: make the tar of whole files (cp -rL)")
-        refuse_larger(member.size, where)
+            raise StoreError(f"{location}: a link, or with holes: make the tar of whole files (cp -rL)")
+        refuse_larger(member.size, location)
         part_of_tar = (member.offset_data, member.size)
-        yield name, ImportItem(where, partial(_read_file, path, where, choice, part_of_tar))
+        yield name, ImportItem(location, partial(_read_file, path, location, choice, part_of_tar))
     if suffixes_left_out:
         choice.about["left_out"] = (
             f"files of the tar that hold no arrays: {', '.join(sorted(suffixes_left_out))}"
@@ -219,7 +219,7 @@ def _tar_items(path: Path, choice: ArrayChoice) -> Iterator[tuple[str, ImportIte
 
 
 def _read_file(
-    path: Path, where: str, choice: ArrayChoice, part_of_tar: tuple[int, int] | None = None
+    path: Path, location: str, choice: ArrayChoice, part_of_tar: tuple[int, int] | None = None
 ) -> Arrays:
     """Read the array of a .npy file, or the chosen arrays of a .npz: name -> array.
 
@@ -229,7 +229,7 @@ def _read_file(
     ----------
     path
         The file, or the tar that holds it.
-    where
+    location
         What messages call the file.
     choice
         Chooses the arrays.
@@ -242,11 +242,11 @@ def _read_file(
             start, size = part_of_tar
             file.seek(start)
             content = io.BytesIO(file.read(size))
-        if where.lower().endswith(".npy"):
-            arrays = {"": _read_array(content, where)}
-            return {name: arrays[name] for name in choice(where, arrays)}
-        with open_npz(content, where) as (headers, load):
-            return {name: load(name) for name in choice(where, headers)}
+        if location.lower().endswith(".npy"):
+            arrays = {"": _read_array(content, location)}
+            return {name: arrays[name] for name in choice(location, arrays)}
+        with open_npz(content, location) as (headers, load):
+            return {name: load(name) for name in choice(location, headers)}
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -269,22 +269,22 @@ def map_npy(path: Path) -> NDArray[Any]:
         return values
 
 
-def _read_array(file: IO[bytes], where: str, most: int = MOST_BYTES) -> NDArray[Any]:
+def _read_array(file: IO[bytes], location: str, maximum: int = MAX_BYTES) -> NDArray[Any]:
     """Read the array of a .npy file.
 
     Raises
     ------
     StoreError
-        If it holds Python objects, has more than `most` bytes, or if more bytes follow.
+        If it holds Python objects, has more than `maximum` bytes, or if more bytes follow.
     """
-    with _explained_errors(where, file, NPY):
+    with _explained_errors(location, file, NPY):
         header = _read_header(file)
-        _refuse_objects(header, where)
+        _refuse_objects(header, location)
         size = math.prod(header.shape) * header.dtype.itemsize  # negative in a damaged header
-        refuse_larger(size, where, most)
+        refuse_larger(size, location, maximum)
         values = np.frombuffer(file.read(max(size, 0)), header.dtype)
         if file.read(1):
-            raise StoreError(f"{where}: {WHY_NO_MORE_BYTES}")
+            raise StoreError(f"{location}: {WHY_NO_MORE_BYTES}")
         if header.is_fortran:  # stored column by column
             return values.reshape(header.shape[::-1]).T
         return values.reshape(header.shape)
@@ -305,19 +305,19 @@ def _read_header(file: IO[bytes]) -> _NpyHeader:
     return _NpyHeader(*read(file))
 
 
-def _refuse_objects(header: _NpyHeader, where: str) -> None:
+def _refuse_objects(header: _NpyHeader, location: str) -> None:
     """Raise a StoreError if a .npy file holds Python objects, which would have to be unpickled."""
     if header.dtype.hasobject:
-        raise StoreError(f"{where}: {WHY_NO_OBJECTS}")
+        raise StoreError(f"{location}: {WHY_NO_OBJECTS}")
 
 
 @contextmanager
-def _explained_errors(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
+def _explained_errors(location: str, file: IO[bytes], kind: str) -> Iterator[None]:
     """Replace an error of NumPy or zipfile in the block by one that says what is wrong with the file.
 
     Parameters
     ----------
-    where
+    location
         What messages call the file.
     file
         The file, whose first bytes tell what it is.
@@ -331,12 +331,12 @@ def _explained_errors(where: str, file: IO[bytes], kind: str) -> Iterator[None]:
     except NOT_ARRAYS as error:  # whatever NumPy, zipfile and zlib raise for other or damaged files
         file.seek(0)
         first_bytes = file.read(HEAD_BYTES)
-        raise StoreError(f"{where}: {why_not(first_bytes, kind)}") from error
+        raise StoreError(f"{location}: {why_not(first_bytes, kind)}") from error
 
 
 @contextmanager
 def open_npz(
-    file: IO[bytes], where: str, most: int = MOST_BYTES
+    file: IO[bytes], location: str, maximum: int = MAX_BYTES
 ) -> Iterator[tuple[dict[str, Any], Callable[[str], NDArray[Any]]]]:
     """Open a .npz file without loading its arrays.
 
@@ -344,9 +344,9 @@ def open_npz(
     ----------
     file
         The file.
-    where
+    location
         What messages call it.
-    most
+    maximum
         Bytes of the largest array that is loaded.
 
     Yields
@@ -362,20 +362,20 @@ def open_npz(
     StoreError
         If it is no such file, or an array is there twice, is too large or would be unpickled.
     """
-    with _explained_errors(where, file, NPZ):
+    with _explained_errors(location, file, NPZ):
         archive = zipfile.ZipFile(file)
-        headers = _read_headers(archive, file.seek(0, io.SEEK_END), where)
+        headers = _read_headers(archive, file.seek(0, io.SEEK_END), location)
 
     def load(name: str) -> NDArray[Any]:
         """Read the array of one member."""
-        with _explained_errors(f"{where}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
-            return _read_array(member, f"{where}, {name}", most)
+        with _explained_errors(f"{location}, {name}", file, NPZ), archive.open(f"{name}.npy") as member:
+            return _read_array(member, f"{location}, {name}", maximum)
 
     with archive:
         yield headers, load
 
 
-def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, where: str) -> dict[str, Any]:
+def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, location: str) -> dict[str, Any]:
     """Read the headers of the arrays in a .npz file: name -> `dtype`, `ndim` and `shape`.
 
     None stands for a member that is no .npy file.
@@ -386,15 +386,15 @@ def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, where: str) -> d
         The file.
     archive_bytes
         Its size. A member that claims a larger one is refused, because zipfile allocates as much memory.
-    where
+    location
         What messages call the file.
     """
     headers = dict[str, Any]()
     for info in archive.infolist():
         name = info.filename.removesuffix(".npy")
-        refuse_larger(info.compress_size, f"{where}, {name}", archive_bytes)
+        refuse_larger(info.compress_size, f"{location}, {name}", archive_bytes)
         if name in headers:
-            raise StoreError(f"{where}, {name}: is in it twice; remove one")
+            raise StoreError(f"{location}, {name}: is in it twice; remove one")
         if info.filename.endswith(".npy"):
             with archive.open(info) as member:
                 header = _read_header(member)
@@ -470,8 +470,8 @@ def torch_files(source: Path, choice: ArrayChoice) -> dict[str, ImportItem]:
         )
     items: dict[str, ImportItem] = {}
     for name, value in clips.items():
-        where = f"{source}, {name}"
-        _add_item(items, str(name), ImportItem(where, partial(_convert_tensors, value, where, choice)))
+        location = f"{source}, {name}"
+        _add_item(items, str(name), ImportItem(location, partial(_convert_tensors, value, location, choice)))
     return items
 
 
@@ -487,14 +487,14 @@ def _load_torch_file(path: Path) -> Any:
     return load_torch(path, StoreError)
 
 
-def _convert_tensors(content: Any, where: str, choice: ArrayChoice) -> Arrays:
+def _convert_tensors(content: Any, location: str, choice: ArrayChoice) -> Arrays:
     """Convert the chosen tensors of a clip to arrays.
 
     Parameters
     ----------
     content
         A dict of tensors, or one tensor, whose name is then "".
-    where
+    location
         What messages call the clip.
     choice
         Chooses among the tensors.
@@ -505,8 +505,8 @@ def _convert_tensors(content: Any, where: str, choice: ArrayChoice) -> Arrays:
         tensors = {"": content}
     descriptions = {name: _describe_tensor(value) for name, value in tensors.items()}
     arrays = {}
-    for name in choice(where, descriptions):
-        arrays[name] = _tensor_to_array(tensors[name], f"{where}, {name}" if name else where)
+    for name in choice(location, descriptions):
+        arrays[name] = _tensor_to_array(tensors[name], f"{location}, {name}" if name else location)
     return arrays
 
 
@@ -522,7 +522,7 @@ def _describe_tensor(value: Any) -> Any:
     return SimpleNamespace(dtype=np.dtype("f4" if is_real else "i8"), ndim=value.ndim)
 
 
-def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
+def _tensor_to_array(tensor: Any, location: str) -> NDArray[Any]:
     """Convert a dense tensor on the CPU to an array.
 
     Bfloat16, which NumPy lacks, becomes float32 without loss.
@@ -533,17 +533,17 @@ def _tensor_to_array(tensor: Any, where: str) -> NDArray[Any]:
         If it is no such tensor, holds neither real numbers nor integers, or is too large.
     """
     if not hasattr(tensor, "is_floating_point"):
-        raise StoreError(f"{where}: holds a {type(tensor).__name__}; expected one tensor")
+        raise StoreError(f"{location}: holds a {type(tensor).__name__}; expected one tensor")
     kind = str(tensor.dtype).removeprefix("torch.")
     if str(tensor.layout) != "torch.strided":
-        raise StoreError(f"{where}: a sparse tensor; expected a plain one (tensor.to_dense())")
+        raise StoreError(f"{location}: a sparse tensor; expected a plain one (tensor.to_dense())")
     if kind not in {"float64", "float32", "float16", "bfloat16"} and not kind.startswith(("int", "uint8")):
         raise StoreError(
-            f"{where}: holds {kind}; save it as float32, of quantised values with their scales applied"
+            f"{location}: holds {kind}; save it as float32, of quantised values with their scales applied"
         )
     if tensor.is_nested or str(tensor.device) != "cpu":
-        raise StoreError(f"{where}: a tensor that is nested or has no values; save a plain one of the CPU")
-    refuse_larger(tensor.numel() * tensor.element_size(), where)
+        raise StoreError(f"{location}: a tensor that is nested or has no values; save a plain one of the CPU")
+    refuse_larger(tensor.numel() * tensor.element_size(), location)
     # PyTorch may only note that numbers are to be conjugated or negated; NumPy needs it done.
     plain = tensor.detach().resolve_conj().resolve_neg()
     if kind == "bfloat16":

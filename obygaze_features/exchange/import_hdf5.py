@@ -16,7 +16,7 @@ from obygaze_features.exchange.array_choice import ArrayChoice
 from obygaze_features.exchange.import_files import files_below
 from obygaze_features.exchange.import_items import (
     DAMAGED,
-    MOST_BYTES,
+    MAX_BYTES,
     FileContent,
     ImportItem,
     read_in_worker,
@@ -25,11 +25,11 @@ from obygaze_features.file_kinds import AGAIN, HDF5, why_not
 from obygaze_features.store.records import WITHOUT_PICTURES
 from obygaze_features.store.store_files import refuse_larger
 
-MOST_CHARACTERS = 1 << 27
+MAX_CHARACTERS = 1 << 27
 """Most characters in a column of texts."""
-MOST_BYTES_AT_ONCE = 1 << 24
+MAX_BYTES_AT_ONCE = 1 << 24
 """Most bytes of texts that are read at once: each of them may be as long as the file."""
-MOST_TEXTS_AT_ONCE = 1 << 16
+MAX_TEXTS_AT_ONCE = 1 << 16
 """Most texts that are read at once."""
 ID_BYTES = 64
 """Bytes of memory that an id takes at least, as a Python text."""
@@ -97,15 +97,15 @@ def groups_of_clips(
         with explain_hdf5_damage(str(path)):
             if is_anndata(file):
                 raise StoreError(f"{path}: is AnnData; --from table reads it")
-            about = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
-            choice = ArrayChoice(patterns, about, times=times)
+            metadata = {name: text_of(file.attrs, name) for name in ("provenance", "backbone")}
+            choice = ArrayChoice(patterns, metadata, times=times)
             items = _items_of_clips(file, path, clips, choice)
         if not items:
             raise StoreError(
                 f"{path}: expected a group or dataset for each clip (CLIP/pooled); found none. "
                 "One matrix with a row per clip: --from table"
             )
-        yield items, about
+        yield items, metadata
 
 
 def _items_of_clips(
@@ -128,12 +128,12 @@ def _items_of_clips(
     for node in _clips_in(file, str(path), clips, name_of_address={_address(file): "/"}):
         clip = text_of(node.attrs, "clip") or node.name.strip("/")
         noun = "group" if isinstance(node, h5py.Group) else "dataset"
-        where = f"{path}, {noun} {node.name}"
+        location = f"{path}, {noun} {node.name}"
         if clip in items:
-            raise StoreError(f"{where}: clip {clip} is in the file twice")
+            raise StoreError(f"{location}: clip {clip} is in the file twice")
         items[clip] = ImportItem(
-            where,
-            partial(_read_group, node, where, choice),
+            location,
+            partial(_read_group, node, location, choice),
             status=text_of(node.attrs, "status") or "ok",
             reason=text_of(node.attrs, "reason"),
             without_pictures=text_of(node.attrs, WITHOUT_PICTURES),
@@ -162,7 +162,7 @@ def open_hdf5(path: Path) -> Iterator[h5py.File]:
 
 
 @contextmanager
-def explain_hdf5_damage(where: str) -> Iterator[None]:
+def explain_hdf5_damage(location: str) -> Iterator[None]:
     """Convert the errors that h5py raises for damaged files, within a `with` block, to a StoreError.
 
     h5py raises errors of many kinds for bytes that make no sense. Errors of the system, such as a missing
@@ -170,7 +170,7 @@ def explain_hdf5_damage(where: str) -> Iterator[None]:
 
     Parameters
     ----------
-    where
+    location
         What messages call the file.
     """
     try:
@@ -180,16 +180,16 @@ def explain_hdf5_damage(where: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise
-        reason = why_not(Path(where), HDF5) if Path(where).exists() else DAMAGED
-        raise StoreError(f"{where}: {reason}") from error
+        reason = why_not(Path(location), HDF5) if Path(location).exists() else DAMAGED
+        raise StoreError(f"{location}: {reason}") from error
     except UnicodeError:
-        raise StoreError(f"{where}: a text in it is not UTF-8: save it as such") from None
+        raise StoreError(f"{location}: a text in it is not UTF-8: save it as such") from None
     except (RuntimeError, LookupError, OverflowError, ValueError, TypeError) as error:
-        raise StoreError(f"{where}: damaged HDF5: {AGAIN}") from error
+        raise StoreError(f"{location}: damaged HDF5: {AGAIN}") from error
 
 
 def _clips_in(
-    node: h5py.Group, where: str, clips: frozenset[str], name_of_address: dict[int, str]
+    node: h5py.Group, location: str, clips: frozenset[str], name_of_address: dict[int, str]
 ) -> Iterator[h5py.Group | h5py.Dataset]:
     """Yield the groups and datasets of a file that hold the features of one clip each.
 
@@ -204,7 +204,7 @@ def _clips_in(
     ----------
     node
         A group, or the file.
-    where
+    location
         What messages call the file.
     clips
         Ids of clips.
@@ -217,14 +217,14 @@ def _clips_in(
         child_name = f"{node.name.rstrip('/')}/{name}"
         child = plain_node(node, name)
         if child is None:
-            raise StoreError(f"{where}: {child_name} is a link; only plain groups are read")
+            raise StoreError(f"{location}: {child_name} is a link; only plain groups are read")
         if isinstance(child, h5py.Dataset):
             yield child
         elif isinstance(child, h5py.Group):
             address = _address(child)
             if address in name_of_address:
                 raise StoreError(
-                    f"{where}: {child_name} is the same group as {name_of_address[address]}; "
+                    f"{location}: {child_name} is the same group as {name_of_address[address]}; "
                     "expected one place for every group of clips"
                 )
             name_of_address[address] = child_name
@@ -233,7 +233,7 @@ def _clips_in(
             if dataset_names and not holds_clips:  # the group itself is a clip
                 yield child
             else:
-                yield from _clips_in(child, where, clips, name_of_address)
+                yield from _clips_in(child, location, clips, name_of_address)
 
 
 def plain_node(group: h5py.Group, name: str | bytes) -> object:
@@ -273,43 +273,43 @@ def is_plain(node: object) -> TypeGuard[h5py.Dataset]:
     return isinstance(node, h5py.Dataset) and not node.external and not node.is_virtual
 
 
-def refuse_unreadable(dataset: h5py.Dataset, where: str) -> None:
+def refuse_unreadable(dataset: h5py.Dataset, location: str) -> None:
     """Raise a StoreError for a dataset that cannot be read, or not safely.
 
     Its chunks are too large for the memory, a filter that it needs is missing, or it was not written to its
-    end. `where` is what the message calls it.
+    end. `location` is what the message calls it.
     """
-    _refuse_large_chunks(dataset, where)
-    _refuse_missing_filters(dataset, where)
-    _refuse_unwritten_chunks(dataset, where)
+    _refuse_large_chunks(dataset, location)
+    _refuse_missing_filters(dataset, location)
+    _refuse_unwritten_chunks(dataset, location)
 
 
-def _refuse_large_chunks(dataset: h5py.Dataset, where: str) -> None:
+def _refuse_large_chunks(dataset: h5py.Dataset, location: str) -> None:
     """Raise a StoreError if a chunk of a dataset is larger than the features of a clip may be.
 
     To read one row, HDF5 decompresses a whole chunk into memory.
     """
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
-    if chunk_bytes > MOST_BYTES:
+    if chunk_bytes > MAX_BYTES:
         raise StoreError(
-            f"{where}: chunks of {chunk_bytes} bytes; expected at most {MOST_BYTES}; save it with smaller "
+            f"{location}: chunks of {chunk_bytes} bytes; expected at most {MAX_BYTES}; save it with smaller "
             "chunks"
         )
 
 
-def _refuse_missing_filters(dataset: h5py.Dataset, where: str) -> None:
+def _refuse_missing_filters(dataset: h5py.Dataset, location: str) -> None:
     """Raise a StoreError for a dataset that is compressed by a filter of HDF5 that is not installed."""
     settings = dataset.id.get_create_plist()
     for position in range(settings.get_nfilters()):
         number, _, _, name = settings.get_filter(position)
         if not h5py.h5z.filter_avail(number):
             raise StoreError(
-                f"{where}: compressed by a filter that is not here ({number} {name!r}): save it with gzip "
+                f"{location}: compressed by a filter that is not here ({number} {name!r}): save it with gzip "
                 "(h5repack -f GZIP=4)"
             )
 
 
-def _refuse_unwritten_chunks(dataset: h5py.Dataset, where: str) -> None:
+def _refuse_unwritten_chunks(dataset: h5py.Dataset, location: str) -> None:
     """Raise a StoreError for a dataset with chunks that were never written, which HDF5 reads as zeros.
 
     A dataset without chunks counts as one part, which is empty until it is written.
@@ -324,26 +324,27 @@ def _refuse_unwritten_chunks(dataset: h5py.Dataset, where: str) -> None:
         n_written = 1 if dataset.id.get_storage_size() > 0 else 0
     if n_written < n_parts:
         raise StoreError(
-            f"{where}: {n_parts - n_written} of its {n_parts} chunks were never written, and would be zeros: "
+            f"{location}: {n_parts - n_written} of its {n_parts} chunks were never written, and would be "
+            "zeros: "
             "write it again, to its end"
         )
 
 
-def undo_matlab_order(array: Any, where: str, most: int = MOST_BYTES) -> Any:
+def undo_matlab_order(array: Any, location: str, maximum: int = MAX_BYTES) -> Any:
     """Return an array with its axes in their original order, which MATLAB reverses when it writes HDF5.
 
     Parameters
     ----------
     array
         An HDF5 dataset, or an array. It is returned as it is, unless it is a dataset that MATLAB wrote.
-    where
+    location
         What messages call it.
-    most
+    maximum
         Bytes of the largest dataset that is read to transpose it.
     """
     if "MATLAB_class" not in getattr(array, "attrs", ()) or array.ndim < 2:
         return array
-    refuse_larger(array.nbytes, where, most)
+    refuse_larger(array.nbytes, location, maximum)
     return array[()].T
 
 
@@ -353,7 +354,9 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
         return _read_group(file, str(path), choice)
 
 
-def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
+def _read_group(
+    node: h5py.Group | h5py.Dataset, location: str, choice: ArrayChoice
+) -> dict[str, NDArray[Any]]:
     """Read the chosen datasets of a group, or one dataset: name -> array.
 
     Nothing is read before all of them are checked.
@@ -362,7 +365,7 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
     ----------
     node
         The group or file of a clip, or a dataset, which gets the name "".
-    where
+    location
         What messages call it.
     choice
         Chooses among the datasets.
@@ -372,26 +375,26 @@ def _read_group(node: h5py.Group | h5py.Dataset, where: str, choice: ArrayChoice
     StoreError
         A dataset holds no numbers, is too large or cannot be read.
     """
-    with explain_hdf5_damage(where):
-        nodes = _plain_nodes(node, where)
-        chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(where, nodes)}
+    with explain_hdf5_damage(location):
+        nodes = _plain_nodes(node, location)
+        chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(location, nodes)}
         n_bytes = 0  # of all chosen datasets together
         for name, dataset in chosen.items():
-            _refuse_other_than_numbers(dataset, f"{where}: {name}" if name else where)
+            _refuse_other_than_numbers(dataset, f"{location}: {name}" if name else location)
             n_bytes += int(dataset.size) * dataset.dtype.itemsize
-            refuse_larger(n_bytes, where)
-            refuse_unreadable(dataset, where)
+            refuse_larger(n_bytes, location)
+            refuse_unreadable(dataset, location)
         arrays = {}
         for name, dataset in chosen.items():
-            arrays[name] = np.asarray(undo_matlab_order(dataset, where)[()])
+            arrays[name] = np.asarray(undo_matlab_order(dataset, location)[()])
         return arrays
 
 
-def _plain_nodes(node: h5py.Group | h5py.Dataset, where: str) -> dict[str, Any]:
+def _plain_nodes(node: h5py.Group | h5py.Dataset, location: str) -> dict[str, Any]:
     """Return the datasets and groups in a group by name, or a dataset itself by the name "".
 
-    Groups beside datasets are returned too, and refused only if they are chosen as features. `where` is what
-    messages call the group or dataset.
+    Groups beside datasets are returned too, and refused only if they are chosen as features. `location` is
+    what messages call the group or dataset.
 
     Raises
     ------
@@ -403,18 +406,18 @@ def _plain_nodes(node: h5py.Group | h5py.Dataset, where: str) -> dict[str, Any]:
         nodes = {name: plain_node(node, name) for name in node}
     for name, child in nodes.items():
         if not is_plain(child) and not isinstance(child, h5py.Group):
-            raise StoreError(f"{where}: {name} is not a plain dataset of this file")
+            raise StoreError(f"{location}: {name} is not a plain dataset of this file")
     return nodes
 
 
-def _refuse_other_than_numbers(node: h5py.Group | h5py.Dataset, where: str) -> None:
+def _refuse_other_than_numbers(node: h5py.Group | h5py.Dataset, location: str) -> None:
     """Raise a StoreError if a node is a group, or a dataset without values, or one of no numbers."""
     if not is_plain(node):
-        raise StoreError(f"{where} holds {getattr(node, 'dtype', 'a group')}, expected numbers")
+        raise StoreError(f"{location} holds {getattr(node, 'dtype', 'a group')}, expected numbers")
     has_values = node.shape is not None  # HDF5 has datasets with a type and no values
     holds_numbers = node.dtype.kind in "fiu"
     if not has_values or not holds_numbers:
-        raise StoreError(f"{where} holds {node.dtype}, expected numbers")
+        raise StoreError(f"{location} holds {node.dtype}, expected numbers")
 
 
 def text_of(attributes: Mapping[str, Any], name: str) -> str:
@@ -488,15 +491,15 @@ def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArra
     StoreError
         The texts together have too many characters for a column of ids.
     """
-    n_at_once = max(1, min(MOST_TEXTS_AT_ONCE, MOST_BYTES_AT_ONCE // longest_bytes))
+    n_at_once = max(1, min(MAX_TEXTS_AT_ONCE, MAX_BYTES_AT_ONCE // longest_bytes))
     texts: list[str] = []
     n_characters = 0
     for start in range(0, len(dataset), n_at_once):
         batch = dataset.asstr()[start : start + n_at_once].tolist()
         n_characters += sum(len(text) for text in batch)
-        if n_characters > MOST_CHARACTERS:
+        if n_characters > MAX_CHARACTERS:
             raise StoreError(
-                f"{path}: {dataset.name} has more than {MOST_CHARACTERS} characters; expected ids"
+                f"{path}: {dataset.name} has more than {MAX_CHARACTERS} characters; expected ids"
             )
         texts += batch
     return np.array(texts, dtype=object)

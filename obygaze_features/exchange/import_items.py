@@ -26,7 +26,7 @@ from obygaze_features.limits import keep_to, limits_of, without_network
 from obygaze_features.text import normalised
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 """Most bytes of one clip's features; larger files are refused before they are read."""
 
 MEGABYTE = 1 << 20
@@ -307,10 +307,10 @@ class _FileInWorker:
         answer, _ = _send_request(self._request, self._library, str(path), limit_s)
         items = {}
         for item_index, description in enumerate(answer["items"]):
-            where = description["where"]
+            location = description["where"]
             items[description["name"]] = ImportItem(
-                where,
-                load=partial(self._load, item_index, where),
+                location,
+                load=partial(self._load, item_index, location),
                 status=description["status"],
                 reason=description["reason"],
                 without_pictures=description["without_pictures"],
@@ -318,7 +318,7 @@ class _FileInWorker:
         self.texts.update(answer["texts"])
         return items
 
-    def _load(self, item_index: int, where: str) -> Arrays:
+    def _load(self, item_index: int, location: str) -> Arrays:
         """Request the arrays of an item from the worker: name -> array.
 
         Its texts on the file replace those in `texts`.
@@ -327,7 +327,7 @@ class _FileInWorker:
         ----------
         item_index
             Index of the item among the file's items.
-        where
+        location
             What messages call it.
 
         Raises
@@ -336,9 +336,9 @@ class _FileInWorker:
             The file is closed, or the worker refuses the item or ends.
         """
         if not self._is_open:
-            raise StoreError(f"{where}: the file is closed")
+            raise StoreError(f"{location}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)
-        answer, array_bytes = _send_request(request_for_item, self._library, where, LIMIT_S)
+        answer, array_bytes = _send_request(request_for_item, self._library, location, LIMIT_S)
         self.texts.update(answer["texts"])  # loading a clip may add to the note on what is left out
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
@@ -374,14 +374,14 @@ def _close_file_of_worker() -> None:
         pool.put(None, request)
 
 
-def _send_request(request: _Request, library: str, where: str, limit_s: float) -> tuple[Any, list[bytes]]:
+def _send_request(request: _Request, library: str, location: str, limit_s: float) -> tuple[Any, list[bytes]]:
     """Send a request to the worker process, which is started if need be, and wait for its answer.
 
     Parameters
     ----------
     request
         The request.
-    library, where
+    library, location
         What messages call the library and the file.
     limit_s
         Seconds that the worker may take.
@@ -399,7 +399,7 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
         The reader raised it, or the worker ended without an answer.
     """
     if not _pools:
-        _pools.append(WorkerPool(1, _answer_request, most_bytes=MOST_BYTES))
+        _pools.append(WorkerPool(1, _answer_request, max_bytes=MAX_BYTES))
     pool = _pools[0]
     request_number = next(_unused_numbers)
     try:
@@ -411,7 +411,7 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
 
     # The worker ends every request by "done", unless it was late or has ended itself.
     if received.last.kind != "done":
-        raise StoreError(f"{where}: {library} {_explain_end(received.last, limit_s)}")
+        raise StoreError(f"{location}: {library} {_explain_end(received.last, limit_s)}")
     answer_as_json, *array_bytes = received.items
     answer = json.loads(answer_as_json)
 
@@ -419,7 +419,7 @@ def _send_request(request: _Request, library: str, where: str, limit_s: float) -
     if REFUSED in answer:
         raise StoreError(answer[REFUSED])
     if TOO_LITTLE_MEMORY in answer:
-        raise StoreError(f"{where}: {library} needs more memory to read it than this process may use")
+        raise StoreError(f"{location}: {library} needs more memory to read it than this process may use")
     if SYSTEM_ERROR in answer:
         raise OSError(*answer[SYSTEM_ERROR])
     return answer, array_bytes

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.columns import ColumnKind, choose_columns
 from obygaze_features.exchange.frame_rows import FrameColumns, find_frame_columns
@@ -26,6 +25,7 @@ from obygaze_features.exchange.row_ids import (
 )
 from obygaze_features.file_kinds import file_kind, why_not
 from obygaze_features.store.records import WITHOUT_PICTURES
+from obygaze_features.untrusted import open_regular
 from obygaze_features.workbook import Records
 
 NO_FEATURES = frozenset(
@@ -320,8 +320,10 @@ class _Cells:
                 if mark in cell:
                     self._decimal_marks.add(mark)
         if len(self._decimal_marks) > 1:
-            where = f"{self._path}, column {name!r}"
-            raise StoreError(f"{where}: numbers with ',' and numbers with '.': which one is before decimals?")
+            location = f"{self._path}, column {name!r}"
+            raise StoreError(
+                f"{location}: numbers with ',' and numbers with '.': which one is before decimals?"
+            )
 
 
 class _Columns(NamedTuple):
@@ -387,7 +389,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
         options,
         frame_columns=frame_columns,
         read_column=columns.times_and_numbers,
-        about=texts,
+        metadata=texts,
     )
 
 

@@ -11,7 +11,14 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store.arrays import row_view
-from obygaze_features.store.format import DONE, MERGING_SUFFIX, STATUSES, TABLE, TIME_ARRAYS, Status
+from obygaze_features.store.format import (
+    MERGING_SUFFIX,
+    STATUSES,
+    STATUSES_WITH_FEATURES,
+    TABLE,
+    TIME_ARRAYS,
+    Status,
+)
 from obygaze_features.store.group import rows_of, spec_of
 from obygaze_features.store.growth import combine_specs, refuse_two_spellings, refuse_version
 from obygaze_features.store.provenance import differing_fields, validate_licence
@@ -376,7 +383,7 @@ def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, 
 
 def _has_features(clip: StoredClip, group: str) -> bool:
     """Return whether a clip has features in a group of its store: its status there is ok or partial."""
-    return clip.within(group).status in DONE
+    return clip.within(group).status in STATUSES_WITH_FEATURES
 
 
 def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
@@ -391,5 +398,5 @@ def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[s
     """
     for array, row_values in values.items():
         if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
-            where = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"
-            raise damaged(f"{where}: not what {TABLE} has a digest of", store.where)
+            location = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"
+            raise damaged(f"{location}: not what {TABLE} has a digest of", store.where)

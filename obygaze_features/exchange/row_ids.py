@@ -14,7 +14,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.frame_rows import FrameColumns, describe_rows, frame_items
 from obygaze_features.exchange.import_files import map_npy
@@ -35,15 +34,16 @@ from obygaze_features.file_kinds import NPY, PARQUET, TEXT, UNKNOWN, file_kind, 
 from obygaze_features.store.store_files import refuse_larger
 from obygaze_features.text import counted, first_few
 from obygaze_features.text_records import read_records
+from obygaze_features.untrusted import open_regular, read_bytes
 from obygaze_features.workbook import Records
 
 ID_NAMES = ("clip_id", "clip_ids", "clip", "id", "ids")
 """Names of the column or array of ids if --ids is not given."""
 
-MOST_UNPACKED = 16 << 30
+MAX_UNPACKED = 16 << 30
 """Most bytes of one array of a .npz, or of a column of Parquet, which is unpacked into memory as a whole."""
 
-MOST_TEXT = 2 << 30
+MAX_TEXT = 2 << 30
 """Most bytes of a table of text, which is held in memory."""
 
 NUMBER_BYTES = 8
@@ -123,7 +123,7 @@ def text_rows(path: Path) -> TextRows:
     StoreError
         It is no such file.
     """
-    with open_regular(path, MOST_TEXT) as file:
+    with open_regular(path, MAX_TEXT) as file:
         content = file.readall()
     if file_kind(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
@@ -199,7 +199,7 @@ def open_parquet(path: Path) -> tuple[dict[str, Any], Callable[[str], Any]]:
     def read(name: str) -> Any:
         """Read a column, unless it would take too much memory."""
         n_values = _n_parquet_values(file.metadata, name)
-        refuse_larger(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MOST_UNPACKED)
+        refuse_larger(NUMBER_BYTES * n_values, f"{path}, column {name!r}", MAX_UNPACKED)
         with explained_errors():
             return file.read(columns=[name]).column(name)
 
@@ -277,7 +277,7 @@ def group_rows_by_clip(
     *,
     frame_columns: FrameColumns,
     read_column: Callable[[str], Any],
-    about: Mapping[str, str],
+    metadata: Mapping[str, str],
 ) -> FileContent:
     """Group the rows of a table by clip: return id -> features, and texts about the file.
 
@@ -297,7 +297,7 @@ def group_rows_by_clip(
         The columns that tell which frame of its clip a row is.
     read_column
         Reads one of these columns.
-    about
+    metadata
         Texts about the file. If rows are frames, a sentence that says so is added as `rows`.
 
     Raises
@@ -311,13 +311,13 @@ def group_rows_by_clip(
     rows_are_vectors = len(checked_arrays) == 1 and vectors.ndim == 2
     if options.of_frames and rows_are_vectors:  # each row is a frame
         items = frame_items(path, ids, vectors, frame_columns, read_column, must_be_even=options.at_a_rate)
-        return items, {**about, "rows": describe_rows(frame_columns)}
+        return items, {**metadata, "rows": describe_rows(frame_columns)}
     if options.times is not None:
         raise StoreError(
             f"{path}: a row has several frames of its own, whose times are in an array time_s; --times names "
             "a column of tables with a row for each frame"
         )
-    return row_items(path, ids, checked_arrays), dict(about)
+    return row_items(path, ids, checked_arrays), dict(metadata)
 
 
 def row_items(
@@ -387,8 +387,8 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     """
     checked_arrays: dict[str, Any] = {}
     for name, array in arrays.items():
-        where = f"{path}, {name}" if name else str(path)
-        checked_arrays[name] = _check_array(array, where, n_ids)
+        location = f"{path}, {name}" if name else str(path)
+        checked_arrays[name] = _check_array(array, location, n_ids)
     has_named_arrays = "" not in checked_arrays
     have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
     if has_named_arrays and have_number_per_row:
@@ -414,7 +414,7 @@ def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArr
     return np.stack([column[:] for column in columns.values()], axis=1)
 
 
-def _check_array(array: Any, where: str, n_ids: int) -> Any:
+def _check_array(array: Any, location: str, n_ids: int) -> Any:
     """Return an array, once it is checked that it holds numbers and has a row for each id.
 
     The axes of a dataset that MATLAB wrote, which reverses them, are put in order first.
@@ -423,7 +423,7 @@ def _check_array(array: Any, where: str, n_ids: int) -> Any:
     ----------
     array
         An array, a dataset of HDF5, or another object that is read by rows like one.
-    where
+    location
         What messages call it.
     n_ids
         Number of ids.
@@ -435,24 +435,24 @@ def _check_array(array: Any, where: str, n_ids: int) -> Any:
     """
     if isinstance(array, h5py.Dataset):
         if not is_plain(array):
-            raise StoreError(f"{where}: lies in another file; only plain datasets are read")
-        refuse_unreadable(array, where)
+            raise StoreError(f"{location}: lies in another file; only plain datasets are read")
+        refuse_unreadable(array, location)
     if array.dtype.kind not in "fiub":
-        raise StoreError(f"{where}: holds {array.dtype}, expected numbers")
-    ordered = undo_matlab_order(array, where, MOST_UNPACKED)
+        raise StoreError(f"{location}: holds {array.dtype}, expected numbers")
+    ordered = undo_matlab_order(array, location, MAX_UNPACKED)
     n_rows = len(ordered) if array.ndim else 0
     if n_rows != n_ids:
-        raise StoreError(f"{where}: {counted(n_rows, 'row')} and {n_ids} ids")
+        raise StoreError(f"{location}: {counted(n_rows, 'row')} and {n_ids} ids")
     return ordered
 
 
-def _read_row(arrays: Mapping[str, Any], row: int, where: str) -> Arrays:
-    """Read one row of every array, as the features of a clip; `where` is what messages call the table."""
-    with explain_hdf5_damage(where):  # an array may be a dataset of an HDF5 file
+def _read_row(arrays: Mapping[str, Any], row: int, location: str) -> Arrays:
+    """Read one row of every array, as the features of a clip; `location` is what messages call the table."""
+    with explain_hdf5_damage(location):  # an array may be a dataset of an HDF5 file
         return {name: np.asarray(array[row]) for name, array in arrays.items()}
 
 
-def id_texts(values: Any, where: object) -> list[str]:
+def id_texts(values: Any, location: object) -> list[str]:
     """Convert a column of ids to texts.
 
     Raises
@@ -463,11 +463,11 @@ def id_texts(values: Any, where: object) -> list[str]:
     if isinstance(values, np.ndarray):
         holds_no_ids = values.dtype.kind in "fcV"  # real, complex, structures
         if values.ndim != 1 or holds_no_ids:
-            raise StoreError(f"{where}: expected a list of ids; found {values.dtype} {list(values.shape)}")
+            raise StoreError(f"{location}: expected a list of ids; found {values.dtype} {list(values.shape)}")
     try:
         return [id_text(value) for value in values]
     except SystemError as error:  # an array of texts may hold numbers that are no characters
-        raise StoreError(f"{where}: holds ids that are no text; the file is damaged") from error
+        raise StoreError(f"{location}: holds ids that are no text; the file is damaged") from error
 
 
 def id_text(value: Any) -> str:

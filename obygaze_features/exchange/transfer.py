@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     PARTIAL_SUFFIX,
@@ -63,6 +62,7 @@ from obygaze_features.store.store_files import (
     read_digests,
     read_undamaged,
 )
+from obygaze_features.untrusted import read_bytes
 
 
 def run_in_threads(work: Callable[[str], None], names: Iterable[str], threads: int) -> None:
@@ -100,10 +100,10 @@ class _Chunk(NamedTuple):
     number: int
 
 
-MOST_INFO = 1 << 20
+MAX_INFO = 1 << 20
 """Most bytes of bag-info.txt, which states the limit for the other files."""
 
-LEAST_THREADS = 4
+MIN_THREADS = 4
 """Files that are fetched at a time at least."""
 
 
@@ -448,7 +448,7 @@ class _Transfer:
         self._root = destination if self._extends_copy else building
         self._progress = progress
         # Limit of the first file, bag-info.txt, from which `run` reads the limit of the others.
-        self._most_bytes = MOST_INFO
+        self._max_bytes = MAX_INFO
         self._lock = Lock()  # held while the counts below change
         self._n_wanted = len(digests)  # files to copy; all of them until `run` knows which
         self._n_done = 0  # files that are in the copy now
@@ -472,7 +472,7 @@ class _Transfer:
         # `_find_wanted` has fetched the first two. A new copy gets its list of digests last, in `_finish`,
         # because that marks it as complete.
         to_fetch = sorted(wanted - {BAG_INFO, TABLE, DIGESTS})
-        run_in_threads(self._fetch, to_fetch, max(LEAST_THREADS, self._files.readers))
+        run_in_threads(self._fetch, to_fetch, max(MIN_THREADS, self._files.readers))
         self._finish(left_out)
 
         return Downloaded(
@@ -491,9 +491,9 @@ class _Transfer:
         of the arrays the wanted clips are.
         """
         self._fetch(BAG_INFO)
-        self._most_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
+        self._max_bytes = largest_file_bytes(read_bytes(self._root / BAG_INFO, within=self._root))
         self._fetch(TABLE)
-        table_bytes = read_bytes(self._root / TABLE, self._most_bytes, within=self._root)
+        table_bytes = read_bytes(self._root / TABLE, self._max_bytes, within=self._root)
         table = parse_clips_csv([table_bytes], f"{self._files.where}/{TABLE}")
         row_sizes: dict[str, NDArray[np.int64]] = {}
         if clips:
@@ -648,5 +648,5 @@ class _Transfer:
         """
         with self._lock:
             self._n_bytes += n_bytes
-        if size > self._most_bytes:
+        if size > self._max_bytes:
             raise StoreError(f"{self._files.where}/{name}: sends more than the whole store has")

@@ -11,7 +11,7 @@ from typing import Final
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.store import Stage
-from obygaze_features.store.format import DONE
+from obygaze_features.store.format import STATUSES_WITH_FEATURES
 from obygaze_features.text import counted
 from obygaze_features.video.file_facts import file_state
 
@@ -35,7 +35,7 @@ def note_on_changed_videos(stage: Stage, videos: Mapping[str, Path | None]) -> s
     bytes_when_done: dict[str, int] = {}  # clip id -> size of its video
     for clip_id, entry in stage.status().items():
         size = entry.source.get("bytes")
-        if entry.status in DONE and size is not None and videos.get(clip_id) is not None:
+        if entry.status in STATUSES_WITH_FEATURES and size is not None and videos.get(clip_id) is not None:
             bytes_when_done[clip_id] = int(size)
     bytes_now = _file_sizes(path for clip_id, path in videos.items() if path and clip_id in bytes_when_done)
 

@@ -22,16 +22,16 @@ from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
-MOST_TRIAL_PASSES = 8
+MAX_TRIAL_PASSES = 8
 """Passes that are tried at most, at equal distances in the order of the size of their files; and clips of
 them that are encoded at most, unless a backbone takes more at once."""
 LONGEST_TRIAL_S = 120.0
 """Seconds of decoding after which no further pass is tried."""
 CPU_S_PER_BYTE = 3e-9
 """Cost of a byte from the network's output to the sealed store: four to five times its SHA-256."""
-LEAST_S = 1e-9
+MIN_S = 1e-9
 """Seconds by which is divided at least, so that nothing is divided by 0."""
-MOST_LOADING_S = 60.0
+MAX_LOADING_S = 60.0
 """Most seconds counted for imports and for loading networks: a process may have done other work before."""
 
 
@@ -54,7 +54,7 @@ class Estimate:
     cpu_s, gpu_s
         Expected processor and GPU seconds; None if no clip could be tried, or without a GPU.
     cores_per_card
-        Decoding cores that keep a card busy; None as `gpu_s`.
+        Decoding cores that keep a GPU busy; None as `gpu_s`.
     tried
         Number of trial clips.
     room
@@ -137,7 +137,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         Number of decode processes.
     """
     # Until now this process has imported libraries and loaded networks, which the run will do again.
-    loading_s = min(time.process_time(), MOST_LOADING_S)
+    loading_s = min(time.process_time(), MAX_LOADING_S)
     tasks = job.tasks(clip_ids)
     paths = {task.path for task in tasks if task.path is not None}
     size_of_file = {path: file_state(path)[0] for path in paths if is_here(path)}
@@ -157,16 +157,16 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         return estimate
 
     # Arrays [2] of wall and processor seconds, for all clips and files of the run.
-    on_card = any(uses_gpu(backbone) for backbone in job.backbones)
+    on_gpu = any(uses_gpu(backbone) for backbone in job.backbones)
     decoding_s = trial.per_clip * len(tasks)
     indexing_s = trial.index_per_file * len(size_of_file)
-    inference_s = _try_networks(job, trial.clips, on_card=on_card) * len(tasks)
+    inference_s = _try_networks(job, trial.clips, on_gpu=on_gpu) * len(tasks)
     return _with_times(
         estimate,
         decoding=_Seconds.of(decoding_s + indexing_s),
         inference=_Seconds.of(inference_s),
         loading_s=loading_s,
-        on_card=on_card,
+        on_gpu=on_gpu,
     )
 
 
@@ -184,7 +184,7 @@ class _Seconds(NamedTuple):
 
 
 def _with_times(
-    estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_card: bool
+    estimate: Estimate, *, decoding: _Seconds, inference: _Seconds, loading_s: float, on_gpu: bool
 ) -> Estimate:
     """Return an estimate with the expected wall-clock, processor and GPU seconds of the whole run.
 
@@ -197,7 +197,7 @@ def _with_times(
         one after the other.
     loading_s
         Processor seconds of imports and of loading networks.
-    on_card
+    on_gpu
         Whether networks run on a GPU.
     """
     writing_s = estimate.feature_bytes * CPU_S_PER_BYTE
@@ -212,15 +212,15 @@ def _with_times(
 
     # Wall-clock seconds of a processor second: above 1 if a decoder waits for the disk, or if other processes
     # use the cores.
-    slowdown = max(1.0, decoding.wall / max(decoding.cpu, LEAST_S))
+    slowdown = max(1.0, decoding.wall / max(decoding.cpu, MIN_S))
 
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
     wall_s = max(slowdown * processor_s, inference.wall)
 
     with_cpu_times = replace(estimate, seconds=wall_s, cpu_s=loading_s + cpu_s)
-    if not on_card:
+    if not on_gpu:
         return with_cpu_times
-    cores_per_card = decoding.cpu / max(inference.wall, LEAST_S)
+    cores_per_card = decoding.cpu / max(inference.wall, MIN_S)
     return replace(with_cpu_times, gpu_s=inference.wall, cores_per_card=cores_per_card)
 
 
@@ -235,7 +235,7 @@ def _now() -> NDArray[np.float64]:
 def _trial_passes(
     all_passes: Sequence[Sequence[DecodeTask]], size_of_file: Mapping[Path, int]
 ) -> list[Sequence[DecodeTask]]:
-    """Choose passes over small and large files, at most `MOST_TRIAL_PASSES`, to measure what decoding costs.
+    """Choose passes over small and large files, at most `MAX_TRIAL_PASSES`, to measure what decoding costs.
 
     They lie at equal distances in the order of file sizes.
 
@@ -249,7 +249,7 @@ def _trial_passes(
     readable_passes = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
     readable_passes.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
 
-    step = max(ceil(len(readable_passes) / MOST_TRIAL_PASSES), 1)
+    step = max(ceil(len(readable_passes) / MAX_TRIAL_PASSES), 1)
     first = step // 2  # so that neither the smallest files nor the largest are preferred
     return readable_passes[first::step]
 
@@ -286,7 +286,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         Tasks of clips that are decoded together, because they are of one file.
     """
     decode = with_frame_cache(load_decoder(job.decoder), writes=False)  # reads kept frames, and keeps none
-    most_clips = max(MOST_TRIAL_PASSES, clips_at_once(job.backbones))  # that are returned
+    max_clips = max(MAX_TRIAL_PASSES, clips_at_once(job.backbones))  # that are returned
 
     clips: list[DecodedClip] = []
     n_passes = 0
@@ -305,7 +305,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
         decode_s += ended - indexed
         n_passes += 1
         n_clips += len(tasks)
-        clips += decoded[: most_clips - len(clips)]
+        clips += decoded[: max_clips - len(clips)]
         decode_wall_s = decode_s[0]
         if decode_wall_s > LONGEST_TRIAL_S:
             break
@@ -318,7 +318,7 @@ def _try_decoding(job: Job, trial_passes: Sequence[Sequence[DecodeTask]]) -> _Tr
     )
 
 
-def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> NDArray[np.float64]:
+def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_gpu: bool) -> NDArray[np.float64]:
     """Measure how long all backbones take for one clip: wall and processor seconds, [2].
 
     Parameters
@@ -327,10 +327,10 @@ def _try_networks(job: Job, clips: Sequence[DecodedClip], *, on_card: bool) -> N
         The extraction, with its backbones.
     clips
         Decoded clips to try, at least one.
-    on_card
+    on_gpu
         Whether networks run on a GPU, which then gets all clips together, as in the run.
     """
-    if not on_card:
+    if not on_gpu:
         clips = clips[:1]  # one is enough: each takes seconds, and as long alone as with others
     encode_batch(job.backbones, clips)  # loads and compiles, which a run does once
     before = _now()

@@ -1,4 +1,4 @@
-"""Find decoders: the built-in PyAV, alone or beside a card, and those of installed packages.
+"""Find decoders: the built-in PyAV, alone or beside a GPU, and those of installed packages.
 
 A custom decoder is a function in an installed package, registered under the entry-point group
 `obygaze.decoders`. It takes the tasks of one file and yields a `DecodedClip` for each, as
@@ -16,7 +16,7 @@ from obygaze_features.video import decoder_versions
 
 PYAV = "pyav"
 CUDA = "cuda"
-"""PyAV on cores, and NVIDIA's decoder on a card beside them (`card_pool`), where it gives the same bits."""
+"""PyAV on cores, and NVIDIA's decoder on a GPU beside them (`gpu_pool`), where it gives the same bits."""
 
 BUILT_IN = (PYAV, CUDA)
 """Names of the decoders of this package; others come with packages beside it."""

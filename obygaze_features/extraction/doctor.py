@@ -21,9 +21,9 @@ from obygaze_features.store.disk_usage import existing_folder, free_space
 
 GB = 1e9
 FEWEST_CORES = 88
-MOST_CORES = 380
+MAX_CORES = 380
 """Fewest and most cores that decode film as fast as an H200 computes one of three networks (docs/gpu.md)."""
-LEAST_GPU_BYTES = 2 * GB
+MIN_GPU_BYTES = 2 * GB
 """Free memory that the smallest network needs for one clip."""
 FEW_BYTES = 20 * GB
 FEW_INODES = 100_000
@@ -389,12 +389,12 @@ def _no_gpu(build: str) -> Diagnosis:
 def _cores_per_gpu(n_gpus: int) -> Diagnosis:
     """Report how many cores decode for each GPU, and note if they are too few to keep it busy.
 
-    `FEWEST_CORES` to `MOST_CORES` cores, by the network, decode film as fast as an H200 computes the network.
+    `FEWEST_CORES` to `MAX_CORES` cores, by the network, decode film as fast as an H200 computes the network.
     """
     cores_per_gpu = usable_cores() / n_gpus
     note = ""
     if cores_per_gpu < FEWEST_CORES:
-        note = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MOST_CORES} cores decode"
+        note = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MAX_CORES} cores decode"
     return _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
 
 
@@ -414,7 +414,7 @@ def _gpu(number: int) -> Diagnosis:
     name = torch.cuda.get_device_name(number)
     text = f"cuda:{number} {name}, {free / GB:.1f} of {total / GB:.1f} GB free"
     fault = ""
-    if free < LEAST_GPU_BYTES:
+    if free < MIN_GPU_BYTES:
         fault = ": others use it; choose another with CUDA_VISIBLE_DEVICES or --device"
     return _diagnosis("gpu", text, fault=fault)
 

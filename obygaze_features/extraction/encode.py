@@ -34,13 +34,13 @@ def encode_batches(
     """
     # While a GPU computes one batch, the next one is decoded and started.
     on_gpu = any(uses_gpu(backbone) for backbone in backbones)
-    most_started = 2 if on_gpu else 1
+    max_started = 2 if on_gpu else 1
     started_batches: deque[_StartedBatch] = deque()  # the oldest first
     for batch in batches:  # asking for a batch decodes it
         results: list[ClipResult] = []
         with measure_time():
             started_batches.append(_StartedBatch(backbones, batch))
-            if len(started_batches) == most_started:
+            if len(started_batches) == max_started:
                 results = started_batches.popleft().results()
         if results:
             yield results
@@ -322,7 +322,7 @@ class _Encoded(NamedTuple):
     finite
         Whether all values of a clip are finite, [B].
     devices
-        The card that each clip was computed on, and how many clips at once if fewer than usual; empty on CPU.
+        The GPU that each clip was computed on, and how many clips at once if fewer than usual; empty on CPU.
     """
 
     arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]]

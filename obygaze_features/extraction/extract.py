@@ -15,10 +15,10 @@ from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ManifestError
-from obygaze_features.extraction.card_pool import refuse_without_card
 from obygaze_features.extraction.cost_estimate import Estimate, estimate_clips
 from obygaze_features.extraction.decoders import CUDA, PYAV, load_decoder
 from obygaze_features.extraction.encode import clips_at_once, cpu_fallback_note
+from obygaze_features.extraction.gpu_pool import refuse_without_gpu
 from obygaze_features.extraction.gpus import on_gpus, run_gpus
 from obygaze_features.extraction.job import Job, Recipe, frames_of, refuse_duplicates
 from obygaze_features.extraction.loop import run_local
@@ -281,7 +281,7 @@ def _clip_job(
     )
 
     if settings.decoder == CUDA:
-        refuse_without_card(job.backbones)
+        refuse_without_gpu(job.backbones)
     _note_on_backbones(job, note)
     return job
 
@@ -594,8 +594,8 @@ def extract(work: Extraction) -> Store | MaybeNone:
     timeout_s
         Time limit for decoding one clip, in seconds.
     decoder
-        Video decoder: `pyav`; `cuda`, an NVIDIA card beside the cores, which gives the same bits and is not
-        tried on a card yet; or one from an installed package.
+        Video decoder: `pyav`; `cuda`, an NVIDIA GPU beside the cores, which gives the same bits and is not
+        tried on a GPU yet; or one from an installed package.
     strict
         Mark damaged files as failed instead of keeping the readable part as partial.
     hash_sources

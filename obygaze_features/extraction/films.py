@@ -18,11 +18,11 @@ from itertools import pairwise
 from math import inf
 from pathlib import Path
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ExtractError, VideoError
 from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, group_into_passes
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest import FilmPart, Manifest, shots_bytes
+from obygaze_features.untrusted import read_bytes
 from obygaze_features.video import Measured, find_shots, is_still, joined_shots, why_not_in_stretches
 from obygaze_features.video.file_facts import unpacked
 

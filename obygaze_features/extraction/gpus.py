@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from obygaze_features.backbones import backbone_options
 from obygaze_features.cores import usable_cores
 from obygaze_features.errors import ExtractError, ObygazeError
-from obygaze_features.extraction.card_pool import decode_pool
+from obygaze_features.extraction.gpu_pool import decode_pool
 from obygaze_features.extraction.job import Job, Recipe
 from obygaze_features.extraction.report import Run, RunReport
 from obygaze_features.extraction.schedule import LoopWorker, extract_in_processes

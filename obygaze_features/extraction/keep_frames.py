@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from obygaze_features.backbones.resize import antialiased_resize
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.extraction.decode_clips import (
     DecodedClip,
@@ -31,6 +30,7 @@ from obygaze_features.extraction.decode_clips import (
 )
 from obygaze_features.extraction.decoders import Decode
 from obygaze_features.io import make_folder, sha256_of, write_whole
+from obygaze_features.untrusted import read_bytes
 from obygaze_features.video import Sampling, file_digest
 from obygaze_features.video.file_facts import file_state
 
@@ -46,7 +46,7 @@ KEEPING_RECORD = {
 """How frames are kept, for the provenance."""
 FILE_VERSION = 4
 """Version of the files of frames; files of other versions are not read."""
-MOST_BYTES = 1 << 31
+MAX_BYTES = 1 << 31
 """Most bytes of the frames of a clip."""
 
 DAMAGED_REMARK = "kept frames were damaged, or not ours: decoded again"
@@ -220,7 +220,7 @@ class _VideoFrames:
         frames_of_sampling = {}
         for sampling in _samplings(task):
             # The path must not lead out of the cache's folder, as a link could.
-            content = read_bytes(self._file(task, sampling), MOST_BYTES, within=self.frame_cache.folder)
+            content = read_bytes(self._file(task, sampling), MAX_BYTES, within=self.frame_cache.folder)
             digest, _, data = content.partition(b"\n")
             frames = msgspec.msgpack.decode(data, type=_KeptFrames)
 

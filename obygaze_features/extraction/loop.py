@@ -11,10 +11,10 @@ from functools import partial
 
 from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
-from obygaze_features.extraction.card_pool import decode_pool
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask
 from obygaze_features.extraction.encode import encode_batches, gpu_busy_s, gpu_record, warm_up
 from obygaze_features.extraction.films import Films
+from obygaze_features.extraction.gpu_pool import decode_pool
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.report import BATCHES_AHEAD, Run, RunReport, recording_of
 from obygaze_features.store import Stage

@@ -27,7 +27,7 @@ from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-MOST_CRASHES = 3
+MAX_CRASHES = 3
 """Crashes after which a file fails; more than one, since the machine may also have killed the worker."""
 POLL_S = 0.2
 """Seconds until a request to stop is noticed while a long clip is decoded."""
@@ -60,7 +60,7 @@ class DecodePool:
         self.workers = workers
         self.timeout_s = timeout_s
         self.decoder = decoder
-        self._most_queued = 2 * workers + batch_size  # clips that are decoded or wait for a worker
+        self._max_queued = 2 * workers + batch_size  # clips that are decoded or wait for a worker
         # Workers share what they compute for a large file, and frames that several of them need.
         self._shared = tempfile.TemporaryDirectory(prefix="obygaze-", ignore_cleanup_errors=True)
         self._pool = WorkerPool(workers, partial(_decode, decoder=decoder, folder=Path(self._shared.name)))
@@ -167,7 +167,7 @@ class DecodePool:
         for attempt in self._running.values():
             n_clips += max(len(attempt.undone), 1)  # a stretch in which no window begins counts as one clip
         a_worker_is_idle = len(self._running) < self.workers
-        return a_worker_is_idle or n_clips < self._most_queued
+        return a_worker_is_idle or n_clips < self._max_queued
 
     def _put(self, file_pass: FilePass, n_attempts: int = 1) -> Hashable:
         """Give a pass (clips of one file) to the workers; return a key, which its events will have.
@@ -232,7 +232,7 @@ class DecodePool:
         undone_tasks = list(attempt.undone.values())
         has_died = event.kind == "died"
         is_measured = attempt.stretch_frames is not None
-        if has_died and not is_measured and attempt.number < MOST_CRASHES:
+        if has_died and not is_measured and attempt.number < MAX_CRASHES:
             self._put(replace(attempt.file_pass, tasks=undone_tasks), attempt.number + 1)
         elif attempt.file_pass.stretch is not None:
             queue.end_stretch(attempt.file_pass.stretch, undone_tasks, attempt.stretch_frames)
@@ -262,10 +262,10 @@ class DecodePool:
 
         if event.kind == "late":
             return _failed(undone_tasks, f"decoding took longer than the limit of {self.timeout_s:g} s")
-        if attempt.number < MOST_CRASHES:
+        if attempt.number < MAX_CRASHES:
             self._put(FilePass(undone_tasks), attempt.number + 1)
             return []
-        return _failed(undone_tasks, f"the decoder crashed on this file {MOST_CRASHES} times ({event.value})")
+        return _failed(undone_tasks, f"the decoder crashed on this file {MAX_CRASHES} times ({event.value})")
 
 
 def _failed(tasks: Sequence[DecodeTask], reason: str) -> list[DecodedClip]:

@@ -28,7 +28,7 @@ from obygaze_features.errors import ExtractError
 
 # Holds hundreds of prepared clips. Ray's default, 30 % of the machine, is too much for a job that shares it.
 OBJECT_STORE_BYTES = 2_000_000_000
-MOST_STARTS = 5
+MAX_STARTS = 5
 """Attempts to start a cluster: Ray gives up one that is not up after 30 s, which a busy machine may need."""
 START_TIMED_OUT = "timed out during startup"
 """Words of Ray's error when it gives up."""
@@ -70,14 +70,14 @@ def join_or_start(address: str | None, workers: int | None, folder: str | None) 
             "_temp_dir": folder,
         }
 
-    for attempt in range(1, MOST_STARTS + 1):
+    for attempt in range(1, MAX_STARTS + 1):
         try:
             ray.init(**settings, **QUIET_SETTINGS)
             break
         except Exception as error:
             # Only the start of a cluster on this machine that took too long is tried again.
             is_late_start = not address and START_TIMED_OUT in str(error)
-            if not is_late_start or attempt == MOST_STARTS:
+            if not is_late_start or attempt == MAX_STARTS:
                 raise ExtractError(join_error_message(address, error)) from error
             ray.shutdown()  # the processes that Ray has started already end with this process
 

@@ -152,7 +152,7 @@ class RunReport:
         facts = [_speed(self, unit), _times_in_words(self, unit)]
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
-            facts.append(_cards(self, busy_percent))
+            facts.append(_gpus(self, busy_percent))
         cores = self.cores_per_card()
         if cores:
             facts.append(f"{cores:g} decoding cores keep a card busy, {usable_cores()} here")
@@ -195,7 +195,7 @@ def _times_in_words(report: RunReport, unit: str) -> str:
     return f"{in_turn}, and beside that write {percentages['write']:g} %"
 
 
-def _cards(report: RunReport, busy_percent: float) -> str:
+def _gpus(report: RunReport, busy_percent: float) -> str:
     """Return in words how busy the GPUs were, as in "GPU had work 93 %", with each GPU's peak memory.
 
     Parameters
@@ -206,8 +206,8 @@ def _cards(report: RunReport, busy_percent: float) -> str:
         For what percentage of the run a GPU was busy, as a mean over GPUs.
     """
     text = f"GPU had work {busy_percent:g} %"
-    for name, card in report.gpus.items():
-        text += f", {visible(name, lines=False)}, peak {card['peak_memory_mb']:,} MB"
+    for name, gpu in report.gpus.items():
+        text += f", {visible(name, line_breaks=False)}, peak {gpu['peak_memory_mb']:,} MB"
     return text
 
 
@@ -276,12 +276,12 @@ class Recording:
         writing = self._thread.submit(self._write, results)
         self._waiting.append(_WaitingBatch(results, writing))
 
-    def take_written(self, most_waiting: int | None = None) -> list[ClipResult]:
+    def take_written(self, max_waiting: int | None = None) -> list[ClipResult]:
         """Count and return the clips that were written since the last call.
 
         Parameters
         ----------
-        most_waiting
+        max_waiting
             Waits until at most this many batches are left to be written; None does not wait.
 
         Raises
@@ -293,7 +293,7 @@ class Recording:
         while self._waiting:
             oldest = self._waiting[0]
             is_written = oldest.writing.done()
-            must_wait = most_waiting is not None and len(self._waiting) > most_waiting
+            must_wait = max_waiting is not None and len(self._waiting) > max_waiting
             if not is_written and not must_wait:
                 break
 

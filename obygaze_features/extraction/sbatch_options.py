@@ -9,7 +9,7 @@ from obygaze_features.errors import ExtractError
 SHORTEST_S = 600
 """Seconds of the shortest useful job: it is told to stop three to four minutes before its end."""
 
-LEAST_MB = 1000
+MIN_MB = 1000
 """Megabytes below which memory is taken for a number of gigabytes without its unit."""
 
 
@@ -101,7 +101,7 @@ def _check_time_limit(value: str) -> None:
 def _check_memory(name: str, value: str) -> None:
     """Raise an error for a small number without a unit, such as mem=48: Slurm would read 48 megabytes."""
     is_without_unit = value.isdecimal()
-    if is_without_unit and 0 < int(value) < LEAST_MB:  # 0 stands for all memory that a node has
+    if is_without_unit and 0 < int(value) < MIN_MB:  # 0 stands for all memory that a node has
         raise ExtractError(f"--sbatch {name}={value}: Slurm reads megabytes; {value}G are gigabytes")
 
 

@@ -30,7 +30,7 @@ PARTS_AFTER_DEATH = 16
 """Parts into which the clips of a process that died are divided."""
 ATTEMPTS = 3
 """Processes that may die on a clip alone before it fails; the machine, too, may kill one."""
-MOST_DEATHS_IN_A_ROW = 8
+MAX_DEATHS_IN_A_ROW = 8
 """Deaths without a clip in between after which the run ends; a single clip at fault causes at most seven."""
 
 
@@ -355,7 +355,7 @@ class _Assignments:
         """Count the death of a process; raise an ExtractError if it is one too many in a row."""
         self._n_deaths_in_a_row += 1
         n_deaths = self._n_deaths_in_a_row
-        if n_deaths == MOST_DEATHS_IN_A_ROW:
+        if n_deaths == MAX_DEATHS_IN_A_ROW:
             raise ExtractError(
                 f"the processes that held the networks died {n_deaths} times in a row ({event.value}); "
                 f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the "

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError, VideoError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import make_folder, refuse_existing, write_together
@@ -24,6 +23,7 @@ from obygaze_features.lines import csv_line
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.screen import progress_bar
 from obygaze_features.text import file_name
+from obygaze_features.untrusted import read_bytes
 from obygaze_features.video import read_frames, uniform
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sheet import contact_sheet, thumbnail

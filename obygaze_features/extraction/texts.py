@@ -16,7 +16,7 @@ from obygaze_features.manifest import TextList
 from obygaze_features.store import ArraySpec, ClipFeatures, ClipResult, GroupSpec, PlannedClip, Stage
 from obygaze_features.store.format import TEXTS
 
-MOST_TRIALS = 16
+MAX_TRIALS = 16
 """Texts that are encoded for an estimate."""
 SORTED_AT_ONCE = 1024
 """Neighbouring texts that are sorted by length together: all their pieces of the stage are open at once."""
@@ -103,7 +103,7 @@ class TextEstimate:
 
 
 def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
-    """Estimate the cost of encoding texts, by encoding up to `MOST_TRIALS` of different lengths.
+    """Estimate the cost of encoding texts, by encoding up to `MAX_TRIALS` of different lengths.
 
     Parameters
     ----------
@@ -116,8 +116,8 @@ def estimate_texts(job: TextJob, text_ids: Sequence[str]) -> TextEstimate:
     n_texts = len(text_ids)
 
     # Encode texts at equal distances in the order of their lengths.
-    step = max(n_texts // MOST_TRIALS, 1)
-    trial_ids = by_length(text_ids, tokens)[::step][:MOST_TRIALS]
+    step = max(n_texts // MAX_TRIALS, 1)
+    trial_ids = by_length(text_ids, tokens)[::step][:MAX_TRIALS]
     started_s = time.perf_counter()
     for text_id in trial_ids:
         encode_texts(job.backbones, [text_id], tokens)

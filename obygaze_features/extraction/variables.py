@@ -50,7 +50,7 @@ SPEECH_PART_S = 32
 NO_CUTS: tuple[float, ...] = ()
 """Times at which the sound of a window is cut into parts: none, so that there is one part."""
 
-MOST_REMARKS = 8
+MAX_REMARKS = 8
 """Remarks on a film that its note has at most; the others are counted."""
 
 REMARKS_ON_SHAPE = ("pixels are not square", "the edges of all pictures are black")
@@ -189,7 +189,7 @@ def _note_remarks(
         if n_concerned > 0:
             remarks.append(f"{remark} ({n_concerned} of {counted(n_windows, 'window')})")
     if remarks:
-        note(f"{path.name}: {first_few(remarks, MOST_REMARKS)}")
+        note(f"{path.name}: {first_few(remarks, MAX_REMARKS)}")
 
 
 def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:

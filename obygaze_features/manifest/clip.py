@@ -135,7 +135,7 @@ class Clip:
             problem = unsuitable(column)
             if problem:
                 yield "extra column", f"{column!r} {problem}"
-            problem = unsuitable(text, lines=True)
+            problem = unsuitable(text, line_breaks=True)
             if problem:
                 yield column, f"{text!r} {problem}"
 

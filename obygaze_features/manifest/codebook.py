@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Struct
 
 from obygaze_features.arguments import checked, made_by
-from obygaze_features.door import parse_toml
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
@@ -31,6 +30,7 @@ from obygaze_features.manifest.text_tables import CODEBOOK_COLUMN, error_context
 from obygaze_features.schema import misfit
 from obygaze_features.templates import packaged_text
 from obygaze_features.text import composed
+from obygaze_features.untrusted import parse_toml
 
 BUILTIN: tuple[str, ...] = ("obygaze12", "mobygaze", "mediaeval15")
 """Codebooks that come with the package; the first is that of a manifest that names none."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
@@ -28,19 +27,20 @@ from obygaze_features.manifest.importers.word_guesses import listed_parts
 from obygaze_features.manifest.spans.headings import Headings, columns_headed_by, meanings_of_heading
 from obygaze_features.manifest.spans.label_words import LabelWords, says_no_level
 from obygaze_features.manifest.spans.names import without_zeros
-from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
+from obygaze_features.manifest.spans.read_in_sandbox import FileContent, read_in_sandbox
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
-from obygaze_features.manifest.text_tables import MOST_SHOWN, OUR_COLUMNS, Table, counted, error_context
+from obygaze_features.manifest.text_tables import MAX_SHOWN, OUR_COLUMNS, Table, counted, error_context
+from obygaze_features.sandbox import reader_process
 from obygaze_features.text import composed, first_few, number_of
 
-MOST_LEVELS = 12
+MAX_LEVELS = 12
 """Words of a column that can be an ordered label: a column of more is of names or of texts."""
 
-NEAR = 0.75
+MIN_SIMILARITY = 0.75
 """Likeness (difflib) from which on two words may be one that was mistyped."""
 
-MOST_COMPARED = 500
+MAX_COMPARED = 500
 """Words, the most frequent ones, that are compared with each other: the time grows with their square."""
 
 LONGEST_COMPARED = 40
@@ -56,7 +56,7 @@ TIMES = ("start_s", "end_s", "duration_s")
 
 DIGITS = re.compile(r"\d")
 
-LEAST_LEVELS_OF_TASK = 2
+MIN_LEVELS_OF_TASK = 2
 """A task has a negative and a positive level."""
 
 
@@ -155,7 +155,7 @@ class GuessedCodebook:
 
     def _task_to_fill_in(self) -> list[str]:
         """Return the lines of a task, commented out: a person has to choose its levels and uncomment it."""
-        if len(self.levels) < LEAST_LEVELS_OF_TASK:
+        if len(self.levels) < MIN_LEVELS_OF_TASK:
             return []
         return [
             "# A TASK says which levels `obygaze evaluate` tells from which others. Put your levels in, and",
@@ -184,7 +184,7 @@ class GuessedCodebook:
             notices.append(f"if a column of it holds levels, give {typed}")
         if not self.is_in_order:
             notices.append("put the levels in order, from low to high: they stand as in the alphabet")
-        if len(self.levels) >= LEAST_LEVELS_OF_TASK:
+        if len(self.levels) >= MIN_LEVELS_OF_TASK:
             notices.append(
                 "say what 'obygaze evaluate' is to tell apart: by the task in it that you can fill in, or by "
                 "--negative LEVEL --positive LEVEL each time"
@@ -229,7 +229,7 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
     """
     headings = headings or Headings()
     with reader_process() as child:  # as a stranger's file may be damaged, or too large
-        content = read_apart(child, local_path(path), Reading(headings=headings), _guess_in_child)
+        content = read_in_sandbox(child, local_path(path), Reading(headings=headings), _guess_in_child)
     return msgspec.convert(json.loads(content.findings), GuessedCodebook)
 
 
@@ -273,7 +273,7 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
     with_levels_only = GuessedCodebook(
         _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
     )
-    problem = f"the words of {first_few(list(map(repr, columns)), MOST_SHOWN)} make no codebook"
+    problem = f"the words of {first_few(list(map(repr, columns)), MAX_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):
         # The words of levels come first, as they decide how a cell of concepts is divided.
@@ -403,13 +403,13 @@ def _columns_named_by_person(table: Table, headings: Headings, name: str) -> lis
 
 def _absent_column(table: Table, heading: str) -> ManifestError:
     """Return the error for a heading that the person names and the table does not have."""
-    columns = first_few(table.columns, MOST_SHOWN)
+    columns = first_few(table.columns, MAX_SHOWN)
     return ManifestError(f"{table.path}: no column {heading!r}; found {columns}")
 
 
 def _are_few(cells: Sequence[str]) -> bool:
     """Return whether cells have few different words, from 2 to 12, as those of an ordered label do."""
-    return 1 < len(set(cells)) <= MOST_LEVELS
+    return 1 < len(set(cells)) <= MAX_LEVELS
 
 
 def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
@@ -493,18 +493,18 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
         name, *other_spellings = spellings
         is_short = len(word) <= LONGEST_COMPARED
         is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
-        twin = ""
-        if is_short and not is_number and len(words) < MOST_COMPARED:
-            twin = _twin(word, name_of_short_word)
+        similar_word = ""
+        if is_short and not is_number and len(words) < MAX_COMPARED:
+            similar_word = _similar_word(word, name_of_short_word)
 
         frequency = sum(counts[spelling] for spelling in spellings)
-        words.append(CountedWord(name, tuple(other_spellings), frequency, twin))
+        words.append(CountedWord(name, tuple(other_spellings), frequency, similar_word))
         if is_short:
             name_of_short_word[word] = name
     return words
 
 
-def _twin(word: str, name_of_word: Mapping[str, str]) -> str:
+def _similar_word(word: str, name_of_word: Mapping[str, str]) -> str:
     """Return the name of the word that another may be a misspelling of; "" if there is none.
 
     Parameters
@@ -514,7 +514,7 @@ def _twin(word: str, name_of_word: Mapping[str, str]) -> str:
     name_of_word
         More frequent word -> its name.
     """
-    near = get_close_matches(word, name_of_word, n=1, cutoff=NEAR)
+    near = get_close_matches(word, name_of_word, n=1, cutoff=MIN_SIMILARITY)
     return name_of_word[near[0]] if near else ""
 
 

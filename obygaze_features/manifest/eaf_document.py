@@ -130,8 +130,8 @@ def eaf_document(
 
     # A time slot is one time of the document, to which the annotations refer by its id.
     time_order = _add(root, "TIME_ORDER")
-    for place, slot in enumerate(slots, start=1):
-        _add(time_order, "TIME_SLOT", TIME_SLOT_ID=f"ts{place}", TIME_VALUE=str(slot.time_ms))
+    for number, slot in enumerate(slots, start=1):
+        _add(time_order, "TIME_SLOT", TIME_SLOT_ID=f"ts{number}", TIME_VALUE=str(slot.time_ms))
     _add_annotations(root, written_tiers, numbers, slots)
 
     _add_types(root, vocabularies)
@@ -321,8 +321,8 @@ def _add_vocabulary(root: Element, name: str, description: str, values: Sequence
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     singular = name.removesuffix("s")  # `levels` has the entries level1, level2
-    for place, value in enumerate(values, start=1):
-        entry = _add(vocabulary, "CV_ENTRY_ML", CVE_ID=f"{singular}{place}")
+    for number, value in enumerate(values, start=1):
+        entry = _add(vocabulary, "CV_ENTRY_ML", CVE_ID=f"{singular}{number}")
         _add(entry, "CVE_VALUE", value, DESCRIPTION="", LANG_REF="und")
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import SameNames, as_typed, same_movies, same_names
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.text import first_few
+from obygaze_features.untrusted import open_regular
 
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 """Zeros before the other digits of a number."""
@@ -76,10 +76,10 @@ def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: S
     name, twin = found.same[0]
     file, place = names[name]
     _, place_of_twin = names[twin]
-    where = f"{file}: {place}" if file else place
+    location = f"{file}: {place}" if file else place
     note = _note_on_foreign_letter(name, twin)  # why they look alike and are not
     raise ManifestError(
-        f"{where}: {column} {name!r} and {twin!r} ({place_of_twin}) are one name{note}: spell both alike",
+        f"{location}: {column} {name!r} and {twin!r} ({place_of_twin}) are one name{note}: spell both alike",
         column,
     )
 
@@ -191,10 +191,10 @@ def _same_annotators(names: Iterable[str]) -> SameNames:
 
 def _note_on_foreign_letter(name: str, twin: str) -> str:
     """Return a note on the first letter outside ASCII in which two names differ; "" if there is none."""
-    for letter, twin_letter in zip(name, twin, strict=False):
-        are_ascii = letter.isascii() and twin_letter.isascii()
-        if letter != twin_letter and not are_ascii:
-            not_ascii = twin_letter if letter.isascii() else letter
+    for letter, lookalike_letter in zip(name, twin, strict=False):
+        are_ascii = letter.isascii() and lookalike_letter.isascii()
+        if letter != lookalike_letter and not are_ascii:
+            not_ascii = lookalike_letter if letter.isascii() else letter
             return f" ({not_ascii!r} is {unicodedata.name(not_ascii, 'of another script')})"
     return ""
 

@@ -32,7 +32,7 @@ MODEL: Final = "model"
 HOW_JUDGED: Final = (SEEN_SCORE, DEFINITION, MODEL, "prompt", "answered_on", "perceives")
 """Columns that say how a label was given: in sight of a score, under which definition, by which machine."""
 
-MOST_PLACES: Final = 1e9
+MAX_PLACES: Final = 1e9
 
 SHOWN_DIGITS: Final = 12
 """How many digits of a definition's digest a message shows."""
@@ -375,6 +375,6 @@ def place_in(clip: Clip) -> int:
     0 if the column is absent or empty, or holds no such number.
     """
     place = number_of(clip.extras.get(PLACE, "").replace(",", "."))
-    if place.is_integer() and 0 < place < MOST_PLACES:
+    if place.is_integer() and 0 < place < MAX_PLACES:
         return int(place)
     return 0

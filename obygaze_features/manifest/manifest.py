@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from obygaze_features.arguments import checked, made_by
-from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import in_any_form, local_path, write_together
 from obygaze_features.manifest.clip import (
@@ -34,6 +33,7 @@ from obygaze_features.manifest.text_tables import (
     without_gc,
 )
 from obygaze_features.text import counted
+from obygaze_features.untrusted import STANDARD
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -460,9 +460,9 @@ def _codebook_of(table: Table) -> Codebook:
         return codebook
     if not named:
         return default_codebook()
-    where = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {codebook_path.name} beside it"
+    location = f"{table.path}: column {CODEBOOK_COLUMN}: there is no {codebook_path.name} beside it"
     remedy = f"; a table that was renamed needs its codebook's file of that name, {codebook_path.name}"
-    with error_context(where, remedy):
+    with error_context(location, remedy):
         return builtin_codebook(named)
 
 

@@ -356,8 +356,8 @@ def _label_movie(
         how_each_judged[annotator] = how_judged(their_marks, {})
 
     rows_of_clips: list[list[Clip]] = []
-    for place, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
-        annotators = [name for name, has_answer in has_answer_of.items() if has_answer[place]]
+    for index, (clip, clip_marks) in enumerate(zip(clips, marks_of_clips, strict=True)):
+        annotators = [name for name, has_answer in has_answer_of.items() if has_answer[index]]
         rows = []
         if not annotators:
             rows.append(replace(clip, level=None, concepts=(), annotator=""))

@@ -166,12 +166,12 @@ def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[s
     common_before: dict[int, list[str]] = {}  # place among the own films -> common films in front of it
     n_places = max(len(own_films), 1)
     for number, film in enumerate(common_films):
-        place = number * n_places // len(common_films)
-        common_before.setdefault(place, []).append(film)
+        index = number * n_places // len(common_films)
+        common_before.setdefault(index, []).append(film)
     films: list[str] = []
-    for place in range(n_places):
-        films += common_before.get(place, [])
-        films += own_films[place : place + 1]  # none, if there are no own films
+    for index in range(n_places):
+        films += common_before.get(index, [])
+        films += own_films[index : index + 1]  # none, if there are no own films
     return films
 
 

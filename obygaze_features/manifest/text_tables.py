@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.cells import is_unreadable
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
@@ -23,6 +22,7 @@ from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.text import as_written, composed, first_few, number_of, shortened, unsuitable
 from obygaze_features.text import counted as number_with_noun
 from obygaze_features.text_records import decoded_text, header_row, read_records
+from obygaze_features.untrusted import read_bytes
 from obygaze_features.workbook import Records
 
 FIELDS: tuple[str, ...] = ("clip_id", "movie", "video", "start_s", "end_s", "level", "concepts", "annotator")
@@ -53,7 +53,7 @@ LARGEST = 1e30
 """Of a table's numbers: squares of larger ones have no place in what is computed of them."""
 
 SHOWN_PROBLEMS = 3
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 """Columns of a table that a message lists; of more it says how many there are."""
 
 CANNOT_BE_READ = (
@@ -350,12 +350,12 @@ def _agrees(cell: str, value: str | float) -> bool:
 
 
 @contextmanager
-def error_context(where: object, remedy: str = "") -> Iterator[None]:
+def error_context(location: object, remedy: str = "") -> Iterator[None]:
     """Raise a ManifestError of the block again, with a place in front of its message and a remedy behind.
 
     Parameters
     ----------
-    where
+    location
         The place, such as the path of a file.
     remedy
         Text for the end of the message, with its separator.
@@ -363,7 +363,7 @@ def error_context(where: object, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except ManifestError as error:
-        raise ManifestError(f"{where}: {shortened(str(error))}{remedy}", error.column) from None
+        raise ManifestError(f"{location}: {shortened(str(error))}{remedy}", error.column) from None
 
 
 class Problems:
@@ -385,8 +385,8 @@ class Problems:
         column
             The column; "" for a problem of the whole line.
         """
-        where = f"line {line}, column {column}" if column else f"line {line}"
-        self.messages.append(f"{where}: {shortened(message)}")
+        location = f"line {line}, column {column}" if column else f"line {line}"
+        self.messages.append(f"{location}: {shortened(message)}")
 
     def attempt(
         self, line: int, column: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
@@ -487,7 +487,7 @@ def table_of(
     n_above_header = header_row(records, is_header or header_test(needed, any_of))
     header_line, header = records[n_above_header]
     body = records[n_above_header + 1 :]
-    where = f"{path}: line {header_line}"
+    location = f"{path}: line {header_line}"
 
     # Headings that differ from a known name only in case or blanks are replaced by it.
     written_headings = [_in_one_line(cell) for cell in header]
@@ -500,9 +500,9 @@ def table_of(
     missing = _missing_columns(columns, needed, any_of)
     if missing:
         filled_headings = [heading for heading in written_headings if heading]
-        problem = f"no column {', '.join(missing)}; found {first_few(filled_headings, MOST_SHOWN)}"
-        raise ManifestError(f"{where}: {problem}; {advice}" if advice else f"{where}: {problem}")
-    _refuse_bad_names(columns, where, named=named)
+        problem = f"no column {', '.join(missing)}; found {first_few(filled_headings, MAX_SHOWN)}"
+        raise ManifestError(f"{location}: {problem}; {advice}" if advice else f"{location}: {problem}")
+    _refuse_bad_names(columns, location, named=named)
 
     rows = _rows_of_records(path, body, columns, left_out)
     notes = []
@@ -609,19 +609,19 @@ def header_test(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[
     return is_header
 
 
-def _refuse_bad_names(columns: Sequence[str], where: str, *, named: bool) -> None:
+def _refuse_bad_names(columns: Sequence[str], location: str, *, named: bool) -> None:
     """Refuse a header with a repeated name; if `named` is true, also one in which a name is missing.
 
-    `where` is the file and the line of the header, for the message.
+    `location` is the file and the line of the header, for the message.
     """
     names_before = set[str]()
     for number, column in enumerate(columns, start=1):
         if named and not column:
             raise ManifestError(
-                f"{where}: column {number} has no name (a data frame's index? write it without)"
+                f"{location}: column {number} has no name (a data frame's index? write it without)"
             )
         if column in names_before:
-            raise ManifestError(f"{where}: column {repr(column) if column else number} is there twice")
+            raise ManifestError(f"{location}: column {repr(column) if column else number} is there twice")
         names_before.add(column)
 
 
@@ -736,7 +736,7 @@ def read_texts(path: str | Path) -> TextList:
         if not text.strip():
             problems.add(line, "the text is empty")
         else:
-            problem = unsuitable(text, lines=True)  # such as a control character; "" if there is none
+            problem = unsuitable(text, line_breaks=True)  # such as a control character; "" if there is none
             if problem:
                 problems.add(line, f"the text {problem}")
         id_problem = _problem_of_id(text_id, first_line_of)
@@ -790,7 +790,7 @@ def _text_cells(path: Path) -> list[_TextRow]:
         expected = " or ".join(" and ".join(pair) for pair in TEXT_COLUMNS)
         raise ManifestError(
             f"{path}: a table of texts has the columns {expected}, not both; found "
-            f"{first_few(table.columns, MOST_SHOWN)}"
+            f"{first_few(table.columns, MAX_SHOWN)}"
         )
     id_column, text_column = pairs[0]
     return [_TextRow(row.line, row.cells[id_column], row.cells[text_column]) for row in table.rows]

@@ -20,7 +20,7 @@ LIKELY: Final = 0.1
 TIMES_USUAL: Final = 2.0
 """By how much a class must be more probable than usual to be named."""
 
-MOST_NAMED: Final = 3
+MAX_NAMED: Final = 3
 """Classes that are named at most."""
 
 
@@ -74,7 +74,7 @@ def groups_of_classes(store: Store) -> tuple[str, ...]:
 def likely_classes(
     names: Sequence[str], p: NDArray[np.float64], usual_p: NDArray[np.float64]
 ) -> list[LikelyClass]:
-    """Choose the classes to name for a passage of a film, the most probable first, at most `MOST_NAMED`.
+    """Choose the classes to name for a passage of a film, the most probable first, at most `MAX_NAMED`.
 
     A class is named if its probability is at least `LIKELY`, and at least `TIMES_USUAL` times its probability
     over the film.
@@ -102,7 +102,7 @@ def likely_classes(
     is_named = is_likely & is_unusual
 
     most_probable_first = np.argsort(-p, kind="stable").tolist()
-    chosen = [index for index in most_probable_first if is_named[index]][:MOST_NAMED]
+    chosen = [index for index in most_probable_first if is_named[index]][:MAX_NAMED]
     return [LikelyClass(names[index], float(p[index]), float(usual_p[index])) for index in chosen]
 
 

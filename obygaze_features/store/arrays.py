@@ -213,10 +213,10 @@ class _RecentChunks:
 
         At most `RECENT_CHUNK_BYTES` remain, or this chunk alone if it is larger.
         """
-        most_chunks = max(RECENT_CHUNK_BYTES // chunk.nbytes, 1)  # all chunks have the same size
+        max_chunks = max(RECENT_CHUNK_BYTES // chunk.nbytes, 1)  # all chunks have the same size
         with self._lock:
             self._chunks[number] = chunk
-            while len(self._chunks) > most_chunks:
+            while len(self._chunks) > max_chunks:
                 self._chunks.popitem(last=False)  # the oldest
 
 

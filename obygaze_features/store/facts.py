@@ -66,10 +66,10 @@ def limits(facts: Facts) -> list[str]:
     ]
     for name, n_absent in facts.absent.items():
         if n_absent:
-            sentences.append(f"{visible(name, lines=False)} has none of {n_absent} others.")
+            sentences.append(f"{visible(name, line_breaks=False)} has none of {n_absent} others.")
 
     for name, provenance, _ in facts.groups:
-        shown = visible(name, lines=False)
+        shown = visible(name, line_breaks=False)
         if provenance.get("untrained"):
             sentences.append(f"{shown} is of random weights: its features mean nothing.")
         if provenance.get("imported"):

@@ -245,8 +245,9 @@ class FilesAsOpened:
         raise damaged(f"{self.where}/{name}: not as {DIGESTS} lists it; it is damaged", self.where)
 
 
-def another_store_error(where: str) -> StoreError:
+def another_store_error(location: str) -> StoreError:
     """Return the error for an address or path at which there is no longer the store that was opened."""
     return StoreError(
-        f"{where}: the store at this address is another than the one that was opened, or gone: open it again"
+        f"{location}: the store at this address is another than the one that was opened, or gone: open it "
+        "again"
     )

@@ -117,7 +117,7 @@ def parse_hub_url(url: str) -> HubFiles:
 
 
 @contextmanager
-def explain_hub_errors(where: str) -> Iterator[None]:
+def explain_hub_errors(location: str) -> Iterator[None]:
     """Convert errors of the Hub's library or the network within a `with` block to errors of one line.
 
     A missing file stays a FileNotFoundError. Errors after which another attempt may succeed become an
@@ -125,7 +125,7 @@ def explain_hub_errors(where: str) -> Iterator[None]:
 
     Parameters
     ----------
-    where
+    location
         URL of the store or file, for the message.
     """
     from huggingface_hub.errors import (  # noqa: PLC0415 - obygaze[remote]
@@ -144,22 +144,22 @@ def explain_hub_errors(where: str) -> Iterator[None]:
         yield
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise StoreError(
-            f"{where}: no such dataset or revision, or it is private (hf auth login gives access)"
+            f"{location}: no such dataset or revision, or it is private (hf auth login gives access)"
         ) from None
     except LocalEntryNotFoundError as error:  # the file is not in the cache, and the Hub cannot be reached
-        raise InterruptedTransferError(f"{where}: {one_line_message(error)}") from None
+        raise InterruptedTransferError(f"{location}: {one_line_message(error)}") from None
     except EntryNotFoundError:
-        raise FileNotFoundError(2, "the Hub has no such file", where) from None
+        raise FileNotFoundError(2, "the Hub has no such file", location) from None
     except HfHubHTTPError as error:
         code = error.response.status_code
         if code in LOST_ON_HUB:
-            raise StoreError(f"{where}: another push came in between: push again, which goes on") from None
+            raise StoreError(f"{location}: another push came in between: push again, which goes on") from None
         is_server_error = code >= HTTPStatus.INTERNAL_SERVER_ERROR  # 500 and above
         asks_to_wait = code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
         may_succeed_later = is_server_error or asks_to_wait
         error_class = InterruptedTransferError if may_succeed_later else StoreError
-        raise error_class(f"{where}: {one_line_message(error)}") from None
+        raise error_class(f"{location}: {one_line_message(error)}") from None
     except HFValidationError as error:
-        raise StoreError(f"{where}: {one_line_message(error)}") from None
+        raise StoreError(f"{location}: {one_line_message(error)}") from None
     except (ConnectionError, any_http_error) as error:
-        raise InterruptedTransferError(f"{where}: {one_line_message(error)}") from None
+        raise InterruptedTransferError(f"{location}: {one_line_message(error)}") from None

@@ -125,7 +125,7 @@ class ObstoreFiles(ServedFiles):
 
 
 @contextmanager
-def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
+def explain_obstore_errors(location: str, name: str) -> Iterator[None]:
     """Convert errors of obstore within a `with` block to errors of one line.
 
     A missing file stays a FileNotFoundError. Errors after which another attempt may succeed become an
@@ -133,7 +133,7 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
 
     Parameters
     ----------
-    where
+    location
         URL of the store, for the message.
     name
         The requested file.
@@ -148,21 +148,22 @@ def explain_obstore_errors(where: str, name: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise FileNotFoundError(2, "the server has no such file", f"{where}/{name}") from None
+        raise FileNotFoundError(2, "the server has no such file", f"{location}/{name}") from None
     except NotSupportedError as error:
         is_about_ranges = "range" in str(error).lower()
         if is_about_ranges:
-            raise no_ranges_error(where) from None
-        raise StoreError(f"{where}/{name}: {one_line_message(error)}") from None
+            raise no_ranges_error(location) from None
+        raise StoreError(f"{location}/{name}: {one_line_message(error)}") from None
     except (PermissionDeniedError, UnauthenticatedError):
         raise StoreError(
-            f"{where}/{name}: the server refuses access; credentials are looked for where its own tools look"
+            f"{location}/{name}: the server refuses access; credentials are looked for where its own tools "
+            "look"
         ) from None
     except BaseError as error:
-        raise _transfer_error(error, where, name) from None
+        raise _transfer_error(error, location, name) from None
 
 
-def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
+def _transfer_error(error: Exception, location: str, name: str) -> StoreError:
     """Return the error of one line for an error of obstore that has no class of its own.
 
     What happened is read from obstore's message, which describes its retries and their causes.
@@ -171,7 +172,7 @@ def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
     ----------
     error
         The error of obstore.
-    where
+    location
         URL of the store.
     name
         The requested file.
@@ -182,21 +183,21 @@ def _transfer_error(error: Exception, where: str, name: str) -> StoreError:
     is_to_other_host = f"{_DEAD_PROXY}," in message  # the proxy to which such requests are sent
     if is_to_other_host:
         return StoreError(
-            f"{where}/{name}: the server redirects to another host, and credentials of S3 are not sent "
+            f"{location}/{name}: the server redirects to another host, and credentials of S3 are not sent "
             "there; if you trust that host, name it in AWS_ENDPOINT_URL"
         )
 
     if "kind: Connect," in message:
         return InterruptedTransferError(
-            f"no server answers at {urlsplit(where).netloc or where}; check the address of {where}"
+            f"no server answers at {urlsplit(location).netloc or location}; check the address of {location}"
         )
     if "status code: 416 " in message:  # range not satisfiable
-        return file_ends_error(where, name)
+        return file_ends_error(location, name)
     if _ANOTHER_PART.search(message):
-        return wrong_part_error(where, name)
+        return wrong_part_error(location, name)
     if "source: TimedOut," in message:  # `read_timeout`; asked again, it would be waited for again
-        return too_slow_error(where, name)
+        return too_slow_error(location, name)
 
     may_succeed_later = isinstance(error, GenericError) and "redirect" not in message
     error_class = InterruptedTransferError if may_succeed_later else StoreError
-    return error_class(f"{where}/{name}: {one_line_message(error)}")
+    return error_class(f"{location}/{name}: {one_line_message(error)}")

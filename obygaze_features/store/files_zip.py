@@ -109,7 +109,7 @@ def open_zip(path: Path) -> ZipFiles:
     return open_zip_in(folder, path.name, str(path))
 
 
-def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
+def open_zip_in(files: StoreFiles, file: str, location: str) -> ZipFiles:
     """Open a store's zip in a folder or on a server; only the directory at the end of the zip is read.
 
     Parameters
@@ -118,7 +118,7 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
         The folder or server with the zip.
     file
         Name of the zip there.
-    where
+    location
         Path or URL of the zip, for messages.
 
     Raises
@@ -126,7 +126,7 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
     StoreError
         If it is no zip, or not one of a store that `pack` made.
     """
-    directory = _directory(files, file, where)
+    directory = _directory(files, file, location)
 
     # All members lie in one folder, which has the name of the store.
     first_name = directory.members[0].filename if directory.members else ""
@@ -134,15 +134,15 @@ def open_zip_in(files: StoreFiles, file: str, where: str) -> ZipFiles:
     # Neither hidden, nor "..", nor a path or drive of Windows.
     has_unsafe_sign = "\\" in folder or ":" in folder
     if not folder.isprintable() or folder.startswith(".") or has_unsafe_sign:
-        raise StoreError(f"{where}: its folder {folder[:80]!r} is no name of a store")
+        raise StoreError(f"{location}: its folder {folder[:80]!r} is no name of a store")
 
-    places = _places_of_members(directory, folder, where)
+    places = _places_of_members(directory, folder, location)
     if ROOT_METADATA not in places:
-        raise StoreError(f"{where}: not a store's zip; make one: obygaze store pack")
-    return ZipFiles(where, folder, files, file, places)
+        raise StoreError(f"{location}: not a store's zip; make one: obygaze store pack")
+    return ZipFiles(location, folder, files, file, places)
 
 
-def _places_of_members(directory: "_Directory", folder: str, where: str) -> dict[str, tuple[int, int]]:
+def _places_of_members(directory: "_Directory", folder: str, location: str) -> dict[str, tuple[int, int]]:
     """Find where the content of each member of a store's zip lies.
 
     The directory says where the header of each member is, but not where its content begins. `pack` leaves no
@@ -155,7 +155,7 @@ def _places_of_members(directory: "_Directory", folder: str, where: str) -> dict
         The directory of the zip.
     folder
         The folder in the zip that holds the store.
-    where
+    location
         Path or URL of the zip, for messages.
 
     Returns
@@ -172,7 +172,8 @@ def _places_of_members(directory: "_Directory", folder: str, where: str) -> dict
         is_in_folder = member.filename != name and is_safe(name)
         if is_repeated or not is_in_folder or not _is_plain_member(member, start, name):
             raise StoreError(
-                f"{where}: member {member.filename[:200]!r} is compressed, is there twice, leads out of the "
+                f"{location}: member {member.filename[:200]!r} is compressed, is there twice, leads out of "
+                "the "
                 "store or overlaps another; a store's zip is what obygaze store pack made, unchanged"
             )
         places[name] = (start, member.file_size)
@@ -196,8 +197,8 @@ def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:
     """
     if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
         return False
-    least_header_end = member.header_offset + _LOCAL_HEADER_BYTES + len(name)
-    return member.header_offset >= 0 and start >= least_header_end
+    min_header_end = member.header_offset + _LOCAL_HEADER_BYTES + len(name)
+    return member.header_offset >= 0 and start >= min_header_end
 
 
 class _Directory(NamedTuple):
@@ -207,7 +208,7 @@ class _Directory(NamedTuple):
     start: int
 
 
-def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
+def _directory(files: StoreFiles, file: str, location: str) -> _Directory:
     """Read the directory of a zip, which is at the end of the file.
 
     How long the directory is shows only when it is read. So ever longer tails of the file, of `TAIL_BYTES`,
@@ -219,7 +220,7 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
         The folder or server with the zip.
     file
         Name of the zip there.
-    where
+    location
         Path or URL of the zip, for the message.
 
     Raises
@@ -240,4 +241,4 @@ def _directory(files: StoreFiles, file: str, where: str) -> _Directory:
             member.header_offset += start  # zipfile counts from the start of the tail
         return _Directory(members, archive.start_dir + start)
     head = files.read(file, 0, min(size, HEAD_BYTES))
-    raise StoreError(f"{where}: {why_not(head, 'a zip archive')}")
+    raise StoreError(f"{location}: {why_not(head, 'a zip archive')}")

@@ -26,7 +26,7 @@ WITHOUT_PICTURES_SINCE: Final = "1.4"
 GROUP_STATUSES: Final = (*STATUSES, ABSENT)
 """Status of a clip in one group; the index is the code in the group's `status` array."""
 
-DONE: Final = ("ok", "partial")
+STATUSES_WITH_FEATURES: Final = ("ok", "partial")
 """The statuses whose rows hold features."""
 
 # --- a stage: mutable, never shared

@@ -18,10 +18,10 @@ from obygaze_features.store.arrays import SealedArray
 from obygaze_features.store.format import (
     ANY_NUMBER,
     ARRAYS,
-    DONE,
     FEATURE_ARRAYS,
     GROUP_STATUSES,
     ROW_SIZE,
+    STATUSES_WITH_FEATURES,
     TABLE,
     TIME_ARRAYS,
     block_rows,
@@ -29,7 +29,7 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset_of, frame_of, html_table
 from obygaze_features.store.provenance import FILLED_IN
-from obygaze_features.store.records import MOST_NUMBERS, ArraySpec, GroupSpec
+from obygaze_features.store.records import MAX_NUMBERS, ArraySpec, GroupSpec
 from obygaze_features.store.store_files import StoreFiles, damaged, required_file
 from obygaze_features.text import counted
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from obygaze_features.store.records import StoredClip
 
-_CODES_WITH_FEATURES = tuple(GROUP_STATUSES.index(status) for status in DONE)
+_CODES_WITH_FEATURES = tuple(GROUP_STATUSES.index(status) for status in STATUSES_WITH_FEATURES)
 """Codes of the statuses whose rows hold features, in the array `status`."""
 
 
@@ -154,10 +154,10 @@ class Group:
         """
         n_clips = self.shape("status")[0]
         with required_file(self._store.files, TABLE):
-            most_clips = self._store.files.size(TABLE)
+            max_clips = self._store.files.size(TABLE)
         lengths = [array.shape[0] for array in self._stored.values() if not array.ragged]
         differ_in_clips = any(length != n_clips for length in lengths)
-        if differ_in_clips or n_clips > most_clips:
+        if differ_in_clips or n_clips > max_clips:
             raise StoreError(
                 f"{self._where}, group {self.name}: its arrays differ in clips, or have more than {TABLE}"
             )
@@ -176,10 +176,10 @@ class Group:
 
         # Each clip has a possible number of frames, as its status demands.
         numbers_per_frame = max(math.prod(shape[1:]) for shape in ragged_shapes.values())
-        most_frames = MOST_NUMBERS // numbers_per_frame  # of a clip
+        max_frames = MAX_NUMBERS // numbers_per_frame  # of a clip
         has_frames = sizes > 0
         contradicts_status = has_frames != self.usable  # a clip has frames if and only if it has features
-        is_impossible = (sizes < 0) | (sizes > most_frames)
+        is_impossible = (sizes < 0) | (sizes > max_frames)
         wrong_clips = np.flatnonzero(contradicts_status | is_impossible)
         if len(wrong_clips):
             clip = self.clip_ids[int(wrong_clips[0])]

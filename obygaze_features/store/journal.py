@@ -15,11 +15,11 @@ from obygaze_features.io import sync, write_new
 from obygaze_features.lines import LineJournal, read_lines
 from obygaze_features.locks import hold, locked, require_locks
 from obygaze_features.schema import Count, Whole
-from obygaze_features.store.format import DONE, PIECE_ROWS
+from obygaze_features.store.format import PIECE_ROWS, STATUSES_WITH_FEATURES
 
 SHA256_HEX: Final = 64
 """Hexadecimal digits of a digest."""
-NO_ROW: Final = "-" * SHA256_HEX
+NO_DIGEST: Final = "-" * SHA256_HEX
 """Stands in an entry for the digest of a row that an array does not have."""
 
 
@@ -117,14 +117,14 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         for position, name in enumerate(names):
             digest = self.sha256_of(position)
             # "" if the clip has no features at all, NO_ROW if it has none in this group.
-            if digest not in {"", NO_ROW}:
+            if digest not in {"", NO_DIGEST}:
                 digests[name] = digest
         return digests
 
 
 def is_done(entry: JournalEntry) -> bool:
     """Return whether the clip of a journal entry has features: it is ok or partial, not failed or missing."""
-    return entry.status in DONE
+    return entry.status in STATUSES_WITH_FEATURES
 
 
 class JournalLine(msgspec.Struct, gc=False, omit_defaults=True):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, install_command
-from obygaze_features.store.format import DONE
+from obygaze_features.store.format import STATUSES_WITH_FEATURES
 from obygaze_features.store.records import StoredClip
 from obygaze_features.templates import filled
 
@@ -80,7 +80,7 @@ class LazyArray:
 
 
 def frame_of(
-    X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, where: str
+    X: NDArray[np.float32], clips: Sequence[StoredClip], labels: LabelledManifest | None, location: str
 ) -> pd.DataFrame:
     """Make a pandas table of one vector per clip, with the labels of a manifest if one is given.
 
@@ -94,7 +94,7 @@ def frame_of(
         Status and origin of each of the N clips.
     labels
         The manifest; None for a table without labels.
-    where
+    location
         What messages call the group.
 
     Raises
@@ -128,7 +128,7 @@ def frame_of(
         columns["level"] = pd.Series(levels, dtype="str")
         for concept in labels.codebook.concept_names:
             if concept in columns or concept in feature_names:
-                raise StoreError(f"{where}: the concept {concept!r} has the name of another column")
+                raise StoreError(f"{location}: the concept {concept!r} has the name of another column")
             is_marked = [_is_marked(labels, clip.clip_id, concept) for clip in clips_with_row]
             columns[concept] = pd.array(is_marked, dtype="boolean")  # nullable: None becomes NA
 
@@ -161,7 +161,7 @@ def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | No
     labels
         The manifest whose labels the table has; None for a table without labels.
     """
-    if clip.status not in DONE:
+    if clip.status not in STATUSES_WITH_FEATURES:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:
         return NOT_IN_MANIFEST

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_SUCH_FILE, write_whole
 from obygaze_features.machine import host_name
@@ -22,6 +21,7 @@ from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import counted
+from obygaze_features.untrusted import parse_json, read_bytes
 
 LOST_MOUNT_ERRORS: Final = (errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.EHOSTDOWN)
 """Errors of the system for files of a lost mount."""

@@ -9,25 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import FileEndsError, InterruptedTransferError, NoRangesError, StoreError
 from obygaze_features.io import local_path, make_folder, open_binary, write_once, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.store.files_hub import LOST_ON_HUB, HubFiles, explain_hub_errors, parse_hub_url
 from obygaze_features.store.files_obstore import ObstoreFiles, connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url, open_url
-from obygaze_features.store.served import LEAST_BYTES, explain_missing_library
+from obygaze_features.store.served import MIN_BYTES, explain_missing_library
 from obygaze_features.store.store_files import BLOCK, FolderFiles, StoreFiles
+from obygaze_features.untrusted import read_bytes
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 ATTEMPTS = 5
-"""Attempts in a row, each with less than LEAST_BYTES bytes more of a file, after which a download fails; and
+"""Attempts in a row, each with less than MIN_BYTES bytes more of a file, after which a download fails; and
 attempts to change a list that others change, too."""
 FIRST_WAIT_S = 0.1
 """Seconds before the first repeated attempt; the wait doubles with each attempt."""
-MOST_WRONG_DIGESTS = 2
+MAX_WRONG_DIGESTS = 2
 """Complete downloads with a wrong digest after which a file counts as damaged on the server."""
 
 Count = Callable[[str, int, int], None]
@@ -61,7 +61,7 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     """
     n_wrong_digests = 0
     pauses = _Pauses()
-    while n_wrong_digests < MOST_WRONG_DIGESTS:
+    while n_wrong_digests < MAX_WRONG_DIGESTS:
         with os.fdopen(_open_to_append(partial), "a+b") as file:
             begins_anew = partial.stat().st_size == 0  # nothing is there of an earlier run or attempt
             try:
@@ -98,19 +98,19 @@ class _Pauses:
     def __init__(self) -> None:
         """Begin a download, without an interruption yet."""
         self._n_failures = 0  # interruptions in a row without progress
-        self._most_bytes = 0  # of the file that were there at an interruption so far
+        self._max_bytes = 0  # of the file that were there at an interruption so far
 
     def count_interruption(self, n_bytes: int) -> None:
         """Count an interruption after `n_bytes` bytes of the file.
 
-        An interruption after `LEAST_BYTES` more bytes than ever before is the first of a new count, as the
+        An interruption after `MIN_BYTES` more bytes than ever before is the first of a new count, as the
         download made progress. Fewer bytes may come of a server that never gets further.
         """
-        made_progress = n_bytes >= self._most_bytes + LEAST_BYTES
+        made_progress = n_bytes >= self._max_bytes + MIN_BYTES
         if made_progress:
             self._n_failures = 0
         self._n_failures += 1
-        self._most_bytes = max(self._most_bytes, n_bytes)
+        self._max_bytes = max(self._max_bytes, n_bytes)
 
     @property
     def are_too_many(self) -> bool:
@@ -174,12 +174,12 @@ def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, co
     return digest.hexdigest()
 
 
-def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
+def files_in(location: Path | str, *, links: bool = False) -> StoreFiles:
     """Return the files of a folder, local or at a URL; nothing is read yet.
 
     Parameters
     ----------
-    place
+    location
         Path or URL of the folder.
     links
         Whether symbolic links in a local folder are followed, for callers that check digests themselves.
@@ -189,33 +189,33 @@ def files_in(place: Path | str, *, links: bool = False) -> StoreFiles:
     StoreError
         If the URL cannot be one, or what it needs is not installed.
     """
-    url = as_url(place)
+    url = as_url(location)
     if url is not None:
         return open_url(url)
-    return FolderFiles(local_path(place), links=links)
+    return FolderFiles(local_path(location), links=links)
 
 
-def read_or_none(files: StoreFiles, name: str, most: int) -> bytes | None:
+def read_or_none(files: StoreFiles, name: str, maximum: int) -> bytes | None:
     """Read a whole file, whatever a server says of its size; None if it is not there.
 
     Parameters
     ----------
     files, name
         Where the file is, and its name there.
-    most
+    maximum
         Bytes that it may have.
 
     Raises
     ------
     StoreError
-        It has more than `most` bytes, or the server does not give it.
+        It has more than `maximum` bytes, or the server does not give it.
     """
     data = bytearray()
     try:
         for block in files.stream(name):
             data += block
-            if len(data) > most:
-                raise StoreError(f"{files.where}/{name}: more than the {most} bytes that it may have")
+            if len(data) > maximum:
+                raise StoreError(f"{files.where}/{name}: more than the {maximum} bytes that it may have")
     except (FileNotFoundError, NotADirectoryError):
         return None
     return bytes(data)
@@ -227,7 +227,7 @@ refuse."""
 
 
 def put_with_list(
-    place: Path | str, name: str, change: ChangeList, new: Mapping[str, bytes], most: int
+    location: Path | str, name: str, change: ChangeList, new: Mapping[str, bytes], maximum: int
 ) -> str:
     """Upload new files to a folder, S3 or the Hub, then update the file that lists them.
 
@@ -237,7 +237,7 @@ def put_with_list(
 
     Parameters
     ----------
-    place
+    location
         Path or URL of the folder.
     name
         File name of the list.
@@ -245,7 +245,7 @@ def put_with_list(
         Returns the new content of the list for its present one; called again if the list has changed.
     new
         File name -> content of the new files.
-    most
+    maximum
         Largest size of a list in bytes.
 
     Returns
@@ -257,16 +257,16 @@ def put_with_list(
     StoreError
         If nothing can be put there, another file is there, or every attempt lost a race.
     """
-    url = as_url(place)
+    url = as_url(location)
     for attempt in range(ATTEMPTS):
         time.sleep(FIRST_WAIT_S * (2**attempt - 1))  # 0 before the first attempt
         with suppress(_LostRace):  # then the list is read again in the next attempt
             if url is None:
-                return _put_in_folder(local_path(place), name, change, new, most)
+                return _put_in_folder(local_path(location), name, change, new, maximum)
             if url.startswith("s3://"):
-                return _put_on_s3(url, name, change, new, most)
-            return _put_on_hub(url, name, change, new, most)
-    raise StoreError(f"{place}: others changed {name} each time that it was to be changed: push again")
+                return _put_on_s3(url, name, change, new, maximum)
+            return _put_on_hub(url, name, change, new, maximum)
+    raise StoreError(f"{location}: others changed {name} each time that it was to be changed: push again")
 
 
 class _LostRace(Exception):  # noqa: N818 - it is no error for users
@@ -279,7 +279,7 @@ def _name_taken_error(place: object, name: str) -> StoreError:
 
 
 def _put_in_folder(
-    folder: Path, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+    folder: Path, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], maximum: int
 ) -> str:
     """Put new files into a local folder, and update the file that lists them; return the folder's path.
 
@@ -295,14 +295,14 @@ def _put_in_folder(
         Returns the new content of the list for its present one, which is None if there is no list.
     new_files
         File name -> content of the new files.
-    most
+    maximum
         Largest size of a list in bytes.
     """
     make_folder(folder)
     with locked(folder, wait=True):
         list_file = folder / list_name
         is_there = list_file.is_symlink() or list_file.exists()
-        present_list = read_bytes(list_file, most, within=folder) if is_there else None
+        present_list = read_bytes(list_file, maximum, within=folder) if is_there else None
         new_list = change(present_list)
 
         for file_name, data in new_files.items():
@@ -318,7 +318,7 @@ def _put_in_folder(
 
 
 def _put_on_s3(
-    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], maximum: int
 ) -> str:
     """Put new files into a folder on S3, and update the file that lists them; return the URL.
 
@@ -335,7 +335,7 @@ def _put_on_s3(
         Returns the new content of the list for its present one, which is None if there is no list.
     new_files
         File name -> content of the new files.
-    most
+    maximum
         Largest size of a list in bytes.
 
     Raises
@@ -349,7 +349,7 @@ def _put_on_s3(
 
     files = ObstoreFiles(url, list_name, client=client)
     try:
-        present_list, tag = files.read_tagged(list_name, most)
+        present_list, tag = files.read_tagged(list_name, maximum)
     except FileNotFoundError:
         present_list = None
         tag = ""
@@ -373,7 +373,7 @@ def _put_on_s3(
 
 
 def _put_on_hub(
-    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], most: int
+    url: str, list_name: str, change: ChangeList, new_files: Mapping[str, bytes], maximum: int
 ) -> str:
     """Put new files and the changed list of them into a repository of the Hub, in one commit.
 
@@ -390,7 +390,7 @@ def _put_on_hub(
         Returns the new content of the list for its present one, which is None if there is no list.
     new_files
         File name -> content of the new files.
-    most
+    maximum
         Largest size of a list in bytes.
 
     Returns
@@ -409,7 +409,7 @@ def _put_on_hub(
 
     with explain_hub_errors(url):
         files = replace(target, commit=api.dataset_info(target.repository).sha or "")
-    present_list = read_or_none(files, list_name, most)
+    present_list = read_or_none(files, list_name, maximum)
     contents = {**new_files, list_name: change(present_list)}
 
     for file_name, data in new_files.items():

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import sha256_of
 from obygaze_features.store.arrays import CRC_BYTES, INDEX_BYTES, with_checksum
@@ -25,9 +24,10 @@ from obygaze_features.store.format import (
     block_rows,
     chunk_file,
 )
-from obygaze_features.store.journal import NO_ROW, JournalEntry, PieceAttempt
+from obygaze_features.store.journal import NO_DIGEST, JournalEntry, PieceAttempt
 from obygaze_features.store.records import GroupSpec, StoredClip
 from obygaze_features.store.store_files import FolderFiles, damaged, read_digests
+from obygaze_features.untrusted import open_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,8 +445,8 @@ class StagedRows:
         # In both stores the shard with the number of a piece has the rows of this piece. They are the same
         # rows if they have the same digests.
         parent_clips = self._parent.clips[rows.start : rows.start + PIECE_ROWS]
-        parent_digests = [clip.digests.get(array.name, NO_ROW) for clip in parent_clips]
-        digests = [NO_ROW if entry is None else entry.sha256_of(array.position) for entry in entries]
+        parent_digests = [clip.digests.get(array.name, NO_DIGEST) for clip in parent_clips]
+        digests = [NO_DIGEST if entry is None else entry.sha256_of(array.position) for entry in entries]
         if digests != parent_digests:
             return None
 
@@ -461,8 +461,8 @@ class StagedRows:
         clip_id, array
             Clip and array whose row does not have its digest.
         """
-        where = f"clip {clip_id}, array {array.name}"
-        reason = f"{where}: not what the store that this stage grows has a digest of"
+        location = f"clip {clip_id}, array {array.name}"
+        reason = f"{location}: not what the store that this stage grows has a digest of"
         return damaged(reason, str(self._parent.folder))
 
     def _row_of_parent(self, entry: JournalEntry, array: StoredArray) -> memoryview:
@@ -483,7 +483,7 @@ class StagedRows:
 def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> bool:
     """Return whether a clip's row of an array has the digest that the clip's journal entry names.
 
-    `NO_ROW` stands for the digest of a clip that is absent in the array: then the row has fill values.
+    `NO_DIGEST` stands for the digest of a clip that is absent in the array: then the row has fill values.
 
     Parameters
     ----------
@@ -495,7 +495,7 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
         Bytes of the row.
     """
     digest = entry.sha256_of(array.position)
-    if digest == NO_ROW:
+    if digest == NO_DIGEST:
         return row == array.fill_row
     return sha256_of(row) == digest
 

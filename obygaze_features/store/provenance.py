@@ -183,14 +183,14 @@ FORBIDDEN_KEYS = ("host", "hostname", "user", "username", "path")
 _ABSOLUTE_PATH = re.compile(r"/[^/\s]|~[\w.-]*/|[A-Za-z]:[\\/]|\\\\|file:")
 
 
-def checked_json(value: object, where: str) -> object:
+def checked_json(value: object, location: str) -> object:
     """Return a value as plain JSON: numpy scalars and tuples are converted, everything else is refused.
 
     Parameters
     ----------
     value
         The value.
-    where
+    location
         Name of the field, for messages.
 
     Raises
@@ -206,49 +206,51 @@ def checked_json(value: object, where: str) -> object:
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise StoreError(f"{where}: {value} is not a number that JSON can hold; use null")
+            raise StoreError(f"{location}: {value} is not a number that JSON can hold; use null")
         return value
 
     if isinstance(value, str):
         if _ABSOLUTE_PATH.match(value):
             raise StoreError(
-                f"{where}: {value!r} is a path on somebody's machine; leave it out or make it relative"
+                f"{location}: {value!r} is a path on somebody's machine; leave it out or make it relative"
             )
         reason = unsuitable(value)
         if reason:
-            raise StoreError(f"{where}: {value!r:.200} {reason}")
+            raise StoreError(f"{location}: {value!r:.200} {reason}")
         return str(value)
 
     if isinstance(value, Mapping):
-        return {_key(key, where): checked_json(item, f"{where}.{key}") for key, item in value.items()}
+        return {_key(key, location): checked_json(item, f"{location}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [checked_json(item, f"{where}[{position}]") for position, item in enumerate(value)]
-    raise StoreError(f"{where}: expected a plain JSON value, found {type(value).__name__}; convert it first")
+        return [checked_json(item, f"{location}[{position}]") for position, item in enumerate(value)]
+    raise StoreError(
+        f"{location}: expected a plain JSON value, found {type(value).__name__}; convert it first"
+    )
 
 
-def _key(key: object, where: str) -> str:
+def _key(key: object, location: str) -> str:
     """Check a key of a JSON object, and return it.
 
     Refused are keys that are no text, keys with control characters, and those of `FORBIDDEN_KEYS`, such as
     `hostname`, which would tell about machines and users.
     """
     if not isinstance(key, str):
-        raise StoreError(f"{where}: the key {key!r} is not text")
+        raise StoreError(f"{location}: the key {key!r} is not text")
     reason = unsuitable(key)
     if reason:
-        raise StoreError(f"{where}: the key {key!r:.200} {reason}")
+        raise StoreError(f"{location}: the key {key!r:.200} {reason}")
     if key.lower() in FORBIDDEN_KEYS:
         raise StoreError(
-            f"{where}: {key!r} does not belong in provenance, which tells nothing about machines and users"
+            f"{location}: {key!r} does not belong in provenance, which tells nothing about machines and users"
         )
     return key
 
 
-def _plain_object(value: object, where: str) -> dict[str, object]:
+def _plain_object(value: object, location: str) -> dict[str, object]:
     """Return a value as a plain JSON object, checked as by `checked_json`; refuse anything else."""
-    checked = checked_json(value, where)
+    checked = checked_json(value, location)
     if not isinstance(checked, dict):
-        raise StoreError(f"{where}: expected an object, found {type(value).__name__}")
+        raise StoreError(f"{location}: expected an object, found {type(value).__name__}")
     return checked
 
 
@@ -359,7 +361,7 @@ class Contrast(NamedTuple):
     second: str
 
 
-def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
+def contrasts(a: object, b: object, location: str = "") -> list[Contrast]:
     """List the fields in which two JSON values differ, at any depth, with the value in each.
 
     A field that one of them lacks has the value "nothing" there.
@@ -368,13 +370,13 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
     ----------
     a, b
         The values.
-    where
+    location
         Dotted name of the field whose values they are; empty for whole documents.
     """
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         differing: list[Contrast] = []
         for name in sorted({*a, *b}):
-            field = f"{where}.{name}" if where else str(name)
+            field = f"{location}.{name}" if location else str(name)
             differing += contrasts(a.get(name, _NO_FIELD), b.get(name, _NO_FIELD), field)
         return differing
 
@@ -382,7 +384,7 @@ def contrasts(a: object, b: object, where: str = "") -> list[Contrast]:
     second = _as_json(b)
     if first == second:
         return []
-    return [Contrast(where, first, second)]
+    return [Contrast(location, first, second)]
 
 
 def _as_json(value: object) -> str:

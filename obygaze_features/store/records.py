@@ -46,10 +46,10 @@ def checked_line(text: str, field: str) -> str:
     return text
 
 
-MOST_LINE_BYTES: Final = 1 << 20
+MAX_LINE_BYTES: Final = 1 << 20
 """Bytes of the longest line of a table of clips: it has a reason, and a digest for each array."""
 
-MOST_NUMBERS: Final = 1 << 25
+MAX_NUMBERS: Final = 1 << 25
 """Largest number of values of one array of one clip; a larger array is refused before memory is allocated."""
 
 
@@ -80,9 +80,9 @@ class ArraySpec:
             raise StoreError(
                 f"array {self.name}: expected {' or '.join(ARRAYS[self.name].dtypes)}, found {self.dtype}"
             )
-        if math.prod(sizes) > MOST_NUMBERS:
+        if math.prod(sizes) > MAX_NUMBERS:
             raise StoreError(
-                f"array {self.name}: {list(self.shape)} is more than {MOST_NUMBERS} numbers of one clip"
+                f"array {self.name}: {list(self.shape)} is more than {MAX_NUMBERS} numbers of one clip"
             )
 
     @property
@@ -112,10 +112,10 @@ class GroupSpec:
         """Raise a StoreError if name, arrays or provenance are invalid, or contradict each other."""
         if not fits(self.name, Name):
             raise StoreError(f"group {self.name!r}: expected {expected(Name)}")
-        has_valid_n_frames = self.ragged or 1 <= self.n_frames <= MOST_NUMBERS
+        has_valid_n_frames = self.ragged or 1 <= self.n_frames <= MAX_NUMBERS
         if not has_valid_n_frames or not self.arrays:
             raise StoreError(
-                f"group {self.name}: expected one frame to {MOST_NUMBERS} frames, and at least one array"
+                f"group {self.name}: expected one frame to {MAX_NUMBERS} frames, and at least one array"
             )
 
         for spec in self.arrays:
@@ -218,7 +218,7 @@ class PlannedClip:
 
         if self.text is not None:
             is_empty = not self.text.strip()
-            reason = "is empty" if is_empty else unsuitable(self.text, lines=True)
+            reason = "is empty" if is_empty else unsuitable(self.text, line_breaks=True)
             if reason:
                 raise StoreError(f"clip {self.clip_id}, text: {self.text!r:.200} {reason}")
 
@@ -276,15 +276,15 @@ def check_gaps(gaps: Iterable[tuple[float, float]], start_s: float | None, end_s
     latest_s = math.inf if end_s is None else end_s
     last_end_s = earliest_s
     for gap_start_s, gap_end_s in gaps:
-        where = f"without pictures from {gap_start_s!r} to {gap_end_s!r} s"
+        location = f"without pictures from {gap_start_s!r} to {gap_end_s!r} s"
         if not (math.isfinite(gap_start_s) and math.isfinite(gap_end_s)):
-            raise ValueError(f"{where}: expected two times in seconds")
+            raise ValueError(f"{location}: expected two times in seconds")
         if gap_start_s >= gap_end_s:
-            raise ValueError(f"{where}: it should start before it ends")
+            raise ValueError(f"{location}: it should start before it ends")
         if gap_start_s < earliest_s or gap_end_s > latest_s:
-            raise ValueError(f"{where}: outside of the clip, which lasts from {start_s!r} to {end_s!r} s")
+            raise ValueError(f"{location}: outside of the clip, which lasts from {start_s!r} to {end_s!r} s")
         if gap_start_s < last_end_s:
-            raise ValueError(f"{where}: the stretch before ends at {last_end_s!r} s")
+            raise ValueError(f"{location}: the stretch before ends at {last_end_s!r} s")
         last_end_s = gap_end_s
 
 
@@ -355,36 +355,36 @@ class ClipResult:
 
     def __post_init__(self) -> None:
         """Raise a StoreError if status, reason, features and absences contradict each other."""
-        where = f"clip {self.clip_id}"
-        self._check_status(where)
-        self._check_absences(where)
+        location = f"clip {self.clip_id}"
+        self._check_status(location)
+        self._check_absences(location)
         if self.without_pictures_s and self.status != "partial":
-            raise StoreError(f"{where}: {self.status}, and without pictures in a part of it")
+            raise StoreError(f"{location}: {self.status}, and without pictures in a part of it")
         # Here only the order of the gaps is checked. The stage, which knows the clip's span, checks whether
         # they lie within it.
         self.check_gaps_within(None, None)
-        object.__setattr__(self, "source", _checked_source(self.source, where))
+        object.__setattr__(self, "source", _checked_source(self.source, location))
 
-    def _check_status(self, where: str) -> None:
+    def _check_status(self, location: str) -> None:
         """Refuse an unknown status, a missing reason, and features of a failed clip."""
         if self.status not in ("ok", "partial", "failed"):
-            raise StoreError(f"{where}: status should be ok, partial or failed; found {self.status!r}")
-        checked_line(self.reason, f"{where}, reason")
+            raise StoreError(f"{location}: status should be ok, partial or failed; found {self.status!r}")
+        checked_line(self.reason, f"{location}, reason")
         if not self.reason and self.status != "ok":
-            raise StoreError(f"{where}: status {self.status} needs a reason")
+            raise StoreError(f"{location}: status {self.status} needs a reason")
         if self.status == "failed" and self.groups:
-            raise StoreError(f"{where}: a failed clip has no features, but some were given")
+            raise StoreError(f"{location}: a failed clip has no features, but some were given")
 
-    def _check_absences(self, where: str) -> None:
+    def _check_absences(self, location: str) -> None:
         """Refuse groups that are absent without a reason or have features, and absence in all groups."""
         for name, reason in self.absent.items():
-            checked_line(reason, f"{where}, group {name}, why it is absent")
+            checked_line(reason, f"{location}, group {name}, why it is absent")
             if not reason:
-                raise StoreError(f"{where}, group {name}: absent without a reason")
+                raise StoreError(f"{location}, group {name}: absent without a reason")
             if name in self.groups:
-                raise StoreError(f"{where}, group {name}: absent, but features were given")
+                raise StoreError(f"{location}, group {name}: absent, but features were given")
         if self.absent and not self.groups:
-            raise StoreError(f"{where}: absent in all groups; a clip without any features has failed")
+            raise StoreError(f"{location}: absent in all groups; a clip without any features has failed")
 
     def check_gaps_within(self, start_s: float | None, end_s: float | None) -> None:
         """Raise a StoreError if the gaps of the clip do not follow one another within a span.
@@ -402,20 +402,20 @@ class ClipResult:
             raise StoreError(f"clip {self.clip_id}: {error}") from None
 
 
-def _checked_source(source: Mapping[str, object], where: str) -> dict[str, object]:
+def _checked_source(source: Mapping[str, object], location: str) -> dict[str, object]:
     """Return the facts about a clip's file with plain numbers in place of numpy's, or raise a StoreError.
 
     Parameters
     ----------
     source
         The facts, as `ClipSource` names them.
-    where
+    location
         The clip, for messages.
     """
     plain: dict[str, object] = {}
     for name, value in source.items():
         plain[name] = value.item() if isinstance(value, np.generic) else value
-    check(plain, (ClipSource,), f"{where}, source")
+    check(plain, (ClipSource,), f"{location}, source")
     return plain
 
 
@@ -586,7 +586,7 @@ def _cell(value: object) -> str:
 
 
 def parse_clips_csv(
-    blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
+    blocks: Iterable[bytes], location: str, rows: Collection[int] | None = None
 ) -> tuple[StoredClip, ...]:
     """Read the table of a store's clips, or some rows of it.
 
@@ -594,7 +594,7 @@ def parse_clips_csv(
     ----------
     blocks
         The bytes of clips.csv.
-    where
+    location
         Its name in messages.
     rows
         Numbers of the rows to read; None for all.
@@ -604,7 +604,7 @@ def parse_clips_csv(
     StoreError
         Naming the line, if it is not such a table.
     """
-    return tuple(each_clip(blocks, where, rows))
+    return tuple(each_clip(blocks, location, rows))
 
 
 class _Columns(NamedTuple):
@@ -639,7 +639,7 @@ class _Columns(NamedTuple):
         return n_required + self.n_optional + (1 if self.has_text else 0)
 
 
-def _columns_of(header: list[str], where: str) -> _Columns:
+def _columns_of(header: list[str], location: str) -> _Columns:
     """Return which optional columns the table of clips has, by its header.
 
     The columns stand in this order; those in brackets are optional:
@@ -650,7 +650,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     ----------
     header
         Names of the columns, the first line of the table.
-    where
+    location
         The table, for the message.
 
     Raises
@@ -669,7 +669,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
     required_columns = without_optional[:n_required]
     last_columns = without_optional[n_required:]
     if tuple(required_columns) != COLUMNS:
-        raise StoreError(f"{where}, line 1: expected the columns {','.join(COLUMNS)}")
+        raise StoreError(f"{location}, line 1: expected the columns {','.join(COLUMNS)}")
 
     has_text = bool(last_columns) and last_columns[0] == TEXT_COLUMN
     digest_columns = last_columns[1:] if has_text else last_columns
@@ -678,7 +678,7 @@ def _columns_of(header: list[str], where: str) -> _Columns:
 
 
 def each_clip(
-    blocks: Iterable[bytes], where: str, rows: Collection[int] | None = None
+    blocks: Iterable[bytes], location: str, rows: Collection[int] | None = None
 ) -> Iterator[StoredClip]:
     """Yield the clips of a store's table (clips.csv), or of some rows of it, without holding all in memory.
 
@@ -686,7 +686,7 @@ def each_clip(
     ----------
     blocks
         The table's bytes.
-    where
+    location
         Its name in messages.
     rows
         Numbers of the rows; None for all.
@@ -698,14 +698,14 @@ def each_clip(
     """
     lines = csv.reader(_lines(blocks), strict=True)
     try:
-        columns = _columns_of(next(lines, []), where)
+        columns = _columns_of(next(lines, []), location)
         for row, cells in enumerate(lines):
             if rows is None or row in rows:
                 yield _read_clip(cells, columns, row)
     except StoreError:  # it is a ValueError too, and names its line
         raise
     except (ValueError, csv.Error) as error:
-        raise StoreError(f"{where}, line {lines.line_num}: {error}") from error
+        raise StoreError(f"{location}, line {lines.line_num}: {error}") from error
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
@@ -714,7 +714,7 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
     Raises
     ------
     ValueError
-        If a line goes on in the next block and has more than `MOST_LINE_BYTES` already: without this limit,
+        If a line goes on in the next block and has more than `MAX_LINE_BYTES` already: without this limit,
         a table without line ends would fill the memory.
     """
     unfinished = b""  # the beginning of a line whose end is in a later block
@@ -725,8 +725,8 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
             if line.endswith(b"\n"):
                 yield line.decode()
                 continue
-            if len(line) > MOST_LINE_BYTES:
-                raise ValueError(f"a line has more than {MOST_LINE_BYTES} bytes")
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(f"a line has more than {MAX_LINE_BYTES} bytes")
             unfinished = line
     if unfinished:
         yield unfinished.decode()

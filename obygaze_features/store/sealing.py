@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.cores import usable_cores
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import empty, naming, remove_tree, store_path, sync, sync_tree, write_all
 from obygaze_features.locks import alone_in, locked
@@ -53,6 +52,7 @@ from obygaze_features.store.records import StoredClip, checked_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
 from obygaze_features.text import counted
+from obygaze_features.untrusted import open_regular
 
 BestEntries = Mapping[int, JournalEntry]
 """Row -> its best entry; rows without one are missing."""

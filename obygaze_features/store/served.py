@@ -20,11 +20,11 @@ from obygaze_features.store.store_files import LARGEST_READ, StoreFiles, names_i
 READERS = 8
 """Requests under way at a time."""
 
-LEAST_BYTES = 1 << 16
+MIN_BYTES = 1 << 16
 """Bytes that a server must send in `SLOW_S` seconds; a slower transfer is aborted."""
 SLOW_S = 60.0
-"""Seconds that a server has for `LEAST_BYTES`, and for the first byte."""
-MOST_MESSAGE = 300
+"""Seconds that a server has for `MIN_BYTES`, and for the first byte."""
+MAX_MESSAGE = 300
 """Characters of a server's message that are shown."""
 
 
@@ -82,7 +82,7 @@ class ServedFiles(Listed):
         return data
 
     def read_tagged(
-        self, name: str, most: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
+        self, name: str, maximum: int = LARGEST_READ, *, start: int = 0, stop: int | None = None
     ) -> tuple[bytes, str]:
         """Read a file, or a part of it; return its bytes and the server's tag of its content (ETag), or "".
 
@@ -92,7 +92,7 @@ class ServedFiles(Listed):
         ----------
         name
             The file.
-        most
+        maximum
             Most bytes to read.
         start, stop
             First and end byte of the part; a negative start counts from the end of the file, and a stop of
@@ -101,28 +101,29 @@ class ServedFiles(Listed):
         Raises
         ------
         StoreError
-            It has more than `most` bytes, or the server fails again and again.
+            It has more than `maximum` bytes, or the server fails again and again.
         """
         for _ in range(self.requests - 1):
             try:
-                return self._read_once(name, most, start, stop)
+                return self._read_once(name, maximum, start, stop)
             except InterruptedTransferError:
                 continue
-        return self._read_once(name, most, start, stop)
+        return self._read_once(name, maximum, start, stop)
 
-    def _read_once(self, name: str, most: int, start: int, stop: int | None) -> tuple[bytes, str]:
+    def _read_once(self, name: str, maximum: int, start: int, stop: int | None) -> tuple[bytes, str]:
         """Request a file, or a part of it, once; return its bytes and the server's tag of its content, or "".
 
-        An answer of more than `most` bytes is refused: by the size that the server states, or, if it states
-        none or a wrong one, as soon as so many bytes have come. So is a file that ends within the part.
+        An answer of more than `maximum` bytes is refused: by the size that the server states, or, if it
+        states none or a wrong one, as soon as so many bytes have come. So is a file that ends within the
+        part.
         """
-        where = f"{self.where}/{name}"
+        location = f"{self.where}/{name}"
         data = bytearray()
         with self.answer(name, start, stop) as (stated_size, tag, blocks):
-            refuse_larger(stated_size, where, most)
+            refuse_larger(stated_size, location, maximum)
             for block in self._in_time(blocks, name):
                 data += block
-                refuse_larger(len(data), where, most)
+                refuse_larger(len(data), location, maximum)
         ends_within_part = stop is not None and start >= 0 and len(data) < stop - start
         if ends_within_part:
             raise file_ends_error(self.where, name)
@@ -136,7 +137,7 @@ class ServedFiles(Listed):
     def _in_time(self, blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         """Yield blocks of a file as they come; raise an error if the server sends them too slowly.
 
-        It must send `LEAST_BYTES` bytes in `SLOW_S` seconds. Whenever so many have come, the deadline is set
+        It must send `MIN_BYTES` bytes in `SLOW_S` seconds. Whenever so many have come, the deadline is set
         anew. Without it, a server that sends a byte now and then would hold a reader for ever.
         """
         deadline = time.monotonic() + SLOW_S
@@ -145,7 +146,7 @@ class ServedFiles(Listed):
             yield block
             n_bytes += len(block)
             now = time.monotonic()
-            if n_bytes >= LEAST_BYTES:
+            if n_bytes >= MIN_BYTES:
                 deadline = now + SLOW_S
                 n_bytes = 0
             elif now > deadline:
@@ -163,33 +164,33 @@ def explain_missing_library(url: str) -> Iterator[None]:
         ) from error
 
 
-def no_ranges_error(where: str) -> NoRangesError:
+def no_ranges_error(location: str) -> NoRangesError:
     """Return the error for a server that gives whole files only, where a part of a file is needed."""
     return NoRangesError(
-        f"{where}: this server gives whole files only and this needs parts of them (range requests); "
+        f"{location}: this server gives whole files only and this needs parts of them (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
     )
 
 
-def wrong_part_error(where: str, name: str) -> NoRangesError:
+def wrong_part_error(location: str, name: str) -> NoRangesError:
     """Return the error for a server that sends another part of a file than the one that is asked for."""
     return NoRangesError(
-        f"{where}/{name}: the server sends another part of the file than is asked for (range requests); "
+        f"{location}/{name}: the server sends another part of the file than is asked for (range requests); "
         "pull the store, or serve it with nginx, Apache or S3"
     )
 
 
-def file_ends_error(where: str, name: str) -> FileEndsError:
+def file_ends_error(location: str, name: str) -> FileEndsError:
     """Return the error for a file on a server that ends before the part that is asked for."""
     return FileEndsError(
-        f"{where}/{name}: ends before the part that is asked for; it was cut short, or is another file now"
+        f"{location}/{name}: ends before the part that is asked for; it was cut short, or is another file now"
     )
 
 
-def too_slow_error(where: str, name: str) -> StoreError:
+def too_slow_error(location: str, name: str) -> StoreError:
     """Return the error for a server that sends a file of a store too slowly."""
     return StoreError(
-        f"{where}/{name}: the server sends less than {LEAST_BYTES // 1024} KiB in {SLOW_S:.0f} s; "
+        f"{location}/{name}: the server sends less than {MIN_BYTES // 1024} KiB in {SLOW_S:.0f} s; "
         "run the command again later (a pull goes on where it stopped)"
     )
 
@@ -217,4 +218,4 @@ def one_line_message(error: BaseException) -> str:
 
     without_page, _, _page = text.partition(": <")  # a server may answer with a page, which begins with a tag
     without_query = re.sub(r"\?\S*", "", without_page)  # which may hold credentials
-    return without_query.strip()[:MOST_MESSAGE]
+    return without_query.strip()[:MAX_MESSAGE]

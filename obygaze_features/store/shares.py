@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import write_once, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.machine import Machine
+from obygaze_features.untrusted import read_bytes
 
 SHARES: Final = "shares"
 """Folder of a stage: the file NUMBER, and for every share that has begun a file, named by its number."""

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import MOST_LINES, parse_json, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import make_folder, sha256_of, store_path, whole_folder, write_new, write_whole
 from obygaze_features.lines import UNREADABLE, checked_entry, encode_line, json_bytes
@@ -42,7 +41,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.store.journal import (
-    NO_ROW,
+    NO_DIGEST,
     FrameRange,
     JournalEntry,
     PieceAttempt,
@@ -57,8 +56,9 @@ from obygaze_features.store.records import GroupSpec, PlannedClip, StoredClip, p
 from obygaze_features.store.store_files import FolderFiles, read_required, read_undamaged
 from obygaze_features.store.writer import DigestLater, StageWriter
 from obygaze_features.text import counted
+from obygaze_features.untrusted import MAX_LINES, parse_json, read_bytes
 
-MOST_SHOWN = 3
+MAX_SHOWN = 3
 """Settings that differ which a message names at most."""
 
 
@@ -329,7 +329,7 @@ class Stage:
         if not differing:
             return ""
         descriptions = []
-        for contrast in differing[:MOST_SHOWN]:
+        for contrast in differing[:MAX_SHOWN]:
             in_stage = clipped(contrast.first)
             in_request = clipped(contrast.second)
             descriptions.append(f"{contrast.field} is {in_stage}, not {in_request}")
@@ -438,7 +438,7 @@ class Stage:
             # stands for an array in which the clip has none, as it is absent in the group.
             joined_digests = ""
             if clip.digests:  # it has features
-                joined_digests = "".join(clip.digests.get(name, NO_ROW) for name in self.layout.names)
+                joined_digests = "".join(clip.digests.get(name, NO_DIGEST) for name in self.layout.names)
             yield JournalEntry(
                 row=self.rows[clip.clip_id],
                 clip_id=clip.clip_id,
@@ -779,7 +779,7 @@ def _read_plan(path: Path) -> tuple[PlannedClip, ...]:
     A damaged line is refused, because it would shift the rows of all clips after it.
     """
     clips: list[PlannedClip] = []
-    for row, line in enumerate(read_bytes(path / PLAN, MOST_LINES).splitlines()):
+    for row, line in enumerate(read_bytes(path / PLAN, MAX_LINES).splitlines()):
         clip = _decode_clip(line, row)
         if clip is None:
             raise StoreError(

@@ -239,21 +239,21 @@ def _metadata(files: StoreFiles) -> _Metadata:
     return _Metadata(attributes, root, hashlib.sha256(data).hexdigest())
 
 
-def _refuse_newer_format(version: object, file: str, where: str) -> None:
+def _refuse_newer_format(version: object, file: str, location: str) -> None:
     """Refuse the stated version of a store's format if it is newer than `SPEC_VERSION`, or no version.
 
     Parameters
     ----------
     version
         The stated version, such as "1.2".
-    file, where
+    file, location
         The file that states it, and the store, for messages.
     """
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
     if is_newer(version, SPEC_VERSION):
         raise StoreError(
-            f"{where}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
+            f"{location}: format {version} is newer than this obygaze reads ({SPEC_VERSION}): "
             f"update obygaze to one that reads format >= {version}"
         )
 
@@ -412,14 +412,14 @@ class Store:
         StoreError
             The table has no such row.
         """
-        where = f"{self.where}/{TABLE}"
+        location = f"{self.where}/{TABLE}"
         chosen_rows = sorted(set(rows))
         with required_file(self.files, TABLE):
-            clips = parse_clips_csv(self.files_as_opened.stream(TABLE), where, set(chosen_rows))
+            clips = parse_clips_csv(self.files_as_opened.stream(TABLE), location, set(chosen_rows))
         if len(clips) < len(chosen_rows):
             # Rows are numbered without gaps: of the chosen rows, the table has the first ones.
             first_missing = chosen_rows[len(clips)]
-            raise StoreError(f"{where}: has no row {first_missing}")
+            raise StoreError(f"{location}: has no row {first_missing}")
         return dict(zip(chosen_rows, clips, strict=True))
 
     def __repr__(self) -> str:
@@ -558,17 +558,17 @@ def open_store(path: Path | str) -> Store:
     return open_files(locate(path))
 
 
-def _reopened(place: str, fingerprint: str) -> Store:
+def _reopened(location: str, fingerprint: str) -> Store:
     """Open the store that a pickle refers to (`Store.__reduce__`); refuse any other content."""
     try:
-        store = open_store(place)
+        store = open_store(location)
     except StoreError as error:
         raise StoreError(
             f"{error} (a pickled store only says where its files are: copy or mount them there)"
         ) from None
     if store.fingerprint != fingerprint:
         raise StoreError(
-            f"{place}: not the store that was pickled: its fingerprint is {store.fingerprint[:8]}, "
+            f"{location}: not the store that was pickled: its fingerprint is {store.fingerprint[:8]}, "
             f"expected {fingerprint[:8]}; open it anew: open_store(PATH)"
         )
     return store

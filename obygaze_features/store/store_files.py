@@ -22,7 +22,6 @@ from tokenize import TokenError
 from typing import NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import LinkError, StoreError, first_line
 from obygaze_features.file_kinds import no_text, why_not
 from obygaze_features.io import PARTIAL_SUFFIX, digests_of, file_sha256
@@ -41,6 +40,7 @@ from obygaze_features.store.format import (
     ZARR_METADATA,
 )
 from obygaze_features.text import is_address
+from obygaze_features.untrusted import open_regular
 
 READ_AT_ONCE = 1 << 20
 """Bytes of a chunk that are read and checked together: they fit a core's cache."""
@@ -183,13 +183,15 @@ def _has_listed_digest(files: FolderFiles, name: str, _changed_ns: int, _n_bytes
     return name in digests and file_sha256(files.path / name) == digests[name]
 
 
-def refuse_larger(size: int, where: str, most: int = LARGEST_READ) -> None:
+def refuse_larger(size: int, location: str, maximum: int = LARGEST_READ) -> None:
     """Raise a StoreError if a size in bytes is above a limit, before memory is allocated for it.
 
     The default limit is above all that a file of a store, or the features of a clip, can have.
     """
-    if size > most:
-        raise StoreError(f"{where}: {size} bytes; expected at most {most}; is it damaged, or of many clips?")
+    if size > maximum:
+        raise StoreError(
+            f"{location}: {size} bytes; expected at most {maximum}; is it damaged, or of many clips?"
+        )
 
 
 def digest_of(files: StoreFiles, name: str) -> str:
@@ -248,24 +250,24 @@ def required_file(files: StoreFiles, name: str) -> Iterator[None]:
         raise StoreError(f"{files.where}/{name}: missing; this is not a whole store{hint}") from None
 
 
-def read_undamaged(where: str, read: Callable[[], T], *, store: str | None = None) -> T:
+def read_undamaged(location: str, read: Callable[[], T], *, store: str | None = None) -> T:
     """Return what `read` returns; an error that damaged bytes can cause becomes a StoreError.
 
     Parameters
     ----------
-    where
+    location
         What is read, for the message.
     read
         Reads it.
     store
-        Path or URL of the store, which the message advises to verify; `where` by default.
+        Path or URL of the store, which the message advises to verify; `location` by default.
     """
     try:
         return read()
     except StoreError:
         raise
     except UNREADABLE as error:
-        raise damaged(f"{where}: damaged ({first_line(error, 200)})", store or where) from error
+        raise damaged(f"{location}: damaged ({first_line(error, 200)})", store or location) from error
 
 
 ADVICE = "; run: obygaze store verify --full "
@@ -417,7 +419,7 @@ def read_digests(files: StoreFiles) -> dict[str, str]:
     return tag_digests | payload_digests
 
 
-def refuse_other_kind(data: bytes, where: str) -> None:
+def refuse_other_kind(data: bytes, location: str) -> None:
     """Raise a StoreError if a text of a store is something else, and say what, and what to do.
 
     A server may answer with a page to log in, or send the file compressed; a copy by git may hold the pointer
@@ -427,12 +429,12 @@ def refuse_other_kind(data: bytes, where: str) -> None:
     ----------
     data
         The content.
-    where
+    location
         The file, for the message.
     """
     reason = no_text(data)
     if reason:
-        raise StoreError(f"{where}: {reason}")
+        raise StoreError(f"{location}: {reason}")
 
 
 def _read_manifest(files: StoreFiles, manifest: str, data: bytes) -> dict[str, str]:
@@ -543,10 +545,10 @@ def parse_info(data: bytes) -> dict[str, str]:
     return info
 
 
-LEAST_LIMIT = 1 << 24
+MIN_LIMIT = 1 << 24
 """Bytes that a file of a store may always have, for small stores whose tag files are larger than the
 payload."""
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Digits of the largest size of a payload that is believed."""
 
 
@@ -554,7 +556,7 @@ def largest_file_bytes(info: bytes) -> int:
     """Return a size in bytes that no file of a store exceeds, so that no more is read from a server.
 
     It is the size of the whole payload, all files below `data/`, that bag-info.txt states; but at least
-    `LEAST_LIMIT`, which is returned too if the stated size is missing or cannot be true.
+    `MIN_LIMIT`, which is returned too if the stated size is missing or cannot be true.
 
     Parameters
     ----------
@@ -563,10 +565,10 @@ def largest_file_bytes(info: bytes) -> int:
     """
     oxum = parse_info(info).get("Payload-Oxum", "")  # bytes and number of files, as in 12345.6
     payload_bytes, _, _n_files = oxum.partition(".")
-    is_plausible = payload_bytes.isdecimal() and len(payload_bytes) <= MOST_DIGITS
+    is_plausible = payload_bytes.isdecimal() and len(payload_bytes) <= MAX_DIGITS
     if not is_plausible:
-        return LEAST_LIMIT
-    return max(LEAST_LIMIT, int(payload_bytes))
+        return MIN_LIMIT
+    return max(MIN_LIMIT, int(payload_bytes))
 
 
 def write_bag(root: Path, info: Mapping[str, str], card: str, digest_of: Mapping[str, str]) -> None:

@@ -26,7 +26,6 @@ from obygaze_features.store.format import (
     BAGIT,
     BAGIT_TEXT,
     DIGESTS,
-    DONE,
     FEATURES,
     FETCH,
     GROUP_STATUSES,
@@ -34,6 +33,7 @@ from obygaze_features.store.format import (
     RAGGED_ARRAYS,
     ROW_SIZE,
     STATUSES,
+    STATUSES_WITH_FEATURES,
     TABLE,
     TAG_DIGESTS,
     TEXTS,
@@ -241,12 +241,12 @@ def _check_files(
         Called with the number of files measured, and of all.
     """
     info = _read(files, BAG_INFO) or b""
-    most_bytes = largest_file_bytes(info)
+    max_bytes = largest_file_bytes(info)
 
     def check_file(name: str) -> dict[str, FileCheck | None]:
         """Return the entry of a file in the result; an empty dictionary if there is no such file."""
         try:
-            return {name: _check_file(files, name, digests=digests, most_bytes=most_bytes)}
+            return {name: _check_file(files, name, digests=digests, max_bytes=max_bytes)}
         except FileNotFoundError:
             return {}
 
@@ -258,7 +258,7 @@ def _check_files(
     return checks
 
 
-def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int) -> FileCheck | None:
+def _check_file(files: StoreFiles, name: str, *, digests: bool, max_bytes: int) -> FileCheck | None:
     """Measure the size of one file and, with `digests`, its digest; None for a link or a folder.
 
     Parameters
@@ -267,7 +267,7 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
         The files of the store, and the name of the file.
     digests
         Whether the file is read for its digest; else only its size is measured.
-    most_bytes
+    max_bytes
         Bytes after which reading it stops.
 
     Raises
@@ -278,14 +278,14 @@ def _check_file(files: StoreFiles, name: str, *, digests: bool, most_bytes: int)
     if not files.is_plain(name):
         return None
     if digests:
-        return _digest(files, name, most_bytes)
+        return _digest(files, name, max_bytes)
     return FileCheck(files.size(name), "")
 
 
-def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
+def _digest(files: StoreFiles, name: str, max_bytes: int) -> FileCheck:
     """Read a file for its size and digest, in blocks.
 
-    Reading stops after `most_bytes` bytes, because a hostile server may never stop sending; then `TOO_LONG`
+    Reading stops after `max_bytes` bytes, because a hostile server may never stop sending; then `TOO_LONG`
     stands for the digest.
     """
     size = 0
@@ -293,7 +293,7 @@ def _digest(files: StoreFiles, name: str, most_bytes: int) -> FileCheck:
     for block in files.stream(name):
         size += len(block)
         digest.update(block)
-        if size > most_bytes:
+        if size > max_bytes:
             return FileCheck(size, TOO_LONG)
     return FileCheck(size, digest.hexdigest())
 
@@ -575,7 +575,7 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
         "text": clip.text or "",
     }
     for column, text in text_of_column.items():
-        why_unsuitable = unsuitable(text, lines=column == "text")  # only texts may have several lines
+        why_unsuitable = unsuitable(text, line_breaks=column == "text")  # only texts may have several lines
         if why_unsuitable:
             yield f"{column} {why_unsuitable}"
 
@@ -584,7 +584,7 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
     if clip.status in ("partial", "failed") and not clip.reason:
         yield f"{clip.status} without a reason"
 
-    has_features_in_a_group = clip.status in DONE and bool(groups - clip.absent.keys())
+    has_features_in_a_group = clip.status in STATUSES_WITH_FEATURES and bool(groups - clip.absent.keys())
     if clip.absent and not has_features_in_a_group:
         yield f"{clip.status}, and absent in {', '.join(clip.absent)}"
     unknown_groups = clip.absent.keys() - groups
@@ -810,7 +810,7 @@ def _problem_in_row(
     may_be_unknown
         Whether all values may be NaN although the clip has features: times of imported features.
     """
-    has_features = status in DONE
+    has_features = status in STATUSES_WITH_FEATURES
     if not has_features:
         is_empty = digest is None and _is_fill(values)
         return None if is_empty else f"is {status}, yet something is stored for it"

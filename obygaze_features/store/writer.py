@@ -21,13 +21,12 @@ from fastcrc.crc32 import iscsi as crc32c
 from msgspec import structs
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import StoreError
 from obygaze_features.io import force_to_disk, naming, open_binary, sync, write_all
 from obygaze_features.store.arrays import CRC_BYTES, all_finite, row_view
 from obygaze_features.store.format import ARRAYS, JOURNALS, PIECE_ROWS, PIECES, RAGGED_ARRAYS
 from obygaze_features.store.journal import (
-    NO_ROW,
+    NO_DIGEST,
     FrameRange,
     Journal,
     JournalEntry,
@@ -44,12 +43,13 @@ from obygaze_features.store.pieces import (
     attempt_file,
 )
 from obygaze_features.store.records import (
-    MOST_NUMBERS,
+    MAX_NUMBERS,
     ClipFeatures,
     ClipResult,
     GroupSpec,
     PlannedClip,
 )
+from obygaze_features.untrusted import open_regular
 
 BLOCK = 1 << 18
 """Bytes of a row that are checked and digested together, while they are in the processor's cache."""
@@ -77,7 +77,7 @@ class _CheckedRow:
     crc32c: int
 
 
-_NO_FRAMES = _CheckedRow(b"", NO_ROW, 0)
+_NO_FRAMES = _CheckedRow(b"", NO_DIGEST, 0)
 """The rows of a clip that is absent in a ragged group."""
 
 DigestLater = Callable[[str, int, int], Callable[[], str]]
@@ -360,15 +360,15 @@ class StageWriter:
         StoreError
             The clip is not one to be written, is done already, or its features do not fit what is declared.
         """
-        where = f"clip {result.clip_id}"
-        self._check_is_to_write(result, where)
+        location = f"clip {result.clip_id}"
+        self._check_is_to_write(result, location)
         if result.status == "failed":
             return {}
 
         groups_of_result = result.groups.keys() | result.absent.keys()
         if groups_of_result != self._groups.keys():
             raise StoreError(
-                f"{where}: expected features of {', '.join(self._groups)}; "
+                f"{location}: expected features of {', '.join(self._groups)}; "
                 f"found {', '.join(result.groups) or 'none'}"
             )
 
@@ -377,7 +377,7 @@ class StageWriter:
             checked_rows = _check_features(
                 features,
                 self._groups[name],
-                f"{where}, group {name}",
+                f"{location}, group {name}",
                 hash_large_rows=self._digest_later is None,
             )
             for array_name, checked_row in checked_rows.items():
@@ -385,23 +385,23 @@ class StageWriter:
         rows |= self._rows_of_absent_groups(result.absent.keys())
         return rows
 
-    def _check_is_to_write(self, result: ClipResult, where: str) -> None:
+    def _check_is_to_write(self, result: ClipResult, location: str) -> None:
         """Raise an error if the stage has no such clip, or has its row already, or a time is not in the clip.
 
         Parameters
         ----------
         result
             The result of the clip. Its stretches without pictures must lie within the clip.
-        where
+        location
             What messages call the clip.
         """
         row = self._row_of.get(result.clip_id)
         if row is None:
-            raise StoreError(f"{where}: not in the plan of this stage")
+            raise StoreError(f"{location}: not in the plan of this stage")
         clip = self._clips[row]
         result.check_gaps_within(clip.start_s, clip.end_s)
         if not self._may_write(row):
-            raise StoreError(f"{where}: already done; rows of a stage are written once")
+            raise StoreError(f"{location}: already done; rows of a stage are written once")
 
     def _may_write(self, row: int) -> bool:
         """Return whether this writer may write a row, which is written once.
@@ -430,7 +430,7 @@ class StageWriter:
         for array in (*self._layout.small_arrays, *self._layout.sharded_arrays):
             group_name, _, _ = array.name.partition("/")
             if group_name in groups:
-                no_digest = NO_ROW
+                no_digest = NO_DIGEST
                 rows[array.name] = _CheckedRow(array.fill_row, no_digest, crc32c(array.fill_row))
 
         for group in self._layout.ragged_groups:
@@ -778,7 +778,7 @@ def digest_of_part(path: str, offset: int, size: int) -> str:
 
 
 def _check_features(
-    features: ClipFeatures, group: GroupSpec, where: str, *, hash_large_rows: bool = True
+    features: ClipFeatures, group: GroupSpec, location: str, *, hash_large_rows: bool = True
 ) -> dict[str, _CheckedRow]:
     """Check the arrays of a clip; return array -> its checked row.
 
@@ -788,7 +788,7 @@ def _check_features(
         The features of the clip in the group.
     group
         What the group declares.
-    where
+    location
         What messages call the clip and the group.
     hash_large_rows
         Whether to compute the SHA-256 of tokens of `WRITE_BLOCK` bytes or more, and not leave it to another
@@ -802,7 +802,9 @@ def _check_features(
     expected = group.clip_arrays()
     arrays = {**features.arrays, "time_s": features.time_s, "frame_index": features.frame_index}
     if arrays.keys() != expected.keys():
-        raise StoreError(f"{where}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}")
+        raise StoreError(
+            f"{location}: expected arrays {', '.join(expected)}; found {', '.join(sorted(arrays))}"
+        )
     # Of imported features, the times and indices of frames may be unknown: NaN, and -1.
     is_imported = group.provenance.get("imported") is True
     n_frames = len(features.time_s)
@@ -810,7 +812,7 @@ def _check_features(
     rows: dict[str, _CheckedRow] = {}
     for name, (shape, dtype) in expected.items():
         values = arrays[name]
-        where_array = f"{where}, array {name}"
+        where_array = f"{location}, array {name}"
 
         _check_type(values, dtype, where_array)
         has_any_number_of_frames = group.ragged and name in RAGGED_ARRAYS
@@ -825,36 +827,36 @@ def _check_features(
         if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
 
-    _check_frame_index(features.frame_index, where, may_be_unknown=is_imported)
+    _check_frame_index(features.frame_index, location, may_be_unknown=is_imported)
     return rows
 
 
-def _check_frame_index(indices: NDArray[np.int64], where: str, *, may_be_unknown: bool) -> None:
+def _check_frame_index(indices: NDArray[np.int64], location: str, *, may_be_unknown: bool) -> None:
     """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown.
 
     Parameters
     ----------
     indices
         Index of each of a clip's frames in its file, [F].
-    where
+    location
         The clip and the group, for the message.
     may_be_unknown
         Whether the indices need not be known, as those of imported features.
     """
     are_unknown = may_be_unknown and (indices == -1).all()
     if (indices < 0).any() and not are_unknown:
-        raise StoreError(f"{where}, array frame_index: a negative index; -1 in all frames where unknown")
+        raise StoreError(f"{location}, array frame_index: a negative index; -1 in all frames where unknown")
 
 
-def _check_type(values: object, dtype: np.dtype[Any], where: str) -> None:
+def _check_type(values: object, dtype: np.dtype[Any], location: str) -> None:
     """Raise an error unless `values` is an array of a data type, in either byte order.
 
     It is not converted silently, since that could lose precision.
     """
     if not isinstance(values, np.ndarray):
-        raise StoreError(f"{where}: expected a numpy array, found {type(values).__name__}")
+        raise StoreError(f"{location}: expected a numpy array, found {type(values).__name__}")
     if values.dtype.newbyteorder("<") != dtype:
-        raise StoreError(f"{where}: expected {dtype.name}, found {values.dtype}; convert it on purpose")
+        raise StoreError(f"{location}: expected {dtype.name}, found {values.dtype}; convert it on purpose")
 
 
 def _not_finite(values: NDArray[Any]) -> str:
@@ -865,7 +867,7 @@ def _not_finite(values: NDArray[Any]) -> str:
     return f"{n_wrong} values are not finite, {kind} among them{hint}"
 
 
-def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], where: str) -> None:
+def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], location: str) -> None:
     """Check that an array of a ragged group has the expected shape, at least one frame, and a bounded size.
 
     Parameters
@@ -874,22 +876,22 @@ def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], where: str
         The array of a clip.
     shape
         The expected shape, with as many rows as the clip has times.
-    where
+    location
         Clip, group and array, for messages.
 
     Raises
     ------
     StoreError
-        If it has another shape, no frames, or more than `MOST_NUMBERS` numbers.
+        If it has another shape, no frames, or more than `MAX_NUMBERS` numbers.
     """
     n_frames = shape[0]
     if values.shape != shape or n_frames == 0:
         raise StoreError(
-            f"{where}: expected shape {list(shape)}, a row for each of one frame or more; "
+            f"{location}: expected shape {list(shape)}, a row for each of one frame or more; "
             f"found {list(values.shape)}"
         )
-    if values.size > MOST_NUMBERS:
-        raise StoreError(f"{where}: {list(shape)} is more than {MOST_NUMBERS} numbers of one clip")
+    if values.size > MAX_NUMBERS:
+        raise StoreError(f"{location}: {list(shape)} is more than {MAX_NUMBERS} numbers of one clip")
 
 
 def _digest_row(values: NDArray[Any], *, hashes: bool = True) -> tuple[_CheckedRow, bool]:

@@ -65,7 +65,7 @@ N_SCALES = 256
 SLICE_HEADER_BYTES = 32
 """Bytes of a slice that are read: enough for the first fields of its header."""
 
-MOST_SPS_BYTES = 4096
+MAX_SPS_BYTES = 4096
 """Bytes of a sequence parameter set that are read at most, so that damaged data takes no time."""
 
 HEVC_UNIT_HEADER_BYTES = 2
@@ -429,7 +429,7 @@ def frame_number_bits(unit: Data) -> int:
     unit
         A NAL unit with settings: a sequence parameter set.
     """
-    sps = BitReader(unit[:MOST_SPS_BYTES])
+    sps = BitReader(unit[:MAX_SPS_BYTES])
     profile = sps.read(8)
     sps.read(16)  # constraints and level
     sps.skip_exp_golomb()  # number of the parameter set

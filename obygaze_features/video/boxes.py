@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
+from obygaze_features.untrusted import open_regular
 
 # The first bytes of MP4, Matroska, FLV, ASF, IVF and AVI.
 SECOND_FILE = re.compile(

@@ -24,7 +24,7 @@ SMALL = (96, 54)
 BLACK = 24
 """Largest grey level of 255 that counts as black."""
 
-LEAST_CONTRAST = 8.0
+MIN_CONTRAST = 8.0
 """Standard deviation of a picture, in grey levels of 255. A picture with less contrast is noise, and is not
 spread to standard deviation 1."""
 
@@ -32,7 +32,7 @@ LARGEST_DIFFERENCE = 1.5
 """Difference of two pixels, in standard deviations, that counts at most, so that a few bright pixels that
 move count by their area alone."""
 
-LEAST_CHANGE = 0.4
+MIN_CHANGE = 0.4
 """Mean difference of two pictures, in standard deviations, from which on there may be a cut."""
 
 TIMES_USUAL = 2.5
@@ -148,7 +148,7 @@ class DifferenceDetector:
     Every picture, without black bars, is standardised to mean 0 and standard deviation 1, because where light
     flickers every frame differs from the one before in brightness and contrast, and a cut hardly more.
     Pictures are shifted against each other by up to `SHIFT` pixels and the smallest difference is used, so
-    that camera motion is not a cut. A frame begins a shot if its difference is at least `LEAST_CHANGE`, at
+    that camera motion is not a cut. A frame begins a shot if its difference is at least `MIN_CHANGE`, at
     least `TIMES_USUAL` times the upper quartile of the differences up to `AROUND` frames away, and above the
     adjacent differences. A change is a flash, not a cut, if the picture `FLASH` frames later is again that of
     `FLASH` frames before. Dissolves, wipes, and cuts between flat pictures are not detected.
@@ -209,7 +209,7 @@ class DifferenceDetector:
         newest_change = self._changes[-1]
         position = len(self._changes) - 1
         earlier_change = self._changes[max(position - FLASH, 0)]  # that may have begun a flash
-        if newest_change < LEAST_CHANGE and earlier_change < LEAST_CHANGE:
+        if newest_change < MIN_CHANGE and earlier_change < MIN_CHANGE:
             return 0.0
         picture_before_flash = self._tail[0]
         return picture_difference(picture_before_flash, newest)
@@ -250,7 +250,7 @@ class DifferenceDetector:
             return []
         around = _changes_around(changes)  # [T, 2 * AROUND + 1]
 
-        is_large = (changes >= LEAST_CHANGE) & (changes >= TIMES_USUAL * _usual_changes(around))
+        is_large = (changes >= MIN_CHANGE) & (changes >= TIMES_USUAL * _usual_changes(around))
         nearest_changes = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1]  # the middle columns
         is_peak = changes == nearest_changes.max(axis=1)
         is_no_flash = self._lasting_changes() >= changes / 2
@@ -325,7 +325,7 @@ def standardised(picture: NDArray[np.float32]) -> NDArray[np.float32]:
     if len(lit_rows):
         between_bars = np.s_[lit_rows[0] : lit_rows[-1] + 1, lit_columns[0] : lit_columns[-1] + 1]
         content = picture[between_bars]
-        contrast = max(float(content.std()), LEAST_CONTRAST)
+        contrast = max(float(content.std()), MIN_CONTRAST)
         result[between_bars] = (content - content.mean()) / contrast
     return result
 

@@ -137,13 +137,13 @@ def count_held_back(path: Path) -> int:
 
 def _count_before_first_picture(context: Any, packets: Iterable[Any]) -> int:
     """Return how many packets a decoder takes behind that of its first picture, before it puts it out."""
-    for place, packet in enumerate(number_packets(packets)):
+    for index, packet in enumerate(number_packets(packets)):
         try:
             frames = context.decode(packet)
         except FFmpegError:
             continue
         if frames and frames[0].pts is not None:
-            return int(place - frames[0].pts)
+            return int(index - frames[0].pts)
     return 0
 
 
@@ -162,8 +162,8 @@ def _count_reordered(numbers: list[int]) -> int:
     """
     in_display_order = np.array(numbers, np.int64)
     most = 0
-    for place, number in enumerate(in_display_order):
-        is_decoded_before = in_display_order[place + 1 :] < number
+    for index, number in enumerate(in_display_order):
+        is_decoded_before = in_display_order[index + 1 :] < number
         most = max(most, int(is_decoded_before.sum()))
     return most
 

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import open_regular, read_bytes
 from obygaze_features.errors import StoreError, VideoError
 from obygaze_features.locks import hold
+from obygaze_features.untrusted import open_regular, read_bytes
 
 LARGE_BYTES = 1 << 25
 """Bytes from which on facts are cached: reading less takes tens of milliseconds, as long as a cache file."""

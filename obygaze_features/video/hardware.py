@@ -1,15 +1,15 @@
-"""Decode pictures on a card (NVIDIA's NVDEC), from exactly the packets that a core would decode.
+"""Decode pictures on a GPU (NVIDIA's NVDEC), from exactly the packets that a core would decode.
 
 libavcodec reads the headers, knows which pictures refer to which, and puts pictures into the order of
 display, whoever computes their pixels. So packets are chosen, pictures skipped and frames numbered as on a
-core (`decode`). Only the wanted frames are copied from the card. They are brought into the format in which a
+core (`decode`). Only the wanted frames are copied from the GPU. They are brought into the format in which a
 core gives them, which loses nothing, and become RGB as all frames do (`picture`).
 
-A card gives the bits of a core, or nothing: `NotOnCard` is raised where the bits may be others. Whether a
-card decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word. Damage
-inside of a picture's data, which a core flags, cannot be told: a card may conceal it.
+A GPU gives the bits of a core, or nothing: `NotOnGpu` is raised where the bits may be others. Whether a
+GPU decoded a frame is told by the frame itself, because FFmpeg falls back to a core without a word. Damage
+inside of a picture's data, which a core flags, cannot be told: a GPU may conceal it.
 
-None of this was tried on a card yet.
+None of this was tried on a GPU yet.
 """
 
 import ctypes
@@ -48,11 +48,11 @@ from obygaze_features.video.stills import is_still
 
 T = TypeVar("T")
 
-LEAST_PIXELS = 1280 * 720
-"""Pixels of the smallest pictures that go to a card. A card takes 50 to 70 ms to begin a file, in which cores
-decode a good part of a clip of smaller pictures. Not tried on a card."""
+MIN_PIXELS = 1280 * 720
+"""Pixels of the smallest pictures that go to a GPU. A GPU takes 50 to 70 ms to begin a file, in which cores
+decode a good part of a clip of smaller pictures. Not tried on a GPU."""
 
-MOST_COMPARED = 120
+MAX_COMPARED = 120
 """Frames of a group of pictures that are decoded both ways at most: a group may last for minutes."""
 
 CORES_FORMATS = {
@@ -61,7 +61,7 @@ CORES_FORMATS = {
     "p016le": ("yuv420p12le",),
     "yuv444p": ("yuv444p",),
 }
-"""Format in which a card holds pictures -> formats in which a core gives the same samples, in other places of
+"""Format in which a GPU holds pictures -> formats in which a core gives the same samples, in other places of
 memory: P010 and P016 have the bits of a sample at the upper end of 16."""
 
 FILM_GRAIN = "film grain is put on by cores"
@@ -70,8 +70,8 @@ DRIVER = ("nvcuda.dll", "nvcuvid.dll") if sys.platform == "win32" else ("libcuda
 """Libraries of NVIDIA's driver: for computing, and for video."""
 
 
-class NotOnCard(Exception):  # noqa: N818 - not an error: the signal to decode on a core
-    """A card does not give these frames, or might give other bits than a core.
+class NotOnGpu(Exception):  # noqa: N818 - not an error: the signal to decode on a core
+    """A GPU does not give these frames, or might give other bits than a core.
 
     Parameters
     ----------
@@ -86,15 +86,15 @@ class NotOnCard(Exception):  # noqa: N818 - not an error: the signal to decode o
         self.for_whole_file = for_whole_file
 
 
-class NotDecoded(NotOnCard):
-    """A card does not decode streams of a kind and size, or gives them in a format that is not known."""
+class NotDecoded(NotOnGpu):
+    """A GPU does not decode streams of a kind and size, or gives them in a format that is not known."""
 
 
-class Card(Protocol):
+class Gpu(Protocol):
     """A GPU that decodes pictures; it is pickled for the process that uses it."""
 
     @property
-    def least_pixels(self) -> int:
+    def min_pixels(self) -> int:
         """Pixels of the smallest pictures that it decodes."""
 
     def missing(self) -> str:
@@ -103,11 +103,11 @@ class Card(Protocol):
     def opened(self, path: Path) -> AbstractContextManager[Source]:
         """Open a file so that the GPU decodes its pictures."""
 
-    def is_from_card(self, frame: VideoFrame) -> bool:
+    def is_from_gpu(self, frame: VideoFrame) -> bool:
         """Return whether the GPU decoded a frame, and not a core in its place."""
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it.
+        """Copy a frame from the GPU, converted to the pixel format in which the CPU would decode it.
 
         Raises
         ------
@@ -117,19 +117,19 @@ class Card(Protocol):
 
 
 @dataclass(frozen=True)
-class NvidiaCard:
-    """A card of NVIDIA.
+class NvidiaGpu:
+    """A GPU of NVIDIA.
 
     Parameters
     ----------
     number
-        Its number among the cards that this process may use.
-    least_pixels
+        Its number among the GPUs that this process may use.
+    min_pixels
         Pixels of the smallest pictures that it decodes.
     """
 
     number: int = 0
-    least_pixels: int = LEAST_PIXELS
+    min_pixels: int = MIN_PIXELS
 
     def missing(self) -> str:
         """Return what is missing to decode on the GPU, as a phrase; empty if nothing is."""
@@ -163,14 +163,14 @@ class NvidiaCard:
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
 
-    def is_from_card(self, frame: VideoFrame) -> bool:
+    def is_from_gpu(self, frame: VideoFrame) -> bool:
         """Return whether the GPU decoded a frame, and not a core in its place."""
         return frame.format.name == "cuda"
 
     def to_host(self, frame: VideoFrame, pixels: str) -> VideoFrame:
-        """Copy a frame from the card, converted to the pixel format in which the CPU would decode it."""
-        card_pixels = "" if frame.sw_format is None else frame.sw_format.name
-        return to_core_format(frame, card_pixels, pixels)
+        """Copy a frame from the GPU, converted to the pixel format in which the CPU would decode it."""
+        gpu_pixels = "" if frame.sw_format is None else frame.sw_format.name
+        return to_core_format(frame, gpu_pixels, pixels)
 
     def _accelerator(self) -> HWAccel:
         """Return PyAV's setting to decode on this GPU, and to leave decoded frames there.
@@ -180,14 +180,14 @@ class NvidiaCard:
         return HWAccel("cuda", str(self.number), allow_software_fallback=True, is_hw_owned=True)
 
 
-def to_core_format(frame: VideoFrame, card_pixels: str, pixels: str) -> VideoFrame:
+def to_core_format(frame: VideoFrame, gpu_pixels: str, pixels: str) -> VideoFrame:
     """Convert a frame that a GPU decoded to the pixel format in which the CPU decodes, without loss.
 
     Parameters
     ----------
     frame
         A frame on a GPU, which is copied to the host, or one on the host.
-    card_pixels
+    gpu_pixels
         FFmpeg's name of the pixel format in which the GPU holds it; empty if it is not known.
     pixels
         FFmpeg's name of the pixel format in which the CPU would decode it.
@@ -197,9 +197,9 @@ def to_core_format(frame: VideoFrame, card_pixels: str, pixels: str) -> VideoFra
     NotDecoded
         It is not known how to convert the format without loss.
     """
-    lossless_formats = CORES_FORMATS.get(card_pixels, ())
+    lossless_formats = CORES_FORMATS.get(gpu_pixels, ())
     if pixels not in lossless_formats:
-        raise NotDecoded(f"a card gives {card_pixels or 'another format'} for {pixels}", for_whole_file=True)
+        raise NotDecoded(f"a card gives {gpu_pixels or 'another format'} for {pixels}", for_whole_file=True)
     host = frame.reformat(format=pixels, threads=1)
     host.colorspace = frame.colorspace  # PyAV does not copy the tag as it is
     return host
@@ -216,15 +216,15 @@ class Sample(NamedTuple):
 
         Raises
         ------
-        NotOnCard
+        NotOnGpu
             It differs.
         """
         if not are_equal(picture, self.picture):
-            raise NotOnCard(f"{OTHER_BITS} of this file", for_whole_file=True)
+            raise NotOnGpu(f"{OTHER_BITS} of this file", for_whole_file=True)
 
 
-class CardReader(WindowReader[T]):
-    """Reader of windows of one file, whose pictures a card decodes.
+class GpuReader(WindowReader[T]):
+    """Reader of windows of one file, whose pictures a GPU decodes.
 
     Parameters
     ----------
@@ -232,8 +232,8 @@ class CardReader(WindowReader[T]):
         A video file.
     requests
         As for `WindowReader`.
-    card
-        The card.
+    GPU
+        The GPU.
     sample
         A frame that is decoded with the others, and compared; None compares none.
 
@@ -244,22 +244,22 @@ class CardReader(WindowReader[T]):
     """
 
     def __init__(
-        self, path: Path, requests: FrameRequests[T], card: Card, sample: Sample | None = None
+        self, path: Path, requests: FrameRequests[T], gpu: Gpu, sample: Sample | None = None
     ) -> None:
-        """Read the packet table of the file; the card is not used before `read_all`."""
+        """Read the packet table of the file; the GPU is not used before `read_all`."""
         super().__init__(path, requests, strict=False)
-        self._card = card
+        self._gpu = gpu
         self._sample = sample
         # A small file is still open since its packets were read, for a `Decoder` on a core to go on with. A
-        # card needs the file opened in its own way.
+        # GPU needs the file opened in its own way.
         while self._reusable:
             _, still_open = self._reusable.pop()
             still_open.close()
 
     @contextmanager
     def _opened(self) -> Iterator[Source]:
-        """Open the file so that the card decodes it."""
-        with self._card.opened(self.path) as source:
+        """Open the file so that the GPU decodes it."""
+        with self._gpu.opened(self.path) as source:
             yield source
 
     def read_all(self, windows: Windows) -> Iterator[WindowResult[T]]:
@@ -274,11 +274,11 @@ class CardReader(WindowReader[T]):
 
         Raises
         ------
-        NotOnCard
-            The card cannot decode the remaining windows exactly; a core is to decode those not yielded.
+        NotOnGpu
+            The GPU cannot decode the remaining windows exactly; a core is to decode those not yielded.
         """
         if self.lacks_keys:  # all frames are to be decoded first, which a core does
-            raise NotOnCard("which frames are key frames shows when all are decoded", for_whole_file=True)
+            raise NotOnGpu("which frames are key frames shows when all are decoded", for_whole_file=True)
         pending, errors = self.choose_frames(Window(number, span) for number, span in enumerate(windows))
         yield from errors
 
@@ -289,11 +289,11 @@ class CardReader(WindowReader[T]):
         try:
             yield from self.distribute(self.convert(frames), pending)
         except NotSafe as reason:
-            raise NotOnCard(f"{reason}") from reason
+            raise NotOnGpu(f"{reason}") from reason
 
         has_incomplete_windows = len(pending) > 0  # `distribute` has removed those that it yielded
         if has_incomplete_windows:
-            raise NotOnCard("frames did not come out of the card")
+            raise NotOnGpu("frames did not come out of the card")
 
     def convert(self, frames: Iterable[Frame]) -> Iterator[ConvertedFrame[T]]:
         """Copy frames from the GPU and convert them to RGB pictures.
@@ -313,13 +313,13 @@ class CardReader(WindowReader[T]):
         ------
         NotDecoded
             The CPU decoded a frame in place of the GPU.
-        NotOnCard
+        NotOnGpu
             A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
         """
         stream = self.table.stream
         for number, frame in frames:
             self._refuse_different_pixels(frame)
-            yield number, self._card.to_host(frame, stream.pixels)
+            yield number, self._gpu.to_host(frame, stream.pixels)
 
     def _refuse_different_pixels(self, frame: VideoFrame) -> None:
         """Raise an error if the CPU would decode a frame to other pixel values than the GPU.
@@ -330,14 +330,14 @@ class CardReader(WindowReader[T]):
         ------
         NotDecoded
             The CPU decoded the frame in place of the GPU, which lacks the codec.
-        NotOnCard
+        NotOnGpu
             The frame has film grain, which only the CPU adds.
         """
-        if not self._card.is_from_card(frame):
+        if not self._gpu.is_from_gpu(frame):
             raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
         _, names_of_side_data = orientation(frame)
         if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
-            raise NotOnCard(FILM_GRAIN, for_whole_file=True)
+            raise NotOnGpu(FILM_GRAIN, for_whole_file=True)
 
 
 def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
@@ -360,14 +360,14 @@ class GpuCheck(NamedTuple):
     height: int = 0
 
 
-def check_for_gpu(path: Path, least_pixels: int) -> GpuCheck:
+def check_for_gpu(path: Path, min_pixels: int) -> GpuCheck:
     """Check without decoding whether a GPU may decode a file.
 
     Parameters
     ----------
     path
         A file.
-    least_pixels
+    min_pixels
         Pixels of the smallest pictures that the GPU decodes.
 
     Raises
@@ -380,8 +380,8 @@ def check_for_gpu(path: Path, least_pixels: int) -> GpuCheck:
     with opened(path) as source:
         width = source.context.width
         height = source.context.height
-    if width * height < least_pixels:
-        return GpuCheck(f"pictures of under {least_pixels:,} pixels take cores less time")
+    if width * height < min_pixels:
+        return GpuCheck(f"pictures of under {min_pixels:,} pixels take cores less time")
     table = index_packets(path)
     if table.unsafe:
         return GpuCheck(f"all frames are to be decoded: {table.unsafe}")
@@ -409,14 +409,14 @@ def sample_of(path: Path, number: int) -> Sample:
 
     Raises
     ------
-    NotOnCard
+    NotOnGpu
         A core does not decode it without errors.
     """
     ((_, picture),) = _decode_on_core(path, [number])
     return Sample(number, picture)
 
 
-def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
+def find_difference(path: Path, frames: Sequence[int], gpu: Gpu) -> str:
     """Decode frames on a core and on a GPU, and say whether their bits differ; empty if they are equal.
 
     Parameters
@@ -425,23 +425,23 @@ def find_difference(path: Path, frames: Sequence[int], card: Card) -> str:
         A video file for which `check_for_gpu` gives no reason.
     frames
         Numbers of frames, rising.
-    card
+    GPU
         The GPU.
 
     Raises
     ------
-    NotOnCard
+    NotOnGpu
         A core or the GPU does not decode them without errors, or the GPU not at all (`NotDecoded`).
     """
-    reader: CardReader[Any] = CardReader(path, (), card)
+    reader: GpuReader[Any] = GpuReader(path, (), gpu)
     # Frame by frame, so that only two pictures are in memory.
-    from_card = reader.convert(reader.decode_sparsely(frames))
+    from_gpu = reader.convert(reader.decode_sparsely(frames))
     for number, expected in _decode_on_core(path, frames):
         try:
-            card_number, picture, _ = next(from_card)
+            gpu_number, picture, _ = next(from_gpu)
         except (NotSafe, VideoError, StopIteration) as error:  # StopIteration: the GPU gives fewer frames
-            raise NotOnCard("a card does not decode it without errors", for_whole_file=True) from error
-        is_same_frame = card_number == number
+            raise NotOnGpu("a card does not decode it without errors", for_whole_file=True) from error
+        is_same_frame = gpu_number == number
         if not is_same_frame or not are_equal(picture, expected):
             return f"{OTHER_BITS} of {kind_of(reader.table)}"
     return ""
@@ -452,7 +452,7 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
 
     Raises
     ------
-    NotOnCard
+    NotOnGpu
         They are damaged: then nothing can be compared, and the file is to be read on a core, which describes
         the damage.
     """
@@ -461,4 +461,4 @@ def _decode_on_core(path: Path, frames: Sequence[int]) -> Iterator[tuple[int, Rg
         for number, picture, _ in reader.convert(reader.decode_sparsely(frames)):
             yield number, picture
     except (NotSafe, VideoError) as reason:
-        raise NotOnCard("damage is told by cores", for_whole_file=True) from reason
+        raise NotOnGpu("damage is told by cores", for_whole_file=True) from reason

@@ -94,20 +94,20 @@ SPAN_SLACK_S = 0.1
 """Seconds by which a whole span may end behind the time of the last picture of a file that is cut off."""
 TRUNCATED_BELOW = 0.98
 """Share of the declared packets or bytes below which a file counts as cut off: containers count inexactly."""
-MOST_TIMES_LONGER = 1000.0
+MAX_TIMES_LONGER = 1000.0
 """How many times longer than what is there a file that is cut off may claim to be: else it is damaged."""
 ANOTHER_BELOW = 0.9
 """Share of a transport stream. If its pictures end before it, those of another stream follow."""
 BESIDES = {"sound": "audio", "subtitles": "subtitle"}
 """What a file may hold beside pictures -> FFmpeg's kind of its streams."""
-MOST_TICKS = np.iinfo(np.int64).max
-MOST_TABLES = 4
+MAX_TICKS = np.iinfo(np.int64).max
+MAX_TABLES = 4
 """Tables that are kept in memory: spans of one film are read one after the other, without reading it
 again."""
 _tables: dict[tuple[Path, int, int], PacketTable] = {}
 """The tables in memory, by path, size and date of the file; the one that was used last is at the end."""
 _lock_of_tables = Lock()
-"""Held while the tables in memory change: the process of a card decodes in several threads."""
+"""Held while the tables in memory change: the process of a GPU decodes in several threads."""
 
 
 def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> PacketTable:
@@ -140,7 +140,7 @@ def index_packets(path: Path, reusable: list[ReusableFile] | None = None) -> Pac
         table = cached_fact(path, "packets", lambda: _read_table(path, reusable), PacketTable)
     with _lock_of_tables:
         _tables[key] = table  # at the end, as the table that was used last
-        while len(_tables) > MOST_TABLES:
+        while len(_tables) > MAX_TABLES:
             used_longest_ago = next(iter(_tables))
             del _tables[used_longest_ago]
     return table
@@ -942,7 +942,7 @@ def _longest_steps(source: Source, packets: Packets) -> NDArray[np.int64]:
     else:
         may_jump = packets.key
     jump = int(JUMP_S / (source.stream.time_base or 1))
-    return np.where(may_jump, jump, MOST_TICKS)
+    return np.where(may_jump, jump, MAX_TICKS)
 
 
 class NotedTimes(NamedTuple):
@@ -1277,7 +1277,7 @@ def _stated_end_s(facts: _StreamFacts) -> float:
     """Return when the pictures of a file that is cut off would end, by what its container states.
 
     NaN if the file is whole, or if what it states is impossible: earlier than its last picture, or more than
-    `MOST_TIMES_LONGER` times as long as what is there.
+    `MAX_TIMES_LONGER` times as long as what is there.
     """
     source = facts.source
     if not facts.line.known or not truncation(source, facts.packets):
@@ -1293,7 +1293,7 @@ def _stated_end_s(facts: _StreamFacts) -> float:
         stated_ends_s.append(end_of_streams_s - float(source.origin))
 
     earliest_end_s = min(stated_ends_s, default=math.nan)
-    is_possible = times.end_s < earliest_end_s < times.end_s * MOST_TIMES_LONGER
+    is_possible = times.end_s < earliest_end_s < times.end_s * MAX_TIMES_LONGER
     return earliest_end_s if is_possible else math.nan
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import av
 from av import FFmpegError
 
-from obygaze_features.door import open_regular
+from obygaze_features.untrusted import open_regular
 from obygaze_features.video.boxes import find_file_heads
 from obygaze_features.video.source import OPTIONS
 
@@ -49,7 +49,7 @@ def settings_of(stream: Any) -> SoundSettings:
 
 
 def parts_of_other_settings(
-    path: Path, settings: SoundSettings, place: int, seams: Sequence[Seam]
+    path: Path, settings: SoundSettings, index: int, seams: Sequence[Seam]
 ) -> frozenset[int]:
     """Return the numbers of the parts of a joined Matroska file whose sound needs other settings.
 
@@ -59,7 +59,7 @@ def parts_of_other_settings(
         The file.
     settings
         Those of its sound track, by which FFmpeg decodes all parts.
-    place
+    index
         Place of the track among the streams of the file.
     seams
         Where its second part begins, its third, and so on.
@@ -70,12 +70,12 @@ def parts_of_other_settings(
     parts = set()
     for part, head in enumerate(heads, start=1):
         has_head = head.start > 0
-        if has_head and _read_settings(path, head.start, place) != settings:
+        if has_head and _read_settings(path, head.start, index) != settings:
             parts.add(part)
     return frozenset(parts)
 
 
-def _read_settings(path: Path, start: int, place: int) -> SoundSettings | None:
+def _read_settings(path: Path, start: int, index: int) -> SoundSettings | None:
     """Read the settings of a sound track of the file that begins at a byte of a joined one; None if unknown.
 
     Parameters
@@ -84,7 +84,7 @@ def _read_settings(path: Path, start: int, place: int) -> SoundSettings | None:
         The joined file.
     start
         The byte at which the further file begins.
-    place
+    index
         Place of the track among its streams.
     """
     with open_regular(path) as file:
@@ -92,7 +92,7 @@ def _read_settings(path: Path, start: int, place: int) -> SoundSettings | None:
         head = io.BytesIO(file.read(HEAD_BYTES))
     try:
         with av.open(head, format="matroska", options=dict(OPTIONS), metadata_errors="replace") as further:
-            stream: Any = further.streams[place]
+            stream: Any = further.streams[index]
             can_be_decoded = stream.type == "audio" and stream.codec_context is not None
             return settings_of(stream) if can_be_decoded else None
     except (FFmpegError, IndexError):

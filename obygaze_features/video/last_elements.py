@@ -11,7 +11,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from obygaze_features.door import open_regular
+from obygaze_features.untrusted import open_regular
 from obygaze_features.video.boxes import BOX_HEAD_BYTES
 
 LARGE_BOX_HEAD_BYTES: Final = 16

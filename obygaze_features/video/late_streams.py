@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
+from obygaze_features.untrusted import open_regular
 from obygaze_features.video.file_facts import files_of
 from obygaze_features.video.packets import ListedStream
 
@@ -35,9 +35,9 @@ FLV_TAG_HEADER = 11
 FLV_TAG_TRAILER = 4
 PROBED_BEHIND = 5_000_000
 """Bytes behind the first packet of a stream from which FFmpeg learns its codec's settings: its default."""
-MOST_PROBED = 1 << 28
+MAX_PROBED = 1 << 28
 """Bytes of a file that are looked through, and held in memory, for streams."""
-MOST_SOUGHT = 16
+MAX_STREAMS_LOOKED_FOR = 16
 """Streams of a file whose first byte is looked for."""
 NAMES = {"audio": "a sound track", "subtitle": "subtitles", "video": "another stream of pictures"}
 """FFmpeg's kinds of streams that are noted if they appear later -> their names in notes."""
@@ -63,14 +63,14 @@ class LateStream(msgspec.Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """Say what appears, and where."""
-        where = f"from byte {self.byte:,} on" if self.byte >= 0 else "after its beginning"
-        return f"{where} the file has {NAMES[self.kind]} that its beginning does not announce"
+        location = f"from byte {self.byte:,} on" if self.byte >= 0 else "after its beginning"
+        return f"{location} the file has {NAMES[self.kind]} that its beginning does not announce"
 
 
 def farthest_reach(path: Path) -> int:
     """Return how many bytes of a file FFmpeg looks through to find all its streams: all, up to a limit."""
     n_bytes = sum(file.stat().st_size for file in files_of(path))
-    return min(n_bytes + PROBED_BEHIND, MOST_PROBED)
+    return min(n_bytes + PROBED_BEHIND, MAX_PROBED)
 
 
 def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
@@ -94,9 +94,9 @@ def bytes_to_probe(path: Path, streams: Sequence[LateStream]) -> int:
         return farthest_reach(path)
     last = max(streams, key=lambda stream: stream.byte)
     n_bytes = last.byte + PROBED_BEHIND  # so that FFmpeg also learns the settings of its codec
-    if n_bytes > MOST_PROBED:
+    if n_bytes > MAX_PROBED:
         raise VideoError(
-            f"{last.sentence}, and {MOST_PROBED:,} bytes are looked through at most: "
+            f"{last.sentence}, and {MAX_PROBED:,} bytes are looked through at most: "
             "copy the film with FFmpeg's -probesize 2G -analyzeduration 2G",
             path,
         )
@@ -123,7 +123,7 @@ def late_streams(
             continue
         byte = -1
         # Each search reads the file, and a file that is made to waste time may have hundreds of streams.
-        if len(late) < MOST_SOUGHT:
+        if len(late) < MAX_STREAMS_LOOKED_FOR:
             byte = _first_byte(files, formats, stream)
         late.append(LateStream(stream.kind, stream.codec, byte))
     return late

@@ -27,7 +27,7 @@ class ListedStream(NamedTuple):
 
     Parameters
     ----------
-    place
+    stream_index
         Its place among the streams of the file.
     id
         The number by which the container calls it: of a transport stream its PID; -1 if it has none.
@@ -37,7 +37,7 @@ class ListedStream(NamedTuple):
         Name of its codec; `none` if it is not known.
     """
 
-    place: int
+    stream_index: int
     id: int
     kind: str
     codec: str
@@ -90,4 +90,4 @@ def appeared_later(container: InputContainer) -> list[ListedStream]:
     if not ANNOUNCED.isdisjoint(formats):
         return []  # none can appear, and listing streams takes 4 % of the time of reading a short clip
     n_opened = len(container.streams)
-    return [stream for stream in listed_streams(container) if stream.place >= n_opened]
+    return [stream for stream in listed_streams(container) if stream.stream_index >= n_opened]

@@ -56,7 +56,7 @@ OPAQUE = 255
 PLAIN = Stream("", "")
 # Players assume BT.709 for untagged pictures with at least this many lines.
 HD_LINES = 720
-LEAST_BAR = 0.02
+MIN_BAR = 0.02
 """Share of a side from which on black rows or columns are a bar; fewer are an unclean edge."""
 BARS_STEP = 8
 """Every pixel of so many is looked at for bars, for time."""
@@ -654,8 +654,8 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
         Size of the pictures in pixels.
     """
     above, below, left, right = bars
-    has_high_bar = max(above, below) >= LEAST_BAR * height
-    has_wide_bar = max(left, right) >= LEAST_BAR * width
+    has_high_bar = max(above, below) >= MIN_BAR * height
+    has_wide_bar = max(left, right) >= MIN_BAR * width
     if not has_high_bar and not has_wide_bar:
         return ""
     content_pixels = (height - above - below) * (width - left - right)

@@ -15,7 +15,7 @@ SPAN_COVERED = 0.98
 """Share of a span that must lie inside the video: with less, the span is probably wrong."""
 LONG_STEP = 3.0
 """Times the usual step between frames above which frames may be missing."""
-MOST_LONG_STEPS = 0.02
+MAX_LONG_STEPS = 0.02
 """Share of long steps above which the rate is variable, so that long steps tell nothing."""
 ENOUGH_STEPS = 20
 """Steps from which on one long step, whatever its share, does not make the rate variable."""
@@ -196,11 +196,11 @@ class FrameTimes:
 
         steps_s = np.diff(self.time_s)
         frames_before_long_steps = np.flatnonzero(steps_s > LONG_STEP * usual_step_s)
-        most_long_steps = MOST_LONG_STEPS * len(steps_s)
+        max_long_steps = MAX_LONG_STEPS * len(steps_s)
         if len(steps_s) >= ENOUGH_STEPS:
             # A single long step is a hole, also in a short video of which it is more than the share.
-            most_long_steps = max(most_long_steps, 1)
-        has_variable_rate = len(frames_before_long_steps) > most_long_steps
+            max_long_steps = max(max_long_steps, 1)
+        has_variable_rate = len(frames_before_long_steps) > max_long_steps
         if has_variable_rate:
             return no_holes
 
@@ -233,9 +233,9 @@ class FrameTimes:
         if start_s is not None:  # else frames before 0 s are inside, too
             is_inside &= self.time_s >= start
         if not is_inside.any():
-            where = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
+            location = f"from {start:g} s on" if end == np.inf else f"between {start:g} and {end:g} s"
             shown = f"its frames are shown from {self.time_s.min():.3f} to {self.time_s.max():.3f} s"
-            raise VideoError(f"there is no frame {where}: {shown}")
+            raise VideoError(f"there is no frame {location}: {shown}")
 
         key = None if self.key is None else self.key[is_inside]
         return FrameTimes(self.index[is_inside], self.time_s[is_inside], key)

@@ -31,7 +31,7 @@ Show: TypeAlias = Callable[[int, int], None]
 FULL = 0.99
 """Share of a picture that must be black for it to be black."""
 
-LEAST_BLACK_S = 1.0
+MIN_BLACK_S = 1.0
 """Seconds that black must last to be a shot of its own."""
 
 CREDITS_DARK = 0.7
@@ -46,7 +46,7 @@ FINE = (384, 216)
 EDGE = 24
 """Difference of two neighbours in a row, in grey levels of 255, that is an edge of a letter."""
 
-LEAST_EDGES = 8
+MIN_EDGES = 8
 """Edges of letters that a row of a line of text has at least."""
 
 DIP = 0.4
@@ -58,7 +58,7 @@ LINE_ROWS = (2, 24)
 ROWS_AROUND = 6
 """Rows above and below a row with which its edges are compared: a quarter of the highest line."""
 
-MOST_BESIDE = 0.2
+MAX_SHARE_OUTSIDE = 0.2
 """Share of the bright pixels that may lie outside of lines of text."""
 
 BRIGHT_LEVEL = 80
@@ -71,14 +71,14 @@ NEW_TEXT = 1.05
 """Ratio of the upper to the lower decile of the number of edges: in credits the text changes at least so
 much."""
 
-MOST_GAP_S = 2.0
+MAX_GAP_S = 2.0
 """Longest time without text, but dark, between two cards."""
 
-LEAST_CREDITS_S = 10.0
+MIN_CREDITS_S = 10.0
 CREDITS_PART = 0.2
 """Part of the film at its beginning and at its end where credits are looked for."""
 
-LEAST_BAR = 0.04
+MIN_BAR = 0.04
 """Share of a side from which on black rows or columns are a bar."""
 
 
@@ -236,9 +236,9 @@ def _may_be_text(edges_of_row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """
     padded = np.pad(edges_of_row, ROWS_AROUND)
     rows_around = np.lib.stride_tricks.sliding_window_view(padded, 2 * ROWS_AROUND + 1)  # [H, rows]
-    most_around = rows_around.max(axis=1)
-    has_enough_edges = edges_of_row >= LEAST_EDGES
-    is_in_line = edges_of_row >= DIP * most_around
+    max_around = rows_around.max(axis=1)
+    has_enough_edges = edges_of_row >= MIN_EDGES
+    is_in_line = edges_of_row >= DIP * max_around
     may_be_text: NDArray[np.bool_] = has_enough_edges & is_in_line
     return may_be_text
 
@@ -270,14 +270,14 @@ def text_edges(picture: NDArray[np.uint8]) -> int:
         if not _is_line_of_text(is_edge[first:end]):
             continue
         # The ends of letters may stick out above and below, by fewer rows than a line has.
-        least_rows, _ = LINE_ROWS
-        is_in_text[max(first - least_rows, 0) : end + least_rows] = True
+        min_rows, _ = LINE_ROWS
+        is_in_text[max(first - min_rows, 0) : end + min_rows] = True
         is_subtitle = end > SUBTITLES * len(picture)
         if not is_subtitle:
             n_edges += int(edges_of_row[first:end].sum())
 
     n_bright_outside = int(bright_of_row[~is_in_text].sum())
-    has_only_text = n_bright_outside <= MOST_BESIDE * int(bright_of_row.sum())
+    has_only_text = n_bright_outside <= MAX_SHARE_OUTSIDE * int(bright_of_row.sum())
     return n_edges if has_only_text else 0
 
 
@@ -293,9 +293,9 @@ def _is_line_of_text(is_edge: NDArray[np.bool_]) -> bool:
     is_edge
         Shape [H, W]: where edges lie. There is at least one.
     """
-    least_rows, most_rows = LINE_ROWS
+    min_rows, max_rows = LINE_ROWS
     n_rows = len(is_edge)
-    has_height_of_line = least_rows <= n_rows <= most_rows
+    has_height_of_line = min_rows <= n_rows <= max_rows
     columns = np.flatnonzero(is_edge.any(axis=0))
     length = columns[-1] - columns[0]
     has_enough_edges = int(is_edge.sum()) >= length
@@ -398,7 +398,7 @@ def _shots(film: NDArray[Any], end_s: float, cuts: Sequence[int]) -> list[Shot]:
     ends = np.append(starts[1:], end_s)
     # For each frame, [T]: whether it is in a black passage, in credits, and shows whether there are bars.
     in_black = np.zeros(len(starts), np.bool_)
-    for passage in _long_runs(film["black"], starts, ends, LEAST_BLACK_S):
+    for passage in _long_runs(film["black"], starts, ends, MIN_BLACK_S):
         in_black[passage] = True
     in_credits = _credits(film, ends)
     shows_framing = ~film["black"] & ~_hides_framing(film, in_credits)
@@ -458,7 +458,7 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
     is_at_end = starts >= (1 - CREDITS_PART) * film_end_s
     may_be_credits = is_at_beginning | is_at_end
     in_credits = np.zeros(len(starts), np.bool_)
-    for passage in _long_runs(_is_text_or_gap(film), starts, ends, LEAST_CREDITS_S):
+    for passage in _long_runs(_is_text_or_gap(film), starts, ends, MIN_CREDITS_S):
         is_near_an_end = bool(may_be_credits[passage].any())
         in_credits[passage] = is_near_an_end and _text_changes(film["letters"][passage])
     return in_credits
@@ -479,7 +479,7 @@ def _is_text_or_gap(film: NDArray[Any]) -> NDArray[np.bool_]:
         next_text = last + 1
         is_between_texts = first > 0 and next_text < len(starts)
         if is_between_texts and film["dark"][first:next_text].all():
-            is_short = starts[next_text] - starts[first] <= MOST_GAP_S
+            is_short = starts[next_text] - starts[first] <= MAX_GAP_S
             is_text_or_gap[first:next_text] = is_short
     return is_text_or_gap
 
@@ -517,9 +517,9 @@ def _hides_framing(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray
 
 
 def _long_runs(
-    marked: NDArray[np.bool_], starts: NDArray[np.float64], ends: NDArray[np.float64], least_s: float
+    marked: NDArray[np.bool_], starts: NDArray[np.float64], ends: NDArray[np.float64], min_s: float
 ) -> list[slice]:
-    """List the runs of marked frames that last at least `least_s` seconds.
+    """List the runs of marked frames that last at least `min_s` seconds.
 
     Parameters
     ----------
@@ -527,13 +527,13 @@ def _long_runs(
         Shape [T]: which frames are marked.
     starts, ends
         Shape [T]: start and end of each frame, in seconds.
-    least_s
+    min_s
         Least duration of a run, in seconds.
     """
     long_runs = []
     for first, last in runs(marked):
         duration_s = ends[last] - starts[first]
-        if duration_s >= least_s - ROUNDING_S:
+        if duration_s >= min_s - ROUNDING_S:
             long_runs.append(slice(first, last + 1))
     return long_runs
 
@@ -550,6 +550,6 @@ def _has_bars(bars: NDArray[np.int64]) -> bool:
         return False
     above, below, left, right = bars.min(axis=0).tolist()
     width, height = SMALL
-    has_rows = min(above, below) >= LEAST_BAR * height
-    has_columns = min(left, right) >= LEAST_BAR * width
+    has_rows = min(above, below) >= MIN_BAR * height
+    has_columns = min(left, right) >= MIN_BAR * width
     return bool(has_rows or has_columns)

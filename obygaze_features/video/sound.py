@@ -60,7 +60,7 @@ PAUSE_S = 3600
 """Longest pause in a track of a joined file, in seconds; a longer one begins a part."""
 TRACK_BACK_S = 0.1
 """Seconds by which the times of sound step back at least where a part begins; by less, times are inexact."""
-LEAST_SOUND = 2
+MIN_SOUND = 2
 """Intervals with samples (see `GAPS_A_SECOND`) that a span needs: fewer may be rounding at its ends."""
 
 OTHER_SOUND_SETTINGS = (
@@ -229,12 +229,12 @@ class SoundTrack:
 
         missing = np.concatenate(missing_of_blocks)
         missing_s = _missing_seconds(missing, first_block * BLOCK_S, start_s, end_s)
-        least_sound_s = LEAST_SOUND / GAPS_A_SECOND
-        if missing_s >= end_s - start_s - least_sound_s:
-            where = f"between {start_s:g} and {end_s:g} s"
+        min_sound_s = MIN_SOUND / GAPS_A_SECOND
+        if missing_s >= end_s - start_s - min_sound_s:
+            location = f"between {start_s:g} and {end_s:g} s"
             if self._unread_parts:
-                raise VideoError(f"no sound that is read {where}: {OTHER_SOUND_SETTINGS}", self.path)
-            raise VideoError(f"no sound {where}", self.path)
+                raise VideoError(f"no sound that is read {location}: {OTHER_SOUND_SETTINGS}", self.path)
+            raise VideoError(f"no sound {location}", self.path)
 
         signal = np.concatenate(values_of_blocks)  # from the start of the first block on
         cuts_in_signal = [cut - first_block * values_a_block for cut in cuts]
@@ -357,7 +357,7 @@ class SoundTrack:
         origin = self._origin
         n_samples = 0
         longest_s = end_s - start_s + 2 * PREROLL_S
-        most_samples = 2 * longest_s * self._rate  # twice as many as can be right
+        max_samples = 2 * longest_s * self._rate  # twice as many as can be right
         with closing(self._packets(origin + start_s - PREROLL_S)) as packets:
             for packet in packets:
                 if packet.time_s >= origin + end_s:
@@ -365,7 +365,7 @@ class SoundTrack:
                 if packet.part in self._unread_parts:
                     continue
                 n_samples += self._decode_packet(packet, runs)
-                if n_samples > most_samples:
+                if n_samples > max_samples:
                     message = f"its sound has far more samples near {start_s} s than seconds"
                     raise VideoError(message, self.path)
         return runs

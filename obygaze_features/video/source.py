@@ -34,10 +34,10 @@ CONTAINERS = (
     "mov", "matroska", "avi", "mpegts", "mpeg", "flv", "asf", "ogg", "mxf", "nut", "rm", "dv", "wtv", "gif",
     "ivf", "yuv4mpegpipe", "h264", "hevc", "m4v", "mpegvideo", "obu", "av1", "vc1",
 )  # fmt: skip
-MOST_PIXELS = 89_478_485
+MAX_PIXELS = 89_478_485
 """Pixels of the largest picture that is decoded, as for still images (8K has 33 million)."""
 
-LIMITS = {"max_pixels": str(MOST_PIXELS)}
+LIMITS = {"max_pixels": str(MAX_PIXELS)}
 OPTIONS = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file", **LIMITS}
 BEGIN_ANYWHERE = frozenset({"mpegts", "mpeg", "flv"})
 """Formats in which streams may begin anywhere, by FFmpeg's names."""
@@ -180,7 +180,7 @@ def opened(path: Path, accelerator: HWAccel | None = None) -> Iterator[Source]:
     path
         A video file.
     accelerator
-        The card that decodes its pictures; None decodes them on a core.
+        The GPU that decodes its pictures; None decodes them on a core.
 
     Raises
     ------
@@ -377,13 +377,13 @@ def choose_stream(container: InputContainer, path: Path) -> VideoStream:
     n_pixels = width * height
     if n_pixels == 0:  # also where FFmpeg drops a huge size
         raise VideoError(
-            f"no header of pictures of up to {MOST_PIXELS:,} pixels was found: "
+            f"no header of pictures of up to {MAX_PIXELS:,} pixels was found: "
             "the recording begins after it, or holds no pictures",
             path,
         )
-    if n_pixels > MOST_PIXELS:
+    if n_pixels > MAX_PIXELS:
         raise VideoError(
-            f"its pictures are {width} x {height} pixels, and up to {MOST_PIXELS:,} pixels are decoded "
+            f"its pictures are {width} x {height} pixels, and up to {MAX_PIXELS:,} pixels are decoded "
             "(a decompression bomb?)",
             path,
         )

@@ -13,13 +13,13 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from PIL.ExifTags import Base
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import open_regular
 from obygaze_features.errors import ObygazeError, VideoError
 from obygaze_features.file_kinds import HEAD_BYTES, PICTURE_SUFFIXES, UNKNOWN, file_kind, why_not
 from obygaze_features.text import counted
+from obygaze_features.untrusted import open_regular
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.sampling import FrameTimes, Sampling, choose
-from obygaze_features.video.source import MOST_PIXELS, check_file, naming_file
+from obygaze_features.video.source import MAX_PIXELS, check_file, naming_file
 from obygaze_features.video.stream import PACKETS, PICTURES
 
 T = TypeVar("T")
@@ -279,7 +279,7 @@ def _load_upright(path: Path) -> _UprightImage:
     """
     with Image.open(path, formats=FORMATS) as image:
         width, height = image.size
-        if width * height > MOST_PIXELS:
+        if width * height > MAX_PIXELS:
             raise VideoError(_too_large(f"{width} x {height}, that is"), path)
         n_pictures = getattr(image, "n_frames", 1)
         is_camera_jpeg = image.format == "MPO"  # a JPEG with extra pictures, as cameras write
@@ -347,4 +347,4 @@ def over_white(rgba: Image.Image) -> Pixels:
 
 def _too_large(size: str) -> str:
     """Return the sentence that an image has too many pixels; `size` describes how many."""
-    return f"it claims {size} more than {MOST_PIXELS:,} pixels (a decompression bomb?): make it smaller"
+    return f"it claims {size} more than {MAX_PIXELS:,} pixels (a decompression bomb?): make it smaller"

@@ -19,13 +19,13 @@ REORDERED = 34
 """Packets by which a picture may be decoded before one that is shown before it: 16 frames of two fields."""
 IN_A_PACKET = 50
 """Pictures that one packet of a program stream can hold, if they are as small as pictures can be."""
-MOST_OFF = 4
+MAX_STEPS_OFF = 4
 """Steps by which an estimated time of decoding may be wrong."""
 JUMP_S = 3600
 """Seconds without pictures from which on there is no pause, but another part."""
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 """Parts of the longest file that is read: a file with more is damaged, and each takes time to find."""
-MOST_AT_ONCE = 4096
+MAX_AT_ONCE = 4096
 """Pictures whose neighbours are sorted at once, so that a long film takes little memory."""
 USUAL_RATE = Fraction(25)
 """Pictures a second where a file states neither times nor a rate."""
@@ -86,7 +86,7 @@ def time_line(
     Raises
     ------
     VideoError
-        There are more than `MOST_PARTS` parts.
+        There are more than `MAX_PARTS` parts.
     """
     is_timed = ticks != MISSING
     # Parts are told apart by the shown pictures that have a time.
@@ -180,8 +180,8 @@ def _fill_missing_times(part: NDArray[np.int64], timed: NDArray[np.bool_], step:
     # The other untimed pictures are before the first, or behind the last stated time.
     n_outside = n_untimed - n_in_gaps
     first_is_timed = bool(timed[0])
-    most_outside = _most_behind_last_time(timed) if first_is_timed else 1
-    is_possible = 0 <= n_outside <= most_outside
+    max_outside = _most_behind_last_time(timed) if first_is_timed else 1
+    is_possible = 0 <= n_outside <= max_outside
     if not is_possible:
         return False
     if first_is_timed:
@@ -252,7 +252,7 @@ def _part_starts(
     Raises
     ------
     VideoError
-        There are more than `MOST_PARTS` parts.
+        There are more than `MAX_PARTS` parts.
     """
     starts = [0]
     while True:
@@ -262,8 +262,8 @@ def _part_starts(
         if not may_start.any():
             return starts
         starts.append(start + int(np.argmax(may_start)))
-        if len(starts) > MOST_PARTS:
-            raise VideoError(f"its times start again more than {MOST_PARTS:,} times: join its parts anew")
+        if len(starts) > MAX_PARTS:
+            raise VideoError(f"its times start again more than {MAX_PARTS:,} times: join its parts anew")
 
 
 def _may_start_part(
@@ -333,7 +333,7 @@ def correct_outliers(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     step
         Ticks between two pictures.
     """
-    longest_step = (1 + MOST_OFF) * step  # the usual step, to a time that is as wrong as possible
+    longest_step = (1 + MAX_STEPS_OFF) * step  # the usual step, to a time that is as wrong as possible
     is_jump = np.abs(np.diff(ticks)) > longest_step
     stretch_starts = 1 + np.flatnonzero(is_jump)
     stretches = np.split(ticks, stretch_starts)
@@ -365,10 +365,10 @@ def _correct_stretch(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
     suspects = np.unique(_positions_around(np.flatnonzero(is_fall), len(ticks)))
 
     corrected = ticks.copy()
-    n_blocks = 1 + len(suspects) // MOST_AT_ONCE
+    n_blocks = 1 + len(suspects) // MAX_AT_ONCE
     for block in np.array_split(suspects, n_blocks):
         wrong_by = offsets[block] - _median_offsets_around(offsets, block)
-        may_be_corrected = abs(wrong_by) <= MOST_OFF * step  # larger deviations have other causes
+        may_be_corrected = abs(wrong_by) <= MAX_STEPS_OFF * step  # larger deviations have other causes
         corrected[block] -= np.where(may_be_corrected, wrong_by, 0)
     return corrected
 

@@ -384,7 +384,7 @@ class ExpectedShare(ModelClaim):
         Why the share is refused, in the words of the film's record; empty if it is not.
     n_windows : float or None
         Judged time of the film, counted in windows that do not overlap. None unless they are so few that the
-        interval is wider by `score.LEAST_WIDER` to a side.
+        interval is wider by `score.MIN_ADDED_WIDTH` to a side.
     """
 
     KIND: ClassVar[str] = "expected share"
@@ -548,7 +548,7 @@ class PairKappa(FilmClaim):
         may give different ones to a window that they call alike.
     n, alike : int
         Windows that both judged and were sure of, and those that they call alike. Of fewer than kappa needs
-        (`judged_windows.LEAST_SURE`) there is none, and the condition is `TOO_FEW`.
+        (`judged_windows.MIN_SURE_WINDOWS`) there is none, and the condition is `TOO_FEW`.
     n_unsure : int
         Windows that both judged, and left out as not both were sure.
     definition : str

@@ -72,8 +72,8 @@ from obygaze_film.schema import (
 )
 from obygaze_film.segments import (
     DECIMALS,
-    LEAST_CHANGE,
-    LEAST_CONTRIBUTION,
+    MIN_CHANGE,
+    MIN_CONTRIBUTION,
     changes_of_rows,
     columns_of,
     n_reaching,
@@ -95,7 +95,7 @@ LEVEL: Final = 0.95
 SAME: Final = 1e-6
 """By how much probabilities, or shares, may differ that are one number."""
 
-LEAST_P_DIFFERENCE: Final = 0.01
+MIN_P_DIFFERENCE: Final = 0.01
 """Least difference between a film's probabilities that tells its scenes apart: no scholar would read more
 out of the second decimal."""
 
@@ -524,9 +524,9 @@ def _effect_on_rows(
         have no such change.
     """
     if concept.name in changes:
-        return _Effect(changes[concept.name], LEAST_CHANGE)
+        return _Effect(changes[concept.name], MIN_CHANGE)
     contributions = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-    return _Effect(contributions, LEAST_CONTRIBUTION)
+    return _Effect(contributions, MIN_CONTRIBUTION)
 
 
 def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
@@ -550,11 +550,11 @@ def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
     """Claim that a model gives nearly the same probability to all rows it judges: it tells no scenes apart.
 
-    None if probabilities differ by `LEAST_P_DIFFERENCE` or more, or if fewer than two rows are judged.
+    None if probabilities differ by `MIN_P_DIFFERENCE` or more, or if fewer than two rows are judged.
     """
     rows = film.rows(model.key)
     judged_p = rows.loc[is_counted(rows), "p"].to_numpy(dtype=np.float64)
-    if len(judged_p) < 2 or np.ptp(judged_p) >= LEAST_P_DIFFERENCE:
+    if len(judged_p) < 2 or np.ptp(judged_p) >= MIN_P_DIFFERENCE:
         return None
     return SameProbability(
         who=(model.key,),

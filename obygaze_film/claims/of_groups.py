@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from obygaze_models.evaluation import Interval as FilmInterval
 
 
-LEAST_WITH_INTERVAL: Final = 3
+MIN_WITH_INTERVAL: Final = 3
 """Films from which on a mean over films has an interval, unless all of them have one value."""
 
 SURE: Final = ClaimTime("sure")
@@ -293,7 +293,7 @@ def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: 
 
 def _why_no_interval(n_films: int) -> str:
     """Return the condition that says why a mean over films has no interval."""
-    return TOO_FEW_FILMS if n_films < LEAST_WITH_INTERVAL else FILMS_ALIKE
+    return TOO_FEW_FILMS if n_films < MIN_WITH_INTERVAL else FILMS_ALIKE
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:

@@ -36,8 +36,8 @@ from obygaze_film.claims.kinds import (
     ShareSoFar,
 )
 from obygaze_film.claims.of_film import LEVEL
-from obygaze_film.film_time import LEAST_SAID_S
-from obygaze_film.judged_windows import LEAST_SURE
+from obygaze_film.film_time import MIN_SAID_S
+from obygaze_film.judged_windows import MIN_SURE_WINDOWS
 from obygaze_film.schema import CorrectedRate, JudgesAgreement, JudgesAlpha, TooFewJudged
 
 if TYPE_CHECKING:
@@ -72,35 +72,35 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
     return claims
 
 
-def _has_several_definitions(found: "FilmRates") -> bool:
+def _has_several_definitions(rates: "FilmRates") -> bool:
     """Whether a film was judged under several definitions."""
-    if found.n_definitions > 1:
+    if rates.n_definitions > 1:
         return True
     # The number may not have been counted: it is 1 by default.
-    definitions = {rate.definition for rate in found.rates}
-    definitions |= {judges.definition for judges in found.too_few}
+    definitions = {rate.definition for rate in rates.rates}
+    definitions |= {judges.definition for judges in rates.too_few}
     return len(definitions) > 1
 
 
-def agreement_claims(found: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
+def agreement_claims(rates: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
     """Claim how far every two judges of a film agree, and three or more together.
 
-    `found` are the film's rates, which have the agreement of its judges too. If the film was judged under
+    `rates` are the film's rates, which have the agreement of its judges too. If the film was judged under
     several definitions, the claims on two judges state the definition.
     """
-    positive = positive_in(found)
+    positive = positive_in(rates)
     claims: list[FilmClaim] = [
         pair_agreement(pair, positive, has_several_definitions=has_several_definitions)
-        for pair in found.agreement
+        for pair in rates.agreement
     ]
-    if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha, positive))
+    if rates.alpha is not None:
+        claims.append(panel_agreement(rates.alpha, positive))
     return claims
 
 
-def positive_in(found: "FilmRates") -> str:
+def positive_in(rates: "FilmRates") -> str:
     """Return what a film's rates count as positive, such as a level; empty if it has no rate."""
-    return found.rates[0].positive if found.rates else ""
+    return rates.rates[0].positive if rates.rates else ""
 
 
 def no_judged_share(judges: TooFewJudged, *, has_several_definitions: bool = False) -> NoJudgedShare:
@@ -143,7 +143,7 @@ def _time_of_windows(n_unsure: int) -> ClaimTime:
 
 def _partly_read(rate: CorrectedRate) -> tuple[str, ...]:
     """Return `PARTLY_READ` if enough of the film could not be read for a sentence to say so; else nothing."""
-    return (PARTLY_READ,) if rate.unread_s >= LEAST_SAID_S else ()
+    return (PARTLY_READ,) if rate.unread_s >= MIN_SAID_S else ()
 
 
 def _sure_alone(n_unsure: int) -> tuple[str, ...]:
@@ -236,7 +236,7 @@ def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
 
     Empty if their kappa is shown to be above 0.
     """
-    if pair.n < LEAST_SURE:
+    if pair.n < MIN_SURE_WINDOWS:
         return (TOO_FEW,)
     if pair.kappa is None:
         return (UNDEFINED,)
@@ -262,11 +262,11 @@ def pair_agreement(
 ) -> PairKappa:
     """Claim how far two judges agree on which windows are positive, by Cohen's kappa.
 
-    There is no kappa if both were sure of fewer than `LEAST_SURE` windows. If the film was judged under
+    There is no kappa if both were sure of fewer than `MIN_SURE_WINDOWS` windows. If the film was judged under
     several definitions, the claim states the definition.
     """
     # Files of earlier versions also have kappas of too few windows: these are not claimed.
-    has_enough_windows = pair.n >= LEAST_SURE
+    has_enough_windows = pair.n >= MIN_SURE_WINDOWS
     interval = None
     if has_enough_windows and pair.low is not None and pair.high is not None:
         interval = Bounds(pair.low, pair.high, LEVEL)
@@ -288,7 +288,7 @@ def pair_agreement(
 
 def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
     """Claim the median and the range of the kappas of pairs of judges; None if none is defined."""
-    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= LEAST_SURE)
+    kappas = sorted(pair.kappa for pair in pairs if pair.kappa is not None and pair.n >= MIN_SURE_WINDOWS)
     if not kappas:
         return None
     judges = dict.fromkeys(name for pair in pairs for name in pair.annotators)

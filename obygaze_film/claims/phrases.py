@@ -78,13 +78,13 @@ from obygaze_film.claims.kinds import (
 )
 from obygaze_film.claims.of_film import HALF, NOTHING_JUDGED
 from obygaze_film.claims.words import Words, clock, clock_span
-from obygaze_film.film_time import LEAST_SAID_S
-from obygaze_film.judged_windows import LEAST_SURE, WindowCounts, needed_windows
+from obygaze_film.film_time import MIN_SAID_S
+from obygaze_film.judged_windows import MIN_SURE_WINDOWS, WindowCounts, needed_windows
 from obygaze_film.positive import Positive, people_besides_program, positive_of
-from obygaze_film.schema import MOST_UNRELIABLE, ModelRecord
-from obygaze_film.segments import DECIMALS, LEAST_CHANGE, LEAST_CONTRIBUTION, MIN_S
+from obygaze_film.schema import MAX_UNRELIABLE_SHARE, ModelRecord
+from obygaze_film.segments import DECIMALS, MIN_CHANGE, MIN_CONTRIBUTION, MIN_S
 
-MOST_NAMES: Final = 3
+MAX_NAMES: Final = 3
 """Concepts that the sentence on passages names at most."""
 
 WARNINGS: Final = {
@@ -142,10 +142,10 @@ NO_NUMBER: Final = "–"
 AUC_OF_CHANCE: Final = 0.5
 """The AUC of a model that ranks clips at random."""
 
-MOST_PAIRS: Final = 6
+MAX_PAIRS: Final = 6
 """Pairs of judges whose kappas stand beside a share: all of four judges."""
 
-MOST_SIDE_BY_SIDE: Final = 4
+MAX_SIDE_BY_SIDE: Final = 4
 """Judges whose shares a figure shows beside each other."""
 
 
@@ -458,7 +458,7 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     if not claim.number:
         return _none_marked_sentence(claim, lengths, words)
     marked_as = _marked_as(claim.positive, lengths, words)
-    is_all_marked = judged_time.judged_s - claim.marked_s < LEAST_SAID_S
+    is_all_marked = judged_time.judged_s - claim.marked_s < MIN_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
         judged_part=_judged_part(claim, lengths, words),
@@ -521,9 +521,9 @@ def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str
     """
     if not concepts:
         return ""
-    names = [_frequent_concept(concept, words) for concept in concepts[:MOST_NAMES]]
-    if len(concepts) > MOST_NAMES:
-        names.append(words.counted("more_concepts", len(concepts) - MOST_NAMES))
+    names = [_frequent_concept(concept, words) for concept in concepts[:MAX_NAMES]]
+    if len(concepts) > MAX_NAMES:
+        names.append(words.counted("more_concepts", len(concepts) - MAX_NAMES))
     key = _how_frequent_key([concept.share for concept in concepts])
     return words.counted(key, len(concepts), names=words.listed(names))
 
@@ -576,7 +576,7 @@ def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) ->
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
     black = ""
-    if judged_time.nothing_s >= LEAST_SAID_S:
+    if judged_time.nothing_s >= MIN_SAID_S:
         black = words.say(_black_key("sentence_rest", judged_time), black=lengths.black)
     facts = {
         "model": model,
@@ -676,7 +676,7 @@ def passage_length(claim: Passage, words: Words) -> str:
 def _is_judged_in_part(claim: Passage) -> bool:
     """Whether so much of a passage has no probability (half a second or more) that a text mentions it."""
     unjudged_s = (claim.time.seconds or 0.0) - claim.judged_s
-    return unjudged_s >= LEAST_SAID_S
+    return unjudged_s >= MIN_SAID_S
 
 
 def span_judged_note(claim: Passage, words: Words) -> str:
@@ -916,7 +916,7 @@ def threshold_label(p: float, words: Words) -> str:
 
 # --- reasons
 # ---------------------------------------------------------------------------
-def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int | None = None) -> str:
+def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, maximum: int | None = None) -> str:
     """Say which concepts speak for a passage, against it, and for it in some places and against it in others.
 
     Such as: "For it: more Look than usual; less Voice than usual. Against it: more Body than usual."
@@ -926,7 +926,7 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     reasons : sequence of ConceptReason
         Those that change the probability too little (`ConceptReason.moves`) are not named.
     words : Words
-    most : int, optional
+    maximum : int, optional
         Largest number of concepts that are named on each side; the others are counted.
     """
     if not reasons:
@@ -935,19 +935,19 @@ def reasons_sentence(reasons: Sequence[ConceptReason], words: Words, most: int |
     for side in ("why_for", "why_against", "why_both"):
         reasons_of_side = [reason for reason in reasons if reason.moves and _side_key(reason) == side]
         if reasons_of_side:
-            parts.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, most)))
+            parts.append(words.say(side, reasons=_list_of_reasons(reasons_of_side, words, maximum)))
     if parts:
         return " ".join(parts)
     is_without_changes = all(reason.number is None for reason in reasons)  # a tree's earlier scores
     if is_without_changes:
-        return words.say("why_nothing_weighs", least=words.number(LEAST_CONTRIBUTION))
-    return words.say("why_nothing", least=words.number(LEAST_CHANGE))
+        return words.say("why_nothing_weighs", least=words.number(MIN_CONTRIBUTION))
+    return words.say("why_nothing", least=words.number(MIN_CHANGE))
 
 
-def _list_of_reasons(reasons: Sequence[ConceptReason], words: Words, most: int | None) -> str:
-    """Write at most `most` reasons, those with the largest changes first, and how many more there are."""
+def _list_of_reasons(reasons: Sequence[ConceptReason], words: Words, maximum: int | None) -> str:
+    """Write at most `maximum` reasons, those with the largest changes first, and how many more there are."""
     ranked = sorted(reasons, key=_sort_key_of_reason)
-    phrases = [reason_phrase(reason, words) for reason in ranked[:most]]
+    phrases = [reason_phrase(reason, words) for reason in ranked[:maximum]]
     n_more = len(ranked) - len(phrases)
     if n_more:
         phrases.append(words.counted("more_concepts", n_more))
@@ -978,10 +978,10 @@ def reasons_note(words: Words, *, has_usual: bool, has_changes: bool) -> str:
     whether such a model's scores hold the changes of the probability (`ModelRecord.has_changes`).
     """
     if has_usual:
-        return words.say("reasons_what", least=words.number(LEAST_CHANGE))
+        return words.say("reasons_what", least=words.number(MIN_CHANGE))
     if has_changes:
-        return words.say("reasons_what_moved", least=words.number(LEAST_CHANGE))
-    return words.say("reasons_what_weights", least=words.number(LEAST_CONTRIBUTION))
+        return words.say("reasons_what_moved", least=words.number(MIN_CHANGE))
+    return words.say("reasons_what_weights", least=words.number(MIN_CONTRIBUTION))
 
 
 def reason_sentence(claim: ConceptReason, words: Words) -> str:
@@ -992,8 +992,8 @@ def reason_sentence(claim: ConceptReason, words: Words) -> str:
     if claim.moves:
         return reasons_sentence([claim], words)
     if claim.number is None:
-        return words.say("why_little_weighs", least=words.number(LEAST_CONTRIBUTION))
-    return words.say("why_little", least=words.number(LEAST_CHANGE))
+        return words.say("why_little_weighs", least=words.number(MIN_CONTRIBUTION))
+    return words.say("why_little", least=words.number(MIN_CHANGE))
 
 
 def reason_phrase(claim: ConceptReason, words: Words) -> str:
@@ -1339,7 +1339,7 @@ def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
 def _is_of_little_time(claim: JudgedShare | ShareSoFar) -> bool:
     """Whether judges were not sure of more than a fifth of the content that was to be judged."""
     sure_s = claim.time.seconds
-    return sure_s is not None and claim.unsure_s > MOST_UNRELIABLE * (sure_s + claim.unsure_s)
+    return sure_s is not None and claim.unsure_s > MAX_UNRELIABLE_SHARE * (sure_s + claim.unsure_s)
 
 
 def _little_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
@@ -1373,9 +1373,9 @@ def panel_doubts(claim: JudgedShare, words: Words) -> list[str]:
 
 def _pair_names(pairs: Sequence[PairKappa], words: Words) -> str:
     """Name some pairs of judges, and say how many more there are: "AB–CD, AB–EF and 2 more pairs"."""
-    names = ["–".join(words.judge(name) for name in pair.who) for pair in pairs[:MOST_NAMES]]
-    if len(pairs) > MOST_NAMES:
-        names.append(words.counted("more_pairs", len(pairs) - MOST_NAMES))
+    names = ["–".join(words.judge(name) for name in pair.who) for pair in pairs[:MAX_NAMES]]
+    if len(pairs) > MAX_NAMES:
+        names.append(words.counted("more_pairs", len(pairs) - MAX_NAMES))
     return words.listed(names)
 
 
@@ -1528,17 +1528,17 @@ def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
     rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
     parts = _sentences_of_shares(shares, words)
-    for claim in [*rest, *pairs[:MOST_PAIRS]]:
+    for claim in [*rest, *pairs[:MAX_PAIRS]]:
         without_stop = sentence(claim, words).removesuffix(".")  # only some end with a full stop
         parts.append(f"{without_stop}.")
-    if len(pairs) > MOST_PAIRS:
-        parts.append(_other_pairs(pairs[MOST_PAIRS:], words))
+    if len(pairs) > MAX_PAIRS:
+        parts.append(_other_pairs(pairs[MAX_PAIRS:], words))
     return parts
 
 
 def _sentences_of_shares(claims: Sequence[JudgedShare], words: Words) -> list[str]:
     """Write a few shares in a sentence each; of more, the first three, and the range of the others."""
-    n_written = len(claims) if len(claims) <= MOST_SIDE_BY_SIDE else MOST_NAMES
+    n_written = len(claims) if len(claims) <= MAX_SIDE_BY_SIDE else MAX_NAMES
     parts = [f"{judged_share_sentence(claim, words)}." for claim in claims[:n_written]]
     if n_written < len(claims):
         parts.append(other_shares_sentence(claims[n_written:], words))
@@ -1579,7 +1579,7 @@ def shares_side_by_side(claims: Sequence[JudgedShare], words: Words) -> str:
 
     If a judge was not sure of some windows, the length of time that the share covers is written too.
     """
-    if len(claims) > MOST_SIDE_BY_SIDE:
+    if len(claims) > MAX_SIDE_BY_SIDE:
         numbers = [claim.known_number() for claim in claims]
         return f"{words.share(min(numbers))}–{words.share(max(numbers))}"
     return " · ".join(f"{words.judge(claim.who[0])} {_share_of_time(claim, words)}" for claim in claims)
@@ -1596,7 +1596,7 @@ def _share_of_time(claim: JudgedShare, words: Words) -> str:
 
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
     """Write the label of `shares_side_by_side`: that it is a share of each judge, or their range."""
-    is_range = len(claims) > MOST_SIDE_BY_SIDE
+    is_range = len(claims) > MAX_SIDE_BY_SIDE
     return words.say(
         "corrected_range" if is_range else "corrected_each",
         marked=as_positive(claims[0], positive, words),
@@ -1737,7 +1737,7 @@ def _few_windows_of_pair(claim: PairKappa, words: Words) -> str:
         who=words.listed([words.judge(name) for name in claim.who]),
         alike=claim.alike,
         unsure=claim.n_unsure,
-        least=LEAST_SURE,
+        least=MIN_SURE_WINDOWS,
         positive=claim.positive,
     )
 

@@ -18,7 +18,7 @@ from obygaze_models.report import asset
 
 LANGUAGES: Final = ("en", "fr")
 
-LEAST_IN_MINUTES_S: Final = 600.0
+MIN_IN_MINUTES_S: Final = 600.0
 """Seconds from which on a length of time is written in minutes."""
 
 VOWELS: Final = frozenset("aeiouyhœæ")
@@ -27,7 +27,7 @@ VOWELS: Final = frozenset("aeiouyhœæ")
 MAY_ELIDE: Final = {"fr": re.compile(r"\b([dDqQ]u?)e \{(\w+)\}")}
 """Language -> "de" or "que" in a text, without its e, and the name of the placeholder behind it."""
 
-LEAST_WRITTEN_P: Final = 0.005
+MIN_WRITTEN_P: Final = 0.005
 """A probability below it would be written as 0.00: "below 0.01" is written in its place."""
 
 ROUNDING_OF_SHARES: Final = 1e-9
@@ -158,17 +158,17 @@ class Words:
 
     def probability(self, p: float, least: str = "hundredth") -> str:
         """Write a probability; where that would be 0.00, the text `least` ("below 0.01")."""
-        return self.number(p) if p >= LEAST_WRITTEN_P else self[least]
+        return self.number(p) if p >= MIN_WRITTEN_P else self[least]
 
     def band(self, low: float, high: float, between: str = "") -> str:
         """Write an interval of probabilities, such as "<0.01, 0.43"; empty if its upper end rounds to 0.00.
 
         `between` replaces the language's sign between the two.
         """
-        if high < LEAST_WRITTEN_P:
+        if high < MIN_WRITTEN_P:
             return ""
         low_text = self.number(low)
-        if low < LEAST_WRITTEN_P:
+        if low < MIN_WRITTEN_P:
             low_text = f"<{self.number(0.01)}"
         sign = between or self["between"]
         return f"{low_text}{sign}{self.number(high)}"
@@ -178,7 +178,7 @@ class Words:
 
         Such as "probability 0.62, 80% band 0.41 to 0.80".
         """
-        if high < LEAST_WRITTEN_P:
+        if high < MIN_WRITTEN_P:
             return self["probability_low"]
         numbers = [self.probability(value) for value in (p, low, high)]
         return self["probability_band"].format(*numbers)
@@ -314,10 +314,10 @@ class Words:
         >>> Words("en").durations(599.0, 30.0), Words("en").durations(600.0, 30.0)
         (['599 s', '30 s'], ['10.0 minutes', '0.5 minutes'])
         """
-        if max(seconds) < LEAST_IN_MINUTES_S:
+        if max(seconds) < MIN_IN_MINUTES_S:
             return [self._texts["seconds"].format(rounded(length)) for length in seconds]
 
-        has_short = any(0 < length < LEAST_IN_MINUTES_S for length in seconds)
+        has_short = any(0 < length < MIN_IN_MINUTES_S for length in seconds)
         written = []
         for length in seconds:
             digits = 1 if has_short and length > 0 else 0

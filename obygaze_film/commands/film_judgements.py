@@ -9,10 +9,10 @@ import click
 
 import obygaze_film
 from obygaze_features.commands import complete_codebook
-from obygaze_features.door import STANDARD
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.options import PROBLEMS_FOUND, Answer, Output
 from obygaze_features.signatures import Force, Json, argument, command, option
+from obygaze_features.untrusted import STANDARD
 from obygaze_film.commands.film_options import Folders, Html, Judged, Labels, ModelKey
 from obygaze_models.commands import finish, read_inputs, under_policy
 
@@ -79,7 +79,7 @@ def next_(
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
     from obygaze_features.manifest import DEFINITION, Manifest, write_manifest
-    from obygaze_film.judged_windows import LEAST_SURE
+    from obygaze_film.judged_windows import MIN_SURE_WINDOWS
     from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
 
@@ -103,7 +103,7 @@ def next_(
     if blind:
         click.echo(
             "Judge them in this order, without looking at the film's page, then: obygaze film rate, "
-            f"which needs {LEAST_SURE} of a film of which their judge is sure, or all of it",
+            f"which needs {MIN_SURE_WINDOWS} of a film of which their judge is sure, or all of it",
             err=True,
         )
     manifest_is_on_stdout = out == STANDARD

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
     from obygaze_film.workspace.open_film import Note, OpenFilm, Tell
 
-LEAST_YEARS = 3
+MIN_YEARS = 3
 """A comparison has a trend if its films are of this many different years, or more."""
 
 
@@ -114,7 +114,7 @@ def open_(
     facts = None
     if films is not None:
         facts, _ = read_facts(films, timelines)
-    has_trend = len(years_of(timelines, facts)) >= LEAST_YEARS
+    has_trend = len(years_of(timelines, facts)) >= MIN_YEARS
     comparison = _DeskComparison(
         tuple(opened),  # not the list, which grows if a model is trained on the desk
         book,
@@ -199,7 +199,7 @@ def learner(
         Films on the desk, to which those that are scored anew are added.
     codebook : Codebook
         Of the decisions.
-    near : Path
+    parent_folder : Path
         Folder in which the model gets a folder `learnt-1`, or the next number that is free.
     """
     return _Learner(corpus, films, opened, codebook, near).learn
@@ -212,7 +212,7 @@ class _Learner(NamedTuple):
     films: "Mapping[Path, Timeline]"
     opened: "list[OpenFilm]"
     codebook: "Codebook"
-    near: Path
+    parent_folder: Path
 
     def learn(self, tell_share: "Tell") -> "list[Note]":
         """Train a model on the corpus and the films' judgements, and open the films as it scores them.
@@ -230,7 +230,7 @@ class _Learner(NamedTuple):
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
 
-        out = _free_folder(self.near)
+        out = _free_folder(self.parent_folder)
         report, _ = learn_films(
             self.films, self.corpus, out, progress=lambda done, total: tell_share(done / total)
         )
@@ -256,12 +256,12 @@ class _Learner(NamedTuple):
             self.opened.append(OpenFilm(number, film, decisions, video_of[film.movie]))
 
 
-def _free_folder(near: Path) -> Path:
+def _free_folder(parent_folder: Path) -> Path:
     """Return the first of `learnt-1`, `learnt-2`, ... that does not exist in a folder."""
     number = 1
-    while (near / f"learnt-{number}").exists():
+    while (parent_folder / f"learnt-{number}").exists():
         number += 1
-    return near / f"learnt-{number}"
+    return parent_folder / f"learnt-{number}"
 
 
 def print_note(line: object) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from obygaze_features.door import STANDARD
 from obygaze_features.errors import ManifestError
 from obygaze_features.io import refuse_existing
 from obygaze_features.plugins import EXPORTERS, points
 from obygaze_features.signatures import Force, argument, command, option
 from obygaze_features.templates import packaged
 from obygaze_features.text import file_name
+from obygaze_features.untrusted import STANDARD
 from obygaze_film.commands.film_options import FILE_TO_WRITE, Folders, Language
 
 if TYPE_CHECKING:

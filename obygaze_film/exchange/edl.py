@@ -10,13 +10,13 @@ from obygaze_film.exchange.tiers import Exported, Tier, TierSpan
 RESOLVE_COLOURS = {"WHITE": "Cream", "ORANGE": "Sand"}
 """Colour of a marker -> DaVinci Resolve's name of it; it has the same names for the other colours."""
 
-MOST_TITLE = 70
+MAX_TITLE = 70
 """Maximum length of the film's title, in characters: with the words before it, a line has 80 at most."""
 
 UNQUOTED = " :;,.@=()/+<>'\"!?&#*[]"
 """Characters that stand in comments as they are, besides letters and digits of ASCII; others are quoted."""
 
-MOST_RATE = 100
+MAX_RATE = 100
 """Maximum number of frames per second: time codes have two digits for the frame."""
 
 
@@ -35,11 +35,11 @@ def to_edl(exported: Exported) -> str:
     FilmError
         A second has more than 100 frames.
     """
-    if exported.rate > MOST_RATE:
+    if exported.rate > MAX_RATE:
         raise FilmError("edl: time codes have two digits of frames: give a rate of 100 a second at most")
 
     lines = [
-        f"TITLE: {ascii_line(exported.film.record.title)[:MOST_TITLE]}",
+        f"TITLE: {ascii_line(exported.film.record.title)[:MAX_TITLE]}",
         f"FCM: {'DROP FRAME' if exported.start.is_dropping else 'NON-DROP FRAME'}",
         "",
     ]

@@ -27,7 +27,7 @@ YEARS_LEFT, YEARS_RIGHT, YEARS_TOP, YEARS_HEIGHT = 50, 735, 10, 250
 WIDTH: Final = 760
 """Width of a figure, in units; one whose names are long is wider."""
 
-LEAST_COLUMN: Final = 360
+MIN_COLUMN: Final = 360
 """Minimum width of what a film's figure draws beside its names, in units."""
 
 LINE_HEIGHT: Final = 14
@@ -70,7 +70,7 @@ ROW_HEIGHTS: Final = {
 ROW_GAP: Final = 4
 """Room below each row, in units."""
 
-MOST_TIMES: Final = 7
+MAX_TIMES: Final = 7
 """Maximum number of times on the axis of a film's figure."""
 
 TIME_GAP: Final = 8
@@ -395,7 +395,7 @@ def film_figure(
 
     The figure has a row for the model's passages, rows for what people decided, one for the probability with
     its band and the threshold, and one for each concept that is found better than chance. The names of the
-    rows are at the left. The column of the rows is at least `LEAST_COLUMN` wide, so that a figure with long
+    rows are at the left. The column of the rows is at least `MIN_COLUMN` wide, so that a figure with long
     names is wider than `WIDTH`.
 
     Parameters
@@ -499,12 +499,12 @@ def _widths(names: Sequence[str], end_s: float) -> FigureWidths:
     """Choose the widths of a film's figure: the column of names, the column that is drawn, the right margin.
 
     `names` are those of the rows, and the axis of times ends at `end_s` seconds. The figure is `WIDTH` wide,
-    unless long names leave the drawn column less than `LEAST_COLUMN`.
+    unless long names leave the drawn column less than `MIN_COLUMN`.
     """
     names_width = GAP + max(math.ceil(text_width(name)) for name in names)
     # The last time on the axis is centred on the column's end: half of it is in the margin.
     right_margin = math.ceil(text_width(clock(end_s)) / 2)
-    column = max(WIDTH - right_margin - names_width, LEAST_COLUMN)
+    column = max(WIDTH - right_margin - names_width, MIN_COLUMN)
     return FigureWidths(names_width, column, right_margin)
 
 
@@ -588,7 +588,7 @@ def _tick_times(part: FigurePart) -> list[float]:
     """
     # How many times there is room for; the last time has the longest text.
     width_of_time = text_width(clock(part.end_s)) + TIME_GAP
-    n_with_room = min(MOST_TIMES, part.width / width_of_time)
+    n_with_room = min(MAX_TIMES, part.width / width_of_time)
 
     length_s = part.end_s - part.start_s
     steps_with_room = [step for step in charts.TICKS_S if length_s / step <= n_with_room]

@@ -82,7 +82,7 @@ SCRIPT_BEGINS: Final = "<script"
 SCRIPT_ENDS: Final = "</script>"
 """Tags around scripts and data in a page. Between them `&#233;` is no reference to a character."""
 
-MOST_GROWTH: Final = 0.25
+MAX_GROWTH: Final = 0.25
 """Share by which the data of a page may become longer by being written in ASCII."""
 
 ALLOW_LOCAL_FILM: Final = {"media-src": "blob:"}
@@ -335,14 +335,14 @@ def _escaped(text: str) -> str:
 
 
 def _in_ascii(data: Markup) -> Markup:
-    """Write the JSON data of a page in ASCII, unless that makes the file larger by more than `MOST_GROWTH`.
+    """Write the JSON data of a page in ASCII, unless that makes the file larger by more than `MAX_GROWTH`.
 
     It does if the texts are in an alphabet other than the Latin one.
     """
     escaped = _escaped(data)
     n_bytes_before = len(data.encode())
     n_bytes = len(escaped)  # one byte a character
-    if n_bytes > (1 + MOST_GROWTH) * n_bytes_before:
+    if n_bytes > (1 + MAX_GROWTH) * n_bytes_before:
         return data
     return Markup(escaped)  # noqa: S704 - escaped before
 

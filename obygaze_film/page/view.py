@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 MINUTE_S: Final = 60.0
 
-LEAST_OF_MINUTE_S: Final = 10.0
+MIN_OF_MINUTE_S: Final = 10.0
 """Minimum number of seconds with a probability of which a minute has means, also a shorter last one."""
 
 SUM_SLACK_S: Final = 1e-6
@@ -45,7 +45,7 @@ SUM_SLACK_S: Final = 1e-6
 WINDOW_SLACK_S: Final = 0.002
 """Seconds by which a sum of two times of windows may be off: each is rounded to milliseconds."""
 
-LEAST_CHANGE: Final = 0.1
+MIN_CHANGE: Final = 0.1
 """Minimum change of a passage's probability, by learning, that is listed."""
 
 
@@ -541,7 +541,7 @@ class FilmView:
 
     @property
     def changed_passages(self) -> list[Moved]:
-        """Passages whose probability learning changed by `LEAST_CHANGE` or more, the largest change first.
+        """Passages whose probability learning changed by `MIN_CHANGE` or more, the largest change first.
 
         They are the passages that reach the threshold, by the model as it is now or as it was before.
         """
@@ -557,7 +557,7 @@ class FilmView:
         changes = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
             change = self._change_by_learning(start_s, end_s)
-            if change.size >= LEAST_CHANGE:
+            if change.size >= MIN_CHANGE:
                 changes.append(change)
         return [
             of_film.moved_passage(self.model, (change.start_s, change.end_s), change.before, change.after)
@@ -603,7 +603,7 @@ class FilmView:
     @property
     def minutes_caption(self) -> str:
         """Caption of the table of minutes, with the number of seconds that a mean of a minute needs."""
-        return self.words.say("minutes_caption", n=self.words.seconds(LEAST_OF_MINUTE_S))
+        return self.words.say("minutes_caption", n=self.words.seconds(MIN_OF_MINUTE_S))
 
     @property
     def minutes(self) -> list[Minute]:
@@ -671,8 +671,8 @@ class MeanWithBand(NamedTuple):
 
 
 def _is_enough_of_minute(seconds: Floats) -> bool:
-    """Whether so many seconds of rows are enough for a mean of a minute (`LEAST_OF_MINUTE_S`)."""
-    return float(seconds.sum()) >= LEAST_OF_MINUTE_S - SUM_SLACK_S
+    """Whether so many seconds of rows are enough for a mean of a minute (`MIN_OF_MINUTE_S`)."""
+    return float(seconds.sum()) >= MIN_OF_MINUTE_S - SUM_SLACK_S
 
 
 def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
@@ -685,7 +685,7 @@ def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
 def _mean_of_known(p: Floats, seconds: Floats) -> float:
     """Average the probabilities [N] of a minute's rows that are not NaN, weighted by the rows' seconds [N].
 
-    NaN if the rows that have a probability are less than `LEAST_OF_MINUTE_S` of the minute.
+    NaN if the rows that have a probability are less than `MIN_OF_MINUTE_S` of the minute.
     """
     is_known = ~np.isnan(p) & (seconds > 0)
     if not _is_enough_of_minute(seconds[is_known]):

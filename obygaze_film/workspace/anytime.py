@@ -17,10 +17,10 @@ SHARES: Final = np.linspace(0, 1, 1001)
 HALF_STEP: Final = float(SHARES[1]) / 2
 """Half of the distance between two tested shares."""
 
-LEAST_LOSS: Final = 1e-9
+MIN_LOSS: Final = 1e-9
 """Least size of a largest loss by which is divided: rounding must not make it 0."""
 
-LEAST_FACTOR: Final = 1e-12
+MIN_FACTOR: Final = 1e-12
 """Least factor by which a bet changes a capital: rounding must not make it 0, which has no logarithm."""
 
 STAKES: Final = (0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
@@ -271,9 +271,9 @@ def _capital_of_bet(bet: _Bet, stake: float) -> Floats:
     Each judgement multiplies the capital by 1 + stake * gain / largest loss: with a stake of 1 the largest
     loss would take all of it. The factors are multiplied as sums of their logarithms.
     """
-    largest_loss = np.maximum(bet.largest_loss, LEAST_LOSS)  # not 0 by rounding
+    largest_loss = np.maximum(bet.largest_loss, MIN_LOSS)  # not 0 by rounding
     factor = 1 + stake * bet.gain / largest_loss
-    factor = np.maximum(factor, LEAST_FACTOR)  # 0 has no logarithm
+    factor = np.maximum(factor, MIN_FACTOR)  # 0 has no logarithm
     log_capital = np.cumsum(np.log(factor), axis=0)
     capital: Floats = np.exp(np.minimum(log_capital, HIGHEST_LOG))  # no overflow
     return capital

@@ -41,7 +41,7 @@ class RefusedClaim:
     reason: Reason
 
 
-def standing(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Line]:
+def in_force(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Line]:
     """Return the decisions that are in force: valid ones that no other line replaces or takes back.
 
     Their order is the same on every machine (`in_order`).
@@ -54,7 +54,7 @@ def standing(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Li
         Tells whether a decision is a valid one about this film under its codebook; by default all are. An
         invalid decision neither stands nor replaces another.
     """
-    return _Ruling(lines, is_valid).standing
+    return _Ruling(lines, is_valid).in_force
 
 
 def refused_claims(lines: Iterable[Line], is_valid: Validity | None = None) -> list[RefusedClaim]:
@@ -67,7 +67,7 @@ class _Ruling:
 
     Attributes
     ----------
-    standing : list of Line
+    in_force : list of Line
         The valid decisions that nothing replaces or takes back, in order (`in_order`).
     refused : list of RefusedClaim
         The claims that do not count.
@@ -87,7 +87,7 @@ class _Ruling:
 
         # 3. What stands: valid decisions that no valid decision replaces
         replaced_ids = self._removed_ids(valid)
-        self.standing: list[Line] = [line for line in valid if line.id not in replaced_ids]
+        self.in_force: list[Line] = [line for line in valid if line.id not in replaced_ids]
 
         # 4. The claims that do not count
         self.refused: list[RefusedClaim] = [*self._refused_claims(undos), *self._refused_claims(valid)]

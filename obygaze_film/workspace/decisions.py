@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
@@ -25,12 +24,13 @@ from obygaze_features.manifest import (
     refuse_twins,
     repeated_concepts,
 )
+from obygaze_features.untrusted import read_bytes
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
 from obygaze_film.notes import counted_message, message
-from obygaze_film.scored_files import JUDGEMENTS, MOST_BYTES, PASSAGES, RECORD
+from obygaze_film.scored_files import JUDGEMENTS, MAX_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
 from obygaze_film.workspace.authority import reason_against, refused_claims
@@ -43,7 +43,7 @@ from obygaze_film.workspace.definitions import (
     stored,
 )
 from obygaze_film.workspace.importing import IMPORT, Annotated, AnnotatorResult, compare_annotations
-from obygaze_film.workspace.ledger import LEDGER, MOST_OF_A_KIND, Ledger
+from obygaze_film.workspace.ledger import LEDGER, MAX_NOTICES_OF_A_KIND, Ledger
 from obygaze_film.workspace.ledger_lines import DECISIONS, HEADERS, Header, Line, StoredCodebook, in_order
 from obygaze_film.workspace.rules import (
     DEFAULT_PLANNED,
@@ -121,7 +121,7 @@ class Decisions:
         All lines of the film's ledger, also those that were replaced or taken back.
     rules : FilmRules
         What decisions about this film must be.
-    kept : dict
+    clips_by_kind : dict
         Kind -> the valid decisions that stand, as clips, in the same order on every machine. Their clip ids
         are the ids of their lines; columns without a field of `Clip` are in `extras`.
     lines : dict
@@ -160,7 +160,7 @@ class Decisions:
         self._tables = {kind: ExportedTable(folder, kind) for kind in KINDS}
 
         # What stands in the ledger: all of this is found by `refresh`
-        self.kept: dict[str, list[Clip]] = {}
+        self.clips_by_kind: dict[str, list[Clip]] = {}
         self.lines: dict[str, Line] = {}
         self._readings: dict[str, Reading] = {}  # id of a line -> the line as the rules read it
 
@@ -189,7 +189,7 @@ class Decisions:
     @property
     def annotators(self) -> tuple[str, ...]:
         """Who decided something that is kept, in alphabetical order."""
-        names = {clip.annotator for clips in self.kept.values() for clip in clips}
+        names = {clip.annotator for clips in self.clips_by_kind.values() for clip in clips}
         return tuple(sorted(names))
 
     @property
@@ -199,7 +199,7 @@ class Decisions:
         It is by the method of sampling by which windows were drawn so far, which may be that of an earlier
         version.
         """
-        judgements = self.kept.get("judgement", ())
+        judgements = self.clips_by_kind.get("judgement", ())
         # Only a blind judgement of a drawn window has a place in the draw.
         blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
         return self.rules.draws[sampling_of(blind_judgements)]
@@ -229,7 +229,7 @@ class Decisions:
         """
         judged: dict[str, dict[int, Clip]] = {}
         sampling = self.draw.sampling
-        for clip in self.kept["judgement"]:
+        for clip in self.clips_by_kind["judgement"]:
             place = self._place_in_draw(clip)
             is_of_draw = place > 0 and named_sampling(clip) == sampling
             has_definition = any_definition or self.is_current(clip.clip_id)
@@ -331,7 +331,7 @@ class Decisions:
         """
         ids_replacing: dict[tuple[str, str], set[str]] = {}  # annotator, id of the replaced line -> ids
         ids_on_span: dict[tuple[str, JudgedSpan], set[str]] = {}  # kind, span -> ids
-        for clips in self.kept.values():
+        for clips in self.clips_by_kind.values():
             for clip in clips:
                 line = self.lines[clip.clip_id]
                 for replaced_id in line.replaces:
@@ -348,14 +348,15 @@ class Decisions:
     def judgements(self, clips: Iterable[Clip] | None = None) -> Manifest:
         """Make a manifest of the judgements with a level that were made under today's definitions.
 
-        Of several judgements of one person on one span the latest counts: it is the last one of `kept`.
+        Of several judgements of one person on one span the latest counts: it is the last one of
+        `clips_by_kind`.
 
         Parameters
         ----------
         clips : iterable of Clip, optional
             The judgements to take; by default all that stand.
         """
-        candidates = self.kept["judgement"] if clips is None else clips
+        candidates = self.clips_by_kind["judgement"] if clips is None else clips
         latest: dict[JudgedSpan, Clip] = {}
         for clip in candidates:
             if not clip.level or not self.is_current(clip.clip_id):
@@ -398,7 +399,7 @@ class Decisions:
         """
         current = []
         for kind in kinds:
-            for clip in self.kept[kind]:
+            for clip in self.clips_by_kind[kind]:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
                 if clip.level and is_shown and self.is_current(clip.clip_id):
                     current.append(clip)
@@ -411,7 +412,7 @@ class Decisions:
         have neither a level nor a note, are left out.
         """
         decisions = []
-        for clips in self.kept.values():
+        for clips in self.clips_by_kind.values():
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
                 if not is_shown or not self.is_current(clip.clip_id):
@@ -784,7 +785,7 @@ class Decisions:
         decision replaces both, as people settle a difference once.
         """
         key_of = _settled_span if kind == "agreed" else _judged_span
-        return [old.clip_id for old in self.kept[kind] if key_of(old) == key_of(clip)]
+        return [old.clip_id for old in self.clips_by_kind[kind] if key_of(old) == key_of(clip)]
 
     def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
         """Whether people who agree on a span while the desk hides the scores can be taken not to know them.
@@ -793,7 +794,7 @@ class Decisions:
         that they settle (`parent_ids`) was not made blindly.
         """
         span = round(start_s, DECIMALS), round(end_s, DECIMALS)  # as `span_key` rounds them
-        for clip in self.kept["agreed"]:
+        for clip in self.clips_by_kind["agreed"]:
             if span_key(clip) == span and clip.extras.get(SEEN_SCORE) == "1":
                 return False
         for parent_id in parent_ids:
@@ -848,7 +849,7 @@ class Decisions:
         if state is None:  # the table was deleted
             table.remember(None)
             return
-        data = read_bytes(table.path, MOST_BYTES, within=self.folder)
+        data = read_bytes(table.path, MAX_BYTES, within=self.folder)
 
         # The ledger is read after the table: it then has every decision that was exported into the table.
         self.ledger.read()
@@ -875,7 +876,7 @@ class Decisions:
         # Compare the table with the decisions that were exported into it.
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
-        standing_ids = [clip.clip_id for clip in self.kept[table.kind]]
+        standing_ids = [clip.clip_id for clip in self.clips_by_kind[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
 
         has_new_decisions = any(edited.new_decisions)
@@ -1025,7 +1026,7 @@ class Decisions:
         return n_judged_by
 
     def _find_standing(self) -> None:
-        """Set `kept` and `lines` to the decisions that stand now, and report what is wrong in the ledger."""
+        """Set `clips_by_kind` and `lines` to the decisions in force; report what is wrong in the ledger."""
         # First what the reading of decisions depends on: the draws, and which definitions mean the same.
         self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
@@ -1033,7 +1034,7 @@ class Decisions:
 
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
-        for line in self.ledger.standing(self._is_valid):
+        for line in self.ledger.in_force(self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line
@@ -1050,7 +1051,9 @@ class Decisions:
 
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
-        self.kept = {kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()}
+        self.clips_by_kind = {
+            kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()
+        }
         self._report_changed_windows()
 
     def _follow_recorded_draws(self) -> None:
@@ -1078,8 +1081,8 @@ class Decisions:
     def _update(self) -> None:
         """Bring everything up to date after the ledger changed.
 
-        Finds the decisions that stand (`kept`, `lines`), adds notices of what is wrong in the ledger, and
-        writes the tables anew.
+        Finds the decisions that stand (`clips_by_kind`, `lines`), adds notices of what is wrong in the
+        ledger, and writes the tables anew.
         """
         self._find_standing()
         self._report_refused_claims()
@@ -1089,15 +1092,15 @@ class Decisions:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
         for kind, table in self._tables.items():
             try:
-                table.write(self.table(kind), is_empty=not self.kept[kind])
+                table.write(self.table(kind), is_empty=not self.clips_by_kind[kind])
             except OSError as error:
                 facts = {"error": error.strerror, "ledger": LEDGER}
                 self._notify(message("table_unwritten", path=table.path, **facts))
 
     def _report_refused_claims(self) -> None:
-        """Report up to `MOST_OF_A_KIND` lines that replace or take back others without being allowed to."""
+        """Report up to `MAX_NOTICES_OF_A_KIND` lines that replace or take back others and may not."""
         claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
-        for claim in claims[:MOST_OF_A_KIND]:
+        for claim in claims[:MAX_NOTICES_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]  # file and line number
             act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")
             facts = {"who": claim.line.annotator, "name": claim.target.id, "other": claim.target.annotator}
@@ -1112,7 +1115,7 @@ class Decisions:
 
         Only decisions whose id is in `shown_ids` are in it; by default all that stand.
         """
-        standing_ids = [clip.clip_id for clip in self.kept[kind]]
+        standing_ids = [clip.clip_id for clip in self.clips_by_kind[kind]]
         rows = []
         for decision_id in standing_ids:
             if shown_ids is None or decision_id in shown_ids:
@@ -1123,14 +1126,14 @@ class Decisions:
     def _notify(self, message: str, kind: str = "") -> None:
         """Add a message to `notices`, unless it was added before.
 
-        At most `MOST_OF_A_KIND` messages of a kind are added; the others are only counted. Messages without a
-        kind are all added.
+        At most `MAX_NOTICES_OF_A_KIND` messages of a kind are added; the others are only counted. Messages
+        without a kind are all added.
         """
         if message in self._given_notices:
             return
         if kind:
             self._n_notices_of_kind[kind] += 1
-            if self._n_notices_of_kind[kind] > MOST_OF_A_KIND:
+            if self._n_notices_of_kind[kind] > MAX_NOTICES_OF_A_KIND:
                 return
         self._given_notices.add(message)
         self.notices.append(message)
@@ -1138,8 +1141,8 @@ class Decisions:
     def _report_how_many_more(self) -> None:
         """Add a notice for each kind of which there are too many: how many more there are than were given."""
         for kind, n in self._n_notices_of_kind.items():
-            if n > MOST_OF_A_KIND:
-                self._notify(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+            if n > MAX_NOTICES_OF_A_KIND:
+                self._notify(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -1153,7 +1156,7 @@ def copy_decisions(folder: Path, out: Path) -> None:
         copy = out / path.relative_to(folder)
         copy.parent.mkdir(exist_ok=True)
         with suppress(InputError):  # a link or folder of this name was reported when the ledger was read
-            write_new(copy, read_bytes(path, MOST_BYTES, within=folder))
+            write_new(copy, read_bytes(path, MAX_BYTES, within=folder))
 
 
 def codebook_of(name: str, path: Path | None) -> Codebook:

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-MOST_SIMILAR: Final = 4
+MAX_SIMILAR_SPANS: Final = 4
 """Maximum number of similar spans that are shown."""
 
 N_RANKED: Final = 200
-"""Number of windows that are ranked by similarity in each store. It is much larger than `MOST_SIMILAR`,
+"""Number of windows that are ranked by similarity in each store. It is much larger than `MAX_SIMILAR_SPANS`,
 because the nearest windows overlap each other and the span itself, and those that overlap are passed over."""
 
-MOST_BARS: Final = 5
+MAX_BARS: Final = 5
 """Maximum number of concepts of a span that have a bar: those that contribute most."""
 
 EN_DASH: Final = "–"
 
-MOST_REASONS_PER_SIDE: Final = 2
+MAX_REASONS_PER_SIDE: Final = 2
 """Maximum number of reasons for, and of reasons against, that the sentence beside the film names: those that
 contribute most. The sentence counts the others."""
 
@@ -223,7 +223,7 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
         "p": phrases.passage_value(claim, words),
         "band": phrases.passage_band(claim, words, EN_DASH),  # between the ends of the band
         "limit": phrases.below_phrase(claim, words),
-        "sentence": phrases.reasons_sentence(claim.reasons, words, most=MOST_REASONS_PER_SIDE),
+        "sentence": phrases.reasons_sentence(claim.reasons, words, maximum=MAX_REASONS_PER_SIDE),
         "cited": citation,
         "note": " ".join(note for note in notes if note),
         "parts": bars,
@@ -231,13 +231,13 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
 
 
 def _concept_bars(view: FilmView, claim: Passage) -> list[dict[str, Any]]:
-    """Describe the bars of the concepts that contribute most to a claim, up to `MOST_BARS`.
+    """Describe the bars of the concepts that contribute most to a claim, up to `MAX_BARS`.
 
     The lengths of the bars are in proportion to the contributions; the largest contribution has the longest.
     """
     largest = largest_contribution(claim.reasons)
     bars = []
-    for reason in claim.reasons[:MOST_BARS]:
+    for reason in claim.reasons[:MAX_BARS]:
         with_usual_value = at_usual(claim, reason)  # None if the concept has no usual value
         usual = "" if with_usual_value is None else phrases.at_usual_sentence(with_usual_value, view.words)
         bar = {
@@ -271,7 +271,7 @@ def _similar_spans(
     spans_to_avoid = [_FilmSpan(movie, start_s, end_s)]
     similar: list[dict[str, Any]] = []
     for hit in _ranked_windows(film, films, at_s=middle_s):
-        if len(similar) == MOST_SIMILAR:
+        if len(similar) == MAX_SIMILAR_SPANS:
             break
         span = _FilmSpan(hit.movie, hit.start_s or 0.0, hit.end_s or 0.0)
         is_of_open_film = span.movie in film_of_movie  # a store may also have films that are not open

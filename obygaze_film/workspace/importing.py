@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ManifestError, ObygazeError
 from obygaze_features.io import sha256_of
 from obygaze_features.manifest import (
@@ -29,9 +28,10 @@ from obygaze_features.manifest import (
     find_film,
     refuse_twins,
 )
+from obygaze_features.untrusted import read_bytes
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
-from obygaze_film.scored_files import MOST_BYTES
+from obygaze_film.scored_files import MAX_BYTES
 from obygaze_film.workspace.ledger import LEDGER, TableRow
 from obygaze_film.workspace.ledger_lines import Line
 
@@ -153,7 +153,7 @@ def read_annotations(
     (account,) = imported.accounts  # one for each file
     return Annotated(
         path,
-        sha256=sha256_of(read_bytes(path, MOST_BYTES)),
+        sha256=sha256_of(read_bytes(path, MAX_BYTES)),
         clips=imported.manifest.clips,
         shows_model_output=account.shows_model_output,
         kind=account.kind,
@@ -529,7 +529,7 @@ class _Comparison:
         were matched with another annotation of the file do not count.
         """
         for kind in WITH_LEVEL:
-            for decision in self._decisions.kept[kind]:
+            for decision in self._decisions.clips_by_kind[kind]:
                 if decision.clip_id in self._matched_ids:
                     continue
                 has_same_annotator = decision.annotator == clip.annotator

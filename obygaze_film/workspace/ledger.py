@@ -21,34 +21,34 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import InputError
 from obygaze_features.io import sync, write_new, write_once, write_whole
 from obygaze_features.lines import LineJournal, checked_entry, encode_line
+from obygaze_features.untrusted import open_regular
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
-from obygaze_film.scored_files import MOST_BYTES
-from obygaze_film.workspace.authority import Validity, standing
-from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MOST_AHEAD, Header, Line, split_id
+from obygaze_film.scored_files import MAX_BYTES
+from obygaze_film.workspace.authority import Validity, in_force
+from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MAX_CLOCK_LEAD, Header, Line, split_id
 
 __all__ = [
     "ID",
     "LATEST",
     "LEDGER",
-    "MOST_OF_A_KIND",
+    "MAX_NOTICES_OF_A_KIND",
     "Header",
     "Ledger",
     "Line",
-    "LinePlace",
+    "LinePosition",
     "TableRow",
-    "standing",
+    "in_force",
 ]
 
 LEDGER: Final = "ledger"
 """Name of the folder with the files of all sittings, in a scored film's folder."""
 
-MOST_ABOVE_COUNT: Final = 2**20
+MAX_ABOVE_COUNT: Final = 2**20
 """How far a line's clock may be above the number of all lines, if later lines are to get higher clocks.
 
 An honest clock is never above the number of all lines, but the files of some sittings may be missing here. A
@@ -59,13 +59,13 @@ higher clock left for them, and nobody could decide anything any more.
 CLOCK_OF_TABLE: Final = 1
 """Clock of the first line of a table's sitting."""
 
-MOST_OF_A_KIND: Final = 10
+MAX_NOTICES_OF_A_KIND: Final = 10
 """Maximum number of notices of one kind that are reported one by one; the others are only counted."""
 
 _DECODER = msgspec.json.Decoder(Line)
 
 
-class LinePlace(NamedTuple):
+class LinePosition(NamedTuple):
     """Where a line is: its file, and its number in the file from 1 on."""
 
     path: Path
@@ -167,10 +167,10 @@ class Ledger:
 
         # What was read: the lines that count, and where they stand
         self.lines: dict[str, Line] = {}
-        self.where: dict[str, LinePlace] = {}
+        self.where: dict[str, LinePosition] = {}
         # All lines that were read: id -> place -> line. Copies of a file may have different lines with one
         # id; `lines` and `where` have one of them (`_choose_version`).
-        self._versions: dict[str, dict[LinePlace, Line]] = {}
+        self._versions: dict[str, dict[LinePosition, Line]] = {}
         self._files: dict[Path, _ReadFile] = {}
         self._n_notices = Counter[str]()  # by kind of notice
 
@@ -183,9 +183,9 @@ class Ledger:
         # `_open_sitting` for its use.
         self._highest_replaced: dict[str, int] = {}
 
-    def standing(self, is_valid: Validity | None = None) -> list[Line]:
-        """Return the decisions that stand (`authority.standing`)."""
-        return standing(self.lines.values(), is_valid)
+    def in_force(self, is_valid: Validity | None = None) -> list[Line]:
+        """Return the decisions that stand (`authority.in_force`)."""
+        return in_force(self.lines.values(), is_valid)
 
     def header_of(self, line: Line) -> Header | None:
         """Return the header of the file that a line is in; None if an earlier version wrote the file.
@@ -207,16 +207,16 @@ class Ledger:
             except (OSError, InputError) as error:
                 self._say(str(error))
         for kind, n in self._n_notices.items():
-            if n > MOST_OF_A_KIND:
-                self._say(counted_message(f"more_{kind}", n - MOST_OF_A_KIND, folder=self.folder))
+            if n > MAX_NOTICES_OF_A_KIND:
+                self._say(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
     def _say_first_of_kind(self, kind: str, message: str) -> None:
         """Report a notice, unless too many of its kind were reported before; count it in any case.
 
-        A damaged file may have thousands of wrong lines: only the first `MOST_OF_A_KIND` are reported.
+        A damaged file may have thousands of wrong lines: only the first `MAX_NOTICES_OF_A_KIND` are reported.
         """
         self._n_notices[kind] += 1
-        if self._n_notices[kind] <= MOST_OF_A_KIND:
+        if self._n_notices[kind] <= MAX_NOTICES_OF_A_KIND:
             self._say(message)
 
     def _read_file(self, path: Path) -> None:
@@ -226,7 +226,7 @@ class Ledger:
         before.
         """
         read_before = self._files.setdefault(path, _ReadFile())
-        with open_regular(path, MOST_BYTES, within=self.folder.parent) as file:
+        with open_regular(path, MAX_BYTES, within=self.folder.parent) as file:
             status = os.fstat(file.fileno())
             is_same_file = status.st_ino == read_before.inode and status.st_size >= read_before.offset
             if is_same_file and status.st_size == read_before.offset:
@@ -247,13 +247,13 @@ class Ledger:
         for line in complete_lines:
             read.n_lines += 1
             read.offset += len(line) + 1  # with its line end
-            self._decode(line, LinePlace(path, read.n_lines))
+            self._decode(line, LinePosition(path, read.n_lines))
 
         # After the last line end, there may be a line that lacks only its own line end: it counts. One that
         # was written only in part has a wrong checksum. In both cases `offset` stays before it, so that it is
         # read again next time.
         if checked_entry(rest):
-            self._decode(rest, LinePlace(path, read.n_lines + 1))
+            self._decode(rest, LinePosition(path, read.n_lines + 1))
 
     def _forget(self, path: Path, line_ids: Iterable[str]) -> None:
         """Drop the lines that were read from a file, which is not there any more, or is another one now.
@@ -273,31 +273,36 @@ class Ledger:
                 del self.lines[line_id]
                 del self.where[line_id]
 
-    def _decode(self, data: bytes, place: LinePlace) -> None:
+    def _decode(self, data: bytes, position: LinePosition) -> None:
         """Decode a line and add it; report and leave out a damaged line, or one with a clock out of range."""
         entry = checked_entry(data.removesuffix(b"\r"))  # Git may have changed the line's end on Windows
         if not entry:  # its checksum is wrong
-            self._say_damaged(place, "damaged")
+            self._say_damaged(position, "damaged")
             return
 
         try:
             line = _DECODER.decode(entry)
         except UNREADABLE as error:  # errors of msgspec: it is no line of a ledger
-            self._say_damaged(place, str(error))
+            self._say_damaged(position, str(error))
             return
 
         if not line.has_reasonable_clock:
-            facts = {"path": place.path, "line": place.number, "who": line.annotator, "clock": line.clock}
+            facts = {
+                "path": position.path,
+                "line": position.number,
+                "who": line.annotator,
+                "clock": line.clock,
+            }
             self._say_first_of_kind("clock", message("clock_ahead", **facts))
             return
 
-        self._add(line, place)
+        self._add(line, position)
 
-    def _say_damaged(self, place: LinePlace, why: str) -> None:
+    def _say_damaged(self, position: LinePosition, why: str) -> None:
         """Report a line that can't be read, and why."""
-        self._say_first_of_kind("damaged", f"{place.path}: line {place.number}: {why}; it is left out")
+        self._say_first_of_kind("damaged", f"{position.path}: line {position.number}: {why}; it is left out")
 
-    def _add(self, line: Line, place: LinePlace) -> None:
+    def _add(self, line: Line, position: LinePosition) -> None:
         """Add a line that was read or written at a place; report a different line that has the same id.
 
         All versions of a line are kept, and one of them counts (`_choose_version`).
@@ -307,12 +312,12 @@ class Ledger:
 
         other = self.lines.get(line.id)
         if other is not None and other != line:
-            facts = {"path": place.path, "line": place.number, "name": line.id}
+            facts = {"path": position.path, "line": position.number, "name": line.id}
             people = {"who": other.annotator, "other": line.annotator}
             self._say_first_of_kind("twins", message("two_of_one_id", **facts, **people))
 
-        self._versions.setdefault(line.id, {})[place] = line
-        self._files.setdefault(place.path, _ReadFile()).ids.add(line.id)
+        self._versions.setdefault(line.id, {})[position] = line
+        self._files.setdefault(position.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
             self._note_replaced(replaced_id)
@@ -330,7 +335,7 @@ class Ledger:
         """
         versions = self._versions[line_id]
 
-        def content_then_place(place: LinePlace) -> tuple[bytes, LinePlace]:
+        def content_then_place(place: LinePosition) -> tuple[bytes, LinePosition]:
             """Return the sort key of the version at a place."""
             return msgspec.json.encode(versions[place], order="sorted"), place
 
@@ -380,13 +385,13 @@ class Ledger:
         """Append a line to this process's file.
 
         Its clock is above those of all lines that were read, so that it comes after them. Its number is the
-        next one of the file, but readers leave out a line whose clock is more than `MOST_AHEAD` above its
-        number (`Line.has_reasonable_clock`). If line 3 is to have the clock `MOST_AHEAD` + 10, it gets the
-        number 10, and the numbers 3 to 9 are skipped.
+        next one of the file, but readers leave out a line whose clock is more than `MAX_CLOCK_LEAD` above its
+        number (`Line.has_reasonable_clock`). If line 3 is to have the clock `MAX_CLOCK_LEAD` + 10, it gets
+        the number 10, and the numbers 3 to 9 are skipped.
         """
         sitting = self._open_sitting()
         clock = self._next_clock(replaces)
-        lowest_accepted_number = clock - MOST_AHEAD
+        lowest_accepted_number = clock - MAX_CLOCK_LEAD
         number = max(sitting.next_number, lowest_accepted_number)
         try:
             line = _line(f"{sitting.path.stem}-{number}", clock, kind, row, replaces)
@@ -409,12 +414,12 @@ class Ledger:
                 self._failed[line.id] = line
             self.close()
             raise
-        self._add(line, LinePlace(sitting.path, line.number))
+        self._add(line, LinePosition(sitting.path, line.number))
 
     def _next_clock(self, replaces: Sequence[str]) -> int:
         """Return the clock of the next line: one above the clocks of all lines that it must come after."""
-        # A clock far above the number of lines is an error, or written by a stranger (`MOST_ABOVE_COUNT`).
-        highest_plausible = len(self.lines) + MOST_ABOVE_COUNT
+        # A clock far above the number of lines is an error, or written by a stranger (`MAX_ABOVE_COUNT`).
+        highest_plausible = len(self.lines) + MAX_ABOVE_COUNT
         clocks = [line.clock for line in self.lines.values() if line.clock <= highest_plausible]
         # Lines that could not be written may be in the file.
         clocks += [line.clock for line in self._failed.values()]
@@ -525,7 +530,7 @@ class Ledger:
             # Readers leave out a line whose clock is more than this ahead of its number, since a wrong clock
             # would win for ever. In such a case the new line keeps its low clock and does not replace the
             # other one (`authority.reason_against`): both stand, and people are told.
-            highest_accepted = number + MOST_AHEAD
+            highest_accepted = number + MAX_CLOCK_LEAD
             if clock_above_replaced <= highest_accepted:
                 clock = max(clock, clock_above_replaced)
         replaces = [row.replaces] if row.replaces else []

@@ -13,7 +13,7 @@ ID: Final = "[0-9a-f]{16}-[1-9][0-9]{0,8}"
 LATEST: Final = 2**53
 """Highest possible clock: readers of JSON hold whole numbers up to this one exactly."""
 
-MOST_AHEAD: Final = 2**32
+MAX_CLOCK_LEAD: Final = 2**32
 """How far a line's clock may be above its number in its file: more lines than any ledger has."""
 
 HEADERS: Final = ("sitting", "table")
@@ -81,7 +81,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         Column -> cell, none empty: `annotator`, time, movie, span, level, concepts, whether the score was in
         sight, note.
     replaces
-        Ids of the lines that it asks to replace or to take back; `authority.standing` decides whether it may.
+        Ids of the lines that it asks to replace or to take back; `authority.in_force` decides whether it may.
     header
         Facts about all lines of its file; None in all lines but the first.
     """
@@ -115,11 +115,11 @@ class Line(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def has_reasonable_clock(self) -> bool:
-        """Whether the clock is at most `MOST_AHEAD` above the number, as in every line written by obygaze.
+        """Whether the clock is at most `MAX_CLOCK_LEAD` above the number, as in lines that obygaze wrote.
 
         A line with an arbitrary clock must not raise the clocks of all later lines: there might be none left.
         """
-        return self.clock <= self.number + MOST_AHEAD
+        return self.clock <= self.number + MAX_CLOCK_LEAD
 
 
 class IdParts(NamedTuple):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.io import sha256_of, write_whole
 from obygaze_features.lines import json_bytes
+from obygaze_features.untrusted import parse_json, read_bytes
 from obygaze_features.video import Frames, at, frame_times, keyframes, played, read_frames
 from obygaze_film.workspace.cache import cache_folder, prepare_cache
 from obygaze_film.workspace.proxy import content_key
@@ -26,13 +26,13 @@ STILL_WIDTH: Final = 96
 STILLS_IN_ROW: Final = 40
 """Stills in a row of the sheet, the one picture that holds all stills."""
 
-MOST_STILLS: Final = 2000
+MAX_STILLS: Final = 2000
 """Maximum number of stills of a film."""
 
-MOST_COLOURS: Final = 1200
+MAX_COLOURS: Final = 1200
 """Maximum number of key frames whose mean colours are shown."""
 
-MOST_PEAKS: Final = 4000
+MAX_PEAKS: Final = 4000
 """Parts of equal length that a film's sound is divided into, each with one peak."""
 
 STILLS_WITHOUT_SHOTS: Final = 100
@@ -78,7 +78,7 @@ def make_media(path: Path, film: "Timeline") -> None:
     film_s = film.record.duration_s
 
     # The stills, as one picture
-    key_frames = read_frames(path, keyframes(MOST_COLOURS), each=_small)  # each frame is shrunk by `_small`
+    key_frames = read_frames(path, keyframes(MAX_COLOURS), each=_small)  # each frame is shrunk by `_small`
     starts = _still_starts(film)
     ends = np.append(starts[1:], film_s)
     stills = _choose_stills(path, starts, ends, key_frames)
@@ -172,13 +172,13 @@ class StillSheet:
 def _still_starts(film: "Timeline") -> NDArray[np.float64]:
     """Return the start of the part of the film that each still stands for, in seconds.
 
-    Each part is a shot. If there are more than `MOST_STILLS` shots, each is two, three or more shots, so that
-    there are at most `MOST_STILLS` parts.
+    Each part is a shot. If there are more than `MAX_STILLS` shots, each is two, three or more shots, so that
+    there are at most `MAX_STILLS` parts.
     """
     starts = film.shots["start_s"].to_numpy(dtype=np.float64)
     if not len(starts):
         starts = np.linspace(0, film.record.duration_s, STILLS_WITHOUT_SHOTS + 1)[:-1]
-    shots_per_still = math.ceil(len(starts) / MOST_STILLS)
+    shots_per_still = math.ceil(len(starts) / MAX_STILLS)
     return starts[::shots_per_still]
 
 
@@ -237,16 +237,16 @@ def _sheet(stills: list[NDArray[np.uint8]]) -> NDArray[np.uint8]:
 
 
 def _sound_peaks(path: Path, film_s: float) -> list[int]:
-    """Divide the film's sound into `MOST_PEAKS` equal parts, and find the peak of each, from 0 to 255.
+    """Divide the film's sound into `MAX_PEAKS` equal parts, and find the peak of each, from 0 to 255.
 
     The list is empty if the film has no sound.
     """
-    peaks = np.zeros(MOST_PEAKS)
+    peaks = np.zeros(MAX_PEAKS)
     has_sound = False
     for at_s, frame in played(path, pictures=False):
         has_sound = True
-        part = int(at_s / film_s * MOST_PEAKS)
-        part = min(max(part, 0), MOST_PEAKS - 1)  # sound may begin before the pictures, and end after them
+        part = int(at_s / film_s * MAX_PEAKS)
+        part = min(max(part, 0), MAX_PEAKS - 1)  # sound may begin before the pictures, and end after them
         peaks[part] = max(peaks[part], _peak_amplitude(frame.to_ndarray()))
     if not has_sound:
         return []

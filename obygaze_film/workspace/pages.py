@@ -51,7 +51,7 @@ DECIDING_KEYS: Final = {
 CONTEXT_S = 15.0
 """Seconds of the film that are played before and after a window that is judged."""
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """Maximum number of judges, and of pairs of judges, that have a sentence of their own."""
 
 SOURCES: Final = {
@@ -373,7 +373,7 @@ def shown_decisions(
         hides_scores=blind,
     )
     shown = []
-    for kind, clips in decisions.kept.items():
+    for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
             is_empty = not clip.level and kind != "note"  # a person cleared the level
             if clip.movie != film.timeline.movie or is_empty:
@@ -638,14 +638,14 @@ def _shares(film: OpenFilm, judge: str, words: Words) -> str:
 def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[str]:
     """Write sentences on each share: of this judge, of the others, and of all together.
 
-    The others have at most three sentences (`MOST_NAMED`). Of three others each has a sentence. Of five, the
+    The others have at most three sentences (`MAX_NAMED`). Of three others each has a sentence. Of five, the
     first two have one each, and the last three have one together.
     """
     # Which of the others share a sentence
     others = [rate for rate in film_rates.rates if not rate.is_of_panel and rate.annotators != [judge]]
     in_common_sentence = []
-    if len(others) > MOST_NAMED:
-        n_alone = MOST_NAMED - 1
+    if len(others) > MAX_NAMED:
+        n_alone = MAX_NAMED - 1
         in_common_sentence = others[n_alone:]
 
     alone = [judged_share(rate) for rate in film_rates.rates if rate not in in_common_sentence]
@@ -665,15 +665,15 @@ def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
 def _agreements(film_rates: FilmRates) -> list[FilmClaim]:
     """Collect claims on how far a film's judges agree.
 
-    There is one for each of the first `MOST_NAMED` pairs, one for all judges together, and, if there are more
+    There is one for each of the first `MAX_NAMED` pairs, one for all judges together, and, if there are more
     pairs, one for the range over all pairs.
     """
     pairs = film_rates.agreement
     positive = positive_in(film_rates)
-    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in pairs[:MOST_NAMED]]
+    claims: list[FilmClaim] = [pair_agreement(pair, positive) for pair in pairs[:MAX_NAMED]]
     if film_rates.alpha is not None:
         claims.append(panel_agreement(film_rates.alpha, positive))
     range_of_pairs = pairs_agreement(pairs)
-    if len(pairs) > MOST_NAMED and range_of_pairs is not None:
+    if len(pairs) > MAX_NAMED and range_of_pairs is not None:
         claims.append(range_of_pairs)
     return claims

@@ -17,14 +17,14 @@ from av.stream import Discard, Disposition
 from av.video.reformatter import ColorPrimaries, ColorRange, Colorspace, ColorTrc
 from numpy.typing import NDArray
 
-from obygaze_features.door import open_regular
 from obygaze_features.errors import VideoError
 from obygaze_features.io import sha256_of
+from obygaze_features.untrusted import open_regular
 from obygaze_features.video import Frames, at, files_of, frame_times, opened, played, probe, read_frames
 from obygaze_film.notes import message
 from obygaze_film.workspace.cache import cache_folder, prepare_cache
 
-MOST_LINES: Final = 540
+MAX_LINES: Final = 540
 """Maximum height of a copy's pictures, in pixels: enough to judge by, and quick to encode."""
 
 CONSTANT_QUALITY: Final = "26"
@@ -249,9 +249,9 @@ def make_proxy(path: Path, out: Path, progress: Callable[[float], None]) -> None
         if remade != "pictures":
             is_copied = _try_to_copy(path, partial, progress, keeps_sound=remade == "container")
         if not is_copied:
-            with av.open(str(partial), "w", format="mp4", options=TIMES_OF_COPY) as made:
-                made.metadata["comment"] = MARK_OF_COPY
-                _transcode(path, made, progress)
+            with av.open(str(partial), "w", format="mp4", options=TIMES_OF_COPY) as output:
+                output.metadata["comment"] = MARK_OF_COPY
+                _transcode(path, output, progress)
         partial.replace(out)
     except av.FFmpegError as error:
         raise VideoError(message("no_copy", path=path, error=error), path) from error
@@ -305,11 +305,11 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
     """
     try:
         with (
-            av.open(str(out), "w", format="mp4", options=TIMES_OF_COPY) as made,
+            av.open(str(out), "w", format="mp4", options=TIMES_OF_COPY) as output,
             opened(path) as source,
         ):
-            made.metadata["comment"] = MARK_OF_COPY
-            _copy_streams(source, made, progress, keeps_sound=keeps_sound)
+            output.metadata["comment"] = MARK_OF_COPY
+            _copy_streams(source, output, progress, keeps_sound=keeps_sound)
         film_times = frame_times(path)
         copy_times = frame_times(out)
     except (av.FFmpegError, ValueError, VideoError):  # the film is encoded anew instead
@@ -319,14 +319,14 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
     return bool(np.all(np.abs(film_times - copy_times) < SLACK_S))
 
 
-def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
-    """Copy the pictures of an open film into the open container `made`.
+def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
+    """Copy the pictures of an open film into the open container `output`.
 
     Parameters
     ----------
     source
         The open film.
-    made
+    output
         The container.
     progress : callable
         Is called with the seconds of the film that are done.
@@ -341,8 +341,8 @@ def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, 
     copied_tracks = [source.stream]
     if keeps_sound:
         copied_tracks += sound_tracks
-    copy_of_track = {track.index: made.add_stream_from_template(track) for track in copied_tracks}
-    encoded_sound = _Sound(made) if sound_tracks and not keeps_sound else None
+    copy_of_track = {track.index: output.add_stream_from_template(track) for track in copied_tracks}
+    encoded_sound = _Sound(output) if sound_tracks and not keeps_sound else None
 
     # A packet is copied as it is, or decoded and encoded anew.
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
@@ -351,12 +351,12 @@ def _copy_streams(source: Any, made: Any, progress: Callable[[float], None], *, 
             _move_to_film_time(packet, source.origin)
             progress(max(float(packet.pts * packet.time_base), 0.0))
             packet.stream = copy_of_track[packet.stream.index]
-            made.mux(packet)
+            output.mux(packet)
         elif encoded_sound is not None:
             for frame in packet.decode():
                 encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
     if encoded_sound is not None:
-        made.mux(encoded_sound.stream.encode(None))  # what the encoder still holds
+        output.mux(encoded_sound.stream.encode(None))  # what the encoder still holds
 
 
 def _move_to_film_time(packet: Any, origin_s: Any) -> None:
@@ -370,14 +370,14 @@ def _move_to_film_time(packet: Any, origin_s: Any) -> None:
     packet.dts -= origin
 
 
-def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None:
-    """Encode a film's pictures and sound anew into the open container `made`."""
+def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> None:
+    """Encode a film's pictures and sound anew into the open container `output`."""
     film = probe(path)
     frames_per_s = film.frames / (film.duration_s or 1)
     first_frame = read_frames(path, at([0]))
-    pictures = _Pictures(made, first_frame, frames_per_s)
+    pictures = _Pictures(output, first_frame, frames_per_s)
     has_sound = "sound" in film.besides  # what there is besides pictures
-    sound = _Sound(made) if has_sound else None
+    sound = _Sound(output) if has_sound else None
     for at_s, frame in played(path):  # pictures and sound, in the order of their times
         if isinstance(frame, av.AudioFrame):
             if sound is not None:
@@ -385,13 +385,13 @@ def _transcode(path: Path, made: Any, progress: Callable[[float], None]) -> None
         else:
             pictures.add(frame, at_s)
             progress(at_s)
-    made.mux(pictures.stream.encode(None))  # what the encoder still holds
+    output.mux(pictures.stream.encode(None))  # what the encoder still holds
     if sound is not None:
-        made.mux(sound.stream.encode(None))
+        output.mux(sound.stream.encode(None))
 
 
 def size_with_square_pixels(
-    width: int, height: int, pixel_aspect: Fraction, *, most_lines: int
+    width: int, height: int, pixel_aspect: Fraction, *, max_lines: int
 ) -> tuple[int, int]:
     """Return width and height of a copy's pictures, whose pixels are square.
 
@@ -403,10 +403,10 @@ def size_with_square_pixels(
         Size of the film's pictures, in their own pixels.
     pixel_aspect : Fraction
         Width of one of these pixels divided by its height.
-    most_lines : int
+    max_lines : int
         Maximum height of the copy's pictures.
     """
-    even_height = min(most_lines, height) // 2 * 2
+    even_height = min(max_lines, height) // 2 * 2
     width_in_proportion = width * pixel_aspect * even_height / height
     even_width = round(width_in_proportion / 2) * 2
     return max(2, even_width), even_height
@@ -417,7 +417,7 @@ class _Pictures:
 
     Parameters
     ----------
-    made
+    output
         The open container that is written.
     first : Frames
         The film's first frame, which gives the size of all pictures.
@@ -434,12 +434,12 @@ class _Pictures:
         Time of the latest picture, in units of `TICK_S`; -1 before the first.
     """
 
-    def __init__(self, made: Any, first: Frames[Any], frames_per_s: float) -> None:
+    def __init__(self, output: Any, first: Frames[Any], frames_per_s: float) -> None:
         self.width, self.height = size_with_square_pixels(
-            first.width, int(first.height), _pixel_aspect(first), most_lines=MOST_LINES
+            first.width, int(first.height), _pixel_aspect(first), max_lines=MAX_LINES
         )
-        self.made = made
-        self.stream = made.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
+        self.output = output
+        self.stream = output.add_stream("libx264", options={"preset": "veryfast", "crf": CONSTANT_QUALITY})
         self.stream.width = self.width
         self.stream.height = self.height
         self.stream.pix_fmt = "yuv420p"
@@ -461,7 +461,7 @@ class _Pictures:
         frame = in_rgb.reformat(self.width, self.height, "yuv420p", dst_colorspace=Colorspace.ITU709)
         frame.pts = tick
         frame.time_base = TICK_S
-        self.made.mux(self.stream.encode(frame))
+        self.output.mux(self.stream.encode(frame))
 
 
 def _pixel_aspect(frame: Frames[Any]) -> Fraction:
@@ -487,7 +487,7 @@ class _Sound:
 
     Parameters
     ----------
-    made
+    output
         The open container that is written.
 
     Attributes
@@ -498,9 +498,9 @@ class _Sound:
         Number of the next sample, counted from the film's start; None before the first.
     """
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
-        self.stream = made.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+    def __init__(self, output: Any) -> None:
+        self.output = output
+        self.stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
         self.resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
         self.next_sample: int | None = None
 
@@ -516,4 +516,4 @@ class _Sound:
             block.time_base = Fraction(1, SAMPLE_RATE)
             self.next_sample += block.samples
             if block.pts >= 0:  # sound from before the film's first picture is left out
-                self.made.mux(self.stream.encode(block))
+                self.output.mux(self.stream.encode(block))

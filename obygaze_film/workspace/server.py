@@ -58,10 +58,10 @@ from obygaze_film.workspace.rules import name_of
 from obygaze_film.workspace.streaming import FilmStream
 from obygaze_models.report import asset
 
-MOST_BODY: Final = 1 << 16
+MAX_BODY: Final = 1 << 16
 """Maximum size of a request to decide something, in bytes."""
 
-MOST_DIGITS_OF_PLAN: Final = 6
+MAX_DIGITS_OF_PLAN: Final = 6
 """Maximum number of digits of the number of windows that a person plans to judge: no film has a million."""
 
 MODES: Final = ("read", "blind")
@@ -368,7 +368,7 @@ class Workspace:
         query = request.query_params
         n = query.get("n", "")
         n_planned = 0  # as if no number was given
-        if n.isdecimal() and len(n) <= MOST_DIGITS_OF_PLAN:
+        if n.isdecimal() and len(n) <= MAX_DIGITS_OF_PLAN:
             n_planned = int(n)
         answer = next_window(film, query.get("who", ""), n_planned, words, tells_share="tell" in query)
         return JSONResponse(answer)
@@ -475,11 +475,11 @@ def _time_in_query(request: Request) -> float:
 
 
 async def _body(request: Request) -> bytes:
-    """Read the body of a request; raise FilmError if it is longer than `MOST_BODY`."""
+    """Read the body of a request; raise FilmError if it is longer than `MAX_BODY`."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BODY:
+        if len(body) > MAX_BODY:
             raise FilmError(message("too_long"))
     return body
 

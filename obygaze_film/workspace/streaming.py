@@ -22,7 +22,7 @@ from obygaze_film.workspace.proxy import (
     size_with_square_pixels,
 )
 
-MOST_LINES: Final = 480
+MAX_LINES: Final = 480
 """Maximum height of the pictures, in pixels: enough to judge by, and quick to encode."""
 
 FRAGMENT_S: Final = 1
@@ -102,14 +102,14 @@ class _Sound:
 
     Parameters
     ----------
-    made
+    output
         The container that it is written into.
     """
 
-    def __init__(self, made: Any) -> None:
-        """Add a track of sound to the file that is written: `made`, an `av.container.OutputContainer`."""
-        self._made = made
-        self._stream = made.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+    def __init__(self, output: Any) -> None:
+        """Add a track of sound to the file that is written: `output`, an `av.container.OutputContainer`."""
+        self._made = output
+        self._stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
         self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
         self._next_sample: int | None = None  # its number from the stream's start; None before the first
 
@@ -226,9 +226,9 @@ class FilmStream:
     def chunks(self) -> Iterator[bytes]:
         """Encode the film to its end; yield chunks of the stream as they are encoded."""
         written = _Chunks()
-        with self._open_film, av.open(written, "w", format="mp4", options=FRAGMENTED) as made:
-            pictures = self._add_pictures(made)
-            sound = None if self._sound_track is None else _Sound(made)
+        with self._open_film, av.open(written, "w", format="mp4", options=FRAGMENTED) as output:
+            pictures = self._add_pictures(output)
+            sound = None if self._sound_track is None else _Sound(output)
             last_tick = -1  # time of the latest picture, in units of TICK_S
             for at_s, frame in self._all_frames():
                 time_in_stream_s = at_s - self.start_s
@@ -237,12 +237,12 @@ class FilmStream:
                     # Two pictures of one time, as damaged files have them, cannot both be shown.
                     if tick > last_tick:
                         last_tick = tick
-                        made.mux(pictures.encode(self._scaled(frame, pictures, tick)))
+                        output.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
                     sound.add(frame, time_in_stream_s)
                 if written.has_data:
                     yield written.take()
-            made.mux(pictures.encode(None))  # what the encoder still holds
+            output.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:
                 sound.end()
         yield written.take()  # what closing the container wrote
@@ -252,7 +252,7 @@ class FilmStream:
         yield self.start_s, self._first_picture
         yield from self._frames
 
-    def _add_pictures(self, made: Any) -> Any:
+    def _add_pictures(self, output: Any) -> Any:
         """Add a stream of pictures to the container that is written: with square pixels, quick to encode.
 
         Returns the stream.
@@ -263,10 +263,10 @@ class FilmStream:
             "profile": "baseline",
             "tune": "fastdecode",
         }
-        stream = made.add_stream("libx264", options=options)
+        stream = output.add_stream("libx264", options=options)
         first = self._first_picture
         stream.width, stream.height = size_with_square_pixels(
-            first.width, first.height, self._pixel_aspect, most_lines=MOST_LINES
+            first.width, first.height, self._pixel_aspect, max_lines=MAX_LINES
         )
         stream.pix_fmt = "yuv420p"
         stream.time_base = TICK_S

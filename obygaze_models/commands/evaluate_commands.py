@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from obygaze_models.report import Report
 
 
-LEAST_ANNOUNCED_FOLDS = 101
+MIN_ANNOUNCED_FOLDS = 101
 """Number of folds from which on a note says how long they will take."""
 
-LEAST_ANNOUNCED_HOURS = 0.5
+MIN_ANNOUNCED_HOURS = 0.5
 """Number of CPU hours from which on a note announces them, for models that read tokens."""
 
-MOST_NAMED_PAIRS = 5
+MAX_NAMED_PAIRS = 5
 """Number of pairs of similar films that are named for each store."""
 
-MOST_TIME_DIFFERENCE_S = 1.0
+MAX_TIME_DIFFERENCE_S = 1.0
 """Times of a store and a manifest may differ by this without a warning, as some tables hold whole seconds."""
 
 Fuse = Literal["concat", "late", "max", "mean", "concepts"]
@@ -730,7 +730,7 @@ def _announce_hours(data: "Dataset", reads: "Collection[str]") -> None:
     # Streamed, so that only the shape is read.
     n_clips, n_tokens, width = data.read("tokens", stream=True).shape
     hours = most_cpu_hours(n_clips, n_tokens, width, len(set(data.movies)))
-    if hours >= LEAST_ANNOUNCED_HOURS:
+    if hours >= MIN_ANNOUNCED_HOURS:
         click.echo(
             f"note: up to {hours:.0f} CPU hours for {counted(n_clips, 'clip')} of {n_tokens} tokens, unless "
             "probes stop early; --reduce mean, or mean+project:SIZE, makes the tokens small first",
@@ -747,7 +747,7 @@ def _announce_folds(data: "Dataset", folds: int | None, *, seen: bool) -> None:
 
     n_movies = len(set(data.movies))
     n_folds = _number_of_folds(n_movies, folds)
-    if seen or n_folds < LEAST_ANNOUNCED_FOLDS:
+    if seen or n_folds < MIN_ANNOUNCED_FOLDS:
         return
     one_each = ", one for each movie" if n_folds == n_movies else ""
     cpu_s = expected_cpu_s(len(data.movies), data.X.shape[-1], n_folds)
@@ -765,11 +765,11 @@ def _number_of_folds(n_movies: int, requested: int | None) -> int:
 
     The default is a fold for each movie or, for many movies, a fixed number of groups of movies.
     """
-    from obygaze_models.protocol.folds import MOST_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
+    from obygaze_models.protocol.folds import MAX_SINGLE_MOVIE_FOLDS, N_GROUPED_FOLDS
 
     if requested is not None:
         return min(requested, n_movies)
-    if n_movies <= MOST_SINGLE_MOVIE_FOLDS:
+    if n_movies <= MAX_SINGLE_MOVIE_FOLDS:
         return n_movies
     return min(N_GROUPED_FOLDS, n_movies)
 
@@ -779,7 +779,7 @@ def _number_of_folds(n_movies: int, requested: int | None) -> int:
 def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tuple[Shared, Store]]":
     """Yield pairs of films whose pictures are similar, each with the store that has them.
 
-    Only local stores with picture signatures are searched. At most `MOST_NAMED_PAIRS` pairs of each store are
+    Only local stores with picture signatures are searched. At most `MAX_NAMED_PAIRS` pairs of each store are
     yielded.
     """
     from obygaze_features.same_pictures import duplicates, has_signatures
@@ -789,7 +789,7 @@ def _similar_films(stores: "Sequence[Store]", data: "Dataset") -> "Iterator[tupl
         if is_local and has_signatures(store):
             clip_ids = data.row_of.keys()
             similar_films = duplicates(store, only=clip_ids).movies
-            for shared in similar_films[:MOST_NAMED_PAIRS]:
+            for shared in similar_films[:MAX_NAMED_PAIRS]:
                 yield shared, store
 
 
@@ -835,11 +835,11 @@ def differing_clips(
 def _is_moved(in_store: float | None, in_manifest: float | None) -> bool:
     """Tell whether two times of a clip, in seconds, are known and differ by more than rounding.
 
-    A difference of up to `MOST_TIME_DIFFERENCE_S`, a second, is rounding, as some tables hold whole seconds.
+    A difference of up to `MAX_TIME_DIFFERENCE_S`, a second, is rounding, as some tables hold whole seconds.
     """
     if in_store is None or in_manifest is None:
         return False
-    return abs(in_store - in_manifest) > MOST_TIME_DIFFERENCE_S
+    return abs(in_store - in_manifest) > MAX_TIME_DIFFERENCE_S
 
 
 # --- compare

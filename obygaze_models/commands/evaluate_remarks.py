@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from obygaze_models.models import ModelSpec
     from obygaze_models.persistence.card import Card
 
-MOST_EQUAL_FILMS = 5
+MAX_EQUAL_FILMS = 5
 """How many pairs of films that have equal clips are named; the others are counted."""
 
 NO_SIGNATURES_REMARK = (
@@ -108,7 +108,7 @@ def remarks(
         lines.append("run not kept: give --out FOLDER")
     # Names in remarks are from files: characters that would act on a terminal are shown as escapes, also tabs
     # and line feeds.
-    return [visible(line, lines=False) for line in lines if line]
+    return [visible(line, line_breaks=False) for line in lines if line]
 
 
 def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str]:
@@ -182,13 +182,13 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
     """Warn of films that have equal features in a share of their clips, the largest share first.
 
     `pairs` has the two films and the share. From half of the clips on (`SAME_FILM_SHARE`), the two are taken
-    for one film under two names, otherwise for films that share an excerpt. At most `MOST_EQUAL_FILMS` pairs
+    for one film under two names, otherwise for films that share an excerpt. At most `MAX_EQUAL_FILMS` pairs
     are named; the others are counted.
     """
     from obygaze_models.prediction.training_films import SAME_FILM_SHARE
 
     lines = []
-    for movie, other, share in pairs[:MOST_EQUAL_FILMS]:
+    for movie, other, share in pairs[:MAX_EQUAL_FILMS]:
         equal = f"warning: {movie} and {other} have equal features in {share:.0%} of their clips"
         if share > SAME_FILM_SHARE:
             lines.append(f"{equal}: one film under two names is trained on and tested; leave one out")
@@ -197,7 +197,7 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
                 f"{equal}, which are trained on and tested, so that results are too good: leave the recap, "
                 "trailer or excerpt out of one film"
             )
-    n_more = len(pairs) - MOST_EQUAL_FILMS
+    n_more = len(pairs) - MAX_EQUAL_FILMS
     if n_more > 0:
         lines.append(f"warning: {counted(n_more, 'more pair')} of films have equal clips")
     return lines
@@ -206,16 +206,16 @@ def _equal_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
 def _near_films_warnings(pairs: Sequence[tuple[str, str, float]]) -> list[str]:
     """Warn of films that are one under two names, with features that differ in their last bits.
 
-    `pairs` has the two films and the share of clips, the largest share first. At most `MOST_EQUAL_FILMS`
+    `pairs` has the two films and the share of clips, the largest share first. At most `MAX_EQUAL_FILMS`
     pairs are named; the others are counted.
     """
     lines = []
-    for movie, other, share in pairs[:MOST_EQUAL_FILMS]:
+    for movie, other, share in pairs[:MAX_EQUAL_FILMS]:
         lines.append(
             f"warning: {movie} and {other} have nearly equal features in {share:.0%} of their clips, as of "
             "another codec or card: one film under two names is trained on and tested; leave one out"
         )
-    n_more = len(pairs) - MOST_EQUAL_FILMS
+    n_more = len(pairs) - MAX_EQUAL_FILMS
     if n_more > 0:
         lines.append(f"warning: {counted(n_more, 'more pair')} of films have nearly equal clips")
     return lines

@@ -104,7 +104,7 @@ def sums(
 
 def _as_text(lines: Sequence[str]) -> str:
     """Join lines; control characters in them, as in names of files, are shown as escapes."""
-    return "\n".join(visible(line, lines=False) for line in lines)
+    return "\n".join(visible(line, line_breaks=False) for line in lines)
 
 
 def _clips_of_films(summed: "Sums") -> dict[str, int]:
@@ -137,8 +137,8 @@ def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -
         Number of clips of each film.
     n_features : int
     """
-    most_clips = 2 * n_features
-    n_films = sum(n <= most_clips for n in n_clips.values())
+    max_clips = 2 * n_features
+    n_films = sum(n <= max_clips for n in n_clips.values())
     if not n_films:
         return []
     films = counted(n_films, "film")
@@ -149,8 +149,8 @@ def _warn_of_films_with_few_clips(n_clips: Mapping[str, int], n_features: int) -
     return [line]
 
 
-def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
-    """Warn of films with a label or concept in fewer than `least` clips: sums reveal their mean feature.
+def _warn_of_rare_labels(summed: "Sums", minimum: int) -> list[str]:
+    """Warn of films with a label or concept in fewer than `minimum` clips: sums reveal their mean feature.
 
     The sums of a film hold the products of each feature with the label and with each concept, summed over
     clips: divided by their number, that is the mean feature of the clips with the label, or the concept.
@@ -160,13 +160,13 @@ def _warn_of_rare_labels(summed: "Sums", least: int) -> list[str]:
     shares = summed.means[:, summed.about.n_features :]
     n_with_label = summed.counts[:, None] * shares
     # These are whole numbers but for rounding, so they are compared with a margin of half a clip.
-    is_rare = (n_with_label > 0.5) & (n_with_label < least - 0.5)
+    is_rare = (n_with_label > 0.5) & (n_with_label < minimum - 0.5)
     n_films = int(is_rare.any(axis=1).sum())
     if not n_films:
         return []
     films = counted(n_films, "film")
     line = (
-        f"{films} with a label or concept in fewer than {least} clips: these sums tell the mean feature of "
+        f"{films} with a label or concept in fewer than {minimum} clips: these sums tell the mean feature of "
         "these clips"
     )
     return [line]

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from obygaze_features.door import read_text
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.signatures import argument, command, option
+from obygaze_features.untrusted import read_text
 from obygaze_models.commands.shared_options import Zoo
 
 if TYPE_CHECKING:

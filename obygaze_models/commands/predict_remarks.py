@@ -40,7 +40,7 @@ def remarks(predicted: "Predicted", model: "Model", stores: Sequence["Store"] = 
         *_excluded_remarks(predicted.excluded),
     ]
     # Names are from files: characters that would act on a terminal are shown as escapes.
-    return [visible(line, lines=False) for line in lines]
+    return [visible(line, line_breaks=False) for line in lines]
 
 
 def manifest_remarks(predicted: "Predicted", stores: Sequence["Store"], manifest: "Manifest") -> list[str]:
@@ -66,7 +66,7 @@ def manifest_remarks(predicted: "Predicted", stores: Sequence["Store"], manifest
                 f"warning: {clips} {what} in the manifest than in the store, such as {example}: is it "
                 "the manifest of this store? The column video may name other films"
             )
-    return [visible(line, lines=False) for line in lines]
+    return [visible(line, line_breaks=False) for line in lines]
 
 
 def written_remark(predicted: "Predicted", model: "Model", path: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS = ("worker", "left", "right", "chosen")
 """Columns of a table of comparisons."""
 
-LEAST_ANNOUNCED_S = 10.0
+MIN_ANNOUNCED_S = 10.0
 """CPU seconds from which on a note announces how long a ranking takes."""
 
 
@@ -287,7 +287,7 @@ def rank(
     if not compared:
         raise ProtocolError("there is no comparison to rank by: give their tables, or --ask")
     cpu_s = expected_s(len(compared))
-    if cpu_s >= LEAST_ANNOUNCED_S:
+    if cpu_s >= MIN_ANNOUNCED_S:
         click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
     ranking = rank_items(compared, masters=[name.strip() for name in masters])
     return _write_ranking(ranking, clips, scale, out)

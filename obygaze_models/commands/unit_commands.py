@@ -11,13 +11,13 @@ import click
 
 import obygaze_features as of
 import obygaze_models as om
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError
 from obygaze_features.io import sha256_of, whole_file
 from obygaze_features.options import Answer, Output
 from obygaze_features.screen import progress_bar
 from obygaze_features.signatures import Force, Json, argument, command, option
 from obygaze_features.text import counted
+from obygaze_features.untrusted import read_bytes
 from obygaze_models.commands.inputs import finish, parse_store_argument
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ N_FRAMES = 5
 N_TEXTS = 3
 """Texts that are named for each unit: those nearest to its direction."""
 
-MOST_UNFINISHED_BYTES = 1 << 31
+MAX_UNFINISHED_BYTES = 1 << 31
 """Largest file of an interrupted run that is read: 100,000 units of 1,000 numbers take less."""
 
 ARRAYS_FOR_RESUMING = ("moments", "decays")
@@ -271,7 +271,7 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
     from obygaze_models.concepts.dictionary import Dictionary
 
     try:
-        file = io.BytesIO(read_bytes(path, MOST_UNFINISHED_BYTES))
+        file = io.BytesIO(read_bytes(path, MAX_UNFINISHED_BYTES))
         with np.load(file, allow_pickle=False) as stored:
             arrays = dict(stored)
         if not np.array_equal(arrays.pop(DIGEST_OF_SETTINGS), digest):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from obygaze_models.concepts.head_scores import node_counts, walk
 
-LEAST_PART = 0.1
+MIN_PART = 0.1
 """A value of a concept is named as a reason if it makes at least this share of the concept's contribution."""
 
 
@@ -70,7 +70,7 @@ class Contribution:
 
     def _is_made_by(self, part: float) -> bool:
         """Tell whether a part of the contribution has its sign, and is no negligible share of it."""
-        return part * self.contribution > 0 and abs(part) >= LEAST_PART * abs(self.contribution)
+        return part * self.contribution > 0 and abs(part) >= MIN_PART * abs(self.contribution)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.head_scores import head_scores
 from obygaze_models.models import few_features
 from obygaze_models.models.choices import Grid, Threshold
-from obygaze_models.models.scaling import MOST_LIMIT, ClippedScaler
+from obygaze_models.models.scaling import MAX_LIMIT, ClippedScaler
 from obygaze_models.protocol.held_out import logistic
 
 HeadName = Literal["logistic", "elastic_net", "tree"]
@@ -195,7 +195,7 @@ def fit_residual(X: Floats, y: NDArray[np.int64], logit: NDArray[np.float64], C:
     standardised features (the residual of Yuksekgonul et al., ICLR 2023, PCBM-h, as one logit).
     """
     # The scaler is to standardise only: its limit is so wide that no value is clipped.
-    scaler = ClippedScaler(MOST_LIMIT)
+    scaler = ClippedScaler(MAX_LIMIT)
     standard = scaler.fit_transform(X)
 
     equal_clip_weights = np.ones(len(y))

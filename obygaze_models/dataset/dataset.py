@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Reads = Literal[Features, "seconds", "variables", "present", "answers"]
 """What a model reads: features, a clip's length, variables, its annotated concepts, a machine's answers."""
 
-MOST_EQUAL_BY_CHANCE = 1e-3
+MAX_EQUAL_BY_CHANCE = 1e-3
 """Most features that may be expected to equal a label by chance, for features to be checked against it."""
 
-MOST_UNEXPLAINED = 1e-9
+MAX_UNEXPLAINED = 1e-9
 """A feature counts as equal to a label if 1 - r^2 is at most this, r being their correlation."""
 
 
@@ -306,8 +306,8 @@ class Dataset:
         # A modality without frames has its vector as the only frame.
         frames = [part.read("frames") if "frames" in part.stored else part.X[:, None] for part in self.parts]
 
-        most_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
-        joined = np.full((len(self), most_frames, self.X.shape[1]), np.nan, np.float32)
+        max_frames = max(frames_of_part.shape[1] for frames_of_part in frames)
+        joined = np.full((len(self), max_frames, self.X.shape[1]), np.nan, np.float32)
         for modality, part, frames_of_part in zip(self.modalities, self.parts, frames, strict=True):
             # A modality may lack clips of this dataset, and may have others.
             common_clips = [clip_id for clip_id in self.clip_ids.tolist() if clip_id in part.row_of]
@@ -402,7 +402,7 @@ def _equal_label(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.bool
 
     # The comparison is without a division, as the product is 0 for a constant feature.
     varies = product_of_variances > 0
-    smallest_squared_correlation = 1 - MOST_UNEXPLAINED
+    smallest_squared_correlation = 1 - MAX_UNEXPLAINED
     is_correlated = squared_covariance >= smallest_squared_correlation * product_of_variances
     is_equal: NDArray[np.bool_] = varies & is_correlated
     return is_equal
@@ -416,4 +416,4 @@ def _may_be_equal_by_chance(n_clips: int, n_features: int) -> bool:
     features are expected.
     """
     n_expected = n_features * 2.0 ** (1 - n_clips)
-    return n_expected > MOST_EQUAL_BY_CHANCE
+    return n_expected > MAX_EQUAL_BY_CHANCE

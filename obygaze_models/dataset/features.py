@@ -211,7 +211,7 @@ def read_padded(
         The number T; None for that of the longest of these clips.
     """
     if n_frames is None:
-        n_frames = _most_frames(group, rows)
+        n_frames = _max_frames(group, rows)
     width = group.shape(array)[1:]
     values = np.full((len(rows), n_frames, *width), np.nan, group.dtype(array))
     # The store is read in its own order, which is quicker.
@@ -222,7 +222,7 @@ def read_padded(
     return values
 
 
-def _most_frames(group: Group, rows: NDArray[np.intp]) -> int:
+def _max_frames(group: Group, rows: NDArray[np.intp]) -> int:
     """Return the number of frames of the longest of some clips; 1 without any clip."""
     return int(group.row_size[rows].max(initial=1))
 
@@ -322,7 +322,7 @@ class StoredClips:
         sizes = group.shape(array)[1:]
         if group.is_ragged(array):
             if n_frames is None:
-                n_frames = _most_frames(group, rows)
+                n_frames = _max_frames(group, rows)
             sizes = (n_frames, *sizes)
         self.n_frames = n_frames
         self.shape = (len(rows), *sizes)

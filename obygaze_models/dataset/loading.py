@@ -30,7 +30,7 @@ from obygaze_models.errors import DatasetError
 from obygaze_models.protocol.targets import Labels, labels_by_annotator, labels_of, labels_of_people
 from obygaze_models.reduction import reduce_tokens
 
-MOST_WINDOWS = 32
+MAX_WINDOWS = 32
 """Models of frames read at most so many windows of a bag, evenly spaced; vectors are the maximum over all."""
 
 
@@ -665,9 +665,9 @@ def _frames_of_bags(vectors: NDArray[np.float32], bags: Sequence[NDArray[np.intp
     """Collect the vectors of each bag's windows in one array [N, F, D]; smaller bags end with NaN.
 
     `vectors` are those of all windows, and `bags` holds indices of windows. From a bag with more than
-    `MOST_WINDOWS` windows, that many are taken at even distances.
+    `MAX_WINDOWS` windows, that many are taken at even distances.
     """
-    n_frames = min(max(map(len, bags)), MOST_WINDOWS)
+    n_frames = min(max(map(len, bags)), MAX_WINDOWS)
     frames = np.full((len(bags), n_frames, vectors.shape[1]), np.nan, np.float32)
     for row, bag in enumerate(bags):
         n_chosen = min(len(bag), n_frames)

@@ -35,7 +35,7 @@ MARGINS: Final = (0.0, 0.05, 0.1, 0.15, 0.2)
 and .1 for crowds."""
 DECIDING_TEST: Final[tuple[Form, float]] = ("balanced", 0.1)
 """Form and margin of the test that decides whether a machine may stand in."""
-LEAST_WINNING_RATE: Final = 0.5
+MIN_WINNING_RATE: Final = 0.5
 """A machine may stand in if it is as good as at least this share of the annotators."""
 FALSE_DISCOVERY_RATE: Final = 0.05
 """False discovery rate among the annotators whom a machine is reported to be as good as."""
@@ -121,12 +121,12 @@ class MachineComparison:
 
     @property
     def passes(self) -> bool:
-        """Whether the winning rate in the deciding test is at least a half (`LEAST_WINNING_RATE`).
+        """Whether the winning rate in the deciding test is at least a half (`MIN_WINNING_RATE`).
 
         That test is of balanced agreement with films as units, with a margin of .1 (`DECIDING_TEST`).
         """
         form, margin = DECIDING_TEST
-        return self.winning_rate(form, margin) >= LEAST_WINNING_RATE
+        return self.winning_rate(form, margin) >= MIN_WINNING_RATE
 
 
 @dataclass(frozen=True)

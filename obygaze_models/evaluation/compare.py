@@ -234,14 +234,14 @@ def _clips_of(side: Side) -> pd.DataFrame:
     return side.predictions.table.drop_duplicates("clip_id").set_index("clip_id")
 
 
-def _refuse_more_clips(clips: pd.DataFrame, other_clips: pd.DataFrame, where: str, refusal: str) -> None:
+def _refuse_more_clips(clips: pd.DataFrame, other_clips: pd.DataFrame, location: str, refusal: str) -> None:
     """Raise if one model was tested on clips that the other was not tested on.
 
-    The error begins with `refusal`, and names the run (`where`) that has more clips.
+    The error begins with `refusal`, and names the run (`location`) that has more clips.
     """
     only_here = clips.index.difference(other_clips.index)
     if len(only_here):
         raise CompareError(
-            f"{refusal}: their test clips differ, {len(only_here)} are in {where} alone, "
+            f"{refusal}: their test clips differ, {len(only_here)} are in {location} alone, "
             f"the first is {only_here[0]}"
         )

@@ -38,7 +38,7 @@ from obygaze_models.evaluation.summary import summarise
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.evaluation_folds import FoldTraining, can_fit_folds_together, fit_folds
 from obygaze_models.models.fitted import Fitted
-from obygaze_models.models.names import OTHER
+from obygaze_models.models.names import OTHER_ANNOTATOR
 from obygaze_models.models.ordinal import OrdinalModel
 from obygaze_models.models.spec import ModelSpec
 from obygaze_models.protocol.targets import NOT_ASKED, Target
@@ -155,7 +155,7 @@ def evaluate(
     titles = {spec.name: spec.title for spec in specs}
     rows_of_other_annotators = _rows_of_other_annotators(plan, data)
     if rows_of_other_annotators:
-        titles[OTHER] = OTHER_TITLE
+        titles[OTHER_ANNOTATOR] = OTHER_TITLE
     blocks = [*results.predictions, *rows_of_other_annotators]
     predictions = gather(blocks, list(titles), plan.target.n_classes)
     record = record_of(
@@ -532,7 +532,7 @@ def _add_annotators(
         record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
     # The other annotators, whose mean label is compared like a model's score.
     if any(test.mean_of_others is not None for test in plan.tests):
-        record["models"][OTHER] = {"title": OTHER_TITLE}
+        record["models"][OTHER_ANNOTATOR] = {"title": OTHER_TITLE}
 
 
 def _denoise_labels_by_fold(plan: Plan, data: Dataset) -> LabelsByFold:
@@ -552,7 +552,7 @@ def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]
     labels has such a mean; any other test has none, and gets no rows.
     """
     # A clip counts as called positive if at least half of the other annotators call it so.
-    model_columns = {"model": OTHER, "train": plan.target.name, "threshold": 0.5}
+    model_columns = {"model": OTHER_ANNOTATOR, "train": plan.target.name, "threshold": 0.5}
     rows = []
     for fold in plan.folds:
         for test in plan.tests:

@@ -75,7 +75,7 @@ class Interval:
     n_undefined: int
 
 
-MOST_TIMES_CLOSER = 4
+MAX_TIMES_CLOSER = 4
 """The estimate without one movie is taken to be at most this many times closer to a bound than the estimate.
 
 If one movie has all the errors, the estimate without it is at the bound, which is infinite on the logit
@@ -90,7 +90,7 @@ LARGEST_EXPONENT = 700.0
 FEWEST_MOVIES = 3
 """Movies that an interval needs: of two, Student's t has one degree of freedom and holds nearly anything."""
 
-MOST_GROUPS = 500
+MAX_GROUPS = 500
 """Groups of movies that `jackknife_interval` leaves out at most; each is one movie up to that many movies."""
 
 
@@ -252,7 +252,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     return Interval(ratio, (b - root) / a, (b + root) / a, n, n_undefined)
 
 
-def ends_of_equal_values(value: float, n_movies: int, least: float, most: float) -> tuple[float, float]:
+def ends_of_equal_values(value: float, n_movies: int, minimum: float, maximum: float) -> tuple[float, float]:
     """Compute the ends of the 95 % interval of a mean over movies that all have one and the same value.
 
     Such movies tell nothing of how movies differ: a Student's t interval would have no width, though a metric
@@ -267,7 +267,7 @@ def ends_of_equal_values(value: float, n_movies: int, least: float, most: float)
     value : float
     n_movies : int
         K, at least 1.
-    least, most : float
+    minimum, maximum : float
         The least and the greatest value that a movie can have.
 
     Examples
@@ -278,7 +278,7 @@ def ends_of_equal_values(value: float, n_movies: int, least: float, most: float)
     """
     p_of_either_tail = (1 - LEVEL) / 2
     q = p_of_either_tail ** (1 / n_movies)
-    return q * value + (1 - q) * least, q * value + (1 - q) * most
+    return q * value + (1 - q) * minimum, q * value + (1 - q) * maximum
 
 
 def auc_interval(values: ArrayLike) -> Interval:
@@ -315,7 +315,7 @@ def jackknife_interval(
     are not means over movies, such as the AP of all clips. It is undefined with one or two movies, or if the
     statistic is undefined without some movie, or the same without each.
 
-    With more than `MOST_GROUPS` (500) movies, groups are left out instead of single movies: in the order of
+    With more than `MAX_GROUPS` (500) movies, groups are left out instead of single movies: in the order of
     names, movies 0, 500, 1000, ... are group 0, movies 1, 501, ... group 1.
 
     Parameters
@@ -337,8 +337,8 @@ def jackknife_interval(
     n_movies = int(names.size)
     if n_movies < FEWEST_MOVIES or np.isnan(value):
         return Interval(value, NAN, NAN, n_movies, 0)
-    n_groups = min(n_movies, MOST_GROUPS)
-    group_of_clip = movie_indices % MOST_GROUPS
+    n_groups = min(n_movies, MAX_GROUPS)
+    group_of_clip = movie_indices % MAX_GROUPS
     values_without = np.array([statistic(group_of_clip != group) for group in range(n_groups)])
     low, high = _interval_ends(value, values_without, LEVEL, bounds)
     return Interval(value, low, high, n_movies, 0)
@@ -430,10 +430,10 @@ class _Distance(NamedTuple):
         """Compute the logarithms of the distances without each movie [K].
 
         If one movie has all the errors, the estimate without it is at the bound: its distance is 0, and the
-        logarithm infinite. Distances below a quarter of `value` (`MOST_TIMES_CLOSER`) are raised to that.
+        logarithm infinite. Distances below a quarter of `value` (`MAX_TIMES_CLOSER`) are raised to that.
         """
-        least_distance = self.value / MOST_TIMES_CLOSER
-        return np.asarray(np.log(np.maximum(self.without, least_distance)))
+        min_distance = self.value / MAX_TIMES_CLOSER
+        return np.asarray(np.log(np.maximum(self.without, min_distance)))
 
 
 def _distance_ends(distance: _Distance, half_width_in_errors: float) -> tuple[float, float]:

@@ -120,8 +120,8 @@ def auc(y: LabelArray, scores: ScoreArray) -> float:
     if not n_positive or not n_negative:
         return NAN
     ranks = rankdata(scores)
-    least_rank_sum = n_positive * (n_positive + 1) / 2
-    return float((ranks[is_positive].sum() - least_rank_sum) / (n_positive * n_negative))
+    min_rank_sum = n_positive * (n_positive + 1) / 2
+    return float((ranks[is_positive].sum() - min_rank_sum) / (n_positive * n_negative))
 
 
 @checked
@@ -268,12 +268,12 @@ def fixed(value: float) -> Chance:
     return lambda _: value
 
 
-def least_average_precision(n: int, n_relevant: int) -> float:
+def min_average_precision(n: int, n_relevant: int) -> float:
     """Compute the least possible AP of `n` clips: that of a ranking with the `n_relevant` clips at its end.
 
     Examples
     --------
-    >>> least_average_precision(4, 1)
+    >>> min_average_precision(4, 1)
     0.25
     """
     n_others = n - n_relevant

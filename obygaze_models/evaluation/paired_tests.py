@@ -89,15 +89,15 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     # A pattern counts if its sum is at least as far from 0 as the observed one. Sums that are equal but for
     # rounding count as equal.
     rounding_error = ROUNDING * np.abs(values).sum()
-    least_distance = abs(values.sum()) - rounding_error
+    min_distance = abs(values.sum()) - rounding_error
 
     if n <= EXACT_UP_TO:
         sums = _sums_of_all_sign_patterns(values)
-        p = float(np.mean(np.abs(sums) >= least_distance))
+        p = float(np.mean(np.abs(sums) >= min_distance))
         return SignFlip(p, n, len(sums), exact=True)
 
     sums = _sums_of_drawn_sign_patterns(values, seed)
-    n_as_far = int(np.count_nonzero(np.abs(sums) >= least_distance))
+    n_as_far = int(np.count_nonzero(np.abs(sums) >= min_distance))
     p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
     return SignFlip(p, n, N_DRAWS, exact=False)
 

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked, made_by
-from obygaze_features.door import read_text
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, write_whole
 from obygaze_features.text import counted
+from obygaze_features.untrusted import read_text
 from obygaze_models.errors import PredictionsError
 
 COLUMNS: dict[str, str] = {
@@ -33,7 +33,7 @@ COLUMNS: dict[str, str] = {
 }
 """Columns of the table, in order, with their types."""
 
-MOST_TABLE_BYTES = 1 << 31
+MAX_TABLE_BYTES = 1 << 31
 """Largest table of predictions that is read, in bytes: some ten million rows."""
 
 SHOWN_ROWS = 10
@@ -130,7 +130,7 @@ class Predictions:
         """
         path = local_path(path)
         try:
-            text = read_text(path, MOST_TABLE_BYTES)
+            text = read_text(path, MAX_TABLE_BYTES)
             # All columns are read as texts; `_validate_table` converts them, and names the file in messages.
             table = pd.read_csv(io.StringIO(text), dtype="str", keep_default_na=False)
         except UnicodeDecodeError as error:
@@ -244,8 +244,10 @@ def _convert_column(cells: "pd.Series[Any]", type_name: str, table_name: str) ->
             cells = pd.Series([float(value) for value in cells], index=cells.index)
         return cells.astype(np.dtype(type_name))
     except (ValueError, OverflowError):
-        where = _first_inconvertible(cells, type_name)
-        raise PredictionsError(f"{table_name}: column {column} holds what is no {type_name}{where}") from None
+        location = _first_inconvertible(cells, type_name)
+        raise PredictionsError(
+            f"{table_name}: column {column} holds what is no {type_name}{location}"
+        ) from None
 
 
 def _first_inconvertible(cells: "pd.Series[Any]", type_name: str) -> str:

@@ -31,13 +31,13 @@ HALF: Final = 0.5
 counts as random."""
 INTERVAL: Final = (0.025, 0.975)
 """Quantiles at which a 95 % interval ends."""
-LEAST_P_RANDOM: Final = 0.9
+MIN_P_RANDOM: Final = 0.9
 """A worker counts as random if the probability that the reliability is below a half is at least this."""
 N_DRAWS: Final = 1000
 """Draws of the posterior."""
 N_HALVINGS: Final = 40
 """Steps of the bisection for the centre of strengths: far more than the precision of a draw needs."""
-MOST_ITEMS: Final = 10_000
+MAX_ITEMS: Final = 10_000
 """Items that can be ranked at once: memory holds a thousand draws of their strengths and ranks."""
 
 SECONDS_PER_DRAW: Final = 0.8e-3
@@ -84,7 +84,7 @@ def rank_items(
     ----------
     comparisons : sequence of (worker, chosen, other)
         The worker, the item that this worker chose, and the other item.
-    masters : sequence of str
+    is_master : sequence of str
         Workers whose reliability is known to be 1.
     draws : int
         Draws of the posterior that are used. A fifth as many are made before these and discarded (burn-in).
@@ -114,7 +114,7 @@ def rank_items(
         chosen=pairs[:, 0],
         other=pairs[:, 1],
         worker=worker_indices,
-        masters=np.isin(workers, masters),
+        is_master=np.isin(workers, masters),
         n_items=len(items),
     )
 
@@ -169,7 +169,7 @@ def _table_of_workers(workers: NDArray[np.str_], n_comparisons: Ints, reliabilit
     table = pd.DataFrame({"worker": workers, "comparisons": n_comparisons})
     table["reliability"] = reliabilities.mean(axis=0)
     table[["low", "high"]] = np.quantile(reliabilities, INTERVAL, axis=0).T
-    table["random"] = (reliabilities < HALF).mean(axis=0) >= LEAST_P_RANDOM
+    table["random"] = (reliabilities < HALF).mean(axis=0) >= MIN_P_RANDOM
     return table
 
 
@@ -311,9 +311,9 @@ def _undecided_pairs(items: list[str], lead: Counter[tuple[str, str]]) -> list[t
 
 def _refuse_many(items: Sequence[str] | NDArray[np.str_]) -> None:
     """Raise if there are more items than can be ranked at once."""
-    if len(items) > MOST_ITEMS:
+    if len(items) > MAX_ITEMS:
         raise ProtocolError(
-            f"{counted(len(items), 'item')}: at most {MOST_ITEMS:,} are ranked at once; rank parts of them"
+            f"{counted(len(items), 'item')}: at most {MAX_ITEMS:,} are ranked at once; rank parts of them"
         )
 
 

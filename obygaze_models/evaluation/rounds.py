@@ -29,13 +29,13 @@ Floats = NDArray[np.float64]
 LEVEL = 0.95
 """Coverage of the interval of a drift."""
 
-MOST_P_OF_EXCESS = 0.15
+MAX_P_OF_EXCESS = 0.15
 """Below this p-value, films are taken to differ around their lines by more than their calls explain."""
 
 FEWEST_FILMS = 4
 """Films that a line needs: with three, a single residual would decide the error."""
 
-LEAST_VARIANCE = 1e-15
+MIN_VARIANCE = 1e-15
 """Variances are raised to this, so that nothing is divided by 0."""
 
 
@@ -124,12 +124,12 @@ def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> floa
     expected_squares = np.array([line.expected_square for line in fitted], dtype=np.float64)
     observed_sums = np.array([line.residual_squares for line in fitted], dtype=np.float64)
     expected_sum = degrees_of_lines @ expected_squares
-    excess = observed_sums.sum() / max(expected_sum, LEAST_VARIANCE)
+    excess = observed_sums.sum() / max(expected_sum, MIN_VARIANCE)
     # Dependent calls have fewer degrees of freedom.
     total_degrees = max(independent * float(degrees_of_lines.sum()), 1.0)
     p_of_excess = chdtrc(total_degrees, excess * total_degrees)
     quantile = (1 + LEVEL) / 2
-    if p_of_excess < MOST_P_OF_EXCESS:
+    if p_of_excess < MAX_P_OF_EXCESS:
         return float(stdtrit(total_degrees, quantile) * np.sqrt(excess))
     return float(ndtri(quantile))
 
@@ -210,7 +210,7 @@ def _variance_within(films: Sequence[Floats]) -> float:
     sum_of_squares = sum(float(((calls - calls.mean()) ** 2).sum()) for calls in films)
     n_calls = sum(len(calls) for calls in films)
     degrees_of_freedom = max(n_calls - len(films), 1)
-    return max(sum_of_squares / degrees_of_freedom, LEAST_VARIANCE)
+    return max(sum_of_squares / degrees_of_freedom, MIN_VARIANCE)
 
 
 # --- progress

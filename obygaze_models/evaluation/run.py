@@ -398,7 +398,7 @@ class RunDocument(Struct, kw_only=True):
     metrics: Annotated[list[dict[str, Any]], Meta(description="a list of rows of metrics")]
 
 
-def check_document(document: object, where: str) -> Mapping[str, Any]:
+def check_document(document: object, location: str) -> Mapping[str, Any]:
     """Check the JSON document of a run and return its record.
 
     Raises
@@ -407,8 +407,8 @@ def check_document(document: object, where: str) -> Mapping[str, Any]:
         Naming the fields that are wrong.
     """
     if not isinstance(document, Mapping):
-        raise RunError(f"{where}: expected the JSON object of a run; found {document!r:.80}")
-    check(document, (RunDocument,), where, error=RunError, page="docs/evaluation.md")
+        raise RunError(f"{location}: expected the JSON object of a run; found {document!r:.80}")
+    check(document, (RunDocument,), location, error=RunError, page="docs/evaluation.md")
     record: Mapping[str, Any] = document["record"]
     return record
 

@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 
 from obygaze_features.arguments import checked, made_by
-from obygaze_features.door import parse_json, read_text
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes
+from obygaze_features.untrusted import parse_json, read_text
 from obygaze_models.errors import RunError
 from obygaze_models.evaluation.metrics import metrics_of
 from obygaze_models.evaluation.predictions import Predictions, records

@@ -263,13 +263,13 @@ def _shift_test(
     """
     observed = float(presence @ operator @ presence)
     sum_of_absolute_terms = float(np.abs(presence) @ np.abs(operator) @ np.abs(presence))
-    least_statistic = observed - ROUNDING * sum_of_absolute_terms
+    min_statistic = observed - ROUNDING * sum_of_absolute_terms
     n_as_large = 1  # the unshifted labels count as one of the draws
     for start in range(0, len(orders), SHIFTS_AT_ONCE):
         shifted = presence[orders[start : start + SHIFTS_AT_ONCE]]  # [shifts, N]
         # z' A z of each row z: the row sums of (z' A) * z.
         statistics = np.einsum("pn,pn->p", shifted @ operator, shifted)
-        n_as_large += int(np.count_nonzero(statistics >= least_statistic))
+        n_as_large += int(np.count_nonzero(statistics >= min_statistic))
     return _ShiftTest(observed, n_as_large / (len(orders) + 1))
 
 
@@ -429,9 +429,9 @@ def _aucs_by_film(
         n_positive = n_with_concept[has_both_classes]
         n_negative = n_clips - n_positive
         rank_sums = ranks_in_film @ is_positive[:, has_both_classes]  # [H, concepts]
-        least_rank_sums = n_positive * (n_positive + 1) / 2
+        min_rank_sums = n_positive * (n_positive + 1) / 2
         aucs_of_film = np.full((n_units, present.shape[1]), np.nan)
-        aucs_of_film[:, has_both_classes] = (rank_sums - least_rank_sums) / (n_positive * n_negative)
+        aucs_of_film[:, has_both_classes] = (rank_sums - min_rank_sums) / (n_positive * n_negative)
         aucs.append(aucs_of_film)
     return np.stack(aucs)
 

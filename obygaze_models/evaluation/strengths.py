@@ -50,7 +50,7 @@ CENTRE_SHAPE, CENTRE_RATE = 2.0, 6.0
 
 The centres are normal around 0, with a deviation of some 2.5 logits."""
 
-LEAST_VARIANCE: Final = 1e-3
+MIN_VARIANCE: Final = 1e-3
 """Least variance of a component, in logits squared; below it matrices could not be solved."""
 
 N_SCALE_PROPOSALS: Final = 2
@@ -68,7 +68,7 @@ mean."""
 TOLERANCE: Final = 1e-9
 """Relative residual at which the linear system of the strengths counts as solved."""
 
-LEAST_PROBABILITY: Final = 1e-300
+MIN_PROBABILITY: Final = 1e-300
 """In place of probabilities of 0, whose logarithm is not finite."""
 
 FIRST_RELIABILITY: Final = 0.9
@@ -85,7 +85,7 @@ class Comparisons:
         Index of the item that was chosen, and of the one that was not.
     worker : ndarray of int, shape [C]
         Index of the worker who judged.
-    masters : ndarray of bool, shape [W]
+    is_master : ndarray of bool, shape [W]
         Marks the workers whose reliability is known to be 1.
     n_items : int
         Number of items, N.
@@ -94,7 +94,7 @@ class Comparisons:
     chosen: Ints
     other: Ints
     worker: Ints
-    masters: Bools
+    is_master: Bools
     n_items: int
 
     def margin(self, strength: Floats) -> Floats:
@@ -127,7 +127,7 @@ def _probability_of_choice(p_if_not_random: Floats, reliability: float | Floats)
     """
     p = reliability * p_if_not_random + (1 - reliability) / 2
     # A probability of 0 would have no finite logarithm.
-    return np.asarray(np.maximum(p, LEAST_PROBABILITY))
+    return np.asarray(np.maximum(p, MIN_PROBABILITY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,11 +239,13 @@ def draw_posterior(comparisons: Comparisons, draws: int, rng: np.random.Generato
 
     Before the `draws` that are returned, a fifth as many are drawn and discarded (burn-in).
     """
-    state = _State(_initial_strengths(comparisons.n_items), _initial_reliabilities(len(comparisons.masters)))
+    state = _State(
+        _initial_strengths(comparisons.n_items), _initial_reliabilities(len(comparisons.is_master))
+    )
     for _ in range(n_burn_in_draws(draws)):
         state = _next_state(comparisons, state, rng)
     strengths = np.empty((draws, comparisons.n_items))
-    reliabilities = np.empty((draws, len(comparisons.masters)))
+    reliabilities = np.empty((draws, len(comparisons.is_master)))
     for number in range(draws):
         state = _next_state(comparisons, state, rng)
         strengths[number] = state.strengths.of_item
@@ -550,7 +552,7 @@ def _log_likelihood_over_reliabilities(
     """
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
     # The last of RELIABILITIES is 1, the only one that these workers can have.
-    log_density[:-1, comparisons.masters] = -np.inf
+    log_density[:-1, comparisons.is_master] = -np.inf
     return float(logsumexp(log_density, axis=0).sum())
 
 
@@ -564,7 +566,7 @@ def _draw_reliabilities(
     likelihood of the worker's judgements. The reliability of some workers (`Comparisons.masters`) is known to
     be 1, so that they are not counted for the shares.
     """
-    is_known_reliable = comparisons.masters
+    is_known_reliable = comparisons.is_master
     log_density = _log_density_of_reliabilities(comparisons, strengths, before)
     # The last of RELIABILITIES is 1, the only one that these workers can have.
     log_density[:-1, is_known_reliable] = -np.inf
@@ -590,7 +592,7 @@ def _log_density_of_reliabilities(
     (Chen et al., WSDM 2013). By strengths, an item is chosen with the probability 1 / (1 + exp(-margin)),
     where the margin is its strength less that of the other item (Bradley and Terry 1952).
     """
-    n_workers = len(comparisons.masters)  # which has an element for each worker
+    n_workers = len(comparisons.is_master)  # which has an element for each worker
     margin = comparisons.margin(strengths.of_item)
     p_if_not_random = expit(margin)  # 1 / (1 + exp(-margin)), for each judgement [C]
     log_density = np.empty((len(RELIABILITIES), n_workers))
@@ -621,7 +623,7 @@ def _draw_shares(counts: Ints, rng: np.random.Generator) -> Floats:
     """
     prior_parameter = 1 / len(counts)
     shares = rng.dirichlet(prior_parameter + counts)
-    return np.maximum(LEAST_PROBABILITY, shares)  # their logarithms are used, which must be finite
+    return np.maximum(MIN_PROBABILITY, shares)  # their logarithms are used, which must be finite
 
 
 def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
@@ -641,7 +643,7 @@ def _draw_mixture(strengths: Strengths, rng: np.random.Generator) -> Mixture:
     weighted_squares = members.precision_factor * deviations**2
     sums_of_squares = np.bincount(members.component, weighted_squares, N_COMPONENTS).astype(np.float64)
     variances = _draw_variances(VARIANCE_SHAPE, before.rate, n_members, sums_of_squares, rng)
-    variances = np.maximum(variances, LEAST_VARIANCE)
+    variances = np.maximum(variances, MIN_VARIANCE)
     rate = _draw_rate(variances, rng)
     # The variance of the centres around 0.
     squares_of_centres = before.centres @ before.centres

@@ -259,7 +259,7 @@ def _draw_chance_pairs(
     duration = end - start
     spans = np.concatenate([first.spans, second.spans])
     mean_segment = float((spans[:, 1] - spans[:, 0]).mean())
-    least_difference = min(mean_segment / 2, duration / 2)
+    min_difference = min(mean_segment / 2, duration / 2)
     # Sorted by their segments, so that the draws do not depend on the order of the annotators.
     annotations = sorted((first, second), key=_sorted_segments)
 
@@ -274,7 +274,7 @@ def _draw_chance_pairs(
             continue
         left_shift = rng.uniform(0, duration)
         # In a circle, shifts that differ by nearly the whole film are close in the other direction.
-        difference = rng.uniform(least_difference, duration - least_difference)
+        difference = rng.uniform(min_difference, duration - min_difference)
         right_shift = (left_shift + difference) % duration
         yield left.shifted(left_shift % duration, start, end), right.shifted(right_shift, start, end)
         n_drawn += 1

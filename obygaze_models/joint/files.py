@@ -14,7 +14,7 @@ from obygaze_models.errors import ModelError
 from obygaze_models.evaluation.run import software
 from obygaze_models.joint.fits import Joint, Planes
 from obygaze_models.joint.sums import About
-from obygaze_models.models.scaling import MOST_LIMIT
+from obygaze_models.models.scaling import MAX_LIMIT
 from obygaze_models.persistence.card import JOINT, Card, CardTarget, Sources
 from obygaze_models.persistence.model_file import write_model
 
@@ -175,7 +175,7 @@ def _linear_parts(planes: Planes, about: About) -> _CardParts:
         target=CardTarget(**target, concept=concept),
         # The hyperplane is of features that were not clipped at a number of deviations: the largest limit
         # clips none.
-        parameters={"limit": MOST_LIMIT, "C": _inverse_strength(planes.penalties[0])},
+        parameters={"limit": MAX_LIMIT, "C": _inverse_strength(planes.penalties[0])},
         arrays={
             "mean": planes.mean,
             "scale": planes.scale,
@@ -205,7 +205,7 @@ def _cav_parts(planes: Planes, concept: str) -> _CardParts:
         concept=concept,
     )
     # The features were not clipped at a number of deviations: the largest limit clips none.
-    cav = LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MOST_LIMIT)
+    cav = LinearCAV("ridge", C=_inverse_strength(planes.penalties[0]), clip=MAX_LIMIT)
     return _CardParts(
         kind="cav",
         title="CAV, joint",

@@ -388,11 +388,11 @@ class Joint:
         is_constant = deviation <= ROUNDING_OF_FEATURES * np.abs(mean)
         return _Standard(mean, np.where(is_constant, 1.0, deviation))
 
-    def _refuse_target_in_all_or_none(self, columns: list[int], where: str) -> None:
+    def _refuse_target_in_all_or_none(self, columns: list[int], location: str) -> None:
         """Raise if a target is in all clips or in none, so that it cannot be learnt.
 
-        `columns` are those of the targets in a clip's vector; `where` begins the message, and says of which
-        clips.
+        `columns` are those of the targets in a clip's vector; `location` begins the message, and says of
+        which clips.
         """
         name_of_column = {self.about.column(): "the positive class"}
         for concept in self.about.concepts:
@@ -401,7 +401,7 @@ class Joint:
             share = self._moments_of_all.mean[column]
             if not 0 < share < 1:
                 how_many = "all" if share else "none"
-                raise ModelError(f"{where}: {name_of_column[column]} is in {how_many} of the clips")
+                raise ModelError(f"{location}: {name_of_column[column]} is in {how_many} of the clips")
 
     def _ridge(self, columns: list[int], penalty: float | None) -> Planes:
         """Fit ridge regression of K targets, given by their columns in a clip's vector.

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from obygaze_features.arguments import checked, made_by
-from obygaze_features.door import MOST_BYTES, open_regular, read_text
 from obygaze_features.errors import ObygazeError
 from obygaze_features.file_kinds import SAFETENSORS, file_kind, why_not
 from obygaze_features.io import NO_LICENCE, local_path, make_folder, write_whole
 from obygaze_features.locks import locked
 from obygaze_features.manifest import Clip, counted
 from obygaze_features.schema import Count, Whole
+from obygaze_features.untrusted import MAX_BYTES, open_regular, read_text
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.dataset.dataset import Dataset
 from obygaze_models.errors import ModelError
@@ -38,7 +38,7 @@ from obygaze_models.protocol.targets import NOT_ASKED, TargetRecord, codebook_re
 LEAST = 20
 """Clips that a film must have to be in the sums, by default."""
 
-MOST_CLIPS = 10**7
+MAX_CLIPS = 10**7
 """Largest number of clips of a film that is accepted from a file."""
 
 ROUNDING_OF_COUNT = 1e-3
@@ -391,7 +391,7 @@ def read_sums(path: Path | str) -> Sums:
 
     place = local_path(path)
     # Refuses devices and files that are too large. safetensors, which opens the file by its name, does not.
-    open_regular(place, MOST_BYTES).close()
+    open_regular(place, MAX_BYTES).close()
 
     try:
         with safe_open(place, "numpy") as file:
@@ -424,7 +424,7 @@ def _why_not_sums(path: Path) -> str:
 def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Raise if the contents of a file can't be sums over films: they would make a joint model wrong."""
     _check_shapes(about, arrays)
-    check_features_digest(about.provenance, about.provenance_sha256, where="")
+    check_features_digest(about.provenance, about.provenance_sha256, location="")
     for movie in (*about.movies, *about.left_out):
         _refuse_impossible_movie(movie)
     # Extreme values overflow in the checks, which then refuse them: numpy need not warn of it.
@@ -478,7 +478,7 @@ def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     counts, means, products = (arrays[name] for name in ARRAYS)
     if not all(np.isfinite(array).all() for array in arrays.values()):
         raise ModelError("a value is not finite")
-    is_possible = (counts >= about.least) & (counts <= MOST_CLIPS) & (counts % 1 == 0)
+    is_possible = (counts >= about.least) & (counts <= MAX_CLIPS) & (counts % 1 == 0)
     if not is_possible.all():
         raise ModelError(f"a film has no whole number of clips of at least {about.least}")
 
@@ -682,14 +682,14 @@ def _read_record(lines: Sequence[str], path: Path) -> dict[str, list[ReleasedFil
 
 
 def _refuse_similar_releases(
-    film: ReleasedFilm, releases: Sequence[ReleasedFilm], least: int, path: Path
+    film: ReleasedFilm, releases: Sequence[ReleasedFilm], minimum: int, path: Path
 ) -> None:
-    """Raise if a film differs from an earlier release in some clips, but in fewer than `least`.
+    """Raise if a film differs from an earlier release in some clips, but in fewer than `minimum`.
 
     Subtracting one release from the other would reveal the features of these clips.
     """
     for release in releases:
-        differences = [n_clips for n_clips in film.count_differences(release) if 0 < n_clips < least]
+        differences = [n_clips for n_clips in film.count_differences(release) if 0 < n_clips < minimum]
         if differences:
             raise ModelError(
                 f"film {film.movie} differs in {counted(min(differences), 'clip')} from the sums for "

@@ -19,7 +19,7 @@ BETA_2 = 0.999
 EPSILON = 1e-8
 """What Adam adds to the root of the mean squared gradient, so that nothing is divided by 0."""
 
-LEAST_DECAY = 1e-12
+MIN_DECAY = 1e-12
 """Below this `gradient_decay`, the sums are multiplied by their decays: otherwise they would overflow."""
 
 
@@ -104,7 +104,7 @@ def _add_gradient(gradient: Floats, state: Adam) -> None:
     The step is counted, and the decays are multiplied by `BETA_1` and `BETA_2`, which makes the share of all
     earlier gradients in the means smaller.
     """
-    if state.gradient_decay < LEAST_DECAY:
+    if state.gradient_decay < MIN_DECAY:
         state.apply_decays()
 
     state.n_steps += 1

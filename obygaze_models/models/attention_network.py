@@ -21,13 +21,13 @@ PROJECTION_PENALTY = 0.03
 N_CLIPS_AT_ONCE = 64
 """Clips that are handled at once, so that intermediate results fit in a core's cache."""
 
-MOST_FRAMES_FOR_DIRECTIONS = 16384
+MAX_FRAMES_FOR_DIRECTIONS = 16384
 """Most frames of each class that initial directions are computed from.
 
 More would hardly change the directions, and take as long as an epoch.
 """
 
-MOST_DIRECTIONS = 2
+MAX_DIRECTIONS = 2
 """Directions along which the first attention units are set, so that they respond to unusual frames."""
 
 N_PAIRS = 2
@@ -201,7 +201,7 @@ class AttentionNetwork:
         if not self.n_hidden:
             return self._draw_parameters(rng)[None]
 
-        n_directions = min(MOST_DIRECTIONS, self.n_features)
+        n_directions = min(MAX_DIRECTIONS, self.n_features)
         directions = self._discriminating_directions(X, y, n_directions)  # [D, n]
         starts = []
         for _ in range(N_PAIRS):
@@ -280,12 +280,12 @@ class AttentionNetwork:
         its frames around the mean of their own clip.
         """
         n_frames = X.shape[1]
-        most_clips = max(MOST_FRAMES_FOR_DIRECTIONS // n_frames, 1)
+        max_clips = max(MAX_FRAMES_FOR_DIRECTIONS // n_frames, 1)
         scatters = []
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
-            if len(rows) > most_clips:
-                rows = _evenly_spaced(rows, most_clips)  # so that every movie has its share
+            if len(rows) > max_clips:
+                rows = _evenly_spaced(rows, max_clips)  # so that every movie has its share
             scatters.append(self._within_clip_scatter(X, rows))
 
         scatter_of_negative, scatter_of_positive = scatters

@@ -28,7 +28,7 @@ Masks = NDArray[np.bool_]
 QUERY_PENALTY = 0.01
 """Penalty on the queries: its product with half the sum of their squares is added to the loss."""
 
-MOST_DIRECTIONS = 2
+MAX_DIRECTIONS = 2
 """Most directions along which a probe's first queries are set, each with its opposite."""
 
 N_TOKENS_AT_ONCE = 2048
@@ -431,7 +431,7 @@ class ProbesInTraining:
         # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
         # opposite signs.
         n_pairs_of_queries = (settings.n_queries - 1) // 2
-        n_directions = min(MOST_DIRECTIONS, n_pairs_of_queries)
+        n_directions = min(MAX_DIRECTIONS, n_pairs_of_queries)
         statistics = initial_statistics(clips, y, folds, n_directions, self.dtype)
         self.mean = statistics.mean
         self.scale = statistics.scale

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from obygaze_models.models.choices import sample_evenly
 
-LEAST_PROBABILITY = 1e-12
+MIN_PROBABILITY = 1e-12
 """Probabilities are limited to at least this, and at most 1 less this: the logits of 0 and 1 are infinite."""
 
 
@@ -46,7 +46,7 @@ def scores_of(estimator: Any, X: NDArray[Any], **params: Any) -> NDArray[np.floa
     else:
         probabilities = np.asarray(estimator.predict_proba(X, **params), dtype=np.float64)  # [N, 2]
         # Clipped, as the logit of 0 or 1 is infinite.
-        positive = np.clip(probabilities[:, 1], LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
+        positive = np.clip(probabilities[:, 1], MIN_PROBABILITY, 1 - MIN_PROBABILITY)
         scores = np.log(positive / (1 - positive))
 
     has_one_score_per_clip = scores.shape == (len(X),)

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
 
-MOST_BYTES = 100_000_000
+MAX_BYTES = 100_000_000
 """Bytes of the logits, residuals and curvatures of the fits of a block."""
 
 LARGEST_LAST_STEP = 1e-12
@@ -26,7 +26,7 @@ LARGEST_LAST_STEP = 1e-12
 Newton's method converges quadratically: the next step's square would be about the square of this one's.
 """
 
-MOST_STEPS = 100
+MAX_STEPS = 100
 """Steps after which a fit is given up."""
 
 SHORTEST_LENGTH = 1e-6
@@ -35,7 +35,7 @@ SHORTEST_LENGTH = 1e-6
 ROUNDING_OF_LOSS = 1e-13
 """A loss may rise by this times 1 + loss from rounding alone."""
 
-LEAST_CURVATURE_OF_INTERCEPT = float(np.finfo(np.float64).tiny ** 0.5)
+MIN_CURVATURE_OF_INTERCEPT = float(np.finfo(np.float64).tiny ** 0.5)
 """Added to the curvature of the loss along the intercept, which is 0 if all probabilities are 0 or 1."""
 
 
@@ -44,7 +44,7 @@ def logits_of_subsets(
 ) -> Floats:
     """Fit logistic regression on each subset of the clips, and return the logits of all clips.
 
-    The fits are made in blocks whose arrays take at most `MOST_BYTES`.
+    The fits are made in blocks whose arrays take at most `MAX_BYTES`.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def logits_of_subsets(
 
     # Each fit holds four float64 arrays over clips: logits, residuals, curvatures and a product.
     bytes_of_fit = 4 * 8 * len(X)
-    n_fits_of_block = max(1, MOST_BYTES // bytes_of_fit)
+    n_fits_of_block = max(1, MAX_BYTES // bytes_of_fit)
     for first in range(0, subsets.shape[1], n_fits_of_block):
         block = slice(first, first + n_fits_of_block)
         fits = _Fits(design, labels, subsets[:, block].astype(np.float64), C[block])
@@ -153,7 +153,7 @@ class _Fits:
         have taken a step whose decrement is negligible for all of them (`LARGEST_LAST_STEP`).
         """
         current = self._evaluate(np.zeros((self.design.shape[1], len(self.C))))
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             steps = self._newton_steps(current)
             current = self._line_search(current, steps.direction)
             negligible = LARGEST_LAST_STEP * (1 + current.losses)
@@ -161,7 +161,7 @@ class _Fits:
                 return current.logits
 
         warnings.warn(
-            f"logistic regression did not converge in {MOST_STEPS} steps", ConvergenceWarning, stacklevel=4
+            f"logistic regression did not converge in {MAX_STEPS} steps", ConvergenceWarning, stacklevel=4
         )
         return current.logits
 
@@ -195,7 +195,7 @@ class _Fits:
         for fit, curvature in enumerate(np.ascontiguousarray(curvatures.T)):
             hessian_of_log_losses = (self.design * curvature[:, None]).T @ self.design
             hessian = self.C[fit] * hessian_of_log_losses + np.diag(self.penalty_factors)
-            hessian[-1, -1] += LEAST_CURVATURE_OF_INTERCEPT  # keeps it invertible
+            hessian[-1, -1] += MIN_CURVATURE_OF_INTERCEPT  # keeps it invertible
             direction[:, fit] = np.linalg.solve(hessian, -gradient[:, fit])
 
         # The decrement is d' H d. The step d solves H d = -gradient, so that this is -d' gradient.

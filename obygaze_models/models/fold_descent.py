@@ -27,16 +27,16 @@ from obygaze_models.models.fold_scaling import (
 N_REMEMBERED_STEPS = 8
 """Number of steps that L-BFGS remembers."""
 
-LEAST_VARIANCE_SHARE = 1e-12
+MIN_VARIANCE_SHARE = 1e-12
 """Share of the largest variance below which a variance is taken to be a rounding error."""
 
 FLAT_SHARE = 0.3
 """A step is long enough if the slope at its end is at most this share of the slope at its beginning."""
 
-MOST_TRIALS = 10
+MAX_TRIALS = 10
 """Number of lengths that are tried for a step."""
 
-MOST_GROWTH = 8.0
+MAX_GROWTH = 8.0
 """Largest factor by which a trial of a step's length may exceed the one before."""
 
 STEPS_BETWEEN_CHECKS = 8
@@ -88,8 +88,8 @@ class PrincipalAxes:
         variance, axes = linalg.eigh(centred.T @ centred / len(centred), check_finite=False)
         # Eigenvalues rise. Those that are smaller than this are rounding errors, which may be negative. Such
         # axes are kept with this variance, so that all D axes span all directions.
-        least_variance = LEAST_VARIANCE_SHARE * variance[-1]
-        return cls(axes.astype(np.float32), np.maximum(variance, least_variance))
+        min_variance = MIN_VARIANCE_SHARE * variance[-1]
+        return cls(axes.astype(np.float32), np.maximum(variance, min_variance))
 
     @classmethod
     def _from_products_of_clips(cls, centred: Floats) -> "PrincipalAxes":
@@ -101,7 +101,7 @@ class PrincipalAxes:
         """
         n_clips = len(centred)
         variance, eigenvectors = linalg.eigh(centred @ centred.T / n_clips, check_finite=False)
-        is_above_rounding = variance > LEAST_VARIANCE_SHARE * variance[-1]
+        is_above_rounding = variance > MIN_VARIANCE_SHARE * variance[-1]
         variance = variance[is_above_rounding]
         lengths = np.sqrt(n_clips * variance)
         axes = centred.T @ (eigenvectors[:, is_above_rounding] / lengths)
@@ -429,7 +429,7 @@ class FoldDescent:
         """Find the length of each fit's step, and set residuals and curvatures to those after that step.
 
         The search is Newton's method in one dimension, kept inside a bracket. It ends for a fit when the
-        slope along its step is at most `FLAT_SHARE` times the slope at its beginning, or after `MOST_TRIALS`
+        slope along its step is at most `FLAT_SHARE` times the slope at its beginning, or after `MAX_TRIALS`
         lengths.
 
         Parameters
@@ -454,7 +454,7 @@ class FoldDescent:
         # Slopes are those of the mean loss, plus those of the penalty. ALL_FITS is the index of all fits.
         slope = self._set_residuals_after(change, length, ALL_FITS) + penalty.slope(length, ALL_FITS)
         searching = np.arange(n_fits)  # indices of the fits whose slope is not flat yet
-        for _ in range(MOST_TRIALS):
+        for _ in range(MAX_TRIALS):
             is_steep = np.abs(slope) > flat_slope[searching]
             if not is_steep.any():
                 break
@@ -580,8 +580,8 @@ def _next_length(
     """Choose the next step length [K] to try in a line search.
 
     It is the length that Newton's method gives, if that lies inside the bracket and is less than
-    `MOST_GROWTH` times the present length. Otherwise it is the middle of the bracket or, while no length is
-    known to be too long, `MOST_GROWTH` times the present length.
+    `MAX_GROWTH` times the present length. Otherwise it is the middle of the bracket or, while no length is
+    known to be too long, `MAX_GROWTH` times the present length.
 
     Parameters
     ----------
@@ -592,7 +592,7 @@ def _next_length(
         none is known.
     """
     newton = length - slope / np.maximum(second_derivative, np.finfo(np.float64).tiny)
-    longest = MOST_GROWTH * length
+    longest = MAX_GROWTH * length
     is_in_bracket = (newton > too_short) & (newton < too_long)
     is_usable = is_in_bracket & (newton < longest)
     has_upper_end = np.isfinite(too_long)

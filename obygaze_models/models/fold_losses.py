@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from obygaze_models.models.fold_scaling import Floats, Masks, Numbers, dot_columns
 
-LEAST_CURVATURE = 1e-12
+MIN_CURVATURE = 1e-12
 """Least mean of p (1 - p) that is assumed, so that it can be divided by.
 
 It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
 
-LEAST_DEVIATION = 1e-6
+MIN_DEVIATION = 1e-6
 """Added to the deviation of the logits, to which the tolerance is relative: the deviation may be 0."""
 
 N_CLIPS_AT_ONCE = 256
@@ -130,8 +130,8 @@ class FoldLosses:
             # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
             curvature += np.abs(residuals).sum(axis=0) - dot_columns(residuals, residuals)
 
-        least_curvature = LEAST_CURVATURE * len(change)
-        return DerivativesAlong(slope, np.maximum(curvature, least_curvature))
+        min_curvature = MIN_CURVATURE * len(change)
+        return DerivativesAlong(slope, np.maximum(curvature, min_curvature))
 
     def _residuals_in_place_of(
         self, half_logits: Numbers, rows: slice, fits: "NDArray[np.intp] | slice"
@@ -208,7 +208,7 @@ class FoldLosses:
         mean_square = squares / self.n_clips
         # Rounding can make the difference negative.
         variance = np.maximum(mean_square - mean**2, 0.0)
-        deviation = np.sqrt(variance) + LEAST_DEVIATION
+        deviation = np.sqrt(variance) + MIN_DEVIATION
 
         rounding_error = np.finfo(self.logits.dtype).eps * np.sqrt(mean_square)
         return np.asarray(tolerance * deviation + rounding_error)

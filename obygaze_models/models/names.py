@@ -15,7 +15,7 @@ STAGING = "staging"
 ANSWERS = "answers"
 """The zero-shot model whose scores are the answers of a vision-language model (`evaluate --answers`)."""
 
-OTHER = "other_expert"
+OTHER_ANNOTATOR = "other_expert"
 """The label that the other annotators gave to a clip, as a reference for clips with several annotators."""
 
 HOMES: Mapping[str, tuple[str, ...]] = {

@@ -121,9 +121,9 @@ def search_probes(
     search = _start_search(estimator, choose, X[used_rows], y[used_rows])
 
     # As many training sets at a time as fit into one block of fits, one for each inner fold of a set.
-    most_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
+    max_inner_folds = max(len(np.unique(training_set.inner)) for training_set in training_sets)
     n_fits_of_block = block_width(*search.logistic.shared.X.shape)
-    n_sets = max(1, n_fits_of_block // most_inner_folds)
+    n_sets = max(1, n_fits_of_block // max_inner_folds)
     for first in range(0, len(renumbered_sets), n_sets):
         with one_blas_thread():
             chosen = search.choose_and_fit(renumbered_sets[first : first + n_sets])

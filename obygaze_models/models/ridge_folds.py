@@ -35,10 +35,10 @@ WIDTH = 16
 A matrix library handles columns in groups of about this many, and the last, smaller group by other kernels,
 which round differently. With whole groups alone, a fit does not depend on its place in the block."""
 
-MOST_FITS = 128
+MAX_FITS = 128
 """Largest number of fits in a block."""
 
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 """Largest size of a block's logits, residuals and steps, in bytes."""
 
 START_TOLERANCE = 1e-4
@@ -52,7 +52,7 @@ It is small enough to compare penalties."""
 FLOAT64_TOLERANCE = 1e-7
 """Tolerance of `FoldDescent` for the last steps, whose gradients are computed in float64."""
 
-MOST_STEPS = 1000
+MAX_STEPS = 1000
 """Number of steps after which a fit that has not converged is given up, with a warning."""
 
 
@@ -224,7 +224,7 @@ class FoldLogistic:
             # C multiplies the sum of losses, while the path minimises their mean.
             strength = 1 / (C * len(self.y))
             # The tolerance is coarse, as the fit is only a start for others.
-            self._path_on_all.advance(strength, START_TOLERANCE, MOST_STEPS)
+            self._path_on_all.advance(strength, START_TOLERANCE, MAX_STEPS)
             weights, intercept = self._path_on_all.solution()
             self._start_of_C[C] = np.append(weights, intercept)
         return self._start_of_C[C]
@@ -242,9 +242,9 @@ def block_width(n_clips: int, n_features: int) -> int:
     # results, about ten; and the steps of the history, each with its change of the gradient.
     n_arrays_of_features = 10 + 2 * N_REMEMBERED_STEPS
     bytes_of_fit = 8 * (n_arrays_of_clips * n_clips + n_arrays_of_features * n_features)
-    n_fits_in_memory = MOST_BYTES // bytes_of_fit
+    n_fits_in_memory = MAX_BYTES // bytes_of_fit
     n_fits = n_fits_in_memory // WIDTH * WIDTH
-    return int(np.clip(n_fits, WIDTH, MOST_FITS))
+    return int(np.clip(n_fits, WIDTH, MAX_FITS))
 
 
 class _Block:
@@ -335,7 +335,7 @@ class _Block:
     def descend(self, C: Floats, features: Numbers, tolerance: float) -> None:
         """Minimise the losses of all fits, from the block's coefficients; keep the results in the block.
 
-        It warns if some fits have not converged after `MOST_STEPS` steps.
+        It warns if some fits have not converged after `MAX_STEPS` steps.
 
         Parameters
         ----------
@@ -359,13 +359,13 @@ class _Block:
         all_have_converged = self._step_until_converged(descent)
         if not all_have_converged:
             warnings.warn(
-                f"logistic regression did not converge in {MOST_STEPS} steps",
+                f"logistic regression did not converge in {MAX_STEPS} steps",
                 ConvergenceWarning,
                 stacklevel=4,  # the caller of the function that iterates over `path` or `minima`
             )
 
     def _step_until_converged(self, descent: FoldDescent) -> bool:
-        """Step until all fits have converged or `MOST_STEPS` are taken, and store the results in the block.
+        """Step until all fits have converged or `MAX_STEPS` are taken, and store the results in the block.
 
         Fits that have converged take no further steps, except for those that are needed to keep the number of
         running fits a multiple of `WIDTH`. Without this, a fit's rounding errors would depend on how many
@@ -379,7 +379,7 @@ class _Block:
         self.logits = np.empty_like(descent.losses.logits)
         # The fits in the descent, as indices among the K: all at first, later those that still take steps.
         fits = np.arange(len(self.subset_of))
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             has_converged = descent.step()
             self.n_steps[fits] += 1
             if has_converged.all():

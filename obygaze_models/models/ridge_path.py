@@ -28,10 +28,10 @@ FLOOR_SHARE = 1e-10
 """Least penalty, as a share of the mean square of the features: rounding errors of sums of squares are far
 below it."""
 
-MOST_FLATTENING = 10
+MAX_FLATTENING = 10
 """The descent is repeated if the curvature at the minimum is more than this many times below the assumed."""
 
-LEAST_CURVATURE = 1e-12
+MIN_CURVATURE = 1e-12
 """Least mean curvature that is assumed, so that it can be divided by.
 
 It is reached if all logits have the right sign and an absolute value of 28, where the loss is nearly 0."""
@@ -48,7 +48,7 @@ class _MeanLoss(NamedTuple):
     by_intercept : float
         Its derivative by the intercept.
     curvature : float
-        Mean of p (1 - p), where p is the probability of label 1, or `LEAST_CURVATURE` if that is larger.
+        Mean of p (1 - p), where p is the probability of label 1, or `MIN_CURVATURE` if that is larger.
     """
 
     loss: float
@@ -154,7 +154,7 @@ class RidgePath:
                 )
                 return n_iterations
 
-            has_flattened = self.curvature < curvature_before / MOST_FLATTENING
+            has_flattened = self.curvature < curvature_before / MAX_FLATTENING
             if not has_flattened:
                 return n_iterations
 
@@ -253,7 +253,7 @@ class RidgePath:
             loss=loss / n_clips,
             by_weights=by_weights / n_clips - self.mean * mean_by_intercept,
             by_intercept=mean_by_intercept,
-            curvature=max(curvature / n_clips, LEAST_CURVATURE),
+            curvature=max(curvature / n_clips, MIN_CURVATURE),
         )
 
 

@@ -21,15 +21,15 @@ If a feature hardly varies in training, an unusual clip could otherwise have a s
 thousands, and as extreme a score. Measured in docs/evaluation.md.
 """
 
-MOST_LIMIT = 1e6
+MAX_LIMIT = 1e6
 """Largest limit. It is wide enough to limit nothing; with larger ones float32 would overflow."""
 
-Limit = Annotated[float, Interval(Real, 0, MOST_LIMIT, closed="right")]
+Limit = Annotated[float, Interval(Real, 0, MAX_LIMIT, closed="right")]
 
 N_ROWS_AT_ONCE = 256
 """Clips that are standardised at a time: their copies in float64 stay in the processor's cache."""
 
-LEAST_SHARE_LEFT = 1e-6
+MIN_SHARE_LEFT = 1e-6
 """Least share of a sum of squares that a subtraction must leave for the variance to have enough digits.
 
 A float64 has 16 digits, of which a subtraction that leaves a millionth loses 6. If less is left, the variance
@@ -207,7 +207,7 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
     variance = squares / n_rows - shift * shift
     moments = MeanAndScale(centre + shift, np.sqrt(np.maximum(variance, 0.0)))
 
-    has_too_few_digits = variance <= LEAST_SHARE_LEFT * shift * shift  # [K, D]
+    has_too_few_digits = variance <= MIN_SHARE_LEFT * shift * shift  # [K, D]
     for subset, columns in enumerate(has_too_few_digits):
         if columns.any():
             rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
@@ -311,8 +311,8 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     # difference has lost its digits. A feature that is constant in all rows has none to lose.
     deviation_of_all = np.sqrt(squares_of_all / n_rows)
     varies = ~is_constant(centre, deviation_of_all, X.dtype)
-    least_variance = LEAST_SHARE_LEFT * squares_of_all / n_rows
-    has_too_few_digits = varies & (variance < least_variance)  # [G, D]
+    min_variance = MIN_SHARE_LEFT * squares_of_all / n_rows
+    has_too_few_digits = varies & (variance < min_variance)  # [G, D]
     for group, columns in enumerate(has_too_few_digits):
         if columns.any():
             others = np.delete(X[:, columns], groups[group], axis=0)

@@ -372,18 +372,18 @@ def features_digest(provenance: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def check_features_digest(provenance: Mapping[str, Any], digest: str, where: str) -> None:
+def check_features_digest(provenance: Mapping[str, Any], digest: str, location: str) -> None:
     """Raise if a provenance is not valid, or has another digest (`features_digest`) than the one given.
 
-    A file with another digest was changed by hand, or damaged. `where` begins the message.
+    A file with another digest was changed by hand, or damaged. `location` begins the message.
     """
     try:
         # That of a sealed store, which has more fields than that of a store in the making.
         validate_provenance(provenance, sealed=True)
     except StoreError as error:
-        raise ModelError(f"{where}{error}") from error
+        raise ModelError(f"{location}{error}") from error
     if features_digest(provenance) != digest:
-        raise ModelError(f"{where}provenance is not what its provenance_sha256 is of")
+        raise ModelError(f"{location}provenance is not what its provenance_sha256 is of")
 
 
 def parse_card(document: Mapping[str, Any], name: str) -> Card:

@@ -43,7 +43,7 @@ N_LEVELS = 201
 N_VALUES_IN_TIME = 2
 """Values of a concept in time: how strongly it is present, and where in the clip."""
 
-MOST_CLIPS_OF_NODE = 1e15
+MAX_CLIPS_OF_NODE = 1e15
 """Most training clips of a class in a tree's node that are accepted from a file."""
 
 CLASSES = (0, 1)
@@ -602,8 +602,8 @@ def _check_nodes_table(table: NDArray[np.float64], n_values: int) -> None:
     if not (is_leaf | is_inner).all() or not are_whole:
         raise ModelError("the array tree is not a table of a tree's nodes")
 
-    # Each node has clips. No corpus has as many as MOST_CLIPS_OF_NODE.
-    is_possible = (counts >= 0) & (counts <= MOST_CLIPS_OF_NODE)
+    # Each node has clips. No corpus has as many as MAX_CLIPS_OF_NODE.
+    is_possible = (counts >= 0) & (counts <= MAX_CLIPS_OF_NODE)
     is_empty = counts.sum(axis=1) <= 0
     if not is_possible.all() or is_empty.any():
         raise ModelError("the array tree has a node without clips")

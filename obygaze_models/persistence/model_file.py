@@ -130,8 +130,8 @@ def read_model(source: Path | str, zoo: Path | str | None = None) -> ModelFile:
     ModelError
         The file is not a model's, is damaged, newer than this reader, or contradicts itself.
     """
-    where, data = find_bytes(source, zoo)
-    return audit(where, data)
+    location, data = find_bytes(source, zoo)
+    return audit(location, data)
 
 
 def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, bytes]:
@@ -153,13 +153,13 @@ def find_bytes(source: Path | str, zoo: Path | str | None = None) -> tuple[str, 
         return read_entry(entry, place)
 
     # A URL or a path.
-    where = as_url(source) or str(local_path(source))
-    _refuse_folder(Path(where))
-    folder, name = os.path.split(where)
+    location = as_url(source) or str(local_path(source))
+    _refuse_folder(Path(location))
+    folder, name = os.path.split(location)
     data = read_limited(folder, name, links=True)
     if data is None:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where)
-    return where, data
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), location)
+    return location, data
 
 
 def _refuse_folder(path: Path) -> None:
@@ -176,12 +176,12 @@ def _refuse_folder(path: Path) -> None:
     raise ModelError(f"{path} is a folder, a pipe or a device, not the file of a model{hint}")
 
 
-def audit(where: str, data: bytes) -> ModelFile:
+def audit(location: str, data: bytes) -> ModelFile:
     """Read card and arrays of a model file, and check that they fit together; no byte of it is executed.
 
     Parameters
     ----------
-    where : str
+    location : str
         Path or URL of the file, for messages.
     data : bytes
 
@@ -190,8 +190,8 @@ def audit(where: str, data: bytes) -> ModelFile:
     ModelError
         As `read_model`.
     """
-    document, arrays = unpack_archive(data, where)
-    card = parse_card(document, where)
+    document, arrays = unpack_archive(data, location)
+    card = parse_card(document, location)
     # The arrays of the estimator are checked when it is made (`construct`). The others belong to the
     # calibration, or tell which films were trained on, and have fixed names.
     arrays_of_estimator = {name: array for name, array in arrays.items() if name not in OTHER_ARRAYS}
@@ -199,8 +199,8 @@ def audit(where: str, data: bytes) -> ModelFile:
     try:
         _check_other_arrays(card, other_arrays)
     except ModelError as error:
-        raise ModelError(f"{where}: {error}") from error
-    return ModelFile(where, card, arrays_of_estimator, other_arrays)
+        raise ModelError(f"{location}: {error}") from error
+    return ModelFile(location, card, arrays_of_estimator, other_arrays)
 
 
 def construct(file: ModelFile, offered: Mapping[str, Any] | None = None) -> Any:

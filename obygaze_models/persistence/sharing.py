@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import MOST_TOML, read_bytes
 from obygaze_features.errors import StoreError
 from obygaze_features.io import (
     NO_LICENCE,
@@ -24,6 +23,7 @@ from obygaze_features.schema import misfit
 from obygaze_features.store.objects import download_file, files_in, put_with_list
 from obygaze_features.templates import filled
 from obygaze_features.text import file_name
+from obygaze_features.untrusted import MAX_TOML_BYTES, read_bytes
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.card import PROTOCOL
 from obygaze_models.persistence.evidence import evidence_line
@@ -74,8 +74,8 @@ def push_model(
     'linear'
     """
     # --- check the model
-    where, data = find_bytes(model)
-    file = audit(where, data)
+    location, data = find_bytes(model)
+    file = audit(location, data)
     construct(file)  # raises if card and arrays don't fit together
     _refuse_unshareable(file, name)
 
@@ -94,7 +94,7 @@ def push_model(
         return write_list(_with_entry(entries, entry, zoo))
 
     try:
-        put_with_list(zoo, LIST, new_list, {entry.file: data, entry.page: page}, MOST_TOML)
+        put_with_list(zoo, LIST, new_list, {entry.file: data, entry.page: page}, MAX_TOML_BYTES)
     except StoreError as error:
         raise error if isinstance(error, ModelError) else ModelError(str(error)) from None
     return entry
@@ -224,7 +224,7 @@ def _download_model(
     StoreError
         The file cannot be read or written, or its digest is not that of the list.
     """
-    where = f"{zoo}/{entry.file}"
+    location = f"{zoo}/{entry.file}"
 
     def check_size(_name: str, n_copied: int, _more: int) -> None:
         """Raise if more bytes have come than the list says; otherwise report how many have come.
@@ -232,7 +232,7 @@ def _download_model(
         `download_file` calls it with these three arguments after each part.
         """
         if n_copied > entry.octets:
-            raise ModelError(f"{where}: more comes than is listed ({entry.octets} bytes)")
+            raise ModelError(f"{location}: more comes than is listed ({entry.octets} bytes)")
         if progress is not None:
             progress(n_copied, entry.octets)
 
@@ -241,7 +241,7 @@ def _download_model(
         partial = part_folder / entry.sha256
         download_file(files_in(zoo, links=True), entry.file, partial, entry.sha256, check_size)
         try:
-            audit(where, read_bytes(partial))
+            audit(location, read_bytes(partial))
         except ModelError:
             # A file that is no model is not kept.
             remove_tree(part_folder)
@@ -281,15 +281,15 @@ def describe_model(model: str, zoo: Path | str | None = None) -> tuple[ModelFile
         There is no such model, or the file is no model.
     """
     if not is_name(model):
-        where, data = find_bytes(model)
-        file = audit(where, data)
+        location, data = find_bytes(model)
+        file = audit(location, data)
         # A file that is in no list has no version and no stored page.
         entry = entry_of(file.card, data, name=file.card.model, version="", page_sha256="")
-        return file, model_page(entry, file, where=model)
+        return file, model_page(entry, file, location=model)
     place = zoo or default_zoo()
     entry = find_entry(model, place)
-    where, data = read_entry(entry, place)
-    file = audit(where, data)
+    location, data = read_entry(entry, place)
+    file = audit(location, data)
     stored_page = read_page(entry, place)
     return file, stored_page or model_page(entry, file)
 
@@ -302,7 +302,7 @@ TITLES = {
 """Name of each metric of a list's entries -> its name on pages."""
 
 
-def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") -> str:
+def model_page(entry: Entry, file: ModelFile, notes: str = "", location: str = "") -> str:
     """Write a model's page as Markdown, with the front matter that the Hub reads.
 
     Parameters
@@ -312,7 +312,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
     file : ModelFile
     notes : str
         Text by the model's makers, as Markdown, which comes first on the page.
-    where : str
+    location : str
         The path of the model's file, if the model is in no list.
     """
     card = file.card
@@ -325,7 +325,7 @@ def model_page(entry: Entry, file: ModelFile, notes: str = "", where: str = "") 
         "format_number": PROTOCOL,
         "distances": file.other_arrays.get("reach_distances"),  # None for a joint model
         "notes": notes.strip(),
-        "where": where,
+        "where": location,
         "titles": TITLES,
         "classes": " against ".join(positive_class_first),
     }
@@ -366,12 +366,12 @@ def verify_models(zoo: Path | str | None = None) -> list[tuple[Entry, str]]:
 def _find_problem(entry: Entry, zoo: Path | str) -> str:
     """Read a model of a list and its page, and return what is wrong with them; "" if nothing is."""
     try:
-        where, data = read_entry(entry, zoo)
-        file = audit(where, data)
+        location, data = read_entry(entry, zoo)
+        file = audit(location, data)
         construct(file)
         entry_of_file = entry_of(file.card, data, entry.name, entry.version, entry.page_sha256)
         if entry_of_file != entry:
-            return f"{where}: its card says otherwise than the list"
+            return f"{location}: its card says otherwise than the list"
         if not read_page(entry, zoo):
             return f"{zoo}/{entry.page}: is listed, but not there"
     except ModelError as error:

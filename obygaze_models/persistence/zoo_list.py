@@ -16,12 +16,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from obygaze_features.door import MOST_TOML, decoded, parse_toml
 from obygaze_features.errors import InputError, StoreError
 from obygaze_features.file_kinds import where_damaged
 from obygaze_features.io import sha256_of
 from obygaze_features.schema import END, Count, Hex64, Licence, Number, SomeText, Text, misfit
 from obygaze_features.store.objects import files_in, read_or_none
+from obygaze_features.untrusted import MAX_TOML_BYTES, decoded, parse_toml
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import MAX_FILE
 from obygaze_models.persistence.card import Card
@@ -123,7 +123,7 @@ def default_zoo() -> str:
     return os.environ.get(ZOO_VARIABLE) or str(package_files("obygaze_models") / "zoo")
 
 
-def read_zoo(place: Path | str) -> list[Entry]:
+def read_zoo(location: Path | str) -> list[Entry]:
     """Read the list of a folder or URL, in the order of names and versions.
 
     Raises
@@ -131,16 +131,16 @@ def read_zoo(place: Path | str) -> list[Entry]:
     ModelError
         There is no list, or it is not one that `model push` writes.
     """
-    data = read_limited(place, LIST, MOST_TOML)
+    data = read_limited(location, LIST, MAX_TOML_BYTES)
     if data is None:
-        raise ModelError(f"{place}: there is no {LIST}; `obygaze model push` makes one beside the models")
-    return parse_list(data, place)
+        raise ModelError(f"{location}: there is no {LIST}; `obygaze model push` makes one beside the models")
+    return parse_list(data, location)
 
 
-def parse_list(data: bytes, place: Path | str) -> list[Entry]:
+def parse_list(data: bytes, location: Path | str) -> list[Entry]:
     """Parse the bytes of a list of models, and sort its entries by name and version.
 
-    `place` is the folder or URL of the list, for messages.
+    `location` is the folder or URL of the list, for messages.
 
     Raises
     ------
@@ -150,16 +150,16 @@ def parse_list(data: bytes, place: Path | str) -> list[Entry]:
     try:
         listed = msgspec.convert(parse_toml(decoded(data)), _ListFile).model
     except msgspec.ValidationError as error:
-        raise ModelError(f"{place}/{LIST}: not a list of models: {misfit(error)}") from None
+        raise ModelError(f"{location}/{LIST}: not a list of models: {misfit(error)}") from None
     except UnicodeDecodeError as error:
-        raise ModelError(f"{place}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
+        raise ModelError(f"{location}/{LIST}: {where_damaged(error, data, 'a list of models')}") from None
     except ValueError as error:
-        raise ModelError(f"{place}/{LIST}: not a list of models: {error}") from None
+        raise ModelError(f"{location}/{LIST}: not a list of models: {error}") from None
 
     n_by_label = Counter(entry.label for entry in listed)
     repeated = sorted(label for label, n in n_by_label.items() if n > 1)
     if repeated:
-        raise ModelError(f"{place}/{LIST}: {repeated[0]} is listed twice")
+        raise ModelError(f"{location}/{LIST}: {repeated[0]} is listed twice")
     return sorted(listed, key=_name_and_version)
 
 
@@ -171,7 +171,7 @@ def write_list(entries: Sequence[Entry]) -> bytes:
     return tomli_w.dumps({"model": msgspec.to_builtins(in_order)}).encode("utf-8")
 
 
-def find_entry(wanted: str, place: Path | str) -> Entry:
+def find_entry(wanted: str, location: Path | str) -> Entry:
     """Find a model in a list by ``NAME``, for its highest version, or by ``NAME@VERSION``.
 
     Raises
@@ -179,7 +179,7 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
     ModelError
         There is no list, or the model is not in it; the message suggests models that are.
     """
-    entries = read_zoo(place)
+    entries = read_zoo(location)
     name, _, version = wanted.partition("@")
     matching = []
     for entry in entries:
@@ -188,7 +188,7 @@ def find_entry(wanted: str, place: Path | str) -> Entry:
             matching.append(entry)
     if not matching:
         hint = _hint_for_missing(wanted, entries)
-        raise ModelError(f"{place}: no model {wanted} in its list, nor a file of this name here; {hint}")
+        raise ModelError(f"{location}: no model {wanted} in its list, nor a file of this name here; {hint}")
     return max(matching, key=lambda entry: _version_numbers(entry.version))
 
 
@@ -228,16 +228,16 @@ def read_entry(entry: Entry, place: Path | str) -> tuple[str, bytes]:
     ModelError
         The file is missing, or is not the one that was listed.
     """
-    where = f"{place}/{entry.file}"
+    location = f"{place}/{entry.file}"
     data = read_limited(place, entry.file, entry.octets, links=True)
     if data is None:
-        raise ModelError(f"{where}: is listed, but not there")
+        raise ModelError(f"{location}: is listed, but not there")
     if sha256_of(data) != entry.sha256:
-        raise ModelError(f"{where}: not the file that was listed as {entry.label}: its digest is another")
-    return where, data
+        raise ModelError(f"{location}: not the file that was listed as {entry.label}: its digest is another")
+    return location, data
 
 
-def read_page(entry: Entry, place: Path | str) -> str:
+def read_page(entry: Entry, location: Path | str) -> str:
     """Read the page of a model in a list; "" if it has none.
 
     Raises
@@ -245,11 +245,11 @@ def read_page(entry: Entry, place: Path | str) -> str:
     ModelError
         It is not the page that was listed.
     """
-    data = read_limited(place, entry.page, MOST_TOML, links=True)
+    data = read_limited(location, entry.page, MAX_TOML_BYTES, links=True)
     if data is None:
         return ""
     if sha256_of(data) != entry.page_sha256:
-        raise ModelError(f"{place}/{entry.page}: not the page that was listed: its digest is another")
+        raise ModelError(f"{location}/{entry.page}: not the page that was listed: its digest is another")
     return data.decode("utf-8", "replace")
 
 
@@ -318,16 +318,18 @@ def _version_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in version.split("."))
 
 
-def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: bool = False) -> bytes | None:
-    """Read a file of a folder or URL, of at most `most` bytes; None if there is no such file.
+def read_limited(
+    location: Path | str, name: str, maximum: int = MAX_FILE, *, links: bool = False
+) -> bytes | None:
+    """Read a file of a folder or URL, of at most `maximum` bytes; None if there is no such file.
 
     Parameters
     ----------
-    place : Path or str
+    location : Path or str
         The folder or URL.
     name : str
         Name of the file.
-    most : int
+    maximum : int
         Largest size in bytes.
     links : bool
         Whether symbolic links are followed.
@@ -338,6 +340,6 @@ def read_limited(place: Path | str, name: str, most: int = MAX_FILE, *, links: b
         The file is larger, or can't be read.
     """
     try:
-        return read_or_none(files_in(place, links=links), name, most)
+        return read_or_none(files_in(location, links=links), name, maximum)
     except (StoreError, InputError) as error:
         raise ModelError(str(error)) from None

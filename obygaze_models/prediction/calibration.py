@@ -35,7 +35,7 @@ N_DRAWS_WITHOUT_FILM = 5
 CALIBRATION_BAND = (0.10, 0.90)
 """Quantiles of the drawn probabilities that bound the 80 % band."""
 
-LEAST_VARIANCE_OF_SHARE = 1e-12
+MIN_VARIANCE_OF_SHARE = 1e-12
 """Least variance of a share that is assumed, so that it can be divided by."""
 
 BRACKET_COVERAGE = 0.80
@@ -47,7 +47,7 @@ LEAST_CHANCE_OF_ERRORS = 0.01
 NORMAL_QUANTILE = 1.2815515655446004
 """This many standard deviations to each side of the mean of a normal distribution hold `BRACKET_COVERAGE`."""
 
-LEAST_SHARE = 1e-6
+MIN_SHARE = 1e-6
 """Least distance of a drawn share from 0 and 1, whose logits are not finite."""
 
 SLOPE_FACTORS: Floats = np.linspace(1.0, 0.05, 20)
@@ -379,7 +379,7 @@ def share_quantiles(held_out: HeldOut, quantile_levels: Floats) -> Floats:
     n_negative = n_independent * (1 - share)
     quantiles = beta.ppf(quantile_levels, n_positive + 0.5, n_negative + 0.5)
     # The logits of 0 and 1 are not finite.
-    return np.clip(quantiles, LEAST_SHARE, 1 - LEAST_SHARE)
+    return np.clip(quantiles, MIN_SHARE, 1 - MIN_SHARE)
 
 
 def _count_independent_clips(held_out: HeldOut) -> float:
@@ -395,7 +395,7 @@ def _count_independent_clips(held_out: HeldOut) -> float:
     variance = _variance_of_share(labels, held_out.movies)
     if variance is None:
         return float(n_clips)
-    n_independent = share * (1 - share) / max(variance, LEAST_VARIANCE_OF_SHARE)
+    n_independent = share * (1 - share) / max(variance, MIN_VARIANCE_OF_SHARE)
     return float(min(n_clips, n_independent))
 
 

@@ -35,16 +35,16 @@ from obygaze_models.prediction.training_films import recognise
 LOW_AND_HIGH = (0.05, 0.95)
 """Quantiles of the training clips' values: each concept is set to the low and to the high one, in turn."""
 
-MOST_ROWS = 40
+MAX_ROWS = 40
 """Number of concepts that a terminal's table shows; if there are more, those that contribute most."""
 
-MOST_CONCEPTS = 4
+MAX_CONCEPTS = 4
 """Number of concepts whose values a terminal shows for each frame; JSON has all."""
 
-LEAST_CONTRIBUTION = 0.005
+MIN_CONTRIBUTION = 0.005
 """Without calibration, a concept is named as a reason if its contribution to the logit is at least this."""
 
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 """With calibration, a concept is named as a reason if it changes the probability by at least this."""
 
 
@@ -558,11 +558,11 @@ def _reasons(concepts: Sequence[_ConceptRow], near_chance: Collection[str]) -> d
         part = concept.part
         if concept.change is None:
             effect = part.contribution
-            least_effect = LEAST_CONTRIBUTION
+            min_effect = MIN_CONTRIBUTION
         else:
             effect = concept.change
-            least_effect = LEAST_CHANGE
-        if abs(effect) < least_effect:
+            min_effect = MIN_CHANGE
+        if abs(effect) < min_effect:
             continue
 
         text = _compared_with_usual(part)
@@ -590,8 +590,8 @@ def describe(explained: Explained, model: Model) -> str:
     concepts = _concept_rows(explained)
     # If there are too many concepts for a terminal, those that contribute most are shown.
     strongest = sorted(concepts, key=lambda row: -abs(row.part.contribution))
-    shown_concepts = concepts if len(concepts) <= MOST_ROWS else strongest[:MOST_ROWS]
-    concepts_of_frames = [row.part.concept for row in strongest[:MOST_CONCEPTS]]
+    shown_concepts = concepts if len(concepts) <= MAX_ROWS else strongest[:MAX_ROWS]
+    concepts_of_frames = [row.part.concept for row in strongest[:MAX_CONCEPTS]]
     modalities = [(name, _contribution_text(value)) for name, value in explained.modalities.items()]
 
     # The variables of the template, which has the sentences.

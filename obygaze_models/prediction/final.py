@@ -24,7 +24,7 @@ from obygaze_models.evaluation.intervals import FEWEST_MOVIES, are_equal, ends_o
 from obygaze_models.evaluation.metrics import (
     ap_of_random_ranking,
     average_precision,
-    least_average_precision,
+    min_average_precision,
     rows_by_movie,
 )
 from obygaze_models.evaluation.plan import varying
@@ -696,15 +696,15 @@ def _find_wider_test(run: Run, data: Dataset, labels: NDArray[np.int64]) -> Targ
     # A calibration on more levels than the task's holds for more clips of a film.
     in_task = labels != NOT_ASKED
     widest = None
-    most_clips = int(in_task.sum())
+    max_clips = int(in_task.sum())
     for record in run.record["tests"]:
         test = _target_from_record(record)
         labels_of_test = test.of(data.labels)
         n_clips = int((labels_of_test != NOT_ASKED).sum())
         has_same_labels = (labels_of_test[in_task] == labels[in_task]).all()
-        if n_clips > most_clips and has_same_labels:
+        if n_clips > max_clips and has_same_labels:
             widest = test
-            most_clips = n_clips
+            max_clips = n_clips
     return widest
 
 
@@ -1014,7 +1014,7 @@ def _precision_within_movies(
     chance = ap_of_random_ranking(labels_of_movies)  # the mean over these movies
     gain = t_interval(gains, possible=(-chance, 1.0 - chance))
     if gain.n_movies >= FEWEST_MOVIES and are_equal(np.array(gains)):
-        least, most = _least_and_most_gain(labels_of_movies)
+        least, most = _min_and_max_gain(labels_of_movies)
         low, high = ends_of_equal_values(gain.mean, gain.n_movies, least, most)
         gain = replace(gain, low=low, high=high)
     return {
@@ -1026,12 +1026,12 @@ def _precision_within_movies(
     }
 
 
-def _least_and_most_gain(labels_of_movies: Sequence[NDArray[np.int64]]) -> tuple[float, float]:
+def _min_and_max_gain(labels_of_movies: Sequence[NDArray[np.int64]]) -> tuple[float, float]:
     """Compute by how much the worst and the best ranking differ from chance in AP, as means over movies."""
-    least_gains = []
-    most_gains = []
+    min_gains = []
+    max_gains = []
     for labels in labels_of_movies:
         chance = ap_of_random_ranking([labels])
-        least_gains.append(least_average_precision(len(labels), int(labels.sum())) - chance)
-        most_gains.append(1.0 - chance)
-    return float(np.mean(least_gains)), float(np.mean(most_gains))
+        min_gains.append(min_average_precision(len(labels), int(labels.sum())) - chance)
+        max_gains.append(1.0 - chance)
+    return float(np.mean(min_gains)), float(np.mean(max_gains))

@@ -35,7 +35,7 @@ BYTES_OF_FLOAT32 = 4
 BYTES_OF_FLOAT16 = 2
 """Size of a number of tokens as stored."""
 
-MOST_CHARACTERS = 80
+MAX_CHARACTERS = 80
 """Number of characters of a provenance's value that a message shows."""
 
 N_PARTS_AT_ONCE = 8
@@ -387,13 +387,13 @@ def _refuse_repeated_clips(stores: Sequence[Store]) -> None:
     """Raise if a clip is in two of the stores, so that its features would be ambiguous."""
     if len(stores) < 2:
         return
-    where: dict[str, str] = {}
+    location: dict[str, str] = {}
     for store in stores:
         for clip_id in store.table.clip_ids:
-            if clip_id in where:
-                both = f"{where[clip_id]} and {store.where}"
+            if clip_id in location:
+                both = f"{location[clip_id]} and {store.where}"
                 raise ModelError(f"clip {clip_id} is in two stores, {both}: give one")
-            where[clip_id] = store.where
+            location[clip_id] = store.where
 
 
 def _divide_into_parts(card: Card, store: Store, rows: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
@@ -624,8 +624,8 @@ def _refuse_other_provenance(model_input: Input, store: Store, group: Group) -> 
     if not differing_fields:
         return
     first, *others = differing_fields
-    value_of_model = _field_text(model_input["provenance"], first)[:MOST_CHARACTERS]
-    value_of_store = _field_text(group.provenance, first)[:MOST_CHARACTERS]
+    value_of_model = _field_text(model_input["provenance"], first)[:MAX_CHARACTERS]
+    value_of_store = _field_text(group.provenance, first)[:MAX_CHARACTERS]
     and_others = f"; and {len(others)} more: {', '.join(others[:3])}" if others else ""
     raise ModelError(
         f"store {store.name}: its features of {group.name} were made otherwise than "

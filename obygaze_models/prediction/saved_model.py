@@ -30,7 +30,7 @@ OUT_OF_DISTRIBUTION_FIELDS = ("mean", "scale", "distances")
 OUT_OF_DISTRIBUTION_PREFIX = "reach_"
 """Beginning of the names of these arrays: ``reach_mean``, ``reach_scale``, ``reach_distances``."""
 
-LEAST_SEEN_PROBABILITY = 0.5
+MIN_SEEN_PROBABILITY = 0.5
 """A concept counts as seen in a clip only if its probability is at least this."""
 
 
@@ -156,10 +156,10 @@ class Model:
         """
         has_hyperplanes = not isinstance(self.estimator, ConceptsInTime)
         if not self.concepts or not has_hyperplanes:
-            return np.full(len(self.concepts), LEAST_SEEN_PROBABILITY)
+            return np.full(len(self.concepts), MIN_SEEN_PROBABILITY)
         one_clip = self._values_on_hyperplanes()[None]
         p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
-        return np.maximum(p, LEAST_SEEN_PROBABILITY)
+        return np.maximum(p, MIN_SEEN_PROBABILITY)
 
     def _values_on_hyperplanes(self) -> NDArray[np.float64]:
         """Return the concept values [K] of a clip that lies on the hyperplanes of all concepts.

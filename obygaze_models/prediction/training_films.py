@@ -19,7 +19,7 @@ from obygaze_features.manifest.identity import same_films
 from obygaze_features.same_pictures import GROUP as SIGNATURE
 from obygaze_features.same_pictures import VIEWS, has_signatures, signs_of
 from obygaze_features.signature_likeness import (
-    LEAST_FRAMES,
+    MIN_FRAMES,
     SKETCH_BYTES,
     mean_frames,
     sketch_likeness,
@@ -38,18 +38,18 @@ at each side."""
 COMPARED_VIEWS = (("picture", "picture"), ("inner", "picture"), ("picture", "inner"))
 """Pairs of views that are compared, of a new clip and of a training clip: either may have lost its sides."""
 
-LEAST_COSINE = 0.5
+MIN_COSINE = 0.5
 """Two clips count as the same if the cosine of their sketches is at least this.
 
 The number is measured (`benchmarks/planted known_films`)."""
 
-LEAST_COSINE_OF_FEW_CLIPS = 0.7
-"""Like `LEAST_COSINE`, if one of the two films has fewer than `FEW_CLIPS` clips.
+MIN_COSINE_OF_FEW_CLIPS = 0.7
+"""Like `MIN_COSINE`, if one of the two films has fewer than `FEW_CLIPS` clips.
 
 So few clips may be similar by chance."""
 
 FEW_CLIPS = 3
-"""For films with fewer clips than this, `LEAST_COSINE_OF_FEW_CLIPS` is used."""
+"""For films with fewer clips than this, `MIN_COSINE_OF_FEW_CLIPS` is used."""
 
 COMMON_FILMS, COMMON_SHARE = 4, 0.25
 """A row that is in at least this number of training films, and in more than this share of them, is ignored.
@@ -62,13 +62,13 @@ SAME_FILM_SHARE = 0.5
 COPY_SHARE = 0.9
 """Training films that have at least this share of rows in common count as one film under two names."""
 
-LEAST_ROWS = 3
+MIN_ROWS = 3
 """Number of different rows of a film that must equal training rows, for its clips to count as trained on."""
 
 ROWS_FOR_EACH_COINCIDENCE = 2
-"""By how much `LEAST_ROWS` is raised for each row that two different training films have in common."""
+"""By how much `MIN_ROWS` is raised for each row that two different training films have in common."""
 
-LEAST_WORDS = 8
+MIN_WORDS = 8
 """A text with at least this many words is recognised by itself. Shorter texts occur in many films."""
 
 N_CLIPS_AT_ONCE = 2048
@@ -507,13 +507,13 @@ class _TrainedRows:
         Digest of a row -> the films that have it. Rows that are in many films (`COMMON_FILMS`) are left out.
     n_rows : Counter of int
         Film -> how many different rows it has, including those that are in many films.
-    least_share : float
+    min_share : float
         A film must have more than this share of its rows in common with a film trained on.
     """
 
     films_of_digest: dict[bytes, set[int]]
     n_rows: Counter[int]
-    least_share: float
+    min_share: float
 
 
 def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRows:
@@ -525,12 +525,12 @@ def _collect_trained_rows(training: TrainingFilms, modality: int) -> _TrainedRow
     all_films_of_digest = _films_of_digests(training, modality)
     n_rows_of_film = _count_rows(all_films_of_digest)
     n_films = len(n_rows_of_film)
-    most_films_of_row = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
+    max_films_of_row = max(COMMON_FILMS - 1, int(COMMON_SHARE * n_films))
     films_of_digest = {
-        digest: films for digest, films in all_films_of_digest.items() if len(films) <= most_films_of_row
+        digest: films for digest, films in all_films_of_digest.items() if len(films) <= max_films_of_row
     }
-    least_share = _least_share_of_rows(films_of_digest, n_rows_of_film)
-    return _TrainedRows(films_of_digest, n_rows_of_film, least_share)
+    min_share = _least_share_of_rows(films_of_digest, n_rows_of_film)
+    return _TrainedRows(films_of_digest, n_rows_of_film, min_share)
 
 
 def _least_share_of_rows(films_of_digest: FilmsOfDigest, n_rows_of_film: Mapping[int, int]) -> float:
@@ -592,7 +592,7 @@ def _recognise_by_features(
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         for movie, film, share in _shares_of_equal_rows(trained, stored):
             best_share = known[movie].share if movie in known else 0.0
-            if share > trained.least_share and share > best_share:
+            if share > trained.min_share and share > best_share:
                 known[movie] = KnownFilm(movie, trained_as=card.movies[film], by="features", share=share)
     return known
 
@@ -640,7 +640,7 @@ def _find_trained_clips(
     A clip counts if its row of features equals a training row, and this is hardly a coincidence. That is so
     in two cases:
 
-    - the row is of a text of at least `LEAST_WORDS` words;
+    - the row is of a text of at least `MIN_WORDS` words;
     - at least `_least_equal_rows` different rows of the clip's film equal training rows.
 
     Parameters
@@ -661,12 +661,12 @@ def _find_trained_clips(
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
         n_equal_rows = {movie: len(digests) for movie, digests in equal.digests_by_movie().items()}
-        least_rows = _least_equal_rows(trained)
+        min_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
-            is_long_text = n_words >= LEAST_WORDS
+            is_long_text = n_words >= MIN_WORDS
             # All clips of a recognised film count as trained on in any case, and need no entry of their own.
             is_of_known_film = movie in known
-            has_enough_rows = not is_of_known_film and n_equal_rows.get(movie, 0) >= least_rows
+            has_enough_rows = not is_of_known_film and n_equal_rows.get(movie, 0) >= min_rows
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
@@ -679,7 +679,7 @@ def _least_equal_rows(trained: _TrainedRows) -> int:
     such rows there are, the more equal rows of a new film may be coincidences.
     """
     rows_of_several_films = [films for films in trained.films_of_digest.values() if len(films) > 1]
-    return LEAST_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
+    return MIN_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
 
 
 def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
@@ -729,7 +729,7 @@ def _pairs_with_rare_rows(films_of_digest: FilmsOfDigest) -> set[tuple[int, int]
 def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield the ids of clips whose pictures are not blank, each with its mean frame per view, [views, 264].
 
-    Clips with fewer than `LEAST_FRAMES` frames that are not blank are left out: blank frames of all films are
+    Clips with fewer than `MIN_FRAMES` frames that are not blank are left out: blank frames of all films are
     alike.
     A view of a frame is described by 264 numbers (`obygaze_features.same_pictures`).
 
@@ -752,7 +752,7 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             n_frames = len(signature)
             views = signature[:, :-1].reshape(n_frames, len(VIEWS), -1)  # [frames, views, 264]
             is_not_blank = signature[:, -1] != 0
-            if np.count_nonzero(is_not_blank) >= LEAST_FRAMES:
+            if np.count_nonzero(is_not_blank) >= MIN_FRAMES:
                 yield clip_id, mean_frames(views, is_not_blank)
 
 
@@ -880,14 +880,14 @@ def _share_of_same_clips(means: NDArray[np.float32], trained: NDArray[np.uint8])
         Sketches of the clips of a film trained on.
     """
     has_few_clips = min(len(means), len(trained)) < FEW_CLIPS
-    least_cosine = LEAST_COSINE_OF_FEW_CLIPS if has_few_clips else LEAST_COSINE
+    min_cosine = MIN_COSINE_OF_FEW_CLIPS if has_few_clips else MIN_COSINE
 
     # All clips of one film are compared with all of the other, a block at a time to save memory.
     new_clip_is_in_trained = np.zeros(len(means), bool)
     trained_clip_is_in_new = np.zeros(len(trained), bool)
     for first in range(0, len(means), N_CLIPS_AT_ONCE):
         block = slice(first, first + N_CLIPS_AT_ONCE)
-        is_same = _picture_similarity(means[block], trained) >= least_cosine  # [clips of the block, m]
+        is_same = _picture_similarity(means[block], trained) >= min_cosine  # [clips of the block, m]
         new_clip_is_in_trained[block] = is_same.any(axis=1)
         trained_clip_is_in_new |= is_same.any(axis=0)
 

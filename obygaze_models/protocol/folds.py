@@ -17,11 +17,11 @@ from obygaze_features.manifest import Manifest
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, labels_of
 
-MOST_SINGLE_MOVIE_FOLDS = 500
+MAX_SINGLE_MOVIE_FOLDS = 500
 """Most movies that are a fold each; with more, movies are grouped, as work grows with clips times folds."""
 
 N_GROUPED_FOLDS = 20
-"""Number of folds of whole movies, if there are more movies than `MOST_SINGLE_MOVIE_FOLDS`."""
+"""Number of folds of whole movies, if there are more movies than `MAX_SINGLE_MOVIE_FOLDS`."""
 
 NEVER_TESTED = -1
 """The fold of a clip that no fold tests, in a `FoldTable`."""
@@ -152,7 +152,7 @@ def leave_movies_out(clip_ids: Sequence[str], movies: Sequence[str], n_folds: in
     n_clips_of_movie = np.bincount(movie_of_clip)
     n_movies = len(n_clips_of_movie)
     if n_folds is None:
-        n_folds = n_movies if n_movies <= MOST_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
+        n_folds = n_movies if n_movies <= MAX_SINGLE_MOVIE_FOLDS else N_GROUPED_FOLDS
     if n_movies <= n_folds:
         return table
 

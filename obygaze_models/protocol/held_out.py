@@ -216,8 +216,8 @@ def _count_ordered_pairs(scores: Floats, is_positive: NDArray[np.bool_]) -> floa
 
     ranks = rankdata(scores)
     n_positive = int(is_positive.sum())
-    least_rank_sum = n_positive * (n_positive + 1) / 2
-    return float(ranks[is_positive].sum() - least_rank_sum)
+    min_rank_sum = n_positive * (n_positive + 1) / 2
+    return float(ranks[is_positive].sum() - min_rank_sum)
 
 
 def _intercept_of_share(scores: Floats, share: float) -> float:
@@ -289,14 +289,14 @@ def logistic(
     return np.asarray(fit.x)
 
 
-MOST_NEWTON_STEPS = 100
+MAX_NEWTON_STEPS = 100
 """Steps after which the search of an intercept ends; five are usual."""
 
 SMALLEST_NEWTON_STEP = 1e-10
 """The search of an intercept ends after a step that is no larger: what is left to the root is then less than
 rounding."""
 
-MOST_PROBABILITIES = 1 << 18
+MAX_PROBABILITIES = 1 << 18
 """Probabilities that the search of intercepts holds at a time."""
 
 
@@ -324,7 +324,7 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
     logit_of_share = np.log(shares / (1 - shares))
     low, high = _bracket_intercepts(slopes, scores, logit_of_share)
     intercepts: Floats = (low + high) / 2
-    for _ in range(MOST_NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         means, derivatives = _mean_probabilities(slopes, intercepts, scores, clip_weights)
 
         # The mean rises with the intercept, so that the present intercepts narrow their brackets.
@@ -411,7 +411,7 @@ def _mean_probabilities(
     means, derivatives : ndarray, shape [B]
     """
     clip_weights = np.broadcast_to(clip_weights, (len(slopes), len(scores)))
-    n_at_once = max(1, MOST_PROBABILITIES // len(scores))
+    n_at_once = max(1, MAX_PROBABILITIES // len(scores))
     means = np.empty(len(slopes))
     derivatives = np.empty(len(slopes))
     for first in range(0, len(slopes), n_at_once):

@@ -50,7 +50,7 @@ KNOTS: Floats = np.concatenate([[0.0], np.geomspace(0.04, STEEPEST, 30)])
 GRID: Floats = np.concatenate([np.linspace(0.0, 2.0, 2001)[1:], np.geomspace(2.0, STEEPEST, 801)[1:]])
 """Slopes above 0 over which the posterior is summed."""
 
-LEAST_POWER = 0.05
+MIN_POWER = 0.05
 """Least power of the likelihood."""
 
 N_DEVIATIONS_APART = 7
@@ -61,7 +61,7 @@ N_SPARE_ANGLES = 8
 """Angles added to those that `N_DEVIATIONS_APART` asks for. If nearly all clips are certain, the deviation is
 near 0, and the few sums next to the expected one need angles all the same."""
 
-LEAST_PROBABILITY = 1e-300
+MIN_PROBABILITY = 1e-300
 """In place of probabilities of 0, whose logarithm is not finite."""
 
 
@@ -303,7 +303,7 @@ def _likelihood_power(first_derivatives: Floats, second_derivatives: Floats) -> 
 
     if variance_of_sum <= curvature:
         return 1.0
-    return max(curvature / variance_of_sum, LEAST_POWER)
+    return max(curvature / variance_of_sum, MIN_POWER)
 
 
 def conditional_log_likelihood(scores: Floats, labels: Floats) -> Floats:
@@ -383,7 +383,7 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
         weighted_sum = characteristic_function @ weights
         # The lower half of the circle has conjugate values: the imaginary parts cancel.
         p_of_sum.append(float(weighted_sum.real))
-    return np.log(np.maximum(p_of_sum, LEAST_PROBABILITY))
+    return np.log(np.maximum(p_of_sum, MIN_PROBABILITY))
 
 
 class _HalfCircle(NamedTuple):

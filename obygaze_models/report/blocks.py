@@ -309,8 +309,8 @@ def _make_dots(
         Index of the column.
     """
     value_key, low_key, high_key = _column_keys(keys)
-    most_cells_of_name = max(drawn_column, 1)
-    n_cells_of_name = min(n_key_columns(table.headers, table.rows), most_cells_of_name)
+    max_cells_of_name = max(drawn_column, 1)
+    n_cells_of_name = min(n_key_columns(table.headers, table.rows), max_cells_of_name)
     dots = []
     # Not strict: the table may have further rows at the end.
     for row, cells in zip(rows, table.rows, strict=False):

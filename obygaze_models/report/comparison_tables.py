@@ -102,7 +102,7 @@ def _notes(comparison: Comparison, record: Mapping[str, Any], n_paired: int) -> 
         CAPTIONS["p"],  # what a p-value is about
         _power_note(n_paired),
     ]
-    return tuple(visible(line, lines=False) for line in lines)
+    return tuple(visible(line, line_breaks=False) for line in lines)
 
 
 def _power_note(n_paired: int) -> str:

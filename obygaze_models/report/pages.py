@@ -28,7 +28,7 @@ OUR_PACKAGE = "obygaze_models.report"
 TICK_DISTANCES = tuple(digit * 10.0**power for power in range(-3, 6) for digit in (1, 2, 5))
 """Distances that the ticks of an axis may have, from small to large."""
 
-MOST_TICKS = 6
+MAX_TICKS = 6
 """Most distances between ticks that an axis has."""
 
 MARGIN_PERCENT = 4
@@ -301,10 +301,10 @@ def _tick_distance(span: float) -> float:
     """Choose the distance between the ticks of an axis that is to be `span` long.
 
     It is the smallest of `TICK_DISTANCES` (1, 2 or 5 times a power of ten) with which the axis has no more
-    than about `MOST_TICKS` ticks.
+    than about `MAX_TICKS` ticks.
     """
     for distance in TICK_DISTANCES:
-        if span <= distance * MOST_TICKS:
+        if span <= distance * MAX_TICKS:
             return distance
     return TICK_DISTANCES[-1]
 

@@ -14,7 +14,7 @@ from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
 from obygaze_models.evaluation.summary import UNVARYING_AUC, by_movie, constant_models
 from obygaze_models.models.layers import LAYER_PREFIX, LayerClassifier
-from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER, STAGING
+from obygaze_models.models.names import BASELINES, HOMES, LENGTH, OTHER_ANNOTATOR, STAGING
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.report.blocks import CHANCE_ROW, interval, number, p_value
 
@@ -55,7 +55,7 @@ def answers(run: Run) -> tuple[str, ...]:
         if main_metric.name == "auc":
             concept_sentences += _concept_sentences(task)
     lines = [*model_sentences, *concept_sentences, *_refit_sentences(run, metrics)]
-    return tuple(visible(line, lines=False) for line in lines)
+    return tuple(visible(line, line_breaks=False) for line in lines)
 
 
 def title_prefix(run: Run, task: object) -> str:
@@ -200,7 +200,7 @@ def _compare_with_baselines(task: _Task, metric: Metric) -> _BaselineComparison 
     """
     values = task.values
     # OTHER stands for the other annotators of a clip, who are no model.
-    models = [name for name in values if name != OTHER and not is_yardstick(name)]
+    models = [name for name in values if name != OTHER_ANNOTATOR and not is_yardstick(name)]
     # Random guesses are left out: the luck of one draw could hide a gain, and on average they are no better.
     baselines = [name for name in values if name in YARDSTICKS and not name.startswith("random_")]
     if not models or not baselines:

@@ -30,12 +30,12 @@ def notes(run: Run) -> tuple[str, ...]:
         *_unlearnable_concepts_note(record),
         _intervals_note(),
     ]
-    return tuple(visible(line, lines=False) for line in lines)
+    return tuple(visible(line, line_breaks=False) for line in lines)
 
 
 def limits(run: Run) -> tuple[str, ...]:
     """Write what limits all numbers of a run, such as an untrained network or models left out."""
-    return tuple(visible(line, lines=False) for line in _limits(run))
+    return tuple(visible(line, line_breaks=False) for line in _limits(run))
 
 
 def _limits(run: Run) -> Iterator[str]:

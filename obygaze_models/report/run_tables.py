@@ -10,7 +10,7 @@ from obygaze_features.manifest import counted
 from obygaze_models.evaluation.intervals import CAPTIONS
 from obygaze_models.evaluation.metrics import Metric, metrics_of
 from obygaze_models.evaluation.run import Run
-from obygaze_models.models.names import BASELINES, HOMES, OTHER
+from obygaze_models.models.names import BASELINES, HOMES, OTHER_ANNOTATOR
 from obygaze_models.report.blocks import (
     CHANCE_ROW,
     NOTHING,
@@ -150,7 +150,9 @@ def _short_table(title: str, models: Mapping[str, Mapping[Any, Any]], metrics: S
     rows = {}
     for model, values in shown_models.items():
         # OTHER stands for the other annotators of a clip, with whom models are compared.
-        rows[model] = _people_cells(values, metrics) if model == OTHER else _model_cells(values, names)
+        rows[model] = (
+            _people_cells(values, metrics) if model == OTHER_ANNOTATOR else _model_cells(values, names)
+        )
     # The chance level is the same for all models.
     any_model = next(iter(models.values()))
     rows[CHANCE_ROW] = _format_numbers(any_model, names, "movie_chance")
@@ -242,7 +244,7 @@ def _metrics_by_movie(metrics: Mapping[str, Metric], models: Mapping[str, Mappin
     any_model = next(iter(models.values()))  # all models have the same metrics
     names = []
     for name, metric in metrics.items():
-        if name == "balanced_accuracy" and OTHER not in models:
+        if name == "balanced_accuracy" and OTHER_ANNOTATOR not in models:
             continue
         # `Metric.by_movie` is the position of a metric's table among the tables by movie; 0 if it has none.
         if metric.by_movie != 0 and metric.shown and name in any_model:
@@ -324,8 +326,8 @@ def _movie_table(models: Mapping[str, Mapping[Any, Any]], metric: Metric, prefix
     """
     rows = []
     for model, numbers_of_metric in models.items():
-        # `OTHER` is the label of a clip's other annotators, which has no score.
-        if model == OTHER and metric.reads == "score":
+        # `OTHER_ANNOTATOR` is the label of a clip's other annotators, which has no score.
+        if model == OTHER_ANNOTATOR and metric.reads == "score":
             continue
         rows.append({"model": model, **numbers_of_metric[metric.name]})
 

@@ -13,19 +13,19 @@ import pandas as pd
 from tabulate import tabulate
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import parse_json, read_bytes
 from obygaze_features.errors import OutputError
 from obygaze_features.io import digests_of, is_temporary, local_path, refuse_taken, whole_folder, write_whole
 from obygaze_features.lines import json_bytes, sheet_cell, sheet_line
 from obygaze_features.templates import filled
 from obygaze_features.text import counted
+from obygaze_features.untrusted import parse_json, read_bytes
 from obygaze_models.evaluation.predictions import records as records  # noqa: PLC0414  offered here
 from obygaze_models.report.blocks import NOTHING, Block, Report, n_key_columns
 
 WIDTH = 80
 """Characters per line of a terminal."""
 
-MOST_SHOWN_ROWS = 100
+MAX_SHOWN_ROWS = 100
 """Rows up to which a table is shown whole on a terminal."""
 
 N_FIRST_ROWS = 20
@@ -70,7 +70,7 @@ _NUMBER_CELL = re.compile(r"[-+]?\.?\d[\d.,e+-]*( ?[\[(].*)?|undefined.*")
 def plain(report: Report, width: int = WIDTH) -> str:
     """Format a report as text for a terminal of some width.
 
-    Of a table of more than `MOST_SHOWN_ROWS` rows the first `N_FIRST_ROWS` are shown.
+    Of a table of more than `MAX_SHOWN_ROWS` rows the first `N_FIRST_ROWS` are shown.
     """
     lines = [report.title, *_wrap_notes(report.caption, width)]
     for block in map(_shorten_for_terminal, report.blocks):
@@ -80,8 +80,8 @@ def plain(report: Report, width: int = WIDTH) -> str:
 
 
 def _shorten_for_terminal(block: Block) -> Block:
-    """Cut a table of more than `MOST_SHOWN_ROWS` rows after `N_FIRST_ROWS`, and say so in a note."""
-    if len(block.rows) <= MOST_SHOWN_ROWS:
+    """Cut a table of more than `MAX_SHOWN_ROWS` rows after `N_FIRST_ROWS`, and say so in a note."""
+    if len(block.rows) <= MAX_SHOWN_ROWS:
         return block
     note = f"the first {N_FIRST_ROWS} of {counted(len(block.rows), 'row')}: --out and --json have all"
     return replace(block, rows=block.rows[:N_FIRST_ROWS], notes=(*block.notes, note))

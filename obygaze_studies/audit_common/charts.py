@@ -59,7 +59,7 @@ SERIES_LOOKS = (
 STACK_COLOURS = ("#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#eedd88", "#ee8866", "#ffaabb", "#dddddd")
 """Colours of a stack, distinct for readers who do not see red or green; black is readable on all."""
 
-LEAST_SHARE_WITH_NUMBER = 0.035
+MIN_SHARE_WITH_NUMBER = 0.035
 """Smallest share of a stacked bar that is wide enough for its number."""
 
 PICTURE_PIXELS = 640
@@ -71,7 +71,7 @@ _GROUP_HEIGHT = 0.8
 _LABEL_SIZE_BESIDE_BANDS = 6
 """Size in points of the groups' labels where chance bands are drawn: these labels have several lines."""
 
-_LEAST_END_OF_SCALE = 1e-30
+_MIN_END_OF_SCALE = 1e-30
 """Smallest upper end of a scale of colours: above 0, so that a scale exists where all maps are empty."""
 
 Values = Mapping[str, Sequence[float | None]]
@@ -201,9 +201,9 @@ def _height_of_bars(labels: Sequence[str], n_conditions: int) -> float:
     inches_of_axis_and_legend = 1.0
     inches_of_simple_groups = 0.28 * len(labels)  # if each had one bar, and a label of one line
     # How many times higher a group is than a simple one; a further bar, or line of a label, takes half of it.
-    most_line_breaks = max(label.count("\n") for label in labels)
+    max_line_breaks = max(label.count("\n") for label in labels)
     factor_of_bars = n_conditions / 2
-    factor_of_label = 1 + most_line_breaks / 2
+    factor_of_label = 1 + max_line_breaks / 2
     return inches_of_axis_and_legend + inches_of_simple_groups * max(factor_of_bars, factor_of_label)
 
 
@@ -357,7 +357,7 @@ def _fill_stacks(axes: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
         drawn_bars = axes.barh(
             table.index, table[part], left=lefts[part], color=colour, edgecolor="white", label=str(part)
         )
-        shares = [f"{share:.0%}" if share >= LEAST_SHARE_WITH_NUMBER else "" for share in table[part]]
+        shares = [f"{share:.0%}" if share >= MIN_SHARE_WITH_NUMBER else "" for share in table[part]]
         axes.bar_label(drawn_bars, shares, label_type="center", fontsize=7)
 
 
@@ -480,7 +480,7 @@ def _end_of_shared_scale(columns: Sequence[Sequence[Panel]]) -> float:
     """Return the upper end of a scale of colours for the maps of all panels: their largest value."""
     panels = chain.from_iterable(columns)
     peaks = [float(panel.saliency.max()) for panel in panels if panel.saliency is not None]
-    return max([_LEAST_END_OF_SCALE, *peaks])
+    return max([_MIN_END_OF_SCALE, *peaks])
 
 
 def _draw_panel(axes: Axes, panel: Panel, end_of_scale: float | None) -> Any:

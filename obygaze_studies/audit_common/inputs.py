@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from obygaze_features.door import read_bytes
 from obygaze_features.manifest import read_table
 from obygaze_features.text import composed, counted, number_of
+from obygaze_features.untrusted import read_bytes
 from obygaze_studies.errors import AuditError
 
 Row = Mapping[str, Any]
@@ -144,18 +144,18 @@ def read_column_names(path: Path) -> tuple[str, ...]:
     return tuple(first_row)
 
 
-def _check_needed(cell: str, place: str, choices: Sequence[str] | None) -> None:
+def _check_needed(cell: str, location: str, choices: Sequence[str] | None) -> None:
     """Check a cell that must be filled; `choices` are its allowed values, None for any.
 
     Raises
     ------
     AuditError
-        Naming `place`: the cell is empty, or none of the choices.
+        Naming `location`: the cell is empty, or none of the choices.
     """
     if not cell.strip():
-        raise AuditError(f"{place}: the cell is empty")
+        raise AuditError(f"{location}: the cell is empty")
     if choices is not None and cell not in choices:
-        raise AuditError(f"{place}: {cell!r} is none of {', '.join(choices)}")
+        raise AuditError(f"{location}: {cell!r} is none of {', '.join(choices)}")
 
 
 def _row_name(row: Row, columns: Sequence[str]) -> str:
@@ -163,23 +163,23 @@ def _row_name(row: Row, columns: Sequence[str]) -> str:
     return ", ".join(f"{name} {row[name]}" for name in columns)
 
 
-def _check_finite_or_empty(cell: str, number: float, place: str) -> None:
-    """Raise an AuditError that names `place` if a cell is not empty and its number is not finite."""
+def _check_finite_or_empty(cell: str, number: float, location: str) -> None:
+    """Raise an AuditError that names `location` if a cell is not empty and its number is not finite."""
     if cell.strip() and not math.isfinite(number):
-        raise AuditError(f"{place} is not finite; leave the cell of a missing one empty")
+        raise AuditError(f"{location} is not finite; leave the cell of a missing one empty")
 
 
-def read_number(text: str, place: str) -> float:
+def read_number(text: str, location: str) -> float:
     """Read a cell as a number; an empty cell is NaN.
 
     Raises
     ------
     AuditError
-        Naming the cell with `place`: it is not a number.
+        Naming the cell with `location`: it is not a number.
     """
     number = number_of(text)
     if text.strip() and math.isnan(number):
-        raise AuditError(f"{place} should be a number, found {text!r}")
+        raise AuditError(f"{location} should be a number, found {text!r}")
     return number
 
 

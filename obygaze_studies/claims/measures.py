@@ -37,7 +37,7 @@ N_PERMUTATIONS = 2000
 RELATIVE_ROUNDING = 1e-12
 """Part by which a permuted statistic may be below the observed one and count as equal to it."""
 
-LEAST_OCCURRENCES = 100
+MIN_OCCURRENCES = 100
 """Emotion words with fewer occurrences in all captions are left out (004, section 4.3)."""
 
 PARTLY_CLOTHED = "O"
@@ -423,8 +423,8 @@ def _permutation_p(marks: Marks, films: NDArray[np.intp], n_levels: int) -> floa
     permuted = _chi_squared(permuted_ranks, marks.present, n_levels)
     observed = _chi_squared(marks.ranks[None], marks.present, n_levels)[0]
     # A statistic that equals the observed one may come out a little lower, by rounding.
-    least_counted = observed * (1 - RELATIVE_ROUNDING)
-    n_as_large = np.count_nonzero(permuted >= least_counted)
+    min_counted = observed * (1 - RELATIVE_ROUNDING)
+    n_as_large = np.count_nonzero(permuted >= min_counted)
     return (1 + n_as_large) / N_PERMUTATIONS
 
 
@@ -1197,9 +1197,9 @@ def _rate_at_level(level: str, rates: pd.DataFrame) -> Measured:
 
 
 def _words_counted(table: pd.DataFrame, emotion: str) -> list[str]:
-    """Return the words of an emotion that occur at least `LEAST_OCCURRENCES` times in all captions."""
+    """Return the words of an emotion that occur at least `MIN_OCCURRENCES` times in all captions."""
     totals = table.sum(numeric_only=True)
-    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= LEAST_OCCURRENCES]
+    return [word for word in EMOTION_WORDS[emotion] if totals.get(word, 0) >= MIN_OCCURRENCES]
 
 
 def _rates(pictures: pd.DataFrame, emotion: str, words: Sequence[str]) -> pd.DataFrame:

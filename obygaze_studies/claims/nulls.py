@@ -86,35 +86,35 @@ class Null:
         """The numbers that are planted; empty where none is."""
         return " or ".join(f"{number:.3g}" for number in self.planted)
 
-    def p(self, least: float, most: float) -> float:
+    def p(self, minimum: float, maximum: float) -> float:
         """Return the one-sided p: the share of draws that support the sentence as clearly as the data do.
 
         Parameters
         ----------
-        least, most
+        minimum, maximum
             The range of the statistic that makes the sentence true; -inf or inf where it has no end. A draw
             that is not finite counts as supporting the sentence.
         """
         observed = np.array([self.statistic(self.data)])
-        depth_observed = _depth_in_range(observed, least, most)
-        is_as_clear = _depth_in_range(self.draws, least, most) >= depth_observed
+        depth_observed = _depth_in_range(observed, minimum, maximum)
+        is_as_clear = _depth_in_range(self.draws, minimum, maximum) >= depth_observed
         is_undefined = ~np.isfinite(self.draws)
         n_as_clear = np.count_nonzero(is_as_clear | is_undefined)
         # The observed statistic counts as one more draw, so that p is never 0.
         return float((1 + n_as_clear) / (1 + len(self.draws)))
 
 
-def _depth_in_range(values: Numbers, least: float, most: float) -> Numbers:
+def _depth_in_range(values: Numbers, minimum: float, maximum: float) -> Numbers:
     """Return a score for each value [N]: the deeper the value lies in a range, the higher the score.
 
     In a range without an upper end (or without any), larger values are deeper; in one without a lower end,
     smaller values are; in a range with two ends, values nearer to its middle are.
     """
-    if math.isinf(most):
+    if math.isinf(maximum):
         return values
-    if math.isinf(least):
+    if math.isinf(minimum):
         return -values
-    middle = (least + most) / 2
+    middle = (minimum + maximum) / 2
     return -np.abs(values - middle)
 
 

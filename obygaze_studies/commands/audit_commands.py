@@ -728,12 +728,12 @@ def objects(
     if texts is None:
         answers = read_answers(images)
         if answers is not None:
-            return output.finish(audit_answers(answers, names, least=least))
+            return output.finish(audit_answers(answers, names, minimum=least))
 
     # The images' store has embeddings, which are compared with those of the listed objects.
     texts = needed(texts, "texts")
     names = needed(names, "objects-list")
-    report = audit_objects(read_store(images), read_store(texts), names, scale=scale, least=least)
+    report = audit_objects(read_store(images), read_store(texts), names, scale=scale, minimum=least)
     return output.finish(report)
 
 

@@ -26,7 +26,7 @@ SCALE = 100.0
 it."""
 
 
-MOST_OBJECTS = 3
+MAX_OBJECTS = 3
 """Largest number of objects that are listed for an image, as in the file of the published captions."""
 
 
@@ -58,7 +58,7 @@ WORDING_OF_ANSWERS = Wording(
 
 
 @audited(WORDING_OF_ANSWERS)
-def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, least: float = 0.0) -> Finding:
+def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, minimum: float = 0.0) -> Finding:
     """List the most probable objects of every image, by the answers of a classifier.
 
     Parameters
@@ -67,7 +67,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
         The classifier's probabilities of its classes.
     objects
         Classes to list; None for all. Probabilities are among all classes in both cases.
-    least
+    minimum
         Smallest probability to list.
 
     Raises
@@ -97,11 +97,11 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
     record: dict[str, object] = {
         "images": images.fingerprint,
         "group": images.group,
-        "top": MOST_OBJECTS,
-        "least": least,
+        "top": MAX_OBJECTS,
+        "least": minimum,
         "n_objects": len(listed_objects),
     }
-    return _most_probable(ids, listed_objects, probabilities, least=least, record=record)
+    return _most_probable(ids, listed_objects, probabilities, minimum=minimum, record=record)
 
 
 @audited(
@@ -119,7 +119,12 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, leas
     )
 )
 def audit_objects(
-    images: Embeddings, texts: Embeddings, objects: Sequence[str], *, scale: float = SCALE, least: float = 0.0
+    images: Embeddings,
+    texts: Embeddings,
+    objects: Sequence[str],
+    *,
+    scale: float = SCALE,
+    minimum: float = 0.0,
 ) -> Finding:
     """List the most probable objects of every image, at most three, for the audit `gender-score`.
 
@@ -137,7 +142,7 @@ def audit_objects(
         The labels, which compete: an image's probabilities sum to 1 over them.
     scale
         Factor of the cosines: 100 for the CLIPs of OpenAI, which were trained with it.
-    least
+    minimum
         Smallest probability to list.
 
     Raises
@@ -173,11 +178,11 @@ def audit_objects(
         "texts": texts.fingerprint,
         "prompt": PROMPT,
         "scale": scale,
-        "top": MOST_OBJECTS,
-        "least": least,
+        "top": MAX_OBJECTS,
+        "least": minimum,
         "n_objects": len(objects),
     }
-    return _most_probable(ids, objects, probabilities, least=least, record=record)
+    return _most_probable(ids, objects, probabilities, minimum=minimum, record=record)
 
 
 def _most_probable(
@@ -185,7 +190,7 @@ def _most_probable(
     objects: Sequence[str],
     probabilities: NDArray[np.float64],
     *,
-    least: float,
+    minimum: float,
     record: dict[str, object],
 ) -> Finding:
     """Return the finding of the audit: the most probable objects of each image, and how often each is first.
@@ -198,21 +203,21 @@ def _most_probable(
         The Q objects.
     probabilities : ndarray, shape [N, Q]
         Probability of each object in each image.
-    least
+    minimum
         Smallest probability to list.
     record
         Inputs and options, for the report.
     """
-    rows = _rows_of_images(ids, objects, probabilities, least)
+    rows = _rows_of_images(ids, objects, probabilities, minimum)
     object_rows = _rows_of_objects(objects, probabilities)
     n_images = counted(len(ids), "image")
     n_objects = counted(len(objects), "object")
-    notes = [f"{n_images}, {n_objects}, at most {MOST_OBJECTS} an image"]
+    notes = [f"{n_images}, {n_objects}, at most {MAX_OBJECTS} an image"]
     n_without_object = len(ids) - len({row["image_id"] for row in rows})
     if n_without_object:
         notes.append(
             f"{counted(n_without_object, 'image has', 'images have')} no object with a probability "
-            f"of {least:g} or more"
+            f"of {minimum:g} or more"
         )
     sentence_values = object_rows[0] | {"n_images": len(ids)}
     return Finding(
@@ -221,19 +226,19 @@ def _most_probable(
 
 
 def _rows_of_images(
-    ids: Sequence[str], objects: Sequence[str], probabilities: NDArray[np.float64], least: float
+    ids: Sequence[str], objects: Sequence[str], probabilities: NDArray[np.float64], minimum: float
 ) -> list[dict[str, object]]:
     """List the most probable objects of each image, at most three, the most probable first.
 
-    Objects with a probability below `least` are left out, so an image may have no row. `probabilities` is
+    Objects with a probability below `minimum` are left out, so an image may have no row. `probabilities` is
     [images, objects].
     """
     rows: list[dict[str, object]] = []
     for image_id, p_of_objects in zip(ids, probabilities, strict=True):
-        most_probable = np.argsort(-p_of_objects, kind="stable")[:MOST_OBJECTS].tolist()
+        most_probable = np.argsort(-p_of_objects, kind="stable")[:MAX_OBJECTS].tolist()
         for index in most_probable:
             p = float(p_of_objects[index])
-            if p >= least:
+            if p >= minimum:
                 rows.append({"image_id": image_id, "object": objects[index], "p_c": p})
     return rows
 

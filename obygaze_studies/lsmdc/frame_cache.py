@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.backbones import Geometry, Preset
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import InputError, VideoError
 from obygaze_features.io import is_temporary, sha256_of, write_whole
 from obygaze_features.lines import LineJournal, json_bytes, read_lines
 from obygaze_features.locks import locked
+from obygaze_features.untrusted import read_bytes
 from obygaze_features.video import Frames, at, decoder_versions, opened, probe, read_frames, uniform
 from obygaze_features.workers import Parent, WorkerPool
 from obygaze_studies.errors import TrainError

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from obygaze_features.door import read_bytes
 from obygaze_features.templates import packaged
 from obygaze_features.text import counted
+from obygaze_features.untrusted import read_bytes
 from obygaze_studies.audit_common.inputs import read_text
 from obygaze_studies.errors import TrainError
 from obygaze_studies.obygaze12.printed_values import MOVIES

@@ -30,12 +30,12 @@ from safetensors.torch import save_file
 from tabulate import tabulate
 
 from obygaze_features.backbones import LsmdcFormat
-from obygaze_features.door import open_regular, parse_json, read_bytes, read_text
 from obygaze_features.errors import first_line
 from obygaze_features.io import whole_file, write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.locks import alone_in
 from obygaze_features.text import counted
+from obygaze_features.untrusted import open_regular, parse_json, read_bytes, read_text
 from obygaze_models.report import asset
 from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.lsmdc16 import PUBLISHED

@@ -381,7 +381,7 @@ def _tie_notices(share: float) -> list[str]:
 
 # --- checks of a folder of runs
 # ---------------------------------------------------------------------------
-MOST_RUNS = 5
+MAX_RUNS = 5
 """Largest number of runs per subtask (section 5 of the paper)."""
 
 
@@ -465,8 +465,8 @@ def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
     There may be five runs at most, and one of them must do without external data.
     """
     findings = []
-    if len(runs) > MOST_RUNS:
-        findings.append(_problem(subtask, f"{len(runs)} runs; at most {MOST_RUNS} may be submitted"))
+    if len(runs) > MAX_RUNS:
+        findings.append(_problem(subtask, f"{len(runs)} runs; at most {MAX_RUNS} may be submitted"))
     if runs and not any(run["external_data"] is False for run in runs):
         findings.append(_problem(subtask, "no run without external data; at least one is required"))
     return findings

@@ -65,9 +65,9 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
     """
     counts = np.stack([np.asarray(numbers, dtype=np.int64) for numbers in (both, first, second, clips)])
 
-    # Probability of each possible sum over the films so far: entry k is that of the sum least_sum + k.
+    # Probability of each possible sum over the films so far: entry k is that of the sum min_sum + k.
     probability_of_sum = np.ones(1)
-    least_sum = 0
+    min_sum = 0
     expected = 0.0
     has_clips = counts[3] > 0
     for _, n_first, n_second, n_clips in counts.T[has_clips].tolist():
@@ -76,11 +76,11 @@ def exact_common(both: ArrayLike, first: ArrayLike, second: ArrayLike, clips: Ar
         most = min(n_first, n_second)
         probability_in_film = hypergeom.pmf(np.arange(least, most + 1), n_clips, n_first, n_second)
         probability_of_sum = np.convolve(probability_of_sum, probability_in_film)
-        least_sum += least
+        min_sum += least
         expected += n_first * n_second / n_clips
 
     observed = int(counts[0].sum())
-    probability_of_observed = probability_of_sum[observed - least_sum]
+    probability_of_observed = probability_of_sum[observed - min_sum]
     is_as_improbable = probability_of_sum <= probability_of_observed * ROUNDING_FACTOR
     p = float(probability_of_sum[is_as_improbable].sum())
     return {"clips": observed, "expected": expected, "p": min(p, 1.0)}

@@ -42,7 +42,7 @@ SMALLEST_ERROR = 1e-300
 PRIOR_SD = 2.5
 """SD of the normal prior of every effect; it keeps separable factors finite, and hardly changes others."""
 
-LEAST_ERRORS = 5
+MIN_ERRORS = 5
 """Effects are undefined with fewer errors, or fewer other clips: they would come from the prior alone."""
 
 
@@ -233,10 +233,10 @@ def _why_undefined(kind: str, n_errors: int, n_clips: int) -> str:
     """Write why the effects of a kind of error are undefined; "" if they are defined."""
     if n_errors == 0:
         return f"no {kind}: nothing to explain"
-    if n_errors < LEAST_ERRORS:
-        return f"{n_errors} {kind}: too few to explain, undefined below {LEAST_ERRORS}"
+    if n_errors < MIN_ERRORS:
+        return f"{n_errors} {kind}: too few to explain, undefined below {MIN_ERRORS}"
     n_others = n_clips - n_errors
-    if n_others < LEAST_ERRORS:
+    if n_others < MIN_ERRORS:
         return f"all but {n_others} are {kind}: too few others to compare"
     return ""
 
@@ -280,12 +280,12 @@ def error_factors(factors: Floats, errors: NDArray[np.bool_], movies: NDArray[np
     DataFrame
         A row per factor: its `effect` on the log odds of an error, the interval from `low` to `high`, the
         two-sided `p`, and `p_holm`, adjusted for the K factors. NaN for a factor that does not vary, and for
-        all factors with fewer than `LEAST_ERRORS` errors or other clips.
+        all factors with fewer than `MIN_ERRORS` errors or other clips.
     """
     columns = {name: np.full(factors.shape[1], np.nan) for name in _Effects._fields}
     n_errors = int(errors.sum())
     n_others = len(errors) - n_errors
-    if min(n_errors, n_others) >= LEAST_ERRORS:
+    if min(n_errors, n_others) >= MIN_ERRORS:
         varies = factors.max(axis=0) > factors.min(axis=0)
         effects = _estimate_effects(factors[:, varies], errors, movies)
         for name, values in effects._asdict().items():

@@ -470,13 +470,13 @@ def check_sides(data: Dataset, fold: Fold, label_of_clip: Mapping[str, int], sub
 
 
 def _error_of_side(
-    where: str, side: str, problem: str, clips: Sequence[str], clips_with_features: Sequence[str]
+    location: str, side: str, problem: str, clips: Sequence[str], clips_with_features: Sequence[str]
 ) -> FoldsError:
     """Make the error for a side of a fold of which too few clips have features.
 
     Parameters
     ----------
-    where
+    location
         What the fold is used for, and its name.
     side
         The side: training, validation or test.
@@ -486,7 +486,7 @@ def _error_of_side(
         All its clips, and those with features.
     """
     return FoldsError(
-        f"the published folds need the features of more clips: {where}, has {problem} on its {side} side "
+        f"the published folds need the features of more clips: {location}, has {problem} on its {side} side "
         f"({len(clips_with_features)} of {counted(len(clips), 'clip')} have features); "
         "extract the others, or use the strict protocol (--protocol strict)"
     )

@@ -12,10 +12,10 @@ import zarr
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from obygaze_features.door import read_bytes
 from obygaze_features.errors import ObygazeError, StoreError
 from obygaze_features.io import refuse_existing, whole_folder
 from obygaze_features.text import counted
+from obygaze_features.untrusted import read_bytes
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import read_rows
 from obygaze_studies.errors import AuditError

@@ -5,10 +5,10 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.tiny_checkpoints import tiny_checkpoint
 
-constants = later("huggingface_hub", "constants")
+constants = lazy_import("huggingface_hub", "constants")
 
 
 @pytest.fixture(scope="session")

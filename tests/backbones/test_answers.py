@@ -27,18 +27,18 @@ from tests.backbones.test_encoders import (
     normalised_pixels,
     prepared_clips,
 )
-from tests.later import cpu, later, without_gradients
+from tests.lazy_import import cpu, lazy_import, without_gradients
 from tests.rounding import assert_close, network_rounding
 from tests.tiny_checkpoints import tiny_sound_checkpoint, tiny_text_checkpoint
 
-torch = later("torch")
-transformers = later("transformers")
-AutoConfig = later("transformers", "AutoConfig")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
-HEARING = later("obygaze_features.backbones.waveform", "SOUNDS")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+AutoConfig = lazy_import("transformers", "AutoConfig")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = lazy_import("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = lazy_import("obygaze_features.backbones.encoder_specs", "VIDEOS")
+HEARING = lazy_import("obygaze_features.backbones.waveform", "SOUNDS")
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 CLASS_NAMES = ("a kiss", "a barbell", "a stove")
 LISTED_TYPES = (

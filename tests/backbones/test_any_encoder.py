@@ -12,17 +12,17 @@ from click.testing import CliRunner
 from obygaze.cli import root_command
 from obygaze_features.backbones import load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
-from tests.later import cpu, later, without_gradients
+from tests.lazy_import import cpu, lazy_import, without_gradients
 from tests.rounding import assert_close, network_rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
-torch = later("torch")
-transformers = later("transformers")
-conformance = later("obygaze_features.backbones", "conformance")
-_is_batch_invariant = later("obygaze_features.backbones.conformance", "_is_batch_invariant")
-_is_deterministic = later("obygaze_features.backbones.conformance", "_is_deterministic")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+conformance = lazy_import("obygaze_features.backbones", "conformance")
+_is_batch_invariant = lazy_import("obygaze_features.backbones.conformance", "_is_batch_invariant")
+_is_deterministic = lazy_import("obygaze_features.backbones.conformance", "_is_deterministic")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
 TINY_TRANSFORMER = {
     "hidden_size": 32,
     "intermediate_size": 64,

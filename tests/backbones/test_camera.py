@@ -165,7 +165,7 @@ OTHER_SCENE = filmed(leaves(np.random.default_rng(1)))
 def strips_that_move_differently():
     """Move seven strips of the picture by -48 to 48 pixels: things move, not the camera."""
     moved = [filmed(SCENE, right=16 * number) for number in range(-3, 4)]
-    strips = [picture[:, 45 * place : 45 * place + 45] for place, picture in enumerate(moved)]
+    strips = [picture[:, 45 * index : 45 * index + 45] for index, picture in enumerate(moved)]
     joined = np.hstack(strips)
     return START[:, : joined.shape[1]], joined
 

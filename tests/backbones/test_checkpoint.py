@@ -10,20 +10,20 @@ import pytest
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError, InputError
-from tests.later import later
-from tests.test_door import ENDLESS, POSIX
+from tests.lazy_import import lazy_import
+from tests.test_untrusted import ENDLESS, POSIX
 
-torch = later("torch")
-load_file = later("safetensors.torch", "load_file")
-save_file = later("safetensors.torch", "save_file")
-nn = later("torch.nn")
-VivitConfig = later("transformers", "VivitConfig")
-VivitForVideoClassification = later("transformers", "VivitForVideoClassification")
-XCLIPVisionModel = later("transformers", "XCLIPVisionModel")
-load_exactly = later("obygaze_features.backbones.checkpoint", "load_exactly")
-load_pretrained = later("obygaze_features.backbones.checkpoint", "load_pretrained")
-load_state_dict = later("obygaze_features.backbones.checkpoint", "load_state_dict")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
+torch = lazy_import("torch")
+load_file = lazy_import("safetensors.torch", "load_file")
+save_file = lazy_import("safetensors.torch", "save_file")
+nn = lazy_import("torch.nn")
+VivitConfig = lazy_import("transformers", "VivitConfig")
+VivitForVideoClassification = lazy_import("transformers", "VivitForVideoClassification")
+XCLIPVisionModel = lazy_import("transformers", "XCLIPVisionModel")
+load_exactly = lazy_import("obygaze_features.backbones.checkpoint", "load_exactly")
+load_pretrained = lazy_import("obygaze_features.backbones.checkpoint", "load_pretrained")
+load_state_dict = lazy_import("obygaze_features.backbones.checkpoint", "load_state_dict")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from obygaze_features.backbones.class_names import imagenet_classes
 from obygaze_features.errors import BackboneError
 from obygaze_features.text_search import search_like
 from obygaze_features.video import read_frames, uniform
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 
-load_state_dict = later("obygaze_features.backbones", "load_state_dict")
-transformers = later("transformers")
+load_state_dict = lazy_import("obygaze_features.backbones", "load_state_dict")
+transformers = lazy_import("transformers")
 STARTS_OF_WINDOWS = {
     "arm_wrestling.mp4": (0, 3, 6),
     "flipping_a_pancake.mkv": (0, 3, 6),

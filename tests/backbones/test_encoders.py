@@ -12,23 +12,23 @@ from PIL import Image
 from obygaze_features.backbones import Backbone, Layers, load_backbone, load_text_backbone
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
-from tests.later import cpu, later, without_gradients
+from tests.lazy_import import cpu, lazy_import, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint
 
-torch = later("torch")
-PretendedCard = later("tests.backbones.pretended_card", "Card")
-transformers = later("transformers")
-interpolate = later("torch.nn.functional", "interpolate")
-FlopCounterMode = later("torch.utils.flop_counter", "FlopCounterMode")
-AutoConfig = later("transformers", "AutoConfig")
-Compute = later("obygaze_features.backbones", "Compute")
-clip_fields = later("obygaze_features.backbones.class_calls", "clip_fields")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
-TEXTS = later("obygaze_features.backbones.encoder_specs", "TEXTS")
-VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
+torch = lazy_import("torch")
+PretendedGpu = lazy_import("tests.backbones.pretended_card", "Card")
+transformers = lazy_import("transformers")
+interpolate = lazy_import("torch.nn.functional", "interpolate")
+FlopCounterMode = lazy_import("torch.utils.flop_counter", "FlopCounterMode")
+AutoConfig = lazy_import("transformers", "AutoConfig")
+Compute = lazy_import("obygaze_features.backbones", "Compute")
+clip_fields = lazy_import("obygaze_features.backbones.class_calls", "clip_fields")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = lazy_import("obygaze_features.backbones.encoder_specs", "IMAGES")
+TEXTS = lazy_import("obygaze_features.backbones.encoder_specs", "TEXTS")
+VIDEOS = lazy_import("obygaze_features.backbones.encoder_specs", "VIDEOS")
 TINY_TRANSFORMER = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -410,7 +410,7 @@ def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_
 def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of, model_type, monkeypatch):
     """The card takes five clips in one call, the CPU one. No GPU is needed: the card is pretended."""
     on_cpu = encoded_clips(model_type, folder_of[model_type])
-    PretendedCard().install(monkeypatch)
+    PretendedGpu().install(monkeypatch)
     backbone_on_card = load_backbone(
         on_cpu.backbone.name,
         4,

@@ -6,15 +6,15 @@ from importlib.metadata import version
 import pytest
 from packaging.version import Version
 
-from tests.later import later, without_gradients
+from tests.lazy_import import lazy_import, without_gradients
 from tests.rounding import network_rounding
 
-torch = later("torch")
-CLIPVisionConfig = later("transformers", "CLIPVisionConfig")
-CLIPVisionModel = later("transformers", "CLIPVisionModel")
-VivitConfig = later("transformers", "VivitConfig")
-VivitModel = later("transformers", "VivitModel")
-fuse_layers = later("obygaze_features.backbones.network", "fuse_layers")
+torch = lazy_import("torch")
+CLIPVisionConfig = lazy_import("transformers", "CLIPVisionConfig")
+CLIPVisionModel = lazy_import("transformers", "CLIPVisionModel")
+VivitConfig = lazy_import("transformers", "VivitConfig")
+VivitModel = lazy_import("transformers", "VivitModel")
+fuse_layers = lazy_import("obygaze_features.backbones.network", "fuse_layers")
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16, layers=3, width=256)
 TINY_TRANSFORMER = {
     "hidden_size": 64,

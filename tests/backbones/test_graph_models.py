@@ -24,11 +24,11 @@ from obygaze_features.backbones import converted
 from obygaze_features.backbones.graph_models import read_graph_model, to_onnx
 from obygaze_features.errors import BackboneError
 from tests.command import obygaze
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
-torch = later("torch")
+torch = lazy_import("torch")
 PICTURE = np.random.default_rng(0).integers(0, 256, (1, 12, 10, 3), dtype=np.uint8)
 
 

@@ -15,17 +15,17 @@ from tests.backbones.test_encoders import (
     prepared_clips,
     transformers_network,
 )
-from tests.later import cpu, later, without_gradients
+from tests.lazy_import import cpu, lazy_import, without_gradients
 from tests.tiny_checkpoints import tiny_sound_checkpoint
 
-torch = later("torch")
-transformers = later("transformers")
-AutoConfig = later("transformers", "AutoConfig")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-IMAGES = later("obygaze_features.backbones.encoder_specs", "IMAGES")
-VIDEOS = later("obygaze_features.backbones.encoder_specs", "VIDEOS")
-SOUNDS = later("obygaze_features.backbones.waveform", "SOUNDS")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+AutoConfig = lazy_import("transformers", "AutoConfig")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+IMAGES = lazy_import("obygaze_features.backbones.encoder_specs", "IMAGES")
+VIDEOS = lazy_import("obygaze_features.backbones.encoder_specs", "VIDEOS")
+SOUNDS = lazy_import("obygaze_features.backbones.waveform", "SOUNDS")
 EXACT = 1e-6
 """Of the largest value: what float32 rounds."""
 REGISTERS = {"dinov2_with_registers": 3, "dinov3_vit": 3}

@@ -8,16 +8,16 @@ from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import BackboneError
 from obygaze_features.video import read_frames, uniform
 from tests.backbones.test_encoders import normalised_pixels
-from tests.later import later, without_gradients
+from tests.lazy_import import lazy_import, without_gradients
 from tests.rounding import assert_close, network_rounding, rounding
 
-torch = later("torch")
-CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
-CLIPModel = later("transformers", "CLIPModel")
-XCLIPModel = later("transformers", "XCLIPModel")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-Compute = later("obygaze_features.backbones.compute", "Compute")
+torch = lazy_import("torch")
+CLIPImageProcessorPil = lazy_import("transformers", "CLIPImageProcessorPil")
+CLIPModel = lazy_import("transformers", "CLIPModel")
+XCLIPModel = lazy_import("transformers", "XCLIPModel")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 NETWORK_ROUNDING, FLOAT16_ROUNDING = network_rounding(3 * 2 * 56 * 56), rounding("float16", 1)
 
 

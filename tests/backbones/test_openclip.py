@@ -13,17 +13,17 @@ from obygaze_features.backbones.presets import choose_preset
 from obygaze_features.backbones.weights import OPENCLIP
 from obygaze_features.errors import BackboneError
 from obygaze_studies.eat_stimuli import EFFECTS
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_openclip
 
-torch = later("torch")
-normalize = later("torch.nn.functional", "normalize")
-openclip = later("obygaze_features.backbones.openclip")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-grad_cam_map = later("obygaze_studies.saliency.class_activation", "grad_cam_map")
-openclip_to_map = later("obygaze_studies.saliency.class_activation", "openclip_to_map")
-similarity = later("obygaze_studies.saliency.class_activation", "similarity")
+torch = lazy_import("torch")
+normalize = lazy_import("torch.nn.functional", "normalize")
+openclip = lazy_import("obygaze_features.backbones.openclip")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+grad_cam_map = lazy_import("obygaze_studies.saliency.class_activation", "grad_cam_map")
+openclip_to_map = lazy_import("obygaze_studies.saliency.class_activation", "openclip_to_map")
+similarity = lazy_import("obygaze_studies.saliency.class_activation", "similarity")
 pytestmark = pytest.mark.usefixtures("open_clip")
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16)
 TEXT_OF_27_WORDS = "a sad man " * 9

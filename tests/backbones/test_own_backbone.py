@@ -10,11 +10,11 @@ import pytest
 from obygaze_features.backbones import backbone_names, backbone_options, load_backbone
 from obygaze_features.errors import BackboneError
 from tests import lab_package
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
-save_file = later("safetensors.torch", "save_file")
-Compute = later("obygaze_features.backbones.compute", "Compute")
+torch = lazy_import("torch")
+save_file = lazy_import("safetensors.torch", "save_file")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 PAGE = Path(__file__).parents[2] / "docs" / "backbones.md"
 
 

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-inference = later("obygaze_features.backbones.compute", "inference")
-matmul_precision = later("obygaze_features.backbones.compute", "matmul_precision")
+torch = lazy_import("torch")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+inference = lazy_import("obygaze_features.backbones.compute", "inference")
+matmul_precision = lazy_import("obygaze_features.backbones.compute", "matmul_precision")
 WARNING_OF_OLDER_INTERFACE = "Please use the new API settings"
 """Of torch 2.9."""
 SETTINGS_OF_USERS = """

@@ -9,14 +9,14 @@ import pytest
 
 from obygaze_features.backbones.presets import IMAGENET, PRESETS, Affine, choose_preset
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.rounding import rounding
 
-torch = later("torch")
-CLIPImageProcessorPil = later("transformers", "CLIPImageProcessorPil")
-VideoMAEImageProcessorPil = later("transformers", "VideoMAEImageProcessorPil")
-VivitImageProcessor = later("transformers", "VivitImageProcessor")
-SiglipImageProcessorPil = later(
+torch = lazy_import("torch")
+CLIPImageProcessorPil = lazy_import("transformers", "CLIPImageProcessorPil")
+VideoMAEImageProcessorPil = lazy_import("transformers", "VideoMAEImageProcessorPil")
+VivitImageProcessor = lazy_import("transformers", "VivitImageProcessor")
+SiglipImageProcessorPil = lazy_import(
     "transformers.models.siglip.image_processing_pil_siglip", "SiglipImageProcessorPil"
 )
 NAMES = ("obygaze12", *PRESETS)

@@ -12,18 +12,18 @@ from PIL import Image
 from obygaze_features.backbones import load_backbone, load_network, load_text_backbone
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 from tests.rounding import rounding
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
-Tokenizer = later("tokenizers", "Tokenizer")
-models = later("tokenizers", "models")
-normalizers = later("tokenizers", "normalizers")
-pre_tokenizers = later("tokenizers", "pre_tokenizers")
-processors = later("tokenizers", "processors")
-Siglip2Tokenizer = later("transformers", "Siglip2Tokenizer")
-SiglipImageProcessorPil = later("transformers", "SiglipImageProcessorPil")
-Compute = later("obygaze_features.backbones.compute", "Compute")
+Tokenizer = lazy_import("tokenizers", "Tokenizer")
+models = lazy_import("tokenizers", "models")
+normalizers = lazy_import("tokenizers", "normalizers")
+pre_tokenizers = lazy_import("tokenizers", "pre_tokenizers")
+processors = lazy_import("tokenizers", "processors")
+Siglip2Tokenizer = lazy_import("transformers", "Siglip2Tokenizer")
+SiglipImageProcessorPil = lazy_import("transformers", "SiglipImageProcessorPil")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 PIXEL_ROUNDING = rounding("float32", 3, condition=7)
 """Scaled by 255, less a mean, over a deviation of .22: terms of up to 1.5 / .22."""
 FRAME = np.random.default_rng(0).integers(0, 256, (272, 638, 3), dtype=np.uint8)

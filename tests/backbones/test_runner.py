@@ -6,16 +6,16 @@ import pytest
 from obygaze_features.backbones import BackboneOutput
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-from .test_runner_on_card import OUTPUTS, SIZE, F, clips
+from .test_runner_on_gpu import OUTPUTS, SIZE, F, clips
 
-torch = later("torch")
-Small = later("tests.backbones.row_network", "Small")
-nn = later("torch.nn")
-running = later("obygaze_features.backbones.runner")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-Runner = later("obygaze_features.backbones.runner", "Runner")
+torch = lazy_import("torch")
+Small = lazy_import("tests.backbones.row_network", "Small")
+nn = lazy_import("torch.nn")
+running = lazy_import("obygaze_features.backbones.runner")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+Runner = lazy_import("obygaze_features.backbones.runner", "Runner")
 
 
 @pytest.fixture(autouse=True)

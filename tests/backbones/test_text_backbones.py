@@ -13,16 +13,16 @@ from obygaze_features.backbones.weights import find_weights
 from obygaze_features.commands.weights_commands import fetch
 from obygaze_features.errors import BackboneError
 from obygaze_features.store.provenance import embedding_space
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_text_checkpoint, write_modules
 
-torch = later("torch")
-transformers = later("transformers")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-TextRunner = later("obygaze_features.backbones.runner", "TextRunner")
-load_lsmdc = later("obygaze_features.backbones.xclip_lsmdc", "load")
-sentence_vectors = later("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+TextRunner = lazy_import("obygaze_features.backbones.runner", "TextRunner")
+load_lsmdc = lazy_import("obygaze_features.backbones.xclip_lsmdc", "load")
+sentence_vectors = lazy_import("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
 NETWORK_ROUNDING = network_rounding(1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG_TEXT = "a sad man of a sad man of a sad man of a sad man"

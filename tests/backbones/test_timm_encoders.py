@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones import load_backbone
-from tests.later import cpu, later, without_gradients
+from tests.lazy_import import cpu, lazy_import, without_gradients
 from tests.rounding import assert_close, network_rounding
 
 timm = pytest.importorskip("timm", reason="needs obygaze[timm]", exc_type=ImportError)
-torch = later("torch")
-transformers = later("transformers")
-save_file = later("safetensors.torch", "save_file")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+save_file = lazy_import("safetensors.torch", "save_file")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
 NETWORK_ROUNDING = network_rounding(3 * 2 * 16 * 16)
 FRAMES = np.random.default_rng(3).integers(0, 256, (4, 53, 87, 3), dtype=np.uint8)
 

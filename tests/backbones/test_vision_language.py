@@ -15,12 +15,12 @@ from obygaze_features.errors import BackboneError, ExtractError
 from obygaze_features.store.testing import seal_arrays
 from obygaze_models.dataset.variables_and_answers import with_answers
 from obygaze_models.errors import DatasetError
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-Squared = later("obygaze_features.backbones.vision_language", "Squared")
-torch = later("torch")
-transformers = later("transformers")
-tokenizers = later("tokenizers")
+Squared = lazy_import("obygaze_features.backbones.vision_language", "Squared")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+tokenizers = lazy_import("tokenizers")
 TINY = {
     "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
 }  # fmt: skip
@@ -41,7 +41,7 @@ def tokenizer():
     words = [*SPECIAL_TOKENS.values(), *IMAGE_TOKENS, *plain]
     made = tokenizers.Tokenizer(
         tokenizers.models.WordLevel(
-            {word: place for place, word in enumerate(words)}, unk_token=SPECIAL_TOKENS["unk_token"]
+            {word: index for index, word in enumerate(words)}, unk_token=SPECIAL_TOKENS["unk_token"]
         )
     )
     made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -110,7 +110,7 @@ def probability_of_yes_by_hand(folder, clip, question):
     """Probability of yes by transformers: the next token after the prompt."""
     processor = transformers.AutoProcessor.from_pretrained(folder, backend="pil")
     model = transformers.AutoModelForImageTextToText.from_pretrained(folder).eval()
-    images = later("PIL.Image")
+    images = lazy_import("PIL.Image")
     inputs = processor(
         images=[[images.fromarray(frame) for frame in clip]],
         text=[" ".join(["<image>"] * len(clip) + [question])],

@@ -12,15 +12,15 @@ import pytest
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import BackboneError
-from tests.later import later, without_gradients
+from tests.lazy_import import lazy_import, without_gradients
 from tests.rounding import network_rounding
 from tests.tiny_checkpoints import tiny_sound_checkpoint
 
-torch = later("torch")
-transformers = later("transformers")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-waveform = later("obygaze_features.backbones.waveform")
-SOUNDS = later("obygaze_features.backbones.waveform", "SOUNDS")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+waveform = lazy_import("obygaze_features.backbones.waveform")
+SOUNDS = lazy_import("obygaze_features.backbones.waveform", "SOUNDS")
 RATE = 16_000
 NETWORK_ROUNDING = network_rounding(7 * 16 * 3, layers=4)  # behind seven convolutions
 TYPES = (

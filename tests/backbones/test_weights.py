@@ -13,11 +13,11 @@ from obygaze_features.backbones import load_backbone, load_text_backbone, weight
 from obygaze_features.backbones.weights import fetch, find_weights
 from obygaze_features.commands.weights_commands import verify
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.tiny_checkpoints import tiny_checkpoint
 
-constants = later("huggingface_hub", "constants")
-LocalEntryNotFoundError = later("huggingface_hub.errors", "LocalEntryNotFoundError")
+constants = lazy_import("huggingface_hub", "constants")
+LocalEntryNotFoundError = lazy_import("huggingface_hub.errors", "LocalEntryNotFoundError")
 
 
 def sha256(path):

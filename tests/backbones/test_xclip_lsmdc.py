@@ -11,14 +11,14 @@ import pytest
 from obygaze_features.backbones import load_backbone
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.rounding import assert_close, network_rounding, rounding
 from tests.tiny_checkpoints import tiny_lsmdc
 
-torch = later("torch")
-load = later("obygaze_features.backbones.xclip_lsmdc", "load")
-LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
-similarities = later("obygaze_studies.lsmdc.step", "similarities")
+torch = lazy_import("torch")
+load = lazy_import("obygaze_features.backbones.xclip_lsmdc", "load")
+LsmdcFormat = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+similarities = lazy_import("obygaze_studies.lsmdc.step", "similarities")
 NETWORK_ROUNDING = network_rounding(3 * 16 * 16, layers=4, width=128)
 
 

@@ -15,12 +15,12 @@ from tests.store.serving import serving
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory):
-    """The folder of all inputs of commands (`shelf.py`); it must not be changed."""
+    """The folder of all inputs of commands (`inputs.py`); it must not be changed."""
     pytest.importorskip("av")
-    from tests.cli import shelf
+    from tests.cli import inputs as input_files
 
     folder = tmp_path_factory.mktemp("inputs")
-    shelf.write(folder)
+    input_files.write(folder)
     return folder
 
 
@@ -32,14 +32,14 @@ def url(inputs):
 
 
 @pytest.fixture
-def place(inputs, tmp_path, monkeypatch):
+def workdir(inputs, tmp_path, monkeypatch):
     """The current folder: its name is `MARK`, the inputs are in `in`, `out` is empty.
 
     The environment holds `SECRETS`, which no command may print or write.
     """
-    place = tmp_path / MARK
-    shutil.copytree(inputs, place / "in", symlinks=True)
-    return stand_in(place, monkeypatch)
+    workdir = tmp_path / MARK
+    shutil.copytree(inputs, workdir / "in", symlinks=True)
+    return stand_in(workdir, monkeypatch)
 
 
 @pytest.fixture
@@ -50,19 +50,19 @@ def run(capfd, request):
     url/ a server of the inputs. Fails if a secret or the name of the folder is printed.
     """
 
-    def typed(word, place):
+    def typed(word, workdir):
         if word.startswith("data/"):
             return str(request.getfixturevalue("shared_data") / word.removeprefix("data/"))
         if word.startswith("url/"):
             return f"{request.getfixturevalue('url')}/{word.removeprefix('url/')}"
         if word.startswith(("in/", "out/")):
-            return f"{place}/{word}"
+            return f"{workdir}/{word}"
         return word
 
-    def run_command(command, place):
-        words = [typed(word, place) for word in shlex.split(command)]
+    def run_command(command, workdir):
+        words = [typed(word, workdir) for word in shlex.split(command)]
         code = obygaze(*words)
-        out, err = (without_place(text, place) for text in capfd.readouterr())
+        out, err = (without_place(text, workdir) for text in capfd.readouterr())
         check_that_nothing_private_is_printed(out + err, command)
         return code, out, err
 
@@ -73,10 +73,10 @@ MARK_IN_JSON = json.dumps(MARK).strip('"')
 """The mark as JSON writes it, without umlauts."""
 
 
-def without_place(text, place):
+def without_place(text, workdir):
     """Return a text in which paths are relative to a folder, and all white space is single blanks."""
     single_blanks = re.sub(r"\s+", " ", text.replace(MARK_IN_JSON, MARK))
-    return single_blanks.replace(f"{place}/", "")
+    return single_blanks.replace(f"{workdir}/", "")
 
 
 def check_that_nothing_private_is_printed(text, command):

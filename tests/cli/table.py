@@ -60,11 +60,11 @@ def _read_row(command: str, expectation: str) -> Row:
     return Row(command.removeprefix("="), numbers, tuple(files), tuple(words), is_repeated)
 
 
-def stand_in(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stand_in(workdir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a folder the current one, with a folder `out` in it; put marked secrets into the environment."""
-    (place / "out").mkdir(exist_ok=True)
+    (workdir / "out").mkdir(exist_ok=True)
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("COLUMNS", "500")  # wide enough that no path is broken into two lines
-    monkeypatch.chdir(place)
-    return place
+    monkeypatch.chdir(workdir)
+    return workdir

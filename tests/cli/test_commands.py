@@ -32,18 +32,18 @@ def bytes_below(folder):
 
 
 @pytest.fixture
-def networks_at_hand(place, request, monkeypatch):
+def networks_at_hand(workdir, request, monkeypatch):
     """Tiny networks in files and in a cache of the hub, which then asks no server and has no other cache.
 
     The test is skipped where grad-cam, by which the commands make maps, is not installed.
     """
     from huggingface_hub import constants
 
-    from tests.cli import shelf
+    from tests.cli import inputs as input_files
 
     request.getfixturevalue("grad_cam")
-    shelf.write_networks(place / "in")
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(place / "in" / "hub"))
+    input_files.write_networks(workdir / "in")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(workdir / "in" / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
 
 
@@ -57,8 +57,8 @@ def with_marks(group):
 
 
 @pytest.mark.parametrize("group", [with_marks(group) for group in COMMAND_TABLES])
-def test_commands_do_what_their_rows_of_the_table_say(group, place, run, request):
-    """Commands of a group run in turn in the folder `place`, where one may need what another made.
+def test_commands_do_what_their_rows_of_the_table_say(group, workdir, run, request):
+    """Commands of a group run in turn in the folder `workdir`, where one may need what another made.
 
     A row of the table has a command and the exit codes, files and words that it must give. Some rows say
     that the command is repeated: it is then refused, and with --force makes the same bytes.
@@ -66,46 +66,46 @@ def test_commands_do_what_their_rows_of_the_table_say(group, place, run, request
     if group == "networks":
         request.getfixturevalue("networks_at_hand")
     for row in read_table(COMMAND_TABLES[group]):
-        code, out, err = run(row.command, place)
-        check_result(row, place, code, out, err)
+        code, out, err = run(row.command, workdir)
+        check_result(row, workdir, code, out, err)
         if row.is_repeated:
-            out = check_that_it_can_be_repeated(row, place, code, run)
+            out = check_that_it_can_be_repeated(row, workdir, code, run)
         has_failed = code == 1
         if prints_json(row) and not has_failed:
             assert json.loads(out) is not None, row.command
 
     # The name of the folder and the secrets of the environment are marked: they must be in no file.
-    files_of_commands = files_below(place / "out", place / "runs", place / "in/ran")
+    files_of_commands = files_below(workdir / "out", workdir / "runs", workdir / "in/ran")
     secrets_and_paths_in_files = marks_in(files_of_commands)
     assert not secrets_and_paths_in_files
 
 
-def check_result(row, place, code, out, err):
+def check_result(row, workdir, code, out, err):
     """Check the exit code, the words that are printed and the files that are there, or are not."""
     assert code in row.codes, (row.command, code, out, err)
     for words in row.words:
         assert words in out + err, (row.command, words, out, err)
     for file in row.files:
         is_absent = file.startswith("-")
-        assert (place / file.removeprefix("-")).exists() != is_absent, (row.command, file)
+        assert (workdir / file.removeprefix("-")).exists() != is_absent, (row.command, file)
 
 
-def check_that_it_can_be_repeated(row, place, code, run):
+def check_that_it_can_be_repeated(row, workdir, code, run):
     """Check that a second run is refused and one with --force makes the same bytes.
 
     The run with --force is asked for JSON where the command can print it; returns its output.
     """
-    bytes_of_first_run = bytes_below(place / "out")
-    second_code, out, _ = run(row.command, place)
+    bytes_of_first_run = bytes_below(workdir / "out")
+    second_code, out, _ = run(row.command, workdir)
     assert (second_code, out) == (1, ""), row.command
-    assert bytes_below(place / "out") == bytes_of_first_run, row.command
+    assert bytes_below(workdir / "out") == bytes_of_first_run, row.command
 
     command = f"{row.command} --force"
     if can_print_json(row) and "--json" not in row.command:
         command += " --json"
-    forced_code, out, _ = run(command, place)
+    forced_code, out, _ = run(command, workdir)
     assert forced_code == code, row.command
-    assert bytes_below(place / "out") == bytes_of_first_run, row.command
+    assert bytes_below(workdir / "out") == bytes_of_first_run, row.command
     return out
 
 

@@ -39,37 +39,37 @@ WORDS_OF_OBYGAZE12 = re.compile(
 
 
 @pytest.fixture
-def run_well(run, place):
-    """Run a command in the folder `place`, which must end with the code 0, or another that is given.
+def run_expecting_code(run, workdir):
+    """Run a command in the folder `workdir`, which must end with the code 0, or another that is given.
 
     Gives what it printed to stdout.
     """
 
-    def run_well(command, *, code=0):
-        exit_code, out, err = run(command, place)
+    def run_expecting_code(command, *, code=0):
+        exit_code, out, err = run(command, workdir)
         assert exit_code == code, err
         return out
 
-    return run_well
+    return run_expecting_code
 
 
 @pytest.fixture
-def greys(place):
+def greys(workdir):
     """The film in/greys.mp4, 64 x 32 pixels, ten pictures a second: picture n of 20 has the grey 10 n."""
     pictures = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
-    write_video(place / "in/greys.mp4", pictures, 10)
+    write_video(workdir / "in/greys.mp4", pictures, 10)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
-def test_saved_frames_are_of_full_size_with_their_numbers_and_times(run_well, place):
+def test_saved_frames_are_of_full_size_with_their_numbers_and_times(run_expecting_code, workdir):
     """The film has ten pictures a second of 64 x 32 pixels, and picture n has the grey 10 n.
 
     Pictures 3 and 12 are shown at 0.3 and 1.2 s; their greys are 30 and 120, but for the loss of encoding.
     """
-    run_well("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
+    run_expecting_code("frames in/greys.mp4 --indices 3,12 --npz out/a.npz")
 
-    with np.load(place / "out/a.npz", allow_pickle=False) as saved:
+    with np.load(workdir / "out/a.npz", allow_pickle=False) as saved:
         frames = saved["frames"]
         assert frames.shape == (2, 32, 64, 3)
         assert frames.dtype == np.uint8
@@ -90,15 +90,15 @@ def cells_of(sheet, thumbnail_height):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("greys")
-def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_well, place):
+def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_expecting_code, workdir):
     """The film has 20 pictures of 64 x 32 pixels, and picture n has the grey 10 n.
 
     Ten of them are every second one. They fill a row of eight cells and two of the next row; below each is a
     caption in light letters on black.
     """
-    run_well("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
+    run_expecting_code("frames in/greys.mp4 --n 10 --sheet out/sheet.png")
 
-    sheet = np.asarray(Image.open(place / "out/sheet.png"))
+    sheet = np.asarray(Image.open(workdir / "out/sheet.png"))
     cells = cells_of(sheet, thumbnail_height=32)
     assert len(cells) == 2 * 8
     greys = [0, 20, 40, 60, 80, 100, 120, 140, 160, 180]
@@ -118,7 +118,7 @@ def test_a_sheet_of_frames_has_thumbnails_with_captions_in_rows_of_eight(run_wel
     ],
     ids=["a text", "an array"],
 )
-def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
+def test_a_failed_write_leaves_nothing_behind(run, workdir, monkeypatch, command):
     """The disk is full: `write_all`, which writes all texts, and numpy's `savez` raise the system's error.
 
     A half-written file could be taken for a whole one. The message does not name the temporary file, which
@@ -131,16 +131,16 @@ def test_a_failed_write_leaves_nothing_behind(run, place, monkeypatch, command):
     monkeypatch.setattr("obygaze_features.io.write_all", write_to_a_full_disk)
     monkeypatch.setattr(np, "savez", write_to_a_full_disk)
 
-    code, _, err = run(command, place)
+    code, _, err = run(command, workdir)
 
     assert code == 1
     assert "No space left on device" in err
     assert "partial" not in err
-    assert list((place / "out").iterdir()) == []
+    assert list((workdir / "out").iterdir()) == []
 
 
 @pytest.fixture
-def two_films(shared_data, place):
+def two_films(shared_data, workdir):
     """The manifest in/two.csv of clips of two real films and of films that cannot be read; gives the folder.
 
     Body is marked in a1, a2 and b1; Look in b1, in b2, whose video is broken, and in c1, whose video is not
@@ -155,8 +155,8 @@ def two_films(shared_data, place):
         Clip("b2", "arms", "empty.mp4", None, None, "S", ("Look",)),
         Clip("c1", "gone", "gone.mp4", None, None, "S", ("Look", "Posture")),
     )
-    write_manifest(Manifest(clips, place / "in"), place / "in/two.csv")
-    return place
+    write_manifest(Manifest(clips, workdir / "in"), workdir / "in/two.csv")
+    return workdir
 
 
 MAKE_SHEETS_OF_THREE_CONCEPTS = (
@@ -164,7 +164,7 @@ MAKE_SHEETS_OF_THREE_CONCEPTS = (
 )
 
 
-def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_well, two_films):
+def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_expecting_code, two_films):
     """Body is marked in three clips with videos.
 
     Look is marked in three clips too. One has no video and the video of one is empty, so that one is drawn.
@@ -172,7 +172,7 @@ def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_well, 
     """
     assert (two_films / "in/empty.mp4").stat().st_size == 0
 
-    body, look, posture = json.loads(run_well(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --json"))
+    body, look, posture = json.loads(run_expecting_code(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --json"))
 
     assert (body["n_clips"], body["n_with_video"], body["n_drawn"]) == (3, 3, 3)
     assert (look["n_clips"], look["n_with_video"], look["n_drawn"]) == (3, 2, 1)
@@ -181,21 +181,21 @@ def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_well, 
     assert posture["file"] == ""
 
 
-def test_clips_of_a_sheet_alternate_between_films(run_well, two_films):
+def test_clips_of_a_sheet_alternate_between_films(run_expecting_code, two_films):
     """Body is marked in the clips a1 and a2 of one film and b1 of another; a long film would fill a sheet."""
-    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
+    run_expecting_code(MAKE_SHEETS_OF_THREE_CONCEPTS)
 
     rows = rows_of(two_films / "out/s/index.csv")
     clips_with_body = [row["clip_id"] for row in rows if row["sheet"] == "body.png"]
     assert clips_with_body == ["a1", "b1", "a2"]
 
 
-def test_a_sheet_shows_the_middle_frame_of_a_clip(run_well, two_films, shared_data):
+def test_a_sheet_shows_the_middle_frame_of_a_clip(run_expecting_code, two_films, shared_data):
     """The sheet of Look has the clip b1 alone, from 0 to 3 s of a video: its middle is at 1.5 s.
 
     Of two frames at even distances the first is at the beginning and the second in the middle.
     """
-    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
+    run_expecting_code(MAKE_SHEETS_OF_THREE_CONCEPTS)
 
     video_of_b1 = shared_data / "videos" / "arm_wrestling.mp4"
     _, frame_in_the_middle = read_frames(video_of_b1, uniform(2), start_s=0, end_s=3).images
@@ -207,18 +207,20 @@ def test_a_sheet_shows_the_middle_frame_of_a_clip(run_well, two_films, shared_da
     assert float(row_of_b1["time_s"]) == pytest.approx(1.5, abs=0.1)
 
 
-def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(run_well, run, two_films):
+def test_sheets_are_replaced_by_force_alone_and_other_files_of_the_folder_stay(
+    run_expecting_code, run, two_films
+):
     """The command makes sheets in out/s, where then a file of the user's, mine.txt, is put.
 
     It is refused the second time. With --force it makes the same files, and leaves mine.txt.
     """
     folder = two_films / "out/s"
-    run_well(MAKE_SHEETS_OF_THREE_CONCEPTS)
+    run_expecting_code(MAKE_SHEETS_OF_THREE_CONCEPTS)
     (folder / "mine.txt").touch()
     files_before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
     code_without_force, _, _ = run(MAKE_SHEETS_OF_THREE_CONCEPTS, two_films)
-    run_well(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --force")
+    run_expecting_code(f"{MAKE_SHEETS_OF_THREE_CONCEPTS} --force")
 
     assert code_without_force == 1
     files_after = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -247,12 +249,14 @@ def predictions_of_two_models(two_films):
     return two_films
 
 
-def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(run_well, predictions_of_two_models):
+def test_a_models_errors_are_two_sheets_with_the_clearest_error_first(
+    run_expecting_code, predictions_of_two_models
+):
     """Of four clips a2 alone is positive. The threshold is .5.
 
     The model mlp gives a1 the score .9 and b1 .6, though they are negative, and a2 .1: it misses it.
     """
-    run_well(f"{MAKE_SHEETS_OF_ERRORS} --model mlp")
+    run_expecting_code(f"{MAKE_SHEETS_OF_ERRORS} --model mlp")
 
     rows = rows_of(predictions_of_two_models / "out/e/index.csv")
     assert [(row["sheet"], row["clip_id"], row["score"]) for row in rows] == [
@@ -284,84 +288,84 @@ GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, 1)
 FEATURES = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(4, np.float32)})
 
 
-def extract_clips(place, name, clips):
+def extract_clips(workdir, name, clips):
     """Write features of some of the clips a and b into the stage of a store, as an extraction does.
 
     `clips` is "a", "b" or "ab". The stage is the folder NAME.staging.
     """
     stage = Stage.open(
-        staging_path(place / name), [PlannedClip(clip, "m") for clip in "ab"], [GROUP], {"name": "F"}
+        staging_path(workdir / name), [PlannedClip(clip, "m") for clip in "ab"], [GROUP], {"name": "F"}
     )
     with stage.writer() as writer:
         writer.commit([ClipResult(clip, "ok", groups={"toy": FEATURES}) for clip in clips])
     return stage
 
 
-def test_a_stage_that_is_written_to_is_not_removed(run, place):
+def test_a_stage_that_is_written_to_is_not_removed(run, workdir):
     """A stage is the folder of an unfinished extraction. Its writer is still open, as in another process."""
-    stage = extract_clips(place, "out/open", clips="a")
+    stage = extract_clips(workdir, "out/open", clips="a")
     with stage.writer() as writer:
         writer.commit([ClipResult("b", "ok", groups={"toy": FEATURES})])
 
-        _, _, err = run("store rm out/open.staging --yes", place)
+        _, _, err = run("store rm out/open.staging --yes", workdir)
 
     assert "1 process(es) write to it now" in err
 
 
 @pytest.fixture
-def stage_behind_its_store(place):
+def stage_behind_its_store(workdir):
     """The store out/grown-1.0.0 of the clip a, whose stage got the clip b after it was sealed."""
-    extract_clips(place, "out/grown", "a")
-    seal(None, place / "out/grown", licence="MIT", allow_missing=True)
-    extract_clips(place, "out/grown", "b")
+    extract_clips(workdir, "out/grown", "a")
+    seal(None, workdir / "out/grown", licence="MIT", allow_missing=True)
+    extract_clips(workdir, "out/grown", "b")
 
 
 @pytest.mark.usefixtures("stage_behind_its_store")
-def test_a_stage_with_more_clips_than_its_store_is_not_removed_as_sealed(run, place):
+def test_a_stage_with_more_clips_than_its_store_is_not_removed_as_sealed(run, workdir):
     """The store was sealed with the clip a; then clip b was added to the stage. It would be lost."""
-    _, _, err = run("store rm --sealed-stages out --yes", place)
+    _, _, err = run("store rm --sealed-stages out --yes", workdir)
 
     assert "kept out/grown.staging: no sealed store has all of its clips" in err
 
 
-def test_a_stage_without_a_store_is_not_removed_as_sealed(run, place):
+def test_a_stage_without_a_store_is_not_removed_as_sealed(run, workdir):
     """A stage is the folder of an unfinished extraction; nobody has sealed this one."""
-    extract_clips(place, "out/open", clips="ab")
+    extract_clips(workdir, "out/open", clips="ab")
 
-    _, _, err = run("store rm --sealed-stages out --yes", place)
+    _, _, err = run("store rm --sealed-stages out --yes", workdir)
 
     assert "kept out/open.staging: it is not sealed" in err
 
 
-def test_removing_a_store_does_not_follow_links(run_well, place):
+def test_removing_a_store_does_not_follow_links(run_expecting_code, workdir):
     """A link in the store leads to a folder outside, which must stay."""
-    extract_clips(place, "out/films", clips="ab")
-    store = seal(None, place / "out/films", licence="MIT")
-    (place / "outside").mkdir()
-    (place / "outside" / "precious").touch()
-    (store / "link").symlink_to(place / "outside")
+    extract_clips(workdir, "out/films", clips="ab")
+    store = seal(None, workdir / "out/films", licence="MIT")
+    (workdir / "outside").mkdir()
+    (workdir / "outside" / "precious").touch()
+    (store / "link").symlink_to(workdir / "outside")
 
-    run_well("store rm out/films-1.0.0 --yes")
+    run_expecting_code("store rm out/films-1.0.0 --yes")
 
     assert not store.exists()
-    assert (place / "outside" / "precious").exists()
+    assert (workdir / "outside" / "precious").exists()
 
 
-def test_a_stage_that_is_named_is_removed(run_well, place):
+def test_a_stage_that_is_named_is_removed(run_expecting_code, workdir):
     """A stage is the folder of an unfinished extraction. Its name is typed, so that it may go unsealed."""
-    extract_clips(place, "out/open", clips="a")
+    extract_clips(workdir, "out/open", clips="a")
 
-    run_well("store rm out/open.staging --yes")
+    run_expecting_code("store rm out/open.staging --yes")
 
-    assert list((place / "out").iterdir()) == []
+    assert list((workdir / "out").iterdir()) == []
 
 
-def test_verify_names_the_file_that_changed(run_well, place):
+def test_verify_names_the_file_that_changed(run_expecting_code, workdir):
     """The exit code 3 says that something is wrong with the store."""
-    (place / "in/films-1.0.0/README.md").write_text("better", encoding="utf-8")
+    (workdir / "in/films-1.0.0/README.md").write_text("better", encoding="utf-8")
 
-    text = run_well("store verify in/films", code=3)
-    document = json.loads(run_well("store verify in/films --json", code=3))
+    text = run_expecting_code("store verify in/films", code=3)
+    document = json.loads(run_expecting_code("store verify in/films --json", code=3))
 
     assert text.startswith("README.md: changed")
     assert document["problems"][0]["file"] == "README.md"
@@ -396,15 +400,15 @@ def labels_in_anndata(file):
 
 
 @pytest.fixture
-def pth_files(place):
+def pth_files(workdir):
     """The manifest in/abc.csv of clips a, b and c, and in/pth with a tensor for each; gives in/pth."""
     torch = pytest.importorskip("torch")
-    (place / "in/pth").mkdir()
+    (workdir / "in/pth").mkdir()
     clips = tuple(Clip(clip, "m", f"films/{clip}.avi") for clip in "abc")
-    write_manifest(Manifest(clips, place / "in"), place / "in/abc.csv")
+    write_manifest(Manifest(clips, workdir / "in"), workdir / "in/abc.csv")
     for clip in "abc":
-        torch.save(torch.full((1, 4), 0.5).requires_grad_(), place / f"in/pth/{clip}.pth")
-    return place / "in/pth"
+        torch.save(torch.full((1, 4), 0.5).requires_grad_(), workdir / f"in/pth/{clip}.pth")
+    return workdir / "in/pth"
 
 
 @pytest.mark.parametrize(
@@ -418,7 +422,7 @@ def pth_files(place):
     ],
     ids=["code", "two tensors", "another length", "not finite", "an empty file"],
 )
-def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, pth_files, content):
+def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, workdir, pth_files, content):
     """A .pth file is a pickle, which can run any code: one of the cases would make the file `pwned`.
 
     It must hold one finite tensor of the length of the others, which is 4.
@@ -430,12 +434,12 @@ def test_a_pth_that_holds_no_fitting_tensor_is_refused_and_not_run(run, place, p
     else:
         torch.save(content(torch), pth_files / "b.pth")
 
-    code, out, err = run(IMPORT_PTH, place)
+    code, out, err = run(IMPORT_PTH, workdir)
 
     assert code == 1
     assert out == ""
     assert "in/pth/b.pth: " in err
-    assert not (place / "pwned").exists()
+    assert not (workdir / "pwned").exists()
 
 
 @pytest.fixture
@@ -450,9 +454,9 @@ def pth_files_with_rates(pth_files):
 
 
 @pytest.mark.usefixtures("pth_files_with_rates")
-def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place):
+def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, workdir):
     """Each file holds a tensor, by the key "feature", and a rate of frames, by the key "fps"."""
-    code, _, err = run(IMPORT_PTH, place)
+    code, _, err = run(IMPORT_PTH, workdir)
 
     assert code == 0
     assert "left out" in err
@@ -461,24 +465,26 @@ def test_what_a_pth_holds_besides_its_tensor_is_left_out_with_a_note(run, place)
 
 @pytest.mark.long
 @pytest.mark.usefixtures("pth_files_with_rates")
-def test_the_tensor_of_a_key_is_imported_from_each_pth(run_well, place):
+def test_the_tensor_of_a_key_is_imported_from_each_pth(run_expecting_code, workdir):
     """Each file holds a tensor by the key "feature": four times 0.5, but of clip b 0 to 3."""
-    run_well(f"{IMPORT_PTH} --key feature")
+    run_expecting_code(f"{IMPORT_PTH} --key feature")
 
-    group = open_store(place / "out/lab")["lab"]
+    group = open_store(workdir / "out/lab")["lab"]
     assert group.read("a", "pooled").tolist() == [0.5, 0.5, 0.5, 0.5]
     assert group.read("b", "pooled").tolist() == [0, 1, 2, 3]
     assert group.provenance["imported"] is True
 
 
 @pytest.mark.usefixtures("pth_files")
-def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_well, place):
+def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_expecting_code, workdir):
     """It holds a dictionary: the id of each clip of the manifest, a, b and c -> a tensor of four numbers."""
     import torch
 
-    torch.save({clip: torch.arange(4.0) for clip in "abc"}, place / "in/all.pt")
+    torch.save({clip: torch.arange(4.0) for clip in "abc"}, workdir / "in/all.pt")
 
-    out = run_well("store import in/abc.csv in/all.pt out/one --from pth --backbone lab --licence MIT --json")
+    out = run_expecting_code(
+        "store import in/abc.csv in/all.pt out/one --from pth --backbone lab --licence MIT --json"
+    )
 
     assert json.loads(out)["arrays"] == {"pooled": [4]}
 
@@ -487,53 +493,53 @@ def test_one_file_of_torch_may_hold_the_tensors_of_all_clips(run_well, place):
 @pytest.mark.parametrize(
     ("kind", "labels_in"), [("hdf5", labels_in_hdf5), ("h5ad", labels_in_anndata)], ids=["hdf5", "h5ad"]
 )
-def test_features_are_exported_with_the_labels_of_their_clips(run_well, place, kind, labels_in):
+def test_features_are_exported_with_the_labels_of_their_clips(run_expecting_code, workdir, kind, labels_in):
     """The labels are a clip's level and its concepts, such as "Gun;Blood"; failed clips are not exported."""
-    run_well(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
+    run_expecting_code(f"store export in/films out/films.x --to {kind} --manifest in/films.csv")
 
-    with h5py.File(place / "out/films.x") as file:
+    with h5py.File(workdir / "out/films.x") as file:
         exported = labels_in(file)
 
-    failed = {clip.clip_id for clip in open_store(place / "in/films").clips if clip.status == "failed"}
+    failed = {clip.clip_id for clip in open_store(workdir / "in/films").clips if clip.status == "failed"}
     expected = {}
-    for clip in read_manifest(place / "in/films.csv"):
+    for clip in read_manifest(workdir / "in/films.csv"):
         if clip.clip_id not in failed:
             expected[clip.clip_id] = (clip.level, ";".join(clip.concepts))
     assert exported == expected
 
 
 @pytest.mark.long
-def test_embeddings_of_cut_texts_are_used_and_counted(run, place):
+def test_embeddings_of_cut_texts_are_used_and_counted(run, workdir):
     """One of 240 texts was longer than the network takes: its status is partial.
 
     Its embedding is of the beginning alone, and the user must know.
     """
-    text_ids = [row["text_id"] for row in rows_of(place / "in/prompts.csv")]
+    text_ids = [row["text_id"] for row in rows_of(workdir / "in/prompts.csv")]
     vectors = np.random.default_rng(1).normal(size=(len(text_ids), 4)).astype(np.float32)
     seal_arrays(
-        place / "in/prompted-2",
+        workdir / "in/prompted-2",
         dict.fromkeys(text_ids, "none"),  # texts are of no movie
         {"toy": {"pooled": vectors}},
         partial={text_ids[0]: "cut at 77 of 90 tokens"},
-        space=open_store(place / "in/sobem")["toy"].provenance["space"],  # that of the images
+        space=open_store(workdir / "in/sobem")["toy"].provenance["space"],  # that of the images
     )
     images_and_texts = "--images in/sobem --texts in/prompted-2 --text-items in/prompts.csv"
 
-    code, _, err = run(f"audit eat {images_and_texts} --out out/eat.csv", place)
+    code, _, err = run(f"audit eat {images_and_texts} --out out/eat.csv", workdir)
 
     assert code == 0
     assert f"1 of 240 embeddings are partial, such as {text_ids[0]}: cut at 77" in err
-    document = json.loads((place / "out/eat.json").read_text())
+    document = json.loads((workdir / "out/eat.json").read_text())
     assert document["record"]["n_partial"] == {"images": 0, "texts": 1}
 
 
-def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(run_well, place):
+def test_the_json_that_an_audit_prints_is_the_one_that_it_keeps(run_expecting_code, workdir):
     """Both have the columns of the table of results, out/a.csv."""
-    printed = json.loads(run_well("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
+    printed = json.loads(run_expecting_code("audit alpha --ratings in/rated.csv --out out/a.csv --json"))
 
-    kept = json.loads((place / "out/a.json").read_text("utf-8"))
+    kept = json.loads((workdir / "out/a.json").read_text("utf-8"))
     assert printed == kept
-    first_row_of_table = rows_of(place / "out/a.csv")[0]
+    first_row_of_table = rows_of(workdir / "out/a.csv")[0]
     first_row_of_json = printed["rows"][0]
     assert list(first_row_of_json) == list(first_row_of_table)
 
@@ -549,10 +555,10 @@ def no_training(monkeypatch):
 
 
 @pytest.fixture
-def estimator_of_a_lab(place, monkeypatch):
+def estimator_of_a_lab(workdir, monkeypatch):
     """The function `make` of the module `planted_forest` in the current folder, which gives a forest."""
     monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds the folder
-    (place / "planted_forest.py").write_text(
+    (workdir / "planted_forest.py").write_text(
         "from sklearn.ensemble import RandomForestClassifier\n\n\n"
         "def make():\n    return RandomForestClassifier(5)\n",
         encoding="utf-8",
@@ -563,18 +569,18 @@ EVALUATION_OF_TWO_MODELS = "evaluate in/films.csv in/films --task calm_violent -
 
 
 @pytest.mark.long
-def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(run_well, place):
+def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(run_expecting_code, workdir):
     """It prints a row for each of two models and for chance: a name, then numbers such as 0.932."""
-    files_before = files_below(place)
-    printed = run_well(EVALUATION_OF_TWO_MODELS)
-    files_after = files_below(place)
-    printed_when_kept = run_well(f"{EVALUATION_OF_TWO_MODELS} --out out/kept")
+    files_before = files_below(workdir)
+    printed = run_expecting_code(EVALUATION_OF_TWO_MODELS)
+    files_after = files_below(workdir)
+    printed_when_kept = run_expecting_code(f"{EVALUATION_OF_TWO_MODELS} --out out/kept")
 
     names_before_numbers = re.findall(r"([a-z()]+) \d\.\d{3} ", printed)
     assert names_before_numbers == ["linear", "mlp", "(chance)"]
     assert files_after == files_before
     assert printed_when_kept == printed
-    assert "AP by movie" in (place / "out/kept/report.md").read_text("utf-8")
+    assert "AP by movie" in (workdir / "out/kept/report.md").read_text("utf-8")
 
 
 @pytest.mark.long
@@ -596,13 +602,13 @@ def test_an_evaluation_keeps_nothing_unless_it_is_asked_to_and_prints_the_same(r
         "a model without a folder",
     ],
 )
-def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, options):
+def test_an_output_that_cannot_be_kept_is_refused_before_training(run, workdir, options):
     """Training may take hours, and its results could not be written. Here it would fail the test."""
-    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", place)
+    code, out, err = run(f"evaluate in/films.csv in/films --task calm_violent {options}", workdir)
 
     assert code in {1, 2}
     assert out == ""
-    assert not (place / "out/run").exists()
+    assert not (workdir / "out/run").exists()
     assert "pip install" not in err  # no package would help
 
 
@@ -632,41 +638,43 @@ def test_an_output_that_cannot_be_kept_is_refused_before_training(run, place, op
     ],
     ids=["manifests", "codebooks", "evaluations", "models"],
 )
-def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, place, commands):
+def test_a_corpus_of_another_codebook_shows_no_word_of_obygaze12(run, workdir, commands):
     """The codebook of in/films.csv is of violence: levels such as EN and concepts such as Body are not in it.
 
     The commands run in turn; neither what they print nor what they write may have such a word.
     """
     for command in commands:
-        code, out, err = run(command, place)
+        code, out, err = run(command, workdir)
         assert code == 0, err
         assert not WORDS_OF_OBYGAZE12.search(out + err), command
 
-    for path in files_below(place / "out"):
+    for path in files_below(workdir / "out"):
         text = path.read_bytes().decode("utf-8", "replace")
         words = WORDS_OF_OBYGAZE12.findall(text)
         assert not words, (path, words)
 
 
 @pytest.mark.long
-def test_a_projected_manifest_keeps_its_codebook(run_well, place):
+def test_a_projected_manifest_keeps_its_codebook(run_expecting_code, workdir):
     """The labels of clips are projected onto windows of 5 s. The codebook of in/films.csv is of violence."""
-    run_well("manifest project in/films.csv --window 5 --out out/w.csv")
+    run_expecting_code("manifest project in/films.csv --window 5 --out out/w.csv")
 
-    projected = read_manifest(place / "out/w.csv")
-    assert projected.codebook == load_codebook(place / "in/violence.codebook.toml")
+    projected = read_manifest(workdir / "out/w.csv")
+    assert projected.codebook == load_codebook(workdir / "in/violence.codebook.toml")
 
 
 @pytest.mark.long
-def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(run_well, place):
+def test_the_examples_in_a_new_codebook_load_once_their_comment_signs_are_removed(
+    run_expecting_code, workdir
+):
     """One of the examples is the scale "tension", whose level "high" begins at 0.5."""
-    run_well("codebook init --out out/mine.toml")
-    text = (place / "out/mine.toml").read_text(encoding="utf-8")
+    run_expecting_code("codebook init --out out/mine.toml")
+    text = (workdir / "out/mine.toml").read_text(encoding="utf-8")
     comment_sign_before_toml = re.compile(r"^# (?=\[\[|name|levels|cuts)", re.MULTILINE)
     with_examples = comment_sign_before_toml.sub("", text)
-    (place / "out/all.toml").write_text(with_examples, encoding="utf-8")
+    (workdir / "out/all.toml").write_text(with_examples, encoding="utf-8")
 
-    tension = load_codebook(place / "out/all.toml").scale("tension")
+    tension = load_codebook(workdir / "out/all.toml").scale("tension")
     assert tension.level_of("0.7") == "high"
 
 
@@ -741,14 +749,16 @@ def test_a_folder_with_a_damaged_list_of_its_files_is_not_replaced(tmp_path, lis
 
 
 @pytest.fixture
-def paper_with_untrained_weights(run_well, place):
+def paper_with_untrained_weights(run_expecting_code, workdir):
     """All tables and figures of a trained backbone and of one with random weights, in out/all; gives that."""
-    movie_of = {clip.clip_id: clip.movie for clip in read_manifest(place / "in/marked.csv")}
+    movie_of = {clip.clip_id: clip.movie for clip in read_manifest(workdir / "in/marked.csv")}
     vectors = np.random.default_rng(0).normal(size=(len(movie_of), 4)).astype(np.float32)
     failed = {"m1-07": "the file is empty (0 bytes)"}
-    seal_arrays(place / "in/random", movie_of, {"vivit": {"pooled": vectors}}, failed=failed, untrained=True)
-    run_well("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
-    return place / "out/all"
+    seal_arrays(
+        workdir / "in/random", movie_of, {"vivit": {"pooled": vectors}}, failed=failed, untrained=True
+    )
+    run_expecting_code("paper all in/marked.csv in/marked in/random --protocol strict --out out/all")
+    return workdir / "out/all"
 
 
 @pytest.mark.long

@@ -52,18 +52,18 @@ def environment_of(system):
     return os.environ | {"SIMULATED": system, "PYTHONPATH": os.pathsep.join(folders_of_modules)}
 
 
-def run_rows(system, group, inputs, url, place):
+def run_rows(system, group, inputs, url, workdir):
     """Run the commands of a group of the table on a system, in a folder with the inputs.
 
     Gives the bytes of all files that are then there, by their path, and what each command printed, by
     `$ COMMAND`. What differs from run to run is left out (`OF_ONE_RUN`).
     """
-    shutil.copytree(inputs, place / "in", symlinks=True)
-    (place / "out").mkdir()
+    shutil.copytree(inputs, workdir / "in", symlinks=True)
+    (workdir / "out").mkdir()
     encoding = "cp1252" if system == "windows" else "utf-8"
     process = subprocess.run(
         [sys.executable, "-m", "tests.simulated.run_rows", group, url],
-        cwd=place,
+        cwd=workdir,
         env=environment_of(system) | {"PYTHONIOENCODING": encoding},
         capture_output=True,
         encoding=encoding,
@@ -71,10 +71,10 @@ def run_rows(system, group, inputs, url, place):
     )
     assert process.returncode == 0, process.stderr[-3000:]
     outputs = {}
-    for path in place.rglob("*"):
+    for path in workdir.rglob("*"):
         if path.is_file():
-            outputs[path.relative_to(place).as_posix()] = path.read_bytes()
-    outputs |= printed_by_command(process.stdout.replace(f"{place}/", ""))
+            outputs[path.relative_to(workdir).as_posix()] = path.read_bytes()
+    outputs |= printed_by_command(process.stdout.replace(f"{workdir}/", ""))
     return {name: data for name, data in outputs.items() if not any(part in name for part in OF_ONE_RUN)}
 
 

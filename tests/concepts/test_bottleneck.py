@@ -262,13 +262,13 @@ def test_without_presences_the_head_is_trained_on_the_columns_of_x(clips):
 
 @pytest.mark.long
 def test_annotated_concepts_tell_planted_levels_without_an_error_and_found_concepts_do_not(
-    make_planted_concepts,
+    make_synthetic_concepts,
 ):
     """Clips of level S have Body and another concept, clips of level HN have others: Body tells them apart.
 
     The model `concept_labels` reads what annotators marked, `pcbm_lr` concept values found in the features.
     """
-    data = make_planted_concepts()
+    data = make_synthetic_concepts()
 
     run = evaluate(data, ["concept_labels", "pcbm_lr"], "hn_s")
 

@@ -44,13 +44,13 @@ def data(tmp_path_factory):
     frames[:, 2, 0] += 4 * has_body
     n_heard = n - 60
 
-    def sealed(name, n_clips, arrays):
+    def make_sealed_store(name, n_clips, arrays):
         movie_of = {clip.clip_id: clip.movie for clip in clips[:n_clips]}
         return of.open_store(seal_arrays(folder / name, movie_of, {name: arrays}, n_frames=3))
 
     stores = [
-        sealed("eyes", n, {"pooled": eyes, "frames": frames}),
-        sealed("ears", n_heard, {"pooled": ears[:n_heard]}),
+        make_sealed_store("eyes", n, {"pooled": eyes, "frames": frames}),
+        make_sealed_store("ears", n_heard, {"pooled": ears[:n_heard]}),
     ]
     return om.load_dataset(stores, of.Manifest(tuple(clips), folder)).named(["visual", "heard"])
 

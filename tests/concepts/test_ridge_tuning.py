@@ -156,10 +156,10 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
         tuned = tuned_ridge(X, presences, movies_of_clips)
         return tuned.losses.tobytes(), tuned.distances.tobytes(), tuned.hyperplanes.weights.tobytes()
 
-    with_nothing_kept = []
+    without_cache = []
     for presences, movies_of_clips in cases:
         feature_axes._CACHE.clear()
-        with_nothing_kept.append(bytes_of_fit(presences, movies_of_clips))
+        without_cache.append(bytes_of_fit(presences, movies_of_clips))
     with_kept = [bytes_of_fit(presences, movies_of_clips) for presences, movies_of_clips in cases]
 
-    assert with_kept == with_nothing_kept
+    assert with_kept == without_cache

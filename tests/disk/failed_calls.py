@@ -21,7 +21,7 @@ REFUSED = 1
 """Exit code of a command that ends with one line of error."""
 KILLED = -9
 """Exit code of a process that SIGKILL ended."""
-MOST_SHOWN = 1500
+MAX_SHOWN = 1500
 """So many last signs of stderr are shown with a problem: enough for a traceback."""
 
 
@@ -143,9 +143,9 @@ class Trials:
             yield from self._problems_of_success(case, answer)
         elif case.error == "KILL":
             if answer["code"] != KILLED:
-                yield f"exit code {answer['code']}: {answer['said'][-MOST_SHOWN:]}"
+                yield f"exit code {answer['code']}: {answer['said'][-MAX_SHOWN:]}"
         elif answer["code"] != REFUSED:
-            yield f"exit code {answer['code']}: {answer['said'][-MOST_SHOWN:]}"
+            yield f"exit code {answer['code']}: {answer['said'][-MAX_SHOWN:]}"
         else:
             yield from self._problems_of_message(case, answer)
 
@@ -161,7 +161,7 @@ class Trials:
         if self._work.talks and "Traceback" not in answer["said"]:
             lines = lines[-1:]  # before it may stand notes
         if len(lines) != 1 or not lines[0].startswith("obygaze: error: "):
-            yield f"not one line: {answer['said'][-MOST_SHOWN:]}"
+            yield f"not one line: {answer['said'][-MAX_SHOWN:]}"
             return
         must_name_a_file = case.kind == SPACE or _failed_in_writing(answer)
         names_a_file = str(self._folder.parent) in lines[0]

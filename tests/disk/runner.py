@@ -477,7 +477,7 @@ def open_desk(folder: Path) -> "tuple[Path, Decisions]":
 
 def kept_decisions(desk: "Decisions") -> set[str]:
     """List the decisions that a desk keeps, like "note 4": the kind, and where in the film, in seconds."""
-    return {f"{kind} {clip.start_s:g}" for kind, clips in desk.kept.items() for clip in clips}
+    return {f"{kind} {clip.start_s:g}" for kind, clips in desk.clips_by_kind.items() for clip in clips}
 
 
 def mark_each(word: str, names: set[str]) -> None:
@@ -557,7 +557,7 @@ def child(request: dict[str, object], stderr: int, facts: int) -> None:
 
     seen = {
         "new": sorted(set(sys.modules) - modules),
-        "counts": {kind: SHIM.disk_count(place) for place, kind in enumerate(KINDS)},
+        "counts": {kind: SHIM.disk_count(index) for index, kind in enumerate(KINDS)},
         "marks": MARKS,
         "hits": SHIM.disk_hits().decode().splitlines(),
     }

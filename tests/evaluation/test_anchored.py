@@ -15,12 +15,12 @@ def ids_of_tested(run):
     return set(run.predictions.table["clip_id"])
 
 
-def test_clips_judged_in_sight_of_a_score_are_trained_on_and_tested_only_on_request(make_planted):
+def test_clips_judged_in_sight_of_a_score_are_trained_on_and_tested_only_on_request(make_synthetic_data):
     """Who sees a model's score tends to agree with it, so that testing on such labels would flatter models.
 
     Every second of 240 clips was judged so. A run that leaves these 120 out of its tests counts them.
     """
-    data = make_planted(direction=2.0)
+    data = make_synthetic_data(direction=2.0)
     is_every_second = np.arange(240) % 2 == 1
     labels = dataclasses.replace(data.labels, seen_score=is_every_second)
     data = dataclasses.replace(data, labels=labels)

@@ -32,7 +32,7 @@ def make_predictions(strength, *, noise=1, seed=0, model="mlp", n_movies=12, n_c
             "task": "hn_s>hn_s",
             "fold": movie_of,
             "seed": seed,
-            "clip_id": [f"m{movie:02}-{place}" for place, movie in enumerate(movie_of)],
+            "clip_id": [f"m{movie:02}-{index}" for index, movie in enumerate(movie_of)],
             "movie": [f"m{movie:02}" for movie in movie_of],
             "label": y,
             "score": score,

@@ -34,9 +34,9 @@ def perceptron(seed):
 
 
 @pytest.fixture(scope="module")
-def learnable_clips(make_planted):
+def learnable_clips(make_synthetic_data):
     """240 clips of six films, in which one direction tells S clips from others."""
-    return make_planted(direction=3.0, film=1.0)
+    return make_synthetic_data(direction=3.0, film=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_a_planted_direction_beats_every_baseline_and_the_best_constant(run_of_l
 
 
 @pytest.mark.long  # simulates
-def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
+def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_synthetic_data):
     """The features of 240 clips of four films know the film, and nothing of the level.
 
     Of 8 data sets of 240 clips the mean AUC has a standard error of about .015. A score that is the same for
@@ -82,7 +82,7 @@ def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_planted):
     """
     linear_aucs = []
     for seed in range(8):
-        null_data = make_planted(film=2.0, n_movies=4, n_per_movie=60, seed=seed)
+        null_data = make_synthetic_data(film=2.0, n_movies=4, n_per_movie=60, seed=seed)
         run = evaluate(null_data, "linear", "enhn_s")
         aucs = pooled_metric(run, "within_movie_auc")
         linear_aucs.append(aucs["linear"])
@@ -142,14 +142,14 @@ def test_clips_outside_the_training_task_are_not_learnt_from(learnable_clips, ru
     [["linear", "pcbm_lr", "pcbm_dt"], {"mlp": perceptron}],
     ids=["linear models", "a perceptron"],
 )
-def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts, models):
+def test_nothing_of_the_test_movie_influences_its_fold(make_synthetic_concepts, models):
     """Other features, levels and concepts in one movie change nothing of what is learnt for its own fold.
 
     The first fold tests the first movie, in which all of these are changed. What is learnt shows in the
     threshold, the concepts left out, the candidates of inner folds and the curves of training. Linear probes
     begin with the fit on all clips, and end within rounding of their own minimum.
     """
-    data = make_planted_concepts(n_movies=4)
+    data = make_synthetic_concepts(n_movies=4)
     first_movie = data.movies[0]
     is_of_movie = data.movies == first_movie
     changed_labels = dataclasses.replace(
@@ -178,12 +178,12 @@ def test_nothing_of_the_test_movie_influences_its_fold(make_planted_concepts, mo
 
 
 @pytest.mark.parametrize("n_clips", [5, 8, 14])
-def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_planted, n_clips):
+def test_scene_blocks_that_leave_no_clip_to_learn_from_are_refused(make_synthetic_data, n_clips):
     """With `seen=True` a film is tested by blocks of its clips, and other clips of it are trained on.
 
     Four clips on either side of a tested block are in no training set: short films have none left.
     """
-    short_films = make_planted(n_movies=8, n_per_movie=n_clips)
+    short_films = make_synthetic_data(n_movies=8, n_per_movie=n_clips)
     with pytest.raises(ProtocolError):
         evaluate(short_films, ["linear"], "hn_s", seen=True)
 
@@ -291,13 +291,13 @@ def test_the_record_says_what_was_done_on_what(run_of_linear_and_mlp, learnable_
     assert record["models"]["mlp"]["n_hidden"] == "128"
 
 
-def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_each_step(make_planted):
+def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_each_step(make_synthetic_data):
     """The ordered levels EN, HN and S have two steps: EN to HN, and HN to S. A model is trained for each.
 
     S clips differ from others in the features, so that the kappa of the linear model is well above 0, which
     is chance. That of a constant level, the median, is near it.
     """
-    run = evaluate(make_planted(direction=3.0, film=1.0, n_movies=4), ["linear"], "levels")
+    run = evaluate(make_synthetic_data(direction=3.0, film=1.0, n_movies=4), ["linear"], "levels")
 
     assert run.record["n_classes"] == 3
     assert set(run.predictions.table["label"]) == {0, 1, 2}
@@ -310,13 +310,13 @@ def test_ordered_levels_have_their_own_baselines_and_metrics_and_a_model_for_eac
 
 
 @pytest.mark.long
-def test_bottlenecks_see_through_concepts_and_controls_do_not(make_planted_concepts):
+def test_bottlenecks_see_through_concepts_and_controls_do_not(make_synthetic_concepts):
     """The level follows from concepts, which are planted in the features. A bottleneck (pcbm_lr) finds it.
 
     One control reads random directions in place of concepts, and the other one concepts that were shuffled.
     """
     models = ["pcbm_lr", "pcbm_lr_random", "pcbm_lr_shuffled"]
-    run = evaluate(make_planted_concepts(n_features=120), models, "hn_s")
+    run = evaluate(make_synthetic_concepts(n_features=120), models, "hn_s")
 
     aucs = pooled_metric(run, "within_movie_auc")
     assert aucs["pcbm_lr"] > aucs["pcbm_lr_random"] + 0.05
@@ -477,9 +477,9 @@ def test_the_report_compares_no_scores_of_different_folds(run_of_linear_and_mlp)
 
 
 @pytest.mark.long
-def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
+def test_folds_may_hold_several_movies_and_the_record_says_so(make_synthetic_data):
     """40 movies of four clips are tested in 20 folds: each clip once, and a movie's clips together."""
-    data = make_planted(direction=3.0, n_movies=40, n_per_movie=4)
+    data = make_synthetic_data(direction=3.0, n_movies=40, n_per_movie=4)
 
     run = evaluate(data, ["linear"], "enhn_s", folds=20)
 
@@ -493,11 +493,11 @@ def test_folds_may_hold_several_movies_and_the_record_says_so(make_planted):
     assert n_folds_of_movie.max() == 1
 
 
-def test_a_run_shows_its_metrics_by_movie(make_planted):
+def test_a_run_shows_its_metrics_by_movie(make_synthetic_data):
     """A notebook shows a run as HTML: a model's name is text there, and models are before baselines."""
     from sklearn.naive_bayes import GaussianNB
 
-    run = evaluate(make_planted(), {"<bayes>": GaussianNB()}, "hn_s")
+    run = evaluate(make_synthetic_data(), {"<bayes>": GaussianNB()}, "hn_s")
 
     html = run._repr_html_()
 

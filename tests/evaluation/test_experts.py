@@ -17,7 +17,7 @@ from obygaze_models.errors import ProtocolError
 from obygaze_models.evaluation.experts import denoise_labels, plan_labels
 from obygaze_models.models import RidgeLogistic
 from obygaze_models.models.names import LENGTH as CLIP_LENGTH
-from obygaze_models.models.names import OTHER as OTHER_ANNOTATOR
+from obygaze_models.models.names import OTHER_ANNOTATOR
 from obygaze_models.protocol.targets import NOT_ASKED
 from obygaze_models.report.run_tables import short_report
 

@@ -221,7 +221,7 @@ def test_a_single_clip_has_no_chance_and_a_p_of_1():
 def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_most():
     """Three draws in each condition of the benchmark `frames`, in which scores know nothing of the moments.
 
-    A finding may be made in 5 % of the draws; of so few draws, more than `most_by_chance` would be a chance
+    A finding may be made in 5 % of the draws; of so few draws, more than `max_by_chance` would be a chance
     of 1 in 1000. If chance were that of frames in random order, the interval of AP would be above it in 28 %.
     """
     (simulation,) = frames.ROWS
@@ -231,7 +231,7 @@ def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_
             generator = np.random.default_rng(seed)
             results.append(simulation.draw(generator, *condition.arguments))
 
-    most_by_chance = binom.ppf(0.999, len(results), 0.05)
+    max_by_chance = binom.ppf(0.999, len(results), 0.05)
     for finding in (
         "AP above chance",
         "pointing above chance",
@@ -239,7 +239,7 @@ def test_smooth_scores_that_know_nothing_are_found_above_chance_in_5_percent_at_
         "pointing's interval above",
     ):
         n_found = sum(result[finding] for result in results)
-        assert n_found <= most_by_chance, finding
+        assert n_found <= max_by_chance, finding
 
 
 def test_clips_marked_wholly_or_not_at_all_are_left_out_and_counted():

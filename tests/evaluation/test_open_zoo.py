@@ -40,13 +40,13 @@ def under_another_codebook(data):
     ids=["two classes", "ordered levels", "a concept"],
 )
 def test_predictions_and_metrics_do_not_depend_on_the_names_in_the_codebook(
-    make_planted_concepts, models, task, renamed_task
+    make_synthetic_concepts, models, task, renamed_task
 ):
     """In the other codebook hn_s is called renamed_hn_s, and concepts have their names backwards: ydoB.
 
     The clips are the same. All numbers must be, to the last digit; only the column of the task differs.
     """
-    data = make_planted_concepts(n_movies=4, n_per_movie=30)
+    data = make_synthetic_concepts(n_movies=4, n_per_movie=30)
 
     run = evaluate(data, models, task)
     run_of_renamed = evaluate(under_another_codebook(data), models, renamed_task)

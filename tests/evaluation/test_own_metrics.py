@@ -48,7 +48,7 @@ def install_lab_metrics(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
-    make_planted, install_lab_metrics
+    make_synthetic_data, install_lab_metrics
 ):
     """A script has two metrics, the accuracy twice, of which one is hidden; a package has the recall.
 
@@ -59,7 +59,7 @@ def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
     shown = Metric("accuracy", "accuracy", "called", accuracy, fixed(0.5))
     hidden = Metric("hidden", "a hidden one", "called", accuracy, fixed(0.5), shown=False)
 
-    run = evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[shown, hidden])
+    run = evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s", metrics=[shown, hidden])
 
     is_linear = run.predictions.table["model"] == "linear"
     called = run.predictions.called[is_linear]
@@ -79,13 +79,15 @@ def test_own_metrics_are_computed_for_every_model_and_reported_unless_hidden(
 
 
 @pytest.mark.long
-def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(make_planted, install_lab_metrics):
+def test_runs_are_compared_by_a_metric_of_another_package_without_a_test(
+    make_synthetic_data, install_lab_metrics
+):
     """A package has the metric "lab's recall". A linear model and a baseline of one run are compared by it.
 
     A test of it would change the corrected p of the built-in metrics, so that its own is undefined.
     """
     install_lab_metrics("lab_recall = lab_metrics:lab_recall")  # with the title "lab's recall"
-    run = om.saved(evaluate(make_planted(direction=3.0), ["linear"], "hn_s"))
+    run = om.saved(evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s"))
 
     report = comparison_report(om.compare(om.side(run, "linear"), om.side(run, "movie_prior")))
 
@@ -123,7 +125,7 @@ def test_a_metric_that_cannot_be_computed_is_refused(reads, bounds, message):
         Metric("off", "off", reads, accuracy, fixed(0.5), bounds=bounds)
 
 
-def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_planted):
+def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_synthetic_data):
     """A metric's bounds are 0 and 1 unless it states others. This one has values from -2 to -1."""
 
     def accuracy_less_two(y, called):
@@ -131,11 +133,11 @@ def test_a_value_outside_the_bounds_is_refused_with_what_to_state(make_planted):
 
     metric = Metric("below", "below", "called", accuracy_less_two, fixed(-1.5))
     with pytest.raises(ProtocolError, match=r"metric below: -\S+ is outside its bounds, 0 to 1: state them"):
-        evaluate(make_planted(direction=3.0), ["linear"], "hn_s", metrics=[metric])
+        evaluate(make_synthetic_data(direction=3.0), ["linear"], "hn_s", metrics=[metric])
 
 
 @pytest.mark.parametrize("lower_bound", [-3.0, -math.inf])
-def test_a_metric_with_its_own_bounds_has_intervals(make_planted, lower_bound):
+def test_a_metric_with_its_own_bounds_has_intervals(make_synthetic_data, lower_bound):
     """The skill is 1 less the mean squared error in quarters: 1 if all calls are right, -3 if all are wrong.
 
     Both of its intervals, that of the trained models and that of the method, stay below 1.
@@ -154,7 +156,7 @@ def test_a_metric_with_its_own_bounds_has_intervals(make_planted, lower_bound):
         bounds=(lower_bound, 1.0),
         method_interval=True,
     )
-    run = evaluate(make_planted(direction=1.0), ["linear"], "hn_s", metrics=[skill])
+    run = evaluate(make_synthetic_data(direction=1.0), ["linear"], "hn_s", metrics=[skill])
 
     row = run.metrics.set_index(["model", "metric"]).loc["linear", "skill"]
     assert row["pooled_low"] < row["pooled"] < row["pooled_high"] < 1
@@ -176,7 +178,7 @@ def test_a_metric_of_a_known_name_or_no_metric_is_refused(own_metrics):
         metrics_of(n_classes, own_metrics)
 
 
-def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_planted):
+def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_synthetic_data):
     """The only model fails this test if somebody trains it."""
 
     class NeverTrained(LogisticRegression):
@@ -186,7 +188,7 @@ def test_a_metric_of_a_known_name_is_refused_before_models_are_trained(make_plan
     never_trained = om.ModelSpec("never", "never", make=lambda _seed: NeverTrained())
     built_in_auc = METRICS["auc"]
     with pytest.raises(ProtocolError, match="there is a metric auc already"):
-        evaluate(make_planted(direction=3.0), [never_trained], "hn_s", metrics=[built_in_auc])
+        evaluate(make_synthetic_data(direction=3.0), [never_trained], "hn_s", metrics=[built_in_auc])
 
 
 def test_an_entry_point_that_is_no_metric_is_refused_by_its_name(install_lab_metrics):

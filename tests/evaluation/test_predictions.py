@@ -212,10 +212,10 @@ def test_a_metric_that_no_movie_defines_is_nan_and_not_zero():
 
 
 @pytest.mark.parametrize("seen", [False, True], ids=["new films", "seen films"])
-def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_planted, seen):
+def test_clips_of_a_movie_are_predicted_in_the_order_of_the_manifest(make_synthetic_data, seen):
     """Whatever looks at neighbouring clips relies on it."""
-    data = make_planted(direction=1.0, film=1.0)
-    place_in_manifest = {clip_id: place for place, clip_id in enumerate(data.clip_ids.tolist())}
+    data = make_synthetic_data(direction=1.0, film=1.0)
+    place_in_manifest = {clip_id: index for index, clip_id in enumerate(data.clip_ids.tolist())}
 
     predictions = evaluate(data, ["linear"], "enhn_s", seen=seen).predictions
 

@@ -12,12 +12,12 @@ PAIRS = list(combinations(ITEMS, 2))
 
 def rising(worker):
     """Return the worker's judgement of all pairs: the later item is the stronger one."""
-    return [(worker, later, earlier) for earlier, later in PAIRS]
+    return [(worker, lazy_import, earlier) for earlier, lazy_import in PAIRS]
 
 
 def falling(worker):
     """Return the worker's judgement of all pairs: the earlier item is the stronger one."""
-    return [(worker, earlier, later) for earlier, later in PAIRS]
+    return [(worker, earlier, lazy_import) for earlier, lazy_import in PAIRS]
 
 
 def test_of_two_opposite_workers_neither_is_said_to_judge_at_random_and_no_item_has_a_place():

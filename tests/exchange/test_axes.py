@@ -16,7 +16,7 @@ from .lab_features import import_store, values_of
 
 T = 7
 D = 16
-TRUTH = {clip: values_of(clip, (T, D)) for clip in "abc"}
+EXPECTED_ARRAYS = {clip: values_of(clip, (T, D)) for clip in "abc"}
 SAVED_AS = {
     "TD": {"as it is": lambda values: values, "batch of one": lambda values: values[np.newaxis]},
     "DT": {
@@ -41,12 +41,12 @@ FORMS_OF_AXES = [
 def save_frames(tmp_path):
     """Save frames of clips a, b and c, in a form, as npy/CLIP.npy beside films.csv; gives the folder."""
     starts = {"a": 0.0, "b": 10.0, "c": 20.0}
-    clips = [Clip(clip, "tt1", f"{clip}.mp4", starts[clip], starts[clip] + 5) for clip in TRUTH]
+    clips = [Clip(clip, "tt1", f"{clip}.mp4", starts[clip], starts[clip] + 5) for clip in EXPECTED_ARRAYS]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
 
     def save(form=lambda values: values):
         (tmp_path / "npy").mkdir()
-        for clip, values in TRUTH.items():
+        for clip, values in EXPECTED_ARRAYS.items():
             np.save(tmp_path / "npy" / f"{clip}.npy", form(values))
         return tmp_path
 
@@ -72,7 +72,7 @@ def test_axes_of_length_one_are_left_out_without_an_option(save_frames, form):
 
     assert import_frames(folder) == 0
 
-    assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), TRUTH["a"])
+    assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), EXPECTED_ARRAYS["a"])
 
 
 def test_more_frames_than_features_are_noted_unless_their_axes_are_stated(save_frames, capfd):
@@ -109,7 +109,7 @@ def test_more_frames_than_features_are_noted_unless_their_axes_are_stated(save_f
 def test_an_array_whose_axes_are_not_those_of_the_option_is_refused(shape, axes):
     """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
     with pytest.raises(StoreError, match=r"a\.npy, frames: "):
-        reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, where="a.npy, frames")
+        reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, location="a.npy, frames")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_an_array_whose_axes_are_not_those_of_the_option_is_refused(shape, axes)
 )
 def test_the_axis_of_a_single_frame_is_kept(shape, axes):
     """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
-    reordered = reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, where="a.npy")
+    reordered = reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, location="a.npy")
     assert reordered.shape == (1, 16)
 
 
@@ -144,7 +144,7 @@ def test_frames_imported_as_one_vector_are_refused_with_the_options_that_read_th
     assert "7 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
     store = open_store(folder / "lab")
-    for clip, values in TRUTH.items():
+    for clip, values in EXPECTED_ARRAYS.items():
         assert store["lab"].read(clip, "frames").tobytes() == values.tobytes()
     assert verify(store, "full").ok
 
@@ -186,7 +186,7 @@ def test_an_array_that_no_order_of_axes_can_read_is_refused_without_naming_one(
 def test_frames_in_an_array_of_an_npz_file_that_is_named_pooled_are_refused(save_frames, capfd):
     """The name says one vector of each clip, and the array has seven, of 16 numbers each."""
     folder = save_frames()
-    for clip, values in TRUTH.items():
+    for clip, values in EXPECTED_ARRAYS.items():
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
 
@@ -201,8 +201,8 @@ def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, cap
     The refusal names options, with FILE in the place of that list; with these options the import works.
     """
     folder = save_frames()
-    np.save(folder / "all.npy", np.stack(list(TRUTH.values())))
-    (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in TRUTH), encoding="utf-8")
+    np.save(folder / "all.npy", np.stack(list(EXPECTED_ARRAYS.values())))
+    (folder / "ids.txt").write_text("".join(f"{clip}\n" for clip in EXPECTED_ARRAYS), encoding="utf-8")
 
     def import_one_file(*options):
         places = (folder / "films.csv", folder / "all.npy", folder / "lab")
@@ -213,7 +213,7 @@ def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, cap
     (named_options,) = re.findall(r"--from table .*", capfd.readouterr().err)
     options = named_options.replace("FILE", str(folder / "ids.txt")).split()
     assert import_one_file(*options) == 0
-    assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == TRUTH["b"].tobytes()
+    assert open_store(folder / "lab")["lab"].read("b", "frames").tobytes() == EXPECTED_ARRAYS["b"].tobytes()
 
 
 def test_the_option_axes_is_refused_for_vectors(save_frames):
@@ -250,7 +250,7 @@ def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
 
 def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
     """Both might say different times."""
-    frames_with_times = {"frames": TRUTH["a"], "time_s": np.arange(float(T))}
+    frames_with_times = {"frames": EXPECTED_ARRAYS["a"], "time_s": np.arange(float(T))}
     items = {"a": ImportItem("a.npz", lambda: frames_with_times)}
     with pytest.raises(StoreError, match=r"a\.npz.*--rate"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], per_second=8)
@@ -267,7 +267,7 @@ def test_a_rate_is_refused_where_the_files_hold_times(tmp_path):
 )
 def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, times, others):
     """The option --times names the array `shown_at` of a file; the clip has seven frames."""
-    arrays = {"frames": TRUTH["a"], **others}
+    arrays = {"frames": EXPECTED_ARRAYS["a"], **others}
     if times is not None:
         arrays["shown_at"] = times
     items = {"a": ImportItem("a.npz", lambda: arrays)}

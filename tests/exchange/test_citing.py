@@ -11,7 +11,7 @@ from obygaze_features.exchange import Citation, cite
 from obygaze_features.store.testing import seal_arrays
 
 
-def sealed(folder, name="films", **about):
+def make_sealed_store(folder, name="films", **about):
     arrays = {"pooled": np.ones((2, 3), np.float32)}
     return seal_arrays(folder / name, {"a-0": "a", "b-0": "b"}, {"toy": arrays}, **about)
 
@@ -22,7 +22,7 @@ def fields(entry: str) -> dict[str, str]:
 
 def test_both_texts_name_the_version_the_fingerprint_and_the_licence(tmp_path):
     """The two texts are an entry for BibTeX and a sentence in the style of the APA."""
-    store = of.open_store(sealed(tmp_path))
+    store = of.open_store(make_sealed_store(tmp_path))
 
     citation = cite(store)
 
@@ -82,7 +82,7 @@ def test_special_characters_of_tex_are_escaped_in_bibtex(citation, title):
 )
 def test_a_url_is_cited_without_what_is_secret_in_it(tmp_path, where, cited):
     """A password, a signature of a link, or a path on one's own machine must not be published."""
-    store = of.open_store(sealed(tmp_path))
+    store = of.open_store(make_sealed_store(tmp_path))
     store.where = where  # as if it had been opened there
 
     assert cite(store).url == cited
@@ -90,7 +90,7 @@ def test_a_url_is_cited_without_what_is_secret_in_it(tmp_path, where, cited):
 
 def test_a_name_in_any_script_gives_a_key_that_bibtex_reads(tmp_path):
     """The store is called "Filme, große". A key, which ends with a comma, has ASCII letters and digits."""
-    store = of.open_store(sealed(tmp_path, "Filme, große"))
+    store = of.open_store(make_sealed_store(tmp_path, "Filme, große"))
 
     entry = cite(store).bibtex()
 

@@ -27,7 +27,7 @@ def features_among(kinds, *patterns, never=()):
     return choose_columns(TABLE, list(kinds), kinds.__getitem__, patterns, never)
 
 
-def numbered(prefix, n, first=0):
+def number_columns(prefix, n, first=0):
     """Make columns of numbers that are called PREFIX and a number: name -> kind."""
     return dict.fromkeys((f"{prefix}{number}" for number in range(first, first + n)), NUMBERS)
 
@@ -35,12 +35,12 @@ def numbered(prefix, n, first=0):
 @pytest.mark.parametrize(
     ("kinds", "features"),
     [
-        (numbered("f", 3), ["f0", "f1", "f2"]),
-        (numbered("emb_", 3, first=1), ["emb_1", "emb_2", "emb_3"]),
-        (numbered("", 12), [str(number) for number in range(12)]),
-        ({"f10": NUMBERS} | numbered("f", 10), [f"f{number}" for number in range(11)]),
+        (number_columns("f", 3), ["f0", "f1", "f2"]),
+        (number_columns("emb_", 3, first=1), ["emb_1", "emb_2", "emb_3"]),
+        (number_columns("", 12), [str(number) for number in range(12)]),
+        ({"f10": NUMBERS} | number_columns("f", 10), [f"f{number}" for number in range(11)]),
         ({"f00": NUMBERS, "f01": NUMBERS}, ["f00", "f01"]),
-        (numbered("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, ["f0", "f1"]),
+        (number_columns("f", 2) | {"title": TEXTS, "note1": TEXTS, "note2": TEXTS}, ["f0", "f1"]),
         ({"embedding": LISTS, "title": TEXTS}, ["embedding"]),
     ],
     ids=["f0", "from 1 on", "bare numbers", "out of order", "zeros", "beside texts", "one column of lists"],
@@ -49,7 +49,7 @@ def test_without_an_option_the_numbered_columns_are_the_features(kinds, features
     """A series such as f0, f1, f2 is taken for features, and so is one column of lists.
 
     Nothing else in the table may have numbers. `kinds` says of each column whether it has numbers, lists or
-    texts; `numbered("f", 3)` is the columns of numbers f0, f1 and f2.
+    texts; `number_columns("f", 3)` is the columns of numbers f0, f1 and f2.
     """
     assert features_among(kinds) == features
 
@@ -57,10 +57,10 @@ def test_without_an_option_the_numbered_columns_are_the_features(kinds, features
 @pytest.mark.parametrize(
     ("kinds", "patterns", "features"),
     [
-        (numbered("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
-        (numbered("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
-        (numbered("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
-        (numbered("f", 2) | numbered("g", 2), ("f*", "!f0"), ["f1"]),
+        (number_columns("f", 2) | {"label": NUMBERS}, ("f*",), ["f0", "f1"]),
+        (number_columns("f", 2) | {"label": NUMBERS}, ("!label",), ["f0", "f1"]),
+        (number_columns("f", 2) | {"label": NUMBERS}, ("label", "f?"), ["f0", "f1", "label"]),
+        (number_columns("f", 2) | number_columns("g", 2), ("f*", "!f0"), ["f1"]),
         ({"mean": NUMBERS, "std": NUMBERS}, ("*",), ["mean", "std"]),
         ({"embedding": LISTS, "label": NUMBERS}, ("embedding",), ["embedding"]),
     ],
@@ -75,10 +75,10 @@ def test_columns_that_are_asked_for_are_the_features(kinds, patterns, features):
 
 
 COLUMNS_TO_BE_ASKED_FOR = {
-    "a label": numbered("f", 4) | {"label": NUMBERS},
-    "a year": numbered("f", 4) | {"year2": NUMBERS},
-    "two labels": numbered("f", 4) | {"y": NUMBERS, "z": NUMBERS},
-    "two series": numbered("f", 4) | numbered("concept_", 3),
+    "a label": number_columns("f", 4) | {"label": NUMBERS},
+    "a year": number_columns("f", 4) | {"year2": NUMBERS},
+    "two labels": number_columns("f", 4) | {"y": NUMBERS, "z": NUMBERS},
+    "two series": number_columns("f", 4) | number_columns("concept_", 3),
     "lists and a label": {"embedding": LISTS, "label": NUMBERS},
     "two columns of lists": {"rgb": LISTS, "flow": LISTS},
     "no series": {"mean": NUMBERS, "std": NUMBERS},
@@ -107,7 +107,7 @@ some_other_columns = st.sets(st.from_regex(r"[a-z_]{1,6}[0-9]{0,2}", fullmatch=T
 @given(some_other_columns, st.integers(2, 40))
 def test_any_column_of_numbers_beside_a_series_must_be_left_out_by_name(others, n):
     """A table has the columns feature0, feature1, ... and others of numbers, with names drawn at random."""
-    features = numbered("feature", n)
+    features = number_columns("feature", n)
     kinds = dict.fromkeys(others, NUMBERS) | features
 
     with pytest.raises(StoreError, match="--columns"):
@@ -140,7 +140,7 @@ def test_a_column_numbered_with_thousands_of_digits_is_no_feature():
     assert features_among(kinds, "f?") == ["f0", "f1"]
 
 
-COLUMNS_WITH_LABEL = numbered("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
+COLUMNS_WITH_LABEL = number_columns("f", 2) | {"Weapon": NUMBERS, "clip_id": TEXTS}
 
 
 @pytest.mark.parametrize("patterns", [(), ("*",)], ids=["nothing asked for", "all"])

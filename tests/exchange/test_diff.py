@@ -132,7 +132,7 @@ def test_clips_are_compared_by_id_and_those_of_one_store_alone_are_named(tmp_pat
         assert array.clips == 70 - 2 - 3
         assert array.changed == 0
 
-    sentences = describe_differences(difference, "a", "b", most=1)
+    sentences = describe_differences(difference, "a", "b", maximum=1)
     assert "clips: 1 only in a: c069" in sentences
     assert "clips: 2 failed in a, ok in b" in sentences
     assert "clips: status differs for 3: c004 and 2 more" in sentences

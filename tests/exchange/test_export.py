@@ -10,12 +10,12 @@ from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
 
-from ..store.toy_stores import features, group, sealed, status_of
+from ..store.toy_stores import features, group, make_sealed_store, status_of
 
 
 @pytest.fixture
 def store(tmp_path):
-    return open_store(sealed(tmp_path, 20))
+    return open_store(make_sealed_store(tmp_path, 20))
 
 
 def clips_with_features(store):

@@ -18,11 +18,11 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 from obygaze_features.store.files_hub import open_hub
-from tests.later import needs
+from tests.lazy_import import needs
 from tests.process import python
 
 from ..store.serving import Handler, serving
-from ..store.toy_stores import sealed, tree
+from ..store.toy_stores import make_sealed_store, tree
 
 pytestmark = needs("huggingface_hub", "obstore")
 COMMIT = "a" * 40
@@ -192,7 +192,7 @@ class PushAndPull:
 def run(tmp_path_factory):
     """One run for all tests: it takes seconds."""
     folder = tmp_path_factory.mktemp("hub")
-    store, copy, hub = sealed(folder, 20), folder / "copy", folder / "hub"
+    store, copy, hub = make_sealed_store(folder, 20), folder / "copy", folder / "hub"
     hub.mkdir()
     with serving(hub, HubHandler) as server:
         server.n_commits_to_refuse = 2

@@ -14,7 +14,7 @@ from .lab_features import values_of
 D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
+EXPECTED_ARRAYS = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
 TIMES_OF_TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
@@ -23,7 +23,7 @@ COLUMNS = [f"f{number}" for number in range(D)]
 
 @pytest.fixture
 def folder(tmp_path):
-    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in TRUTH]
+    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in EXPECTED_ARRAYS]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
     return tmp_path
 
@@ -39,7 +39,7 @@ def frame_table(**columns):
     for clip, length in LENGTHS.items():
         clip_of_row += [clip] * length
         number_of_row += range(length)
-    table = pd.DataFrame(np.concatenate(list(TRUTH.values())), columns=COLUMNS)
+    table = pd.DataFrame(np.concatenate(list(EXPECTED_ARRAYS.values())), columns=COLUMNS)
     table.insert(0, "clip_id", clip_of_row)
     for name, values in columns.items():
         table.insert(1, name, values(np.array(number_of_row)) if callable(values) else values)
@@ -65,7 +65,7 @@ def import_frames(folder, source, *more):
     return obygaze("store", "import", *places, *settings, *more)
 
 
-def check_frames(folder, times, truth=TRUTH):
+def check_frames(folder, times, truth=EXPECTED_ARRAYS):
     """Check that the store has these frames of each clip at these times, and verifies; return its group."""
     group = open_store(folder / "lab")["lab"]
     assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == {

@@ -16,14 +16,14 @@ from obygaze_features.store import PlannedClip, open_store, same_numerics
 from obygaze_features.store.format import ARRAYS
 from tests.process import python
 
-from ..store.toy_stores import sealed
+from ..store.toy_stores import make_sealed_store
 from .lab_features import import_store, values_of
 
 
 @pytest.fixture
 def source(tmp_path):
     """A store of 9 clips, some of which have failed."""
-    return open_store(sealed(tmp_path, 9, name="source"))
+    return open_store(make_sealed_store(tmp_path, 9, name="source"))
 
 
 def import_exported(source, items, texts):
@@ -51,7 +51,7 @@ def through_anndata(source):
         return import_exported(source, items, texts)
 
 
-MOST_MEMORY_MB = 300
+MAX_MEMORY_MB = 300
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_hdf5_readers_refuse_links_cycles_and_giants_in_little_memory(tmp_path):
     for name, reader, said in document["results"]:
         assert said.startswith("StoreError: "), (name, reader)
         assert name in said
-    assert document["peak_mb"] < MOST_MEMORY_MB
+    assert document["peak_mb"] < MAX_MEMORY_MB
 
 
 def test_categorical_ids_are_read_and_a_missing_one_is_empty(tmp_path):

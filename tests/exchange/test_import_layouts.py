@@ -366,7 +366,7 @@ def test_files_whose_features_would_be_read_in_part_or_wrongly_are_refused(
 def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_path, monkeypatch, column):
     """A column may be far larger than its file. Here it must not have more than 100 bytes."""
     matrices_in_parquet(tmp_path / "a.parquet", column)
-    monkeypatch.setattr(row_ids, "MOST_UNPACKED", 100)
+    monkeypatch.setattr(row_ids, "MAX_UNPACKED", 100)
 
     without_options = TableOptions(None, (), frozenset())
     rows = parquet_rows(tmp_path / "a.parquet", without_options)

@@ -14,7 +14,7 @@ from .lab_features import values_of
 D = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
 """Clip -> number of its frames."""
-TRUTH = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
+EXPECTED_ARRAYS = {clip: values_of(clip, (length, D)) for clip, length in LENGTHS.items()}
 TWO_A_SECOND = {clip: np.arange(length) / 2 for clip, length in LENGTHS.items()}
 """Times of two frames a second."""
 NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
@@ -23,7 +23,7 @@ NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the manifest films.csv of the clips."""
-    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in TRUTH]
+    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in EXPECTED_ARRAYS]
     write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
     return tmp_path
 
@@ -36,7 +36,7 @@ def import_frames(folder, source, kind, *options):
     )
 
 
-def check_frames(folder, times, truth=TRUTH):
+def check_frames(folder, times, truth=EXPECTED_ARRAYS):
     """Check that the store `lab` has these frames and times, and verifies."""
     store = open_store(folder / "lab")
     group = store["lab"]
@@ -52,7 +52,7 @@ def check_frames(folder, times, truth=TRUTH):
 def save_each(folder, name, save):
     """Save a file a clip in a folder."""
     (folder / name).mkdir(exist_ok=True)
-    for clip, values in TRUTH.items():
+    for clip, values in EXPECTED_ARRAYS.items():
         save(folder / name, clip, values)
 
 
@@ -94,7 +94,7 @@ def times_beside(folder):
 
 def one_dict_of_tensors(folder):
     torch = pytest.importorskip("torch")
-    torch.save({clip: torch.tensor(values) for clip, values in TRUTH.items()}, folder / "all.pt")
+    torch.save({clip: torch.tensor(values) for clip, values in EXPECTED_ARRAYS.items()}, folder / "all.pt")
     return ("all.pt", "pth", "--rate", "2"), TWO_A_SECOND
 
 
@@ -102,8 +102,12 @@ def lists_of_lists(folder):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    lists = pa.array([values.tolist() for values in TRUTH.values()], pa.list_(pa.list_(pa.float32())))
-    parquet.write_table(pa.table({"clip_id": list(TRUTH), "features": lists}), folder / "all.parquet")
+    lists = pa.array(
+        [values.tolist() for values in EXPECTED_ARRAYS.values()], pa.list_(pa.list_(pa.float32()))
+    )
+    parquet.write_table(
+        pa.table({"clip_id": list(EXPECTED_ARRAYS), "features": lists}), folder / "all.parquet"
+    )
     return ("all.parquet", "table", "--rate", "2"), TWO_A_SECOND
 
 
@@ -146,7 +150,7 @@ def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder
 
     Without --dtype the import is refused.
     """
-    features = {clip: (9 * values).astype(np.int8) for clip, values in TRUTH.items()}
+    features = {clip: (9 * values).astype(np.int8) for clip, values in EXPECTED_ARRAYS.items()}
     save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", features[clip]))
 
     assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
@@ -159,7 +163,7 @@ def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder
 def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
     """Only different numbers of frames need version 1.3, which older readers cannot read."""
     (folder / "npy").mkdir()
-    for clip in TRUTH:
+    for clip in EXPECTED_ARRAYS:
         np.save(folder / "npy" / f"{clip}.npy", values_of(clip, (4, D)))
     assert import_frames(folder, "npy", "npy") == 0
 
@@ -198,7 +202,7 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
 def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
     """Clips have frames [T, 16], with T of their own. Those of clip "v_two" are changed."""
     save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
-    np.save(folder / "npy" / "v_two.npy", change(TRUTH["v_two"]))
+    np.save(folder / "npy" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
 
     assert import_frames(folder, "npy", "npy") == 1
     refusal = capfd.readouterr().err
@@ -244,7 +248,7 @@ def as_they_are(values):
 
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
-ONE_FRAME = {clip: values[:1] for clip, values in TRUTH.items()}
+ONE_FRAME = {clip: values[:1] for clip, values in EXPECTED_ARRAYS.items()}
 SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
 
 
@@ -253,11 +257,11 @@ SHAPES_READ = {
     "[T, 1, D], one frame among them": (
         lambda values: values[:, np.newaxis],
         (),
-        TRUTH | {"v_one": TRUTH["v_one"][:1]},
+        EXPECTED_ARRAYS | {"v_one": EXPECTED_ARRAYS["v_one"][:1]},
     ),
     "[D, T], as many of both": (lambda values: values.T, ("--axes", "DT"), SQUARE),
-    "the other order of bytes": (lambda values: values.astype(">f4"), (), TRUTH),
-    "columns first": (np.asfortranarray, (), TRUTH),
+    "the other order of bytes": (lambda values: values.astype(">f4"), (), EXPECTED_ARRAYS),
+    "columns first": (np.asfortranarray, (), EXPECTED_ARRAYS),
 }
 """Shape as it is saved -> what changes features so, the options of the import, and the features."""
 
@@ -311,7 +315,7 @@ SHAPES_REFUSED = {
 @pytest.mark.parametrize("change", SHAPES_REFUSED.values(), ids=SHAPES_REFUSED)
 def test_an_array_that_is_no_frames_of_a_clip_is_refused_in_a_line(folder, capfd, change):
     """`change` makes something else of the frames of each clip. The first file is named: that of "v_one"."""
-    save_clips(folder, TRUTH, change)
+    save_clips(folder, EXPECTED_ARRAYS, change)
     assert_refused_in_a_line(folder, capfd, "v_one.npy")
 
 
@@ -330,7 +334,7 @@ def test_arrays_time_s_and_frame_index_are_times_and_indices(folder):
     def two_a_second(n_frames):
         return np.arange(n_frames, dtype=np.float32) / 2
 
-    save_clips(folder, TRUTH, time_s=two_a_second, frame_index=np.arange)
+    save_clips(folder, EXPECTED_ARRAYS, time_s=two_a_second, frame_index=np.arange)
 
     assert import_frames(folder, "all", "npy") == 0
 
@@ -356,13 +360,13 @@ def test_impossible_times_and_indices_are_refused_in_a_line(folder, capfd, besid
 
     There must be n, times in rising order and indices of whole numbers from 0 on.
     """
-    save_clips(folder, TRUTH, **beside)
+    save_clips(folder, EXPECTED_ARRAYS, **beside)
     assert_refused_in_a_line(folder, capfd, "v_one.npz")
 
 
 def test_a_rate_needs_frames_at_even_distances(folder, capfd):
     """The frames 0, 1, 4, 9, ... were taken, which no rate gives."""
-    save_clips(folder, TRUTH, frame_index=lambda n_frames: np.arange(n_frames) ** 2)
+    save_clips(folder, EXPECTED_ARRAYS, frame_index=lambda n_frames: np.arange(n_frames) ** 2)
 
     assert import_frames(folder, "all", "npy", "--rate", "2") == 1
     assert "--rate" in capfd.readouterr().err

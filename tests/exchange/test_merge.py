@@ -11,7 +11,17 @@ from obygaze_features.store.testing import seal_arrays
 
 from ..command import obygaze
 from ..store.hostile_stores import resealed
-from ..store.toy_stores import CORPUS, commit_clips, group, plan, ragged, result, sealed, status_of, tree
+from ..store.toy_stores import (
+    CORPUS,
+    commit_clips,
+    group,
+    make_sealed_store,
+    plan,
+    ragged,
+    result,
+    status_of,
+    tree,
+)
 
 N = 20
 
@@ -84,7 +94,7 @@ def test_a_merged_store_equals_one_sealed_at_once_but_for_the_names_of_its_paren
 
     They are named by their fingerprints, the first as `parent` and the other in `merged_with`.
     """
-    at_once = sealed(tmp_path, N, [toy])
+    at_once = make_sealed_store(tmp_path, N, [toy])
 
     path = merge(two_parts, tmp_path / "merged")
 
@@ -212,7 +222,7 @@ def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_pat
 
     merged = merge([with_missing_clips, the_rest], tmp_path / "merged")
 
-    sealed_at_once = sealed(tmp_path, N)
+    sealed_at_once = make_sealed_store(tmp_path, N)
     assert files_that_differ(merged, sealed_at_once) == {NAMES_THE_PARENTS}
 
 

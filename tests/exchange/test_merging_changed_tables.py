@@ -5,13 +5,13 @@ import pytest
 from obygaze_features import merge
 from obygaze_features.errors import StoreError
 from obygaze_features.store.format import DIGESTS, TABLE
-from tests.store.toy_stores import sealed
+from tests.store.toy_stores import make_sealed_store
 
 
 @pytest.fixture
 def stores(tmp_path):
     """Two sealed stores of the same clips."""
-    return sealed(tmp_path / "a"), sealed(tmp_path / "b")
+    return make_sealed_store(tmp_path / "a"), make_sealed_store(tmp_path / "b")
 
 
 def rewrite(path, old, new):

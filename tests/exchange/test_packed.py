@@ -17,17 +17,17 @@ from obygaze_features.store import open_store, verify
 from obygaze_features.store.files_zip import open_zip
 from obygaze_features.store.store_files import FolderFiles
 
-from ..store.toy_stores import group, sealed, tree
+from ..store.toy_stores import group, make_sealed_store, tree
 
 
 @pytest.fixture(scope="module")
-def pristine(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("pristine"), 72, [group(), group("alone", ["pooled"])])
+def sealed_store(tmp_path_factory):
+    return make_sealed_store(tmp_path_factory.mktemp("pristine"), 72, [group(), group("alone", ["pooled"])])
 
 
 @pytest.fixture(scope="module")
-def packed(pristine):
-    return pack(FolderFiles(pristine), pristine.with_name("toy-1.0.0.zip"))
+def packed(sealed_store):
+    return pack(FolderFiles(sealed_store), sealed_store.with_name("toy-1.0.0.zip"))
 
 
 def same_values(store, other):
@@ -44,9 +44,9 @@ def same_values(store, other):
     return True
 
 
-def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packed, tmp_path):
+def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(sealed_store, packed, tmp_path):
     """Permissions and times of files are not packed, so that one digest holds for every copy of the zip."""
-    copied = shutil.copytree(pristine, tmp_path / pristine.name)
+    copied = shutil.copytree(sealed_store, tmp_path / sealed_store.name)
     (copied / "data/clips.csv").chmod(0o600)
     os.utime(copied / "README.md", (1, 1))
 
@@ -55,9 +55,9 @@ def test_the_same_store_packs_to_the_same_bytes_wherever_it_lies(pristine, packe
     assert packed_again.read_bytes() == packed.read_bytes()
 
 
-def is_refused_or_read_rightly(path, pristine):
+def is_refused_or_read_rightly(path, sealed_store):
     try:
-        return bool(verify(path).problems) or same_values(open_store(pristine), open_store(path))
+        return bool(verify(path).problems) or same_values(open_store(sealed_store), open_store(path))
     except StoreError:
         return True
 
@@ -66,7 +66,7 @@ N_FLIPS = int(os.environ.get("OBYGAZE_FLIPS", "60"))
 
 
 @pytest.mark.long
-def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tmp_path):
+def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(sealed_store, packed, tmp_path):
     """One bit is flipped at a time, at random. Reading is then refused, or gives the values of the store.
 
     Every second bit is one of the list of members, which is at the end of a zip and small.
@@ -83,17 +83,17 @@ def test_a_flipped_bit_in_a_zip_is_found_or_changes_nothing(pristine, packed, tm
         flipped[bit // 8] ^= 2 ** (bit % 8)
         path.write_bytes(flipped)
 
-        assert is_refused_or_read_rightly(path, pristine), bit
+        assert is_refused_or_read_rightly(path, sealed_store), bit
 
 
-def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
+def test_unpacking_gives_the_folder_back(sealed_store, packed, tmp_path):
     """The files are those of the store that was packed, and their number is reported.
 
     The list of files is not counted, nor is any file kept from before or left out.
     """
     downloaded = download(open_zip(packed), tmp_path / "out")
 
-    files = tree(pristine)
+    files = tree(sealed_store)
     assert tree(tmp_path / "out") == files
     assert downloaded.files == len(files) - 1
     assert downloaded.kept == 0
@@ -102,9 +102,9 @@ def test_unpacking_gives_the_folder_back(pristine, packed, tmp_path):
 
 
 @pytest.mark.parametrize("file", ["notes.txt", "data/features.zarr/toy/pooled/c/0/0"])
-def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(pristine, tmp_path, file):
+def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(sealed_store, tmp_path, file):
     """`file` of the store gets other content: notes.txt is no file of a store, the other one is a chunk."""
-    copied = shutil.copytree(pristine, tmp_path / pristine.name)
+    copied = shutil.copytree(sealed_store, tmp_path / sealed_store.name)
     (copied / file).write_bytes(b"hello")
 
     with pytest.raises(StoreError, match=file):
@@ -112,12 +112,12 @@ def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(pristine, t
     assert not (tmp_path / "x.zip").exists()
 
 
-def test_packing_replaces_no_file(pristine, tmp_path):
+def test_packing_replaces_no_file(sealed_store, tmp_path):
     """A file lies in the place of the zip."""
     (tmp_path / "x.zip").write_bytes(b"mine")
 
     with pytest.raises(StoreError):
-        pack(FolderFiles(pristine), tmp_path / "x.zip")
+        pack(FolderFiles(sealed_store), tmp_path / "x.zip")
 
     assert (tmp_path / "x.zip").read_bytes() == b"mine"
 
@@ -231,12 +231,12 @@ def test_a_file_of_a_zip_that_its_manifest_does_not_list_is_found_and_not_unpack
     assert not (tmp_path / "out/data/extra").exists()
 
 
-def test_a_store_in_a_zip_of_more_than_4_gb_reads_the_same(pristine, tmp_path, monkeypatch):
+def test_a_store_in_a_zip_of_more_than_4_gb_reads_the_same(sealed_store, tmp_path, monkeypatch):
     """Larger zips need other records (Zip64), which are forced here in a small one."""
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 500)  # as if files and places were beyond 2 GB
-    path = pack(FolderFiles(pristine), tmp_path / "large.zip")
+    path = pack(FolderFiles(sealed_store), tmp_path / "large.zip")
 
     record_of_zip64 = b"PK\x06\x06"
     assert record_of_zip64 in path.read_bytes()
     assert verify(path).ok
-    assert same_values(open_store(pristine), open_store(path))
+    assert same_values(open_store(sealed_store), open_store(path))

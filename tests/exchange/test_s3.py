@@ -17,14 +17,14 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_arrays
 
-from ..store.toy_stores import group, sealed, tree
+from ..store.toy_stores import group, make_sealed_store, tree
 
 obstore = pytest.importorskip("obstore")
 
 
 @pytest.fixture
 def store(tmp_path):
-    return sealed(tmp_path, 72)
+    return make_sealed_store(tmp_path, 72)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_pushed_store_is_not_overwritten_by_another(request, store, url, tmp_p
     """
     request.getfixturevalue(first_push)
 
-    another = sealed(tmp_path / "other", 72, [group(contact="me")])
+    another = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
     with pytest.raises(StoreError):
         push(FolderFiles(another), url)
 
@@ -195,7 +195,7 @@ def test_damage_is_found_before_it_is_published(store, url):
 @pytest.mark.usefixtures("bucket")
 def test_the_slower_of_two_pushes_to_one_place_is_refused(store, url, tmp_path, monkeypatch):
     """Another store is pushed to a place that a push has just found empty, before its first file."""
-    quicker_store = sealed(tmp_path / "other", 72, [group(contact="me")])
+    quicker_store = make_sealed_store(tmp_path / "other", 72, [group(contact="me")])
     put = obstore.put
     has_begun = False
 

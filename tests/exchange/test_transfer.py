@@ -17,7 +17,7 @@ from obygaze_features.store.store import locate
 from obygaze_features.store.store_files import FolderFiles, absent_files
 
 from ..store.serving import Handler, serving
-from ..store.toy_stores import sealed, staged, tree
+from ..store.toy_stores import make_sealed_store, make_stage, tree
 
 pytest.importorskip("obstore")
 
@@ -300,7 +300,7 @@ def test_a_store_is_not_pulled_into_another_folder_or_store(server, tmp_path):
     """One folder has notes of a person, the other is a store of other clips: both stay as they are."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/notes.txt").write_text("mine", encoding="utf-8")
-    another = sealed(tmp_path, 8, name="other")
+    another = make_sealed_store(tmp_path, 8, name="other")
 
     for folder in (tmp_path / "mine", another):
         before = tree(folder)
@@ -600,7 +600,7 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
 
     The refusal names the options that seal it with one.
     """
-    staged(tmp_path, 8)
+    make_stage(tmp_path, 8)
     store = seal(None, tmp_path / "toy", licence="NOASSERTION")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
         with pytest.raises(StoreError, match=r"--licence.*--store-version"):

@@ -18,9 +18,9 @@ def write_film(path, n_frames):
 def write_clips(folder, name, movies):
     """Write a manifest of two clips of each film, and return its path."""
     clips = [
-        of.Clip(f"{movie}-{place}", movie, f"{movie}.mp4", place * 0.25, place * 0.25 + 0.25)
+        of.Clip(f"{movie}-{index}", movie, f"{movie}.mp4", index * 0.25, index * 0.25 + 0.25)
         for movie in movies
-        for place in range(2)
+        for index in range(2)
     ]
     of.write_manifest(of.Manifest(tuple(clips), folder), folder / name)
     return folder / name

@@ -1,4 +1,4 @@
-"""How many cores decode as fast as a card computes, before a run and after it."""
+"""How many cores decode as fast as a GPU computes, before a run and after it."""
 
 from types import SimpleNamespace
 
@@ -11,10 +11,10 @@ from obygaze_features.extraction.cost_estimate import estimate_clips
 from obygaze_features.extraction.report import RunReport, sum_reports
 
 
-def test_a_report_says_how_many_cores_decode_as_fast_as_a_card_computes():
-    """480 s of decoding on cores for 20 s of a busy card: 24 cores keep it busy all the time.
+def test_a_report_says_how_many_cores_decode_as_fast_as_a_gpu_computes():
+    """480 s of decoding on cores for 20 s of a busy GPU: 24 cores keep it busy all the time.
 
-    In the sum of the reports of two cards, both times double, and their ratio is that of one.
+    In the sum of the reports of two GPUs, both times double, and their ratio is that of one.
     """
     report = RunReport(ok=100, wall_s=60.0, decode_cpu_s=480.0, n_decoded=9_600, gpu_busy_s=20.0)
 
@@ -49,8 +49,8 @@ def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
     assert "; infer 25 %, and beside that write 5 %;" in sentence_on_texts
 
 
-def test_a_report_names_each_card_with_its_peak_memory():
-    """The cards were busy for 30 of 60 s, which is 50 percent."""
+def test_a_report_names_each_gpu_with_its_peak_memory():
+    """The GPUs were busy for 30 of 60 s, which is 50 percent."""
     cards = {"Card A": {"peak_memory_mb": 1_234}, "Card B": {"peak_memory_mb": 567}}
     report = RunReport(ok=100, wall_s=60.0, gpu_busy_s=30.0, gpus=cards)
 
@@ -60,8 +60,8 @@ def test_a_report_names_each_card_with_its_peak_memory():
 
 
 @pytest.mark.parametrize("gpu_busy_s", [None, 0.0], ids=["not measured", "never busy"])
-def test_a_report_without_a_card_says_nothing_of_one(gpu_busy_s):
-    """The run was on cores alone, or its card was never busy: there is no time to divide by."""
+def test_a_report_without_a_gpu_says_nothing_of_one(gpu_busy_s):
+    """The run was on cores alone, or its GPU was never busy: there is no time to divide by."""
     report = RunReport(ok=1, wall_s=1.0, decode_cpu_s=1.0, gpu_busy_s=gpu_busy_s)
 
     assert report.record()["cores_per_card"] is None
@@ -86,8 +86,8 @@ class Job:
 
 DECODE_CPU_S = 0.6
 """Seconds in which a clip is decoded; one core does it."""
-CARD_S = 0.05
-"""Seconds in which a card computes a clip."""
+GPU_S = 0.05
+"""Seconds in which a GPU computes a clip."""
 
 
 class Clock:
@@ -106,14 +106,14 @@ class Clock:
         return [(task, task) for task in tasks]
 
     def encode(self, _backbones, clips):
-        self.wall_s += CARD_S * len(clips)
+        self.wall_s += GPU_S * len(clips)
 
 
 @pytest.fixture
 def pretended_trial(tmp_path, monkeypatch):
     """Return a function that estimates ten clips by a trial of them, of which only its clock knows.
 
-    The clips are decoded in two passes of five, for `DECODE_CPU_S` each, and computed for `CARD_S` each.
+    The clips are decoded in two passes of five, for `DECODE_CPU_S` each, and computed for `GPU_S` each.
     """
     film = tmp_path / "film.mkv"
     film.write_bytes(b"x")
@@ -130,20 +130,20 @@ def pretended_trial(tmp_path, monkeypatch):
     for name, stand_in in stand_ins.items():
         monkeypatch.setattr(cost_estimate, name, stand_in)
 
-    def estimate(*, on_card):
-        monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_card)
+    def estimate(*, on_gpu):
+        monkeypatch.setattr(cost_estimate, "uses_gpu", lambda _: on_gpu)
         n_workers = 4
         return estimate_clips(Job(film), [str(number) for number in range(10)], n_workers)
 
     return estimate
 
 
-def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_trial):
-    """In the pretended trial, a clip takes 0.6 s on a core and 0.05 s on a card.
+def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_gpu(pretended_trial):
+    """In the pretended trial, a clip takes 0.6 s on a core and 0.05 s on a GPU.
 
-    0.6 / 0.05 = 12 cores keep the card busy.
+    0.6 / 0.05 = 12 cores keep the GPU busy.
     """
-    estimate = pretended_trial(on_card=True)
+    estimate = pretended_trial(on_gpu=True)
 
     assert estimate.cores_per_card == pytest.approx(12)
     n_cores_of_this_machine = usable_cores()
@@ -151,9 +151,9 @@ def test_a_trial_divides_the_seconds_of_decoding_by_those_of_the_card(pretended_
     assert fact == f"12 keep a card busy; {n_cores_of_this_machine} here"
 
 
-def test_a_trial_without_a_card_says_nothing_of_one(pretended_trial):
+def test_a_trial_without_a_gpu_says_nothing_of_one(pretended_trial):
     """Ten clips are tried on cores alone, which both decode and compute."""
-    estimate = pretended_trial(on_card=False)
+    estimate = pretended_trial(on_gpu=False)
 
     assert estimate.cores_per_card is None
     assert "decoding cores" not in dict(estimate.facts())

@@ -76,16 +76,16 @@ class Extraction:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory):
+def uninterrupted_run(corpus, tmp_path_factory):
     store = tmp_path_factory.mktemp("undisturbed") / "films"
     stage, report = extract(corpus, store)
     return Extraction(stage, report, seal(staging_path(store), store, licence="CC0-1.0"))
 
 
 @pytest.mark.long
-def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(undisturbed, corpus):
+def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(uninterrupted_run, corpus):
     """Of 14 clips, those of movie tt3 cannot be read: garbage, an empty file, an absent one, and no name."""
-    clips_in_stage = undisturbed.stage.status()
+    clips_in_stage = uninterrupted_run.stage.status()
 
     assert set(clips_in_stage) == {clip.clip_id for clip in corpus}
     reason_of = {clip_id: clip.reason for clip_id, clip in clips_in_stage.items() if clip.status == "failed"}
@@ -98,9 +98,9 @@ def test_every_clip_of_a_corpus_is_ok_or_has_failed_for_a_reason_of_one_line(und
 
 
 @pytest.mark.long
-def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(undisturbed):
+def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(uninterrupted_run):
     """Of 14 clips, four cannot be read. Of each of the others, four frames are taken, so 40 at least."""
-    report = undisturbed.last_report
+    report = uninterrupted_run.last_report
 
     assert report.ok == 10
     assert report.failed == 4
@@ -109,12 +109,12 @@ def test_the_last_report_of_an_extraction_counts_clips_and_decoded_frames(undist
 
 
 @pytest.mark.long
-def test_features_are_those_of_the_very_frames(undisturbed, corpus):
+def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
     """Frames read and encoded here, without workers and stage, give what the store has.
 
     Three clips are tried: a whole file, and two spans of one file.
     """
-    group = open_store(undisturbed.store)["descriptors"]
+    group = open_store(uninterrupted_run.store)["descriptors"]
     backbone = load_backbone("descriptors", 4)
     for clip in corpus.clips[7:10]:
         path = corpus.video_path(clip)
@@ -127,17 +127,19 @@ def test_features_are_those_of_the_very_frames(undisturbed, corpus):
 
 
 @pytest.mark.long
-def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(undisturbed, corpus, tmp_path, file_digests):
+def test_the_sealed_bytes_do_not_depend_on_workers_or_batches(
+    uninterrupted_run, corpus, tmp_path, file_digests
+):
     """The undisturbed store was made by one worker, in batches of 3 clips."""
     extract(corpus, tmp_path / "films", workers=3, batch_size=16)
     store = seal(staging_path(tmp_path / "films"), tmp_path / "films", licence="CC0-1.0")
 
-    assert file_digests(store) == file_digests(undisturbed.store)
+    assert file_digests(store) == file_digests(uninterrupted_run.store)
 
 
 @pytest.mark.long
 def test_a_killed_extraction_resumes_to_the_same_bytes(
-    undisturbed, corpus, tmp_path, file_digests, obygaze, stop_by
+    uninterrupted_run, corpus, tmp_path, file_digests, obygaze, stop_by
 ):
     """It is killed twice: when one clip is in its journal, and when five are.
 
@@ -152,7 +154,7 @@ def test_a_killed_extraction_resumes_to_the_same_bytes(
     result = obygaze(tmp_path, *command)
 
     assert result.returncode == 3, result.stderr
-    assert file_digests(tmp_path / "films-1.0.0") == file_digests(undisturbed.store)
+    assert file_digests(tmp_path / "films-1.0.0") == file_digests(uninterrupted_run.store)
 
 
 @pytest.mark.long
@@ -230,7 +232,7 @@ def test_values_that_are_not_finite_fail_their_clip_alone(corpus, tmp_path):
 
 @pytest.mark.long
 def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
-    undisturbed, corpus, tmp_path
+    uninterrupted_run, corpus, tmp_path
 ):
     """One takes four frames of a clip, as the undisturbed extraction does, and the other one seven."""
     four_frames = load_backbone("descriptors", 4)
@@ -250,7 +252,7 @@ def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
 
     stage_of_both = staging_path(tmp_path / "both")
     store = open_store(seal(stage_of_both, tmp_path / "both", licence="CC0-1.0", allow_missing=True))
-    group_alone = open_store(undisturbed.store)["descriptors"]
+    group_alone = open_store(uninterrupted_run.store)["descriptors"]
     for clip in clips:
         frames = store["descriptors"].read(clip, "frames")
         assert np.array_equal(frames, group_alone.read(clip, "frames"))

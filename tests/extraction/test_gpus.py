@@ -32,7 +32,7 @@ class PausingRecipe(Recipe):
 def job(tmp_path_factory) -> Job:
     """The extraction of four frames of 24 clips, one of them an empty file.
 
-    One card gets a piece of 16 clips, and the other one of 8.
+    One GPU gets a piece of 16 clips, and the other one of 8.
     """
     folder = tmp_path_factory.mktemp("films")
     clips = [Clip(f"tt1-{number:02}", "tt1", f"{number}.mp4") for number in range(24)]
@@ -130,7 +130,7 @@ def test_networks_are_moved_to_the_first_of_the_gpus_that_are_typed(monkeypatch)
     from obygaze_features.backbones import compute
 
     monkeypatch.setattr(compute, "no_cuda", lambda: None)  # no reason why there is none
-    monkeypatch.setattr(compute.Compute, "_check_card", lambda *_: None)
+    monkeypatch.setattr(compute.Compute, "_check_gpu", lambda *_: None)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
 
     network, descriptors = on_gpus([Recipe("xclip"), Recipe("descriptors")], (1, 0))

@@ -214,12 +214,12 @@ def manifest_and_store_of_level_that_is_heard(tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("backbone", "least_auc", "most_auc"),
+    ("backbone", "min_auc", "max_auc"),
     [("sound", 0.95, 1.0), ("descriptors", 0.15, 0.85)],
     ids=["heard", "seen: about chance"],
 )
 def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(
-    manifest_and_store_of_level_that_is_heard, backbone, least_auc, most_auc
+    manifest_and_store_of_level_that_is_heard, backbone, min_auc, max_auc
 ):
     """A tone is heard in clips of level S, and not in those of EN; pictures are grey by chance.
 
@@ -231,7 +231,7 @@ def test_a_level_that_is_only_heard_is_predicted_from_sound_alone(
     run = om.evaluate(data, ["linear"], "en_s")
 
     aucs = run.metrics.query("model == 'linear' and metric == 'auc'")["movie_mean"]
-    assert least_auc <= float(aucs.iloc[0]) <= most_auc
+    assert min_auc <= float(aucs.iloc[0]) <= max_auc
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from obygaze_features.errors import ExtractError
 from obygaze_features.exchange import diff, merge, pack
 from obygaze_features.extraction import Recipe
 from obygaze_features.video import fps, read_frames, uniform
-from tests.later import cpu
+from tests.lazy_import import cpu
 from tests.store.serving import serving
 from tests.tiny_checkpoints import tiny_checkpoint
 

@@ -1,4 +1,4 @@
-"""Extraction on the pretended card: look-ahead, mixed cards in one stage, and no silent CPU."""
+"""Extraction on the pretended GPU: look-ahead, mixed GPUs in one stage, and no silent CPU."""
 
 from itertools import chain
 
@@ -12,17 +12,17 @@ from obygaze_features.extraction.decode_clips import DecodedClip, Prepared
 from obygaze_features.extraction.encode import encode_batch, encode_batches
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import Stage, open_store, seal, verify
-from tests.later import later, needs
+from tests.lazy_import import lazy_import, needs
 
-from ..backbones.test_runner_on_card import OUTPUTS, F, Network, clips, out_of_memory
+from ..backbones.test_runner_on_gpu import OUTPUTS, F, Network, clips, out_of_memory
 
 pytestmark = needs("torch")
 
-torch = later("torch")
-Card = later("tests.backbones.pretended_card", "Card")
-running = later("obygaze_features.backbones.runner")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-Runner = later("obygaze_features.backbones.runner", "Runner")
+torch = lazy_import("torch")
+Gpu = lazy_import("tests.backbones.pretended_card", "Card")
+running = lazy_import("obygaze_features.backbones.runner")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+Runner = lazy_import("obygaze_features.backbones.runner", "Runner")
 
 CLIP_IDS = [f"tt1-{number}" for number in range(10)]
 
@@ -33,19 +33,19 @@ def no_pause_before_trying_again(monkeypatch):
 
 
 @pytest.fixture
-def card(monkeypatch):
+def gpu(monkeypatch):
     """A pretended GPU, which computes on the CPU and notes its calls."""
-    card = Card()
-    card.install(monkeypatch)
-    return card
+    gpu = Gpu()
+    gpu.install(monkeypatch)
+    return gpu
 
 
-def backbone(card=None, *, name="net", **settings):
-    """Make a backbone of a small network, on the card or on the CPU; it takes frames as they are."""
-    compute = Compute(device="cuda" if card else "cpu", **settings)
+def backbone(gpu=None, *, name="net", **settings):
+    """Make a backbone of a small network, on the GPU or on the CPU; it takes frames as they are."""
+    compute = Compute(device="cuda" if gpu else "cpu", **settings)
     mean, deviation = IMAGENET
     normalise = Affine.of(mean, deviation)
-    encode = Runner(name, Network(card), normalise, OUTPUTS, n_frames=F, size=4, compute=compute)
+    encode = Runner(name, Network(gpu), normalise, OUTPUTS, n_frames=F, size=4, compute=compute)
     kind_of_attention = "sdpa"
     provenance = load_backbone("descriptors", F).provenance | {"compute": compute.record(kind_of_attention)}
     unchanged = np.array
@@ -75,43 +75,43 @@ def in_shared_memory(batches):
 TWO_NETWORKS = ("net", "other")
 
 
-def encode_ten_clips_in_batches_of_four(card):
-    """Let two networks encode ten clips on a card; return the results of the batches of 4, 4 and 2 clips."""
-    backbones = [backbone(card, name=name, clips_at_once=4) for name in TWO_NETWORKS]
+def encode_ten_clips_in_batches_of_four(gpu):
+    """Let two networks encode ten clips on a GPU; return the results of the batches of 4, 4 and 2 clips."""
+    backbones = [backbone(gpu, name=name, clips_at_once=4) for name in TWO_NETWORKS]
     decoded_clips = ten_decoded_clips(TWO_NETWORKS)
     batches = [decoded_clips[0:4], decoded_clips[4:8], decoded_clips[8:10]]
     return list(encode_batches(backbones, in_shared_memory(batches)))
 
 
-def test_batches_on_a_card_give_the_features_of_a_cpu(card, monkeypatch):
+def test_batches_on_a_gpu_give_the_features_of_a_cpu(gpu, monkeypatch):
     """Two networks encode ten clips in batches of 4, 4 and 2.
 
     The frames of a batch are gone when the next one is asked for, as in memory that is used again.
     """
-    results_of_batches = encode_ten_clips_in_batches_of_four(card)
+    results_of_batches = encode_ten_clips_in_batches_of_four(gpu)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     on_cpu = encode_batch([backbone(name=name) for name in TWO_NETWORKS], ten_decoded_clips(TWO_NETWORKS))
 
     assert [len(results) for results in results_of_batches] == [4, 4, 2]
-    on_card = list(chain.from_iterable(results_of_batches))
-    assert [result.clip_id for result in on_card] == CLIP_IDS
-    for result, expected in zip(on_card, on_cpu, strict=True):
+    on_gpu = list(chain.from_iterable(results_of_batches))
+    assert [result.clip_id for result in on_gpu] == CLIP_IDS
+    for result, expected in zip(on_gpu, on_cpu, strict=True):
         for name, features in expected.groups.items():
             for array, values in features.arrays.items():
                 assert np.array_equal(result.groups[name].arrays[array], values)
 
 
-def test_a_card_works_on_the_next_batch_while_a_result_is_fetched(card):
+def test_a_gpu_works_on_the_next_batch_while_a_result_is_fetched(gpu):
     """Two networks get two batches each (4 uploads) before the first results are waited for (synchronize)."""
-    encode_ten_clips_in_batches_of_four(card)
+    encode_ten_clips_in_batches_of_four(gpu)
 
-    calls = [call for call in card.calls if call in ("upload", "synchronize")]
+    calls = [call for call in gpu.calls if call in ("upload", "synchronize")]
     assert calls[:6] == ["upload", "upload", "upload", "upload", "synchronize", "synchronize"]
 
 
-def test_results_name_their_card_and_keep_the_failure_of_a_clip(card):
+def test_results_name_their_gpu_and_keep_the_failure_of_a_clip(gpu):
     """Of ten decoded clips, the fourth has failed, for its file is cut off."""
-    results = list(chain.from_iterable(encode_ten_clips_in_batches_of_four(card)))
+    results = list(chain.from_iterable(encode_ten_clips_in_batches_of_four(gpu)))
 
     first = results[0]
     fourth = results[3]
@@ -120,9 +120,9 @@ def test_results_name_their_card_and_keep_the_failure_of_a_clip(card):
     assert fourth.reason == "cut off"
 
 
-def write_features(folder, card, batch):
-    """Encode clips on the card, and write them into the stage in a folder, which is made or resumed."""
-    net = backbone(card)
+def write_features(folder, gpu, batch):
+    """Encode clips on the GPU, and write them into the stage in a folder, which is made or resumed."""
+    net = backbone(gpu)
     manifest = Manifest(tuple(Clip(clip_id, "tt1", f"{clip_id}.mp4") for clip_id in CLIP_IDS), folder)
     job = Job(manifest, "films", (net,))
     stage = Stage.open(folder / "s.staging", job.planned_clips(), job.groups(), job.corpus_record())
@@ -130,7 +130,7 @@ def write_features(folder, card, batch):
         writer.commit(encode_batch([net], batch))
 
 
-def lack_memory_once(card):
+def lack_memory_once(gpu):
     """Have the next call of the network run out of memory."""
     shortages = []
 
@@ -140,21 +140,21 @@ def lack_memory_once(card):
             return out_of_memory("cublas")
         return None
 
-    card.fails = fails
+    gpu.fails = fails
 
 
-def test_a_store_counts_the_clips_of_each_card_and_number_of_clips_at_once(card, monkeypatch, tmp_path):
+def test_a_store_counts_the_clips_of_each_gpu_and_number_of_clips_at_once(gpu, monkeypatch, tmp_path):
     """Seven clips are of an H200, of which one failed, and three of an A100.
 
     For the last clip the A100 lacks memory, and takes 4 clips at once in place of the usual number.
     """
     decoded_clips = ten_decoded_clips()
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA H200")
-    write_features(tmp_path, card, decoded_clips[:7])
+    write_features(tmp_path, gpu, decoded_clips[:7])
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _device=None: "NVIDIA A100")
-    write_features(tmp_path, card, decoded_clips[7:9])
-    lack_memory_once(card)
-    write_features(tmp_path, card, decoded_clips[9:])
+    write_features(tmp_path, gpu, decoded_clips[7:9])
+    lack_memory_once(gpu)
+    write_features(tmp_path, gpu, decoded_clips[9:])
 
     store = open_store(seal(tmp_path / "s.staging", tmp_path / "s", licence="CC0-1.0"))
 

@@ -23,9 +23,9 @@ from obygaze_features.extraction.prepared import what_forbids_writing
 from obygaze_features.machine import Machine
 from obygaze_features.store import open_store, verify
 from obygaze_features.store.shares import begin_share
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-Compute = later("obygaze_features.backbones.compute", "Compute")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 
 NO_OPTIONS = {"weights": (), "preset": (), "tokens": ()}
 """What the command gives where none of these options is typed; each may be typed several times."""

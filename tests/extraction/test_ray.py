@@ -15,7 +15,7 @@ import pytest
 from obygaze.demo_corpus import write_video
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
-from tests.later import needs
+from tests.lazy_import import needs
 from tests.process import execute
 
 from .brittle import CRASHES_DECODER

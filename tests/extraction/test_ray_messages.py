@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.later import later, needs
+from tests.lazy_import import lazy_import, needs
 
-ray_nodes = later("obygaze_features.extraction.ray_nodes")
+ray_nodes = lazy_import("obygaze_features.extraction.ray_nodes")
 pytestmark = needs("ray")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.store import read_stage
-from tests.later import needs
+from tests.lazy_import import needs
 from tests.ports import free_ports
 from tests.process import execute
 

@@ -10,7 +10,7 @@ from obygaze_features.extraction.row_digests import RowDigests
 from obygaze_features.store import Stage, staging_path, writer
 from obygaze_features.store.sealing import seal
 
-from ..store.toy_stores import CORPUS, LICENSED, group, plan, result, sealed, status_of, tree
+from ..store.toy_stores import CORPUS, LICENSED, group, make_sealed_store, plan, result, status_of, tree
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch
         parts_digested_by_worker.append(part)
         return row_digests(*part)
 
-    store_digested_here = sealed(tmp_path / "here", 20)
+    store_digested_here = make_sealed_store(tmp_path / "here", 20)
     path = tmp_path / "elsewhere" / "toy"
     stage = Stage.open(staging_path(path), plan(20), [group()], CORPUS)
     clip_ids = stage.missing()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from obygaze_features.errors import ExtractError
 from obygaze_features.extraction.report import RunReport, write_report
-from obygaze_features.extraction.schedule import MOST_DEATHS_IN_A_ROW, extract_in_processes
+from obygaze_features.extraction.schedule import MAX_DEATHS_IN_A_ROW, extract_in_processes
 from obygaze_features.store import Stage
 from obygaze_features.workers import Event
 from tests.store.toy_stores import CORPUS, group, plan, result
@@ -205,7 +205,7 @@ def test_processes_that_always_die_end_the_run(begin_stage):
     with pytest.raises(ExtractError):
         extract_all(stage, processes)
 
-    assert processes.deaths in (MOST_DEATHS_IN_A_ROW, MOST_DEATHS_IN_A_ROW + 1)
+    assert processes.deaths in (MAX_DEATHS_IN_A_ROW, MAX_DEATHS_IN_A_ROW + 1)
 
 
 def test_a_wish_to_stop_reaches_every_process_and_nothing_more_is_begun(begin_stage):

@@ -12,13 +12,13 @@ from obygaze_features.backbones.backbone import TextBackbone, Tokens
 from obygaze_features.extraction.texts import TextJob, estimate_texts, run_texts
 from obygaze_features.manifest import TextList
 from obygaze_features.store import open_store, read_stage, seal, verify
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.tiny_checkpoints import LIMIT, tiny_text_checkpoint
 
 from .conftest import begin_stage, last_report
 
-torch = later("torch")
-Compute = later("obygaze_features.backbones.compute", "Compute")
+torch = lazy_import("torch")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 
 WORDS = ("man", "hat", "sad", "of", "a", "cat")
 LONG = "a sad man of a sad man of a sad man of a sad man"

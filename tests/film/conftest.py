@@ -4,7 +4,7 @@ import pytest
 
 from obygaze_film.exchange import FORMATS
 from tests.film.films import MODELS, scored_film
-from tests.planted_models import make_shelf
+from tests.planted_models import train_and_save_models
 
 AXE_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
@@ -37,15 +37,15 @@ def axe_violations(page):
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory):
+def trained_models(tmp_path_factory):
     """Models of planted clips of six films, some of them with guns: calm or violent."""
-    return make_shelf(tmp_path_factory.mktemp("trained"), MODELS)
+    return train_and_save_models(tmp_path_factory.mktemp("trained"), MODELS)
 
 
 @pytest.fixture(scope="session")
-def scored(tmp_path_factory, trained):
+def scored(tmp_path_factory, trained_models):
     """The folder of a scored film with known segments, and its timeline."""
-    return scored_film(tmp_path_factory.mktemp("scored"), trained, models=("pcbm_lr", "bank"))
+    return scored_film(tmp_path_factory.mktemp("scored"), trained_models, models=("pcbm_lr", "bank"))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from obygaze_features.store.testing import seal_arrays
 from obygaze_film.cells import Cells
 from obygaze_film.score import FilmFacts, score_film
 from obygaze_film.timeline import Timeline
-from tests.planted_models import GUN, LIGHT, D, Shelf
+from tests.planted_models import GUN, LIGHT, D, TrainedModels
 
 PLANTED = ((40.0, 72.0), (150.0, 190.0), (301.0, 330.0), (480.0, 520.0))
 """From second to second of a ten-minute film: a gun is seen there, which is violent."""
@@ -107,9 +107,9 @@ def _planted_vector(rng, gun_share, shift):
     return vector.astype(np.float32)
 
 
-def under_another_name(trained: Shelf, movie: str, name: str, folder: Path) -> Store:
+def under_another_name(trained_models: TrainedModels, movie: str, name: str, folder: Path) -> Store:
     """Keep the clips of a training film as those of a film NAME, with the same bytes of features."""
-    data = trained.data
+    data = trained_models.data
     is_of_movie = np.asarray(data.movies) == movie
     vectors = np.asarray(data.X)[is_of_movie].astype(np.float32)
     clip_ids = [f"{name}-{number}" for number in range(len(vectors))]
@@ -146,12 +146,18 @@ def planted_cells(*, content_s, p=0.5) -> Cells:
 
 
 def scored_film(
-    folder: Path, trained: Shelf, movie="tt0000001", *, models=("pcbm_lr",), with_shots=True, **planted
+    folder: Path,
+    trained_models: TrainedModels,
+    movie="tt0000001",
+    *,
+    models=("pcbm_lr",),
+    with_shots=True,
+    **planted,
 ) -> tuple[Path, Timeline]:
     """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)
     shots = shots_of(movie, planted.get("end_s", 600.0)) if with_shots else None
     facts = FilmFacts("A Planted Film", 1950)
-    timeline = score_film(store, [trained.paths[name] for name in models], shots=shots, facts=facts)
+    timeline = score_film(store, [trained_models.paths[name] for name in models], shots=shots, facts=facts)
     timeline.write(folder / movie)
     return folder / movie, timeline

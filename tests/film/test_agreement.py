@@ -45,7 +45,7 @@ from obygaze_film.judged_clock import JudgedClock
 from obygaze_film.positive import Meaning, Positive
 from obygaze_film.score import MOBYGAZE
 from obygaze_models.evaluation.metrics import average_precision
-from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
+from tests.film.page.invented import fake_scored_film, ten_minute_film, with_columns, with_model
 
 SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
 
@@ -299,15 +299,15 @@ def overlaps_of_all(reference, estimated):
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
-def test_f1_of_segments_is_that_of_the_best_matching(first, second, least_overlap):
+def test_f1_of_segments_is_that_of_the_best_matching(first, second, min_overlap):
     """Segments are matched one to one, so that as many as possible have a partner that overlaps enough.
 
     An overlap is the intersection over the union. The oracle finds the best matching by scipy's assignment.
     """
     reference, estimated = spans(first), spans(second)
-    may_match = overlaps_of_all(reference, estimated) >= least_overlap
+    may_match = overlaps_of_all(reference, estimated) >= min_overlap
     expected = f1_by_assignment(may_match, len(reference), len(estimated))
-    assert segment_f1(reference, estimated, least_overlap) == pytest.approx(expected)
+    assert segment_f1(reference, estimated, min_overlap) == pytest.approx(expected)
 
 
 @given(RANDOM_SPANS, RANDOM_SPANS)
@@ -329,7 +329,7 @@ def test_f1_of_boundaries_is_that_of_the_best_matching(first, second):
     assert boundary_f1(reference, estimated, collar_s) == pytest.approx(expected)
 
 
-def precisions_where_a_reference_is_found(overlaps, least_overlap):
+def precisions_where_a_reference_is_found(overlaps, min_overlap):
     """Go through the estimated segments by rank, and let each take its best reference that is not taken yet.
 
     `overlaps` is [references, ranks]. Returns the precision at each rank that takes a reference: the share of
@@ -341,7 +341,7 @@ def precisions_where_a_reference_is_found(overlaps, least_overlap):
     for rank in range(n_ranks):
         overlaps_with_free = np.where(is_taken, -1, overlaps[:, rank])
         best_reference = overlaps_with_free.argmax()
-        if overlaps_with_free[best_reference] >= least_overlap:
+        if overlaps_with_free[best_reference] >= min_overlap:
             is_taken[best_reference] = True
             precisions.append(is_taken.sum() / (rank + 1))
     return precisions
@@ -349,7 +349,7 @@ def precisions_where_a_reference_is_found(overlaps, least_overlap):
 
 @given(RANDOM_SPANS, RANDOM_SPANS, st.sampled_from([0.1, 0.3, 0.5, 0.9]))
 def test_average_precision_lets_segments_take_references_by_rank(
-    reference_spans, estimated_spans, least_overlap
+    reference_spans, estimated_spans, min_overlap
 ):
     """Each segment, the best-ranked first, takes the best reference that is left; with none it is wrong.
 
@@ -358,14 +358,14 @@ def test_average_precision_lets_segments_take_references_by_rank(
     reference, estimated = spans(reference_spans), spans(estimated_spans)
     overlaps = overlaps_of_all(reference, estimated)
 
-    precisions = precisions_where_a_reference_is_found(overlaps, least_overlap)
+    precisions = precisions_where_a_reference_is_found(overlaps, min_overlap)
     sum_of_precisions = 0.0
     for rank in range(len(precisions)):
         sum_of_precisions += max(precisions[rank:])
     expected = sum_of_precisions / len(reference)
 
     scores_in_order = np.arange(len(estimated))[::-1]  # the first segment has the highest
-    precision = segment_ap(reference, estimated, scores_in_order, least_overlap)
+    precision = segment_ap(reference, estimated, scores_in_order, min_overlap)
     assert precision == pytest.approx(expected)
 
 
@@ -594,7 +594,7 @@ def test_the_precision_of_a_shifted_timeline_stays_at_chance(agreement_by_signal
 @pytest.fixture
 def two_films():
     """Two scored films of ten minutes, called m and n."""
-    return [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
+    return [fake_scored_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n")]
 
 
 IN_FILM_M = Clip("a", "m", start_s=0.0, end_s=100.0, level="S", annotator="ann")
@@ -606,39 +606,39 @@ IN_FILM_NN = replace(IN_FILM_M, clip_id="c", movie="nn")
 """Of a film that is not scored, or of film n, misspelled."""
 
 
-def evaluated(films, *clips):
+def evaluate_marks(films, *clips):
     """Compare the films' segments with what people marked."""
     return evaluate_films(films, Manifest(clips, Path()), n_shifts=5)
 
 
 def test_a_scored_film_that_nobody_annotated_is_left_out_and_named(two_films):
     """Film n is scored and has no annotation, so that there is nothing to compare it with."""
-    assert evaluated(two_films, IN_FILM_M).record["left_out"] == ["n"]
+    assert evaluate_marks(two_films, IN_FILM_M).record["left_out"] == ["n"]
 
 
 def test_a_film_is_found_however_a_table_of_annotations_spells_it(two_films):
     """films/N.mkv is the film n: folder, capitals and suffix do not matter."""
     spelled_otherwise = replace(IN_FILM_N, movie="films/N.mkv")
-    record = evaluated(two_films, IN_FILM_M, spelled_otherwise).record
+    record = evaluate_marks(two_films, IN_FILM_M, spelled_otherwise).record
     assert record["left_out"] == []  # scored films without annotations
     assert record["not_scored"] == []  # annotated films without scores
 
 
 def test_a_misspelled_film_is_named_with_the_one_that_may_be_meant(two_films):
     """Films m and n are scored; annotations are of m and "nn". The latter may be meant for n."""
-    report = evaluation_report(evaluated(two_films, IN_FILM_M, IN_FILM_NN))
+    report = evaluation_report(evaluate_marks(two_films, IN_FILM_M, IN_FILM_NN))
     assert "nn (did you mean 'n'?)" in str(report.notes)
 
 
 def test_a_message_on_misspelled_films_alone_suggests_the_scored_one(two_films):
     """Films m and n are scored; all annotations are of "nn", so that nothing can be compared."""
     with pytest.raises(FilmError, match=r"has nn \(did you mean 'n'"):
-        evaluated(two_films, IN_FILM_NN)
+        evaluate_marks(two_films, IN_FILM_NN)
 
 
 def test_a_film_that_has_annotations_is_not_suggested_for_another_one(two_films):
     """Films m and n are scored; annotations are of m, n and "nn", which may be scored in another folder."""
-    measured = evaluated(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
+    measured = evaluate_marks(two_films, IN_FILM_M, IN_FILM_NN, IN_FILM_N)
     notes = evaluation_report(measured).notes
     assert measured.record["not_scored"] == ["nn"]
     assert "annotated, not among these films: nn" in notes
@@ -657,7 +657,7 @@ def test_films_of_different_models_are_refused(two_films, other_model):
     film_m, film_n = two_films
     by_another_model = with_model(film_n, **other_model)
     with pytest.raises(FilmError, match="different models"):
-        evaluated([film_m, by_another_model], IN_FILM_M, IN_FILM_N)
+        evaluate_marks([film_m, by_another_model], IN_FILM_M, IN_FILM_N)
 
 
 def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two_films):
@@ -665,8 +665,8 @@ def test_a_film_that_the_model_was_trained_on_changes_no_number_and_is_named(two
     film_m, film_n = two_films
     trained_on = with_model(film_n, is_trained_on=True)
 
-    of_both = evaluated([film_m, trained_on], IN_FILM_M, IN_FILM_N)
-    of_new_film = evaluated([film_m], IN_FILM_M)
+    of_both = evaluate_marks([film_m, trained_on], IN_FILM_M, IN_FILM_N)
+    of_new_film = evaluate_marks([film_m], IN_FILM_M)
 
     pd.testing.assert_frame_equal(of_both.summary, of_new_film.summary)
     assert of_both.record["films"] == ["m"]
@@ -678,7 +678,7 @@ def test_an_evaluation_on_training_films_alone_is_refused(two_films):
     """Films m and n are annotated, and the model was trained on both: its marks there are no prediction."""
     trained_on = [with_model(film, is_trained_on=True) for film in two_films]
     with pytest.raises(FilmError, match=r"trained on all annotated films \(m, n\)"):
-        evaluated(trained_on, IN_FILM_M, IN_FILM_N)
+        evaluate_marks(trained_on, IN_FILM_M, IN_FILM_N)
 
 
 def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
@@ -686,7 +686,7 @@ def test_annotators_whose_names_differ_by_capitals_are_refused(two_films):
     by_ann = IN_FILM_M
     by_ann_with_a_capital = replace(IN_FILM_M, clip_id="b", annotator="Ann")
     with pytest.raises(ManifestError, match="annotator 'Ann' and 'ann'"):
-        evaluated(two_films, by_ann, by_ann_with_a_capital)
+        evaluate_marks(two_films, by_ann, by_ann_with_a_capital)
 
 
 def test_an_annotation_after_the_films_end_is_refused(two_films):
@@ -696,7 +696,7 @@ def test_an_annotation_after_the_films_end_is_refused(two_films):
     """
     after_the_end = replace(IN_FILM_M, start_s=3600.0, end_s=3605.0)
     with pytest.raises(FilmError, match="lasts 600 s"):
-        evaluated(two_films, after_the_end)
+        evaluate_marks(two_films, after_the_end)
 
 
 @pytest.mark.parametrize(
@@ -710,15 +710,15 @@ def test_an_annotation_after_the_films_end_is_refused(two_films):
 def test_an_annotation_far_beyond_the_films_end_is_recorded(two_films, end_s, recorded):
     """The film lasts 600 s. What is recorded is whose annotation is cut there, and where it ended."""
     annotation = replace(IN_FILM_M, start_s=480.0, end_s=end_s)
-    assert evaluated(two_films, annotation).record["cut"] == recorded
+    assert evaluate_marks(two_films, annotation).record["cut"] == recorded
 
 
 def test_an_annotation_beyond_the_films_end_is_cut(two_films):
     """Cut at the film's end, 600 s, it gives the same numbers as an annotation that ends there."""
     to_the_end = replace(IN_FILM_M, start_s=480.0, end_s=600.0)
     beyond_the_end = replace(to_the_end, end_s=9e7)
-    expected = evaluated(two_films, to_the_end).summary
-    pd.testing.assert_frame_equal(evaluated(two_films, beyond_the_end).summary, expected)
+    expected = evaluate_marks(two_films, to_the_end).summary
+    pd.testing.assert_frame_equal(evaluate_marks(two_films, beyond_the_end).summary, expected)
 
 
 @pytest.mark.parametrize(("rule", "f1"), [(ALL, 1), (NONE, 0)])
@@ -762,7 +762,7 @@ def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
 
     A film has at least one second.
     """
-    film = invented_film(duration_s=duration_s, n_rows=5)
+    film = fake_scored_film(duration_s=duration_s, n_rows=5)
     _marks, clock = marks_of(film, None)
     assert len(clock.is_judged) == n_seconds
 
@@ -774,7 +774,7 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     """
     first_100_s = IN_FILM_M
 
-    measured = evaluated([half_judged], first_100_s)
+    measured = evaluate_marks([half_judged], first_100_s)
 
     (unjudged_s,) = measured.record["unjudged_marks_s"].values()
     assert unjudged_s > 1
@@ -824,7 +824,7 @@ def test_a_baseline_whose_value_depends_on_the_marks_has_no_interval_of_films_al
 @pytest.fixture
 def films_marked_by_two():
     """Four films: bob marks the same passage as ann in m and n; in o and p both mark nothing."""
-    films = [invented_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n", "o", "p")]
+    films = [fake_scored_film(movie, n_rows=60, duration_s=600.0) for movie in ("m", "n", "o", "p")]
     clips = []
     for film in films:
         level = "S" if film.movie in {"m", "n"} else "HN"
@@ -832,7 +832,7 @@ def films_marked_by_two():
             clip_id = film.movie + annotator
             clip = replace(IN_FILM_M, clip_id=clip_id, movie=film.movie, annotator=annotator, level=level)
             clips.append(clip)
-    return evaluated(films, *clips)
+    return evaluate_marks(films, *clips)
 
 
 def kappa_by_column(table):
@@ -861,7 +861,7 @@ def test_means_over_all_films_of_the_table_do_not_say_over_how_many(two_films):
 
     A mean over fewer films would end with their number in brackets, as "(1)".
     """
-    measured = evaluated(two_films, IN_FILM_M, IN_FILM_N)
+    measured = evaluate_marks(two_films, IN_FILM_M, IN_FILM_N)
 
     first_table, *_ = evaluation_report(measured).blocks
 
@@ -878,7 +878,7 @@ def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_f
     """
     by_ann = mark(0.0, 600.0)
     by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
-    report = evaluation_report(evaluated(two_films[:1], by_ann, by_bob))
+    report = evaluation_report(evaluate_marks(two_films[:1], by_ann, by_bob))
 
     (table_of_bob,) = [block for block in report.blocks if block.title == "Truth: bob"]
     column = table_of_bob.headers.index("pcbm_lr")
@@ -913,8 +913,8 @@ def test_a_note_has_the_models_mean_in_the_films_of_the_other_annotator(films_ma
 @pytest.fixture
 def agreement_on_no_positive_second():
     """A model's agreement, by metric, with a person whose only mark is of a negative level, HN."""
-    film = invented_film("m", n_rows=60, duration_s=600.0)
-    table = evaluated([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
+    film = fake_scored_film("m", n_rows=60, duration_s=600.0)
+    table = evaluate_marks([film], replace(IN_FILM_M, level="HN")).summary.set_index(["who", "metric"])
     return table.loc[film.model().key]
 
 
@@ -940,7 +940,7 @@ def test_no_p_is_above_1_if_no_second_is_positive(agreement_on_no_positive_secon
 
 def notes_on(films, *clips):
     """Return the notes of the report on films and what people marked, as one text."""
-    return "\n".join(evaluation_report(evaluated(films, *clips)).notes)
+    return "\n".join(evaluation_report(evaluate_marks(films, *clips)).notes)
 
 
 def test_the_notes_call_two_annotators_of_one_film_a_yardstick(two_films):
@@ -1004,7 +1004,7 @@ def mark(start_s, end_s, annotator="ann"):
 
 def numbers_of(films, *clips):
     """Return the value of each metric: indexed by truth, who, movie and metric."""
-    by_film = evaluated(films, *clips).by_film
+    by_film = evaluate_marks(films, *clips).by_film
     return by_film.set_index(["truth", "who", "movie", "metric"])["value"]
 
 
@@ -1071,11 +1071,11 @@ def test_marking_all_judged_time_gives_no_small_p(half_judged):
     Half of the film is unlike training, so that the model gives no rate.
     """
     everything = mark(0.0, 600.0)
-    summary = evaluated([half_judged], everything).summary
+    summary = evaluate_marks([half_judged], everything).summary
 
     by_who_and_metric = summary.set_index(["who", "metric"])
-    for who in ("pcbm_lr", ALL, NONE, SHIFTED):
-        assert by_who_and_metric.loc[(who, "second_ap"), "value"] == 1
+    for annotator in ("pcbm_lr", ALL, NONE, SHIFTED):
+        assert by_who_and_metric.loc[(annotator, "second_ap"), "value"] == 1
     assert by_who_and_metric.loc[(ALL, "second_f1"), "value"] == 1
     assert by_who_and_metric.loc[("pcbm_lr", "rate"), "n_films"] == 0
     assert (summary["p"].dropna() > 0.1).all()
@@ -1127,7 +1127,7 @@ def test_mean_rates_are_of_films_with_a_rate_by_the_model(half_judged):
     names m with the reason.
     """
     whole = ten_minute_film("n", unlike_parts=())
-    measured = evaluated([half_judged, whole], IN_FILM_M, IN_FILM_N)
+    measured = evaluate_marks([half_judged, whole], IN_FILM_M, IN_FILM_N)
 
     summary = measured.summary
     rates = summary[summary["metric"].isin(["rate", "rate_error"])]
@@ -1154,14 +1154,14 @@ def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
     """
     marked = [spans([(0, 2), (20, 23), (40, 60)])]
     listed = spans([(100, 110), (120, 130), (140, 150), (160, 170)])
-    assert reachable_top_precision(marked, listed, 4, least_s=5.0) == pytest.approx(2 / 4)
+    assert reachable_top_precision(marked, listed, 4, min_s=5.0) == pytest.approx(2 / 4)
 
 
 @pytest.fixture
 def half_and_whole(half_judged):
     """Ann's marks in two films of 600 s, m and n, compared with a model that can judge half of m."""
     whole = ten_minute_film("n", unlike_parts=())
-    return evaluated([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
+    return evaluate_marks([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
 
 
 def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):
@@ -1203,7 +1203,7 @@ def test_a_film_that_cannot_be_judged_is_left_out_and_named(two_films):
     film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     _, film_n = two_films
 
-    measured = evaluated([film_m, film_n], IN_FILM_M, IN_FILM_N)
+    measured = evaluate_marks([film_m, film_n], IN_FILM_M, IN_FILM_N)
 
     assert measured.record["films"] == ["n"]
     assert measured.record["not_judged"] == ["m"]
@@ -1214,4 +1214,4 @@ def test_an_evaluation_on_films_that_cannot_be_judged_alone_is_refused():
     """All of film m is unlike training, and no other film is given."""
     film_m = ten_minute_film("m", unlike_parts=((0.0, 1.0),))
     with pytest.raises(FilmError, match=r"pcbm_lr can judge no second of the annotated films \(m\)"):
-        evaluated([film_m], IN_FILM_M)
+        evaluate_marks([film_m], IN_FILM_M)

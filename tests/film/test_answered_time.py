@@ -9,7 +9,7 @@ from obygaze_features.manifest import Clip, Manifest, builtin_codebook
 from obygaze_film import evaluate_films
 from obygaze_film.errors import FilmError
 from obygaze_film.evaluation import evaluation_report
-from tests.film.page.invented import invented_film, with_columns
+from tests.film.page.invented import fake_scored_film, with_columns
 
 MODEL = "pcbm_lr"
 """The model by which the films here are scored."""
@@ -18,7 +18,7 @@ MODEL = "pcbm_lr"
 @pytest.fixture(scope="module")
 def film():
     """A film of ten minutes, in 60 rows of 10 s, whose model calls every third row positive (S)."""
-    film = invented_film("tt1", n_rows=60, duration_s=600.0)
+    film = fake_scored_film("tt1", n_rows=60, duration_s=600.0)
     is_called = [int(row % 3 == 0) for row in range(60)]
     return with_columns(
         film,
@@ -105,8 +105,8 @@ def test_windows_that_were_not_drawn_are_no_answer(film):
     A label with a place in a draw answers for its own window: nobody asked AB for the others.
     """
     judgements = []
-    for place, row in enumerate([0, 3, 6, 30, 33, 36], start=1):
-        judgements.append(annotation(row, "S", place=place))
+    for number, row in enumerate([0, 3, 6, 30, 33, 36], start=1):
+        judgements.append(annotation(row, "S", place=number))
 
     measured = compare([film], judgements)
 
@@ -191,7 +191,7 @@ def test_a_film_whose_annotators_have_no_second_in_common_is_left_out_with_this_
 
     So tt2 has no second that both answered for. The reason is not that the model could not judge it.
     """
-    other_film = invented_film("tt2", n_rows=60, duration_s=600.0)
+    other_film = fake_scored_film("tt2", n_rows=60, duration_s=600.0)
     of_tt1 = labelled_like_the_model(range(60))
     of_tt2 = []
     for row in range(60):

@@ -50,7 +50,7 @@ from obygaze_film.positive import Meaning, Positive
 from obygaze_film.schema import CorrectedRate, JudgesAgreement
 from obygaze_film.segments import MIN_S, reasons
 from obygaze_models.prediction import mean_probability
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import fake_scored_film, with_model
 from tests.film.saying import first_sentence, heading_of
 
 SURE = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
@@ -260,7 +260,7 @@ def test_every_claim_has_a_json_form_and_a_sentence(language):
 
     People read a sentence, which is not empty.
     """
-    film = invented_film(n_rows=60, duration_s=600.0)
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
     for claim in film_claims(film):
         as_json = document(claim)
         assert as_json["claim"] == claim.KIND
@@ -275,7 +275,7 @@ def films(draw):
     """Draw a film of one model: its unlike and black parts, the weights of concepts, and the threshold."""
     unlike_share = draw(st.floats(0, 1))
     black_share = draw(st.floats(0, 0.5))
-    film = invented_film(
+    film = fake_scored_film(
         n_rows=draw(st.integers(12, 40)),
         duration_s=draw(st.sampled_from([47.0, 600.0, 5400.0])),
         seed=draw(st.integers(0, 50)),
@@ -453,7 +453,7 @@ def seconds_in_passages(film, seconds_of_rows):
     return total_s
 
 
-LEAST_WRITTEN_S = 0.5
+MIN_WRITTEN_S = 0.5
 """Less time would be written as zero seconds, and is not written."""
 
 
@@ -465,10 +465,10 @@ def first_numbers_by_hand(film, words):
     called_s = seconds_in_passages(film, reaching_seconds(film))
     judged, marked, nothing, called = words.durations(seconds.judged, marked_s, seconds.nothing, called_s)
     numbers = [judged]
-    if seconds.unjudged + seconds.nothing >= LEAST_WRITTEN_S:
+    if seconds.unjudged + seconds.nothing >= MIN_WRITTEN_S:
         judged_share, *_ = words.shares_of_whole([*seconds])
         numbers.append(judged_share)
-    if seconds.nothing >= LEAST_WRITTEN_S:
+    if seconds.nothing >= MIN_WRITTEN_S:
         numbers.append(nothing)
     if n_passages:
         numbers.append(marked)
@@ -526,7 +526,7 @@ def test_the_first_sentence_has_these_numbers_and_no_others(film, language):
 
 # --- numbers of passages and their reasons
 # ---------------------------------------------------------------------------
-LEAST_CHANGE = 0.01
+MIN_CHANGE = 0.01
 """A reason is told from one percent on by which a concept moves the probability of a passage."""
 
 ROUNDING = 2e-4
@@ -643,7 +643,7 @@ def beginning_of(text_key, words):
 def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt(film, language):
     """As in "For it: more Body": the side is for, the amount more.
 
-    A concept is a reason if the probability of the passage would change by .01 (`LEAST_CHANGE`) or more
+    A concept is a reason if the probability of the passage would change by .01 (`MIN_CHANGE`) or more
     without it; a smaller change would be noise to a reader, and its concept is not named. As numbers are kept
     to four decimals, one within `ROUNDING` of .01 may be named or not. The doubt is that the model finds the
     concept no better than by chance.
@@ -656,7 +656,7 @@ def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt
         for concept in film.model().concepts:
             change = passage_by_hand.change(concept.name)
             size = abs(change)
-            if size > LEAST_CHANGE + ROUNDING:
+            if size > MIN_CHANGE + ROUNDING:
                 reason = reasons_by_concept[concept.name]
                 sentence = phrases.sentence(reason, words)
                 side = side_of(change, round(reason.contribution, 4))
@@ -666,7 +666,7 @@ def test_each_reason_of_a_percent_or_more_is_said_with_its_side_amount_and_doubt
                 assert named in sentence_on_all
                 assert reason.has(NEAR_CHANCE) == concept.is_near_chance
                 assert (words["why_near_chance"] in sentence) == concept.is_near_chance
-            elif size < LEAST_CHANGE - ROUNDING and concept.name in reasons_by_concept:
+            elif size < MIN_CHANGE - ROUNDING and concept.name in reasons_by_concept:
                 reason = reasons_by_concept[concept.name]
                 assert words.translated(reason.what) not in phrases.sentence(reason, words)
 
@@ -682,7 +682,7 @@ def test_a_sentence_that_names_one_concept_names_the_heaviest():
     )
     (claim,) = [claim for claim in claims_of_kind(film, kinds.Passage) if claim.reasons]
 
-    sentence = phrases.reasons_sentence(claim.reasons, Words("en"), most=1)
+    sentence = phrases.reasons_sentence(claim.reasons, Words("en"), maximum=1)
 
     assert "Body" in sentence
     assert Words("en").counted("more_concepts", 2) in sentence
@@ -697,7 +697,7 @@ def test_a_refused_share_names_the_unlike_part_of_the_content(language):
     The refusal says how much of what is neither credits nor black is unlike, and not of the whole film.
     """
     words = Words(language)
-    film = invented_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, 0.5),))
+    film = fake_scored_film(n_rows=400, duration_s=600.0, unlike_parts=((0.0, 0.5),))
     rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     unlike_s = seconds[rows["flags"] == "unlike"].sum()
@@ -719,7 +719,7 @@ def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
     Where all have a value it says the mean alone.
     """
     words = Words(language)
-    film = invented_film(n_rows=60, duration_s=600.0)
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
 
     def mean_of(*values):
         """Claim the mean of the variable `camera` over windows of 8 seconds with these values."""
@@ -741,7 +741,7 @@ def test_a_mean_of_staging_says_how_many_windows_it_is_of(language):
 def test_a_citation_of_a_place_below_the_threshold_says_so(language):
     """Passages are called 1, 2, ...; places below the threshold that are listed after them w1, w2, ..."""
     words = Words(language)
-    film = invented_film(n_rows=60, duration_s=600.0)
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
     claims = claims_of_kind(film, kinds.Passage)
     are_below = [claim.name.startswith("w") for claim in claims]
     assert set(are_below) == {True, False}  # the film has both
@@ -888,7 +888,7 @@ def with_passage(*, added_to_logit, seen_with_p):
     the passage (more than 0 speaks for it), `seen_with_p` its probability (it is seen from .5 on); each is
     one number for all ten seconds or a list of ten. Other concepts add nothing and are seen nowhere.
     """
-    film = invented_film(n_rows=30, duration_s=30.0, unlike_parts=())
+    film = fake_scored_film(n_rows=30, duration_s=30.0, unlike_parts=())
     model = film.model()
     passage_rows = slice(10, 20)
     logit = np.full(30, -9.0)  # far from violent
@@ -986,7 +986,7 @@ class ShareAndChange(NamedTuple):
     @property
     def is_named(self):
         # The mean is compared as it stands in a table, to four decimals.
-        return self.share >= 0.5 and round(self.mean_change, 4) >= LEAST_CHANGE
+        return self.share >= 0.5 and round(self.mean_change, 4) >= MIN_CHANGE
 
     @property
     def is_at_a_bound(self):
@@ -1008,7 +1008,7 @@ def shares_and_changes(film):
         logit_without = rows["logit"] - rows[f"{concept.name}_contribution"]
         change = rows["p"].to_numpy() - mean_probability(draws, logit_without.to_numpy())
         is_seen = (rows[f"{concept.name}_p"] >= concept.threshold_p).to_numpy()
-        speaks_for_film = change >= LEAST_CHANGE
+        speaks_for_film = change >= MIN_CHANGE
         share = seconds[is_seen & speaks_for_film].sum() / seconds.sum()
         mean_change = np.average(change, weights=seconds)
         by_concept[concept.name] = ShareAndChange(share, mean_change)
@@ -1058,7 +1058,7 @@ def test_concepts_that_add_as_much_are_named_in_the_codebooks_order():
 
 def without_probability(flags):
     """Plant a film of 30 rows, none with a probability; `flags` is one for all rows, or a list of 30."""
-    film = invented_film(n_rows=30, duration_s=600.0)
+    film = fake_scored_film(n_rows=30, duration_s=600.0)
     no_p = dict.fromkeys(("p", "p_low", "p_high"), np.nan)
     rate = changed(film.model().rate, value=None, counted_s=0.0)
     return with_model(replace(film, table=film.table.assign(flags=flags, **no_p)), rate=rate)
@@ -1113,7 +1113,7 @@ def test_a_film_scored_without_calibration_is_not_said_to_be_unlike_training():
 
     So the sentence on the time that is not judged does not have the reason of films that do.
     """
-    film = invented_film(n_rows=30, duration_s=600.0, unlike_parts=())
+    film = fake_scored_film(n_rows=30, duration_s=600.0, unlike_parts=())
     film = replace(film, table=film.table.assign(p=np.nan))
     film = with_model(film, calibration=None, threshold_p=None)
     (judged_time,) = claims_of_kind(film, kinds.JudgedTime)
@@ -1130,7 +1130,7 @@ def reason_why_unlike_is_unjudged(language):
 @pytest.mark.parametrize(("n_models", "is_named"), [(1, False), (2, True)])
 def test_of_several_models_a_sentence_names_the_one_that_marks(n_models, is_named):
     """With one model there is nothing to confuse it with, and its name is left out."""
-    film = invented_film(n_rows=60, duration_s=600.0)
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
     model = film.model()
     models = [model, changed(model, key="second")][:n_models]
     film = replace(film, record=changed(film.record, models=models))

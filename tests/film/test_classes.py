@@ -72,9 +72,9 @@ def store_with_answers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def film(store_with_answers, trained):
+def film(store_with_answers, trained_models):
     """The film, scored: its windows have a revolver where a gun is planted, and a stage elsewhere."""
-    return score_film(store_with_answers, [trained.paths["pcbm_lr"]])
+    return score_film(store_with_answers, [trained_models.paths["pcbm_lr"]])
 
 
 def test_classes_of_windows_are_kept_with_their_mean_in_the_film(film, store_with_answers):
@@ -209,12 +209,14 @@ def test_the_desk_names_the_classes_that_are_seen_in_a_span(film, start_s, end_s
     assert bool(sentence) == is_named
 
 
-def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(store_with_answers, trained):
+def test_explain_names_the_classes_seen_in_a_clip_beside_the_models_decision(
+    store_with_answers, trained_models
+):
     """A gun is planted from 40 to 72 s: the classifier gives a revolver .8 in the window from 44 to 52 s."""
     store = store_with_answers
     clips = store.clips_at(range(len(store.table))).values()
     (clip_with_gun,) = [clip for clip in clips if clip.start_s == 44]
-    model = om.load_model(trained.paths["pcbm_lr"])
+    model = om.load_model(trained_models.paths["pcbm_lr"])
 
     explained = explain(model, [store], clip_with_gun.clip_id, {})
 

@@ -25,7 +25,7 @@ from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store.testing import seal_arrays
 from obygaze_film import Timeline
 from obygaze_film.judged_rate import read_rates
-from obygaze_film.judged_windows import LEAST_SURE
+from obygaze_film.judged_windows import MIN_SURE_WINDOWS
 from obygaze_film.workspace.decisions import Decisions
 from tests.film.films import PLANTED, film_store, scored_film
 from tests.film.workspace.deciding import judge
@@ -54,11 +54,11 @@ def obygaze(capsys):
 
 
 @pytest.fixture(scope="module")
-def films(tmp_path_factory, trained):
+def films(tmp_path_factory, trained_models):
     """Two scored films in a folder, and their codebook."""
     folder = tmp_path_factory.mktemp("films")
-    scored_film(folder, trained, "a", seed=1)
-    scored_film(folder, trained, "b", seed=2)
+    scored_film(folder, trained_models, "a", seed=1)
+    scored_film(folder, trained_models, "b", seed=2)
     codebook(folder)
     return folder
 
@@ -411,8 +411,8 @@ def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
     """Two windows of a film are asked for, to be judged blindly or in sight of the score.
 
     Blind judgements lead to a rate (`film rate`), and judgements in sight of the score do not. A rate needs
-    `LEAST_SURE` windows of each film, ten, that their judge was sure of: the command says so on standard
-    error.
+    `MIN_SURE_WINDOWS` windows of each film, ten, that their judge was sure of: the command says so on
+    standard error.
     """
     next_windows = ["film", "next", films / "a", "--n", 2, "--codebook", films / "violence.codebook.toml"]
 
@@ -420,14 +420,14 @@ def test_only_who_judges_blindly_is_told_how_to_go_on(obygaze, films, tmp_path):
     told_if_in_sight = obygaze(*next_windows, "--out", tmp_path / "seen.csv").err
 
     assert "obygaze film rate" in told_if_blind
-    assert f"{LEAST_SURE} of a film" in told_if_blind
+    assert f"{MIN_SURE_WINDOWS} of a film" in told_if_blind
     assert "obygaze film rate" not in told_if_in_sight
 
 
 @pytest.fixture
-def next_of_computable_name(trained, tmp_path):
+def next_of_computable_name(trained_models, tmp_path):
     """The command `film next`, for two windows of a film that is called =1+1."""
-    folder, _ = scored_film(tmp_path, trained, "=1+1", seed=1)
+    folder, _ = scored_film(tmp_path, trained_models, "=1+1", seed=1)
     book = tmp_path / f"{codebook(tmp_path).name}.codebook.toml"
     return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
 
@@ -465,11 +465,11 @@ def store_of_m(tmp_path):
     return tmp_path / "in" / "m"
 
 
-def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained, store_of_m, tmp_path):
+def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained_models, store_of_m, tmp_path):
     """The table has a path of Windows to M.mkv for film m, and a film n that is not scored."""
     facts = tmp_path / "films.csv"
     facts.write_text("movie,title\nC:\\films\\M.mkv,Mine\nn,Other\n", encoding="utf-8")
-    score = ["film", "score", trained.paths["pcbm_lr"], store_of_m, "--films", facts]
+    score = ["film", "score", trained_models.paths["pcbm_lr"], store_of_m, "--films", facts]
 
     printed = obygaze(*score, "--out", tmp_path / "out")
 
@@ -478,9 +478,9 @@ def test_facts_of_a_film_are_found_by_the_name_of_its_file(obygaze, trained, sto
     assert "films of films.csv not scored: 1 (n" in printed.err
 
 
-def test_a_scored_film_is_not_written_over(obygaze, trained, store_of_m, tmp_path):
+def test_a_scored_film_is_not_written_over(obygaze, trained_models, store_of_m, tmp_path):
     """Without `--force` a second command into the folder fails and changes no file."""
-    score = ["film", "score", trained.paths["pcbm_lr"], store_of_m, "--out", tmp_path / "out"]
+    score = ["film", "score", trained_models.paths["pcbm_lr"], store_of_m, "--out", tmp_path / "out"]
     obygaze(*score)
     files_before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*.*")}
 

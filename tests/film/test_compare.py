@@ -31,7 +31,7 @@ from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
 from obygaze_film.windows_to_judge import choose_next
 from tests.command import obygaze
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 from tests.film.saying import sentence_on_groups
 
 # --- scored films
@@ -43,7 +43,7 @@ N_FILMS, N_JUDGED = 14, 11
 def films():
     """Films tt00 to tt13 of 1995 to 2008: five of the 1990s and nine of the 2000s."""
     return [
-        invented_film(f"tt{n:02}", f"Film {n}", year=1995 + n, n_rows=60, duration_s=1500, seed=n)
+        fake_scored_film(f"tt{n:02}", f"Film {n}", year=1995 + n, n_rows=60, duration_s=1500, seed=n)
         for n in range(N_FILMS)
     ]
 
@@ -61,22 +61,22 @@ def judged_by_ab(clip):
 
 
 @pytest.fixture(scope="module")
-def judged(films):
+def judgements_by_ab(films):
     """AB's judgements of ten windows of each of the first eleven films, tt00 to tt10."""
     windows = choose_next(films[:N_JUDGED], 10, blind=True)
     return Manifest(tuple(judged_by_ab(clip) for clip in windows), Path())
 
 
 @pytest.fixture(scope="module")
-def ungrouped(films, judged):
+def ungrouped(films, judgements_by_ab):
     """The films compared as one group."""
-    return compare_films(films, judged)
+    return compare_films(films, judgements_by_ab)
 
 
 @pytest.fixture(scope="module")
-def by_decade(films, judged):
+def by_decade(films, judgements_by_ab):
     """The films compared by decade, with the trend along their years."""
-    return compare_films(films, judged, by="decade", trend="year")
+    return compare_films(films, judgements_by_ab, by="decade", trend="year")
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_a_group_says_how_many_windows_its_judgements_are_worth(by_decade):
 
 
 @pytest.mark.long
-def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judged, ungrouped):
+def test_what_the_model_expects_of_a_film_does_not_depend_on_judgements(films, judgements_by_ab, ungrouped):
     """AB judged ten windows of each of eleven films, the third as S or HN.
 
     If AB is not sure of the third (NS), the judgements are others, and what the model expects is the same.
     """
-    clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judged]
-    unsure_of_the_third = judged.with_clips(clips)
+    clips = [replace(clip, level="NS") if clip.extras["place"] == "3" else clip for clip in judgements_by_ab]
+    unsure_of_the_third = judgements_by_ab.with_clips(clips)
 
     compared = compare_films(films, unsure_of_the_third)
 
@@ -206,18 +206,18 @@ def test_rows_of_a_reports_data_have_numbers_of_their_own(by_decade):
 
 
 @pytest.mark.long
-def test_the_order_of_films_and_judgements_changes_no_share(films, judged, by_decade):
+def test_the_order_of_films_and_judgements_changes_no_share(films, judgements_by_ab, by_decade):
     """14 films are compared by decade (`by_decade`), and once more with films and judgements in reverse."""
-    judgements_reversed = Manifest(judged.clips[::-1], Path())
+    judgements_reversed = Manifest(judgements_by_ab.clips[::-1], Path())
     of_reversed = compare_films(films[::-1], judgements_reversed, by="decade", trend="year")
     assert of_reversed.groups.equals(by_decade.groups)
 
 
 @pytest.fixture(scope="module")
-def with_one_positive_film_of_the_nineties(films, judged):
+def with_one_positive_film_of_the_nineties(films, judgements_by_ab):
     """Of the 1990s only tt02 has positive windows, of the 2000s tt05, tt06 and tt07."""
     positive = {"tt02", "tt05", "tt06", "tt07"}
-    clips = [clip if clip.movie in positive else replace(clip, level="HN") for clip in judged]
+    clips = [clip if clip.movie in positive else replace(clip, level="HN") for clip in judgements_by_ab]
     comparison = compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
     assert comparison.groups["group"].tolist() == ["1990s", "2000s"]
     return comparison
@@ -268,12 +268,12 @@ def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_o
     assert "trend" not in " ".join(notes)
 
 
-def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judged):
+def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judgements_by_ab):
     """Of nine films of the 2000s tt05, tt06 and tt07 are judged, and a share needs five.
 
     So two more are named, of those that are not judged yet: tt08 to tt13.
     """
-    eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
+    eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
     compared = compare_films(films, eight_judged, by="decade", trend="year")
 
     _nineties, noughties = compared.groups.to_dict("records")
@@ -285,9 +285,9 @@ def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judged):
         assert movie >= "tt08"
 
 
-def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
+def test_a_trend_of_too_few_judged_films_is_refused(films, judgements_by_ab):
     """Eight films are judged, and a trend needs ten."""
-    eight_judged = judged.with_clips(clip for clip in judged if clip.movie < "tt08")
+    eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
     compared = compare_films(films, eight_judged, by="decade", trend="year")
     trend = compared.changes.iloc[-1]
     assert np.isnan(trend["value"])
@@ -301,10 +301,12 @@ def test_a_trend_of_too_few_judged_films_is_refused(films, judged):
         ("fr", "un taux demande 5 films", "sur 14 films ici, 14 ont des jugements cachés"),
     ],
 )
-def test_a_group_with_hidden_judgements_names_no_film_to_judge(films, judged, language, needed, hidden):
+def test_a_group_with_hidden_judgements_names_no_film_to_judge(
+    films, judgements_by_ab, language, needed, hidden
+):
     """A person who judges blindly does not see others' judgements: the films may have enough of them."""
     movies = [film.movie for film in films]
-    comparison = compare_films(films, judged.with_clips([]), hidden=movies)
+    comparison = compare_films(films, judgements_by_ab.with_clips([]), hidden=movies)
     (reason,) = comparison.groups["reason"]
     text = Words(language).translated(reason)
 
@@ -336,51 +338,51 @@ def test_a_comparison_with_judgements_has_a_share_and_says_how_it_is_estimated(u
 
 
 @pytest.mark.long
-def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judged):
+def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judgements_by_ab):
     """A share needs ten windows, and of tt00 only nine are judged: four of five films of the 1990s count.
 
     The note says so in the words of `film rate` and the desk.
     """
-    without_the_tenth_of_tt00 = judged.with_clips(
-        clip for clip in judged if (clip.movie, clip.extras["place"]) != ("tt00", "10")
+    without_the_tenth_of_tt00 = judgements_by_ab.with_clips(
+        clip for clip in judgements_by_ab if (clip.movie, clip.extras["place"]) != ("tt00", "10")
     )
     comparison = compare_films(films, without_the_tenth_of_tt00, by="decade")
     assert comparison.groups["n_judged"].tolist() == [4, 6]  # with tt00 it would be [5, 6]
 
     (note,) = [note for note in comparison.notes if "tt00" in note]
     n_windows = int((cells_of(films[0]).content_s > 0).sum())
-    needed = needed_windows(judged=9, left=n_windows - 9, least=10)
+    needed = needed_windows(judgements_by_ab=9, left=n_windows - 9, minimum=10)
     assert needed in note
     assert Words("fr").translated(needed) in Words("fr").translated(note)
 
 
-def test_two_films_whose_names_differ_by_capitals_are_refused(films, judged):
+def test_two_films_whose_names_differ_by_capitals_are_refused(films, judgements_by_ab):
     """The names tt00 and TT00 may be of one film, which would be counted twice."""
-    tt00_in_capitals = invented_film("TT00", year=1990, n_rows=60, duration_s=1500)
+    tt00_in_capitals = fake_scored_film("TT00", year=1990, n_rows=60, duration_s=1500)
     with pytest.raises(FilmError, match="TT00"):
-        compare_films([*films, tt00_in_capitals], judged)
+        compare_films([*films, tt00_in_capitals], judgements_by_ab)
 
 
-def test_two_films_of_one_video_are_refused(films, judged):
+def test_two_films_of_one_video_are_refused(films, judgements_by_ab):
     """Films that were scored from one file, called by two names, have the same digest of it."""
     digest = "a" * 64
     of_one_video = [
         replace(film, record=structs.replace(film.record, source_sha256=digest)) for film in films[:2]
     ]
     with pytest.raises(FilmError, match="one video"):
-        compare_films([*of_one_video, *films[2:]], judged)
+        compare_films([*of_one_video, *films[2:]], judgements_by_ab)
 
 
 @pytest.mark.long
-def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judged):
+def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judgements_by_ab):
     """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
 
     What is in no row is named when the table is read, not here.
     """
-    trained_on = invented_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
+    trained_on = fake_scored_film("tt99", year=1990, n_rows=60, duration_s=1500, trained_on=True)
     facts = {film.movie: {"genre": "drama"} for film in [*films, trained_on] if film.movie != "tt04"}
     facts["tt03"]["genre"] = ""
-    comparison = compare_films([*films, trained_on], judged, facts, by="genre")
+    comparison = compare_films([*films, trained_on], judgements_by_ab, facts, by="genre")
     compared = {film.timeline.movie for film in comparison.films}
 
     assert compared.isdisjoint({"tt99", "tt03", "tt04"})
@@ -396,13 +398,13 @@ def facts_with_budgets(films):
 
 
 @pytest.mark.long
-def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, judged, by_decade):
+def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, judgements_by_ab, by_decade):
     """The films are of 1995, 1996, ..., and their budgets are 0, 1, ..., 13: both trends are by ten.
 
     The budget of tt03 is not known: the trend by budget is without it, and its group has all 14 films. So
     the two trends are not exactly the same.
     """
-    compared = compare_films(films, judged, facts_with_budgets(films), trend="budget")
+    compared = compare_films(films, judgements_by_ab, facts_with_budgets(films), trend="budget")
 
     (by_budget,) = compared.changes.to_dict("records")
     _, by_year = by_decade.changes.to_dict("records")
@@ -414,20 +416,20 @@ def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, jud
     assert not any("tt02" in note for note in compared.notes)
 
 
-def test_a_film_with_an_unreadable_year_has_no_decade(films, judged):
+def test_a_film_with_an_unreadable_year_has_no_decade(films, judgements_by_ab):
     """20010 and 1995-6 may be misprints: a film in a wrong decade would be worse than one in none."""
     facts = {"tt00": {"year": "20010"}, "tt01": {"year": "1995-6"}}
-    comparison = compare_films(films, judged, facts, by="decade")
+    comparison = compare_films(films, judgements_by_ab, facts, by="decade")
     assert any("tt00, tt01" in note for note in comparison.notes)
 
 
-def test_films_of_two_models_are_refused(films, judged):
+def test_films_of_two_models_are_refused(films, judgements_by_ab):
     """Shares that two models corrected are not comparable."""
     record = films[0].record
     another_model = structs.replace(record.models[0], sha256="0" * 64)
     other = replace(films[0], record=structs.replace(record, movie="x", models=[another_model]))
     with pytest.raises(FilmError, match="model"):
-        compare_films([*films, other], judged)
+        compare_films([*films, other], judgements_by_ab)
 
 
 @pytest.mark.parametrize(
@@ -435,10 +437,10 @@ def test_films_of_two_models_are_refused(films, judged):
     [({"by": "author"}, "author"), ({"trend": "title"}, "title")],
     ids=["that no table has", "a trend along no numbers"],
 )
-def test_a_column_that_films_cannot_be_compared_by_is_refused(films, judged, options, column):
+def test_a_column_that_films_cannot_be_compared_by_is_refused(films, judgements_by_ab, options, column):
     """Films have a year and a title, and no author; titles are no numbers. The message names the column."""
     with pytest.raises(FilmError, match=column):
-        compare_films(films, judged, **options)
+        compare_films(films, judgements_by_ab, **options)
 
 
 UNREADABLE_YEARS = (
@@ -621,48 +623,50 @@ def test_of_5000_films_that_are_not_scored_a_few_are_named(psycho, tmp_path):
 
 
 @pytest.mark.long
-def test_cells_that_look_alike_are_one_group(films, judged):
+def test_cells_that_look_alike_are_one_group(films, judgements_by_ab):
     """An accented letter may be one character or two, and spaces around a cell do not show: one group.
 
     Films have four such spellings of one genre in turn.
     """
     spellings = ["Com\u00e9die", "Come\u0301die", "Com\u00e9die \n", "  Com\u00e9die"]
     facts = {film.movie: {"genre": spellings[number % 4]} for number, film in enumerate(films)}
-    comparison = compare_films(films, judged, facts, by="genre")
+    comparison = compare_films(films, judgements_by_ab, facts, by="genre")
     assert comparison.groups["group"].tolist() == ["Com\u00e9die"]
 
 
 @pytest.mark.long
-def test_cells_that_differ_by_capitals_are_two_groups_and_named(films, judged):
+def test_cells_that_differ_by_capitals_are_two_groups_and_named(films, judgements_by_ab):
     """The first film is of the genre "comédie", all others of "Comédie": this may be a slip."""
     facts = {film.movie: {"genre": "Com\u00e9die"} for film in films}
     facts["tt00"]["genre"] = "com\u00e9die"
-    comparison = compare_films(films, judged, facts, by="genre")
+    comparison = compare_films(films, judgements_by_ab, facts, by="genre")
     assert len(comparison.groups) == 2
     assert any("Com\u00e9die" in note and "com\u00e9die" in note for note in comparison.notes)
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e300", "19x0", "0,5"])
-def test_what_is_no_number_of_a_trend_is_refused(films, judged, text):
+def test_what_is_no_number_of_a_trend_is_refused(films, judgements_by_ab, text):
     """The first film's cell is no finite number: leaving it out silently would change the trend."""
     facts = {film.movie: {"x": "1"} for film in films}
     facts["tt00"]["x"] = text
     with pytest.raises(FilmError, match=f"column x: '{text}'"):
-        compare_films(films, judged, facts, trend="x")
+        compare_films(films, judgements_by_ab, facts, trend="x")
 
 
-def test_films_that_are_judged_and_not_scored_are_named(films, judged):
+def test_films_that_are_judged_and_not_scored_are_named(films, judgements_by_ab):
     """The name tt01x is like tt01, which is scored and has no judgements: it may be meant."""
-    clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judged]
-    comparison = compare_films(films, judged.with_clips(clips))
+    clips = [replace(clip, movie="tt01x") if clip.movie == "tt01" else clip for clip in judgements_by_ab]
+    comparison = compare_films(films, judgements_by_ab.with_clips(clips))
     notes = [note for note in comparison.notes if "(tt01x (did you mean 'tt01'?))" in note]
     assert len(notes) == 1
 
 
 @pytest.mark.long
-def test_judgements_may_spell_a_films_id_without_zeros(films, judged, ungrouped):
+def test_judgements_may_spell_a_films_id_without_zeros(films, judgements_by_ab, ungrouped):
     """The id 3 is that of the film tt03: judgements of it count as before."""
-    spelled = judged.with_clips(replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judged)
+    spelled = judgements_by_ab.with_clips(
+        replace(clip, movie=clip.movie.removeprefix("tt0")) for clip in judgements_by_ab
+    )
     assert compare_films(films, spelled).groups.equals(ungrouped.groups)
 
 
@@ -682,7 +686,7 @@ BY_GENRE_AND_YEAR = (
 
 
 @pytest.fixture
-def scored_and_judged(films, judged, tmp_path, monkeypatch):
+def scored_and_judged(films, judgements_by_ab, tmp_path, monkeypatch):
     """Change to a folder with the scored films, judgements beside each judged one, and a table of genres.
 
     Every other film is of genre a, the others of genre b.
@@ -690,8 +694,10 @@ def scored_and_judged(films, judged, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_films(films, "scored")
     for film in films[:N_JUDGED]:
-        clips_of_film = tuple(clip for clip in judged if clip.movie == film.movie)
-        write_manifest(replace(judged, clips=clips_of_film), Path("scored", film.movie, "judgements.csv"))
+        clips_of_film = tuple(clip for clip in judgements_by_ab if clip.movie == film.movie)
+        write_manifest(
+            replace(judgements_by_ab, clips=clips_of_film), Path("scored", film.movie, "judgements.csv")
+        )
     lines = ["movie,genre"]
     for number, film in enumerate(films):
         genre = "a" if number % 2 == 0 else "b"
@@ -749,9 +755,9 @@ def test_the_command_reads_judgements_from_other_files(options_of_judgements, ca
 
 
 @pytest.fixture(scope="module")
-def by_different_judges(films, judged):
+def by_different_judges(films, judgements_by_ab):
     """Films of the 1990s, tt00 to tt04, were judged by who gave no name, and those of the 2000s by CD."""
-    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judged]
+    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_by_ab]
     return compare_films(films, Manifest(tuple(clips), Path()), by="decade", trend="year")
 
 
@@ -837,9 +843,9 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
 
     Its row on the page has no number.
     """
-    film_a = invented_film("a", n_rows=60, duration_s=1500, seed=0)
-    unlike = invented_film("b", year=1991, unlike_parts=((0.0, 1.0),), n_rows=60, duration_s=1500)
-    film_c = invented_film("c", n_rows=60, duration_s=1500, seed=1)
+    film_a = fake_scored_film("a", n_rows=60, duration_s=1500, seed=0)
+    unlike = fake_scored_film("b", year=1991, unlike_parts=((0.0, 1.0),), n_rows=60, duration_s=1500)
+    film_c = fake_scored_film("c", n_rows=60, duration_s=1500, seed=1)
     nobody_judged = Manifest((), Path())
 
     compared = compare_films([film_a, unlike, film_c], nobody_judged)
@@ -854,17 +860,17 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
 
 
 @pytest.mark.long
-def test_a_machines_labels_can_take_the_models_place(films, judged):
+def test_a_machines_labels_can_take_the_models_place(films, judgements_by_ab):
     """Labels of all windows by a program, vlm, correct the shares as a model's probabilities do.
 
     It calls two of three windows S.
     """
     all_windows = choose_next(films, 10**6, blind=True)
     labels = [
-        replace(clip, level="HN" if place % 3 == 0 else "S", annotator="vlm")
-        for place, clip in enumerate(all_windows)
+        replace(clip, level="HN" if index % 3 == 0 else "S", annotator="vlm")
+        for index, clip in enumerate(all_windows)
     ]
-    comparison = compare_films(films, judged, labels=Manifest(tuple(labels), Path()))
+    comparison = compare_films(films, judgements_by_ab, labels=Manifest(tuple(labels), Path()))
 
     assert comparison.model == "vlm"
     assert side_by_side.comparison_page(comparison).count('class="row film"') == len(films)
@@ -872,13 +878,13 @@ def test_a_machines_labels_can_take_the_models_place(films, judged):
 
 @pytest.mark.long
 def test_the_share_of_a_group_is_of_mixed_judges_if_two_people_judged_a_part_of_it_each(
-    films, judged, ungrouped, by_different_judges
+    films, judgements_by_ab, ungrouped, by_different_judges
 ):
     """One person, without a name, judged the films of the 1990s, and CD those of the 2000s.
 
     Neither would mark the share of all films, so it must not be called a share that they would mark.
     """
-    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judged]
+    clips = [replace(clip, annotator="CD" if number_of(clip) >= 5 else "") for clip in judgements_by_ab]
     of_two = compare_films(films, Manifest(tuple(clips), Path()))
 
     assert of_two.groups["is_mixed"].tolist() == [True]
@@ -903,9 +909,13 @@ def test_the_report_has_the_share_of_each_film_with_its_interval(by_decade):
 @pytest.mark.parametrize(
     ("n_positive_films", "is_noted"), [(1, True), (FEW_FILMS - 1, True), (FEW_FILMS, False)]
 )
-def test_a_trend_that_rests_on_few_films_has_a_note_on_it(films, judged, n_positive_films, is_noted):
+def test_a_trend_that_rests_on_few_films_has_a_note_on_it(
+    films, judgements_by_ab, n_positive_films, is_noted
+):
     """Of eleven judged films only some have positive windows: a trend along years is that of these few."""
-    clips = [clip if number_of(clip) < n_positive_films else replace(clip, level="HN") for clip in judged]
+    clips = [
+        clip if number_of(clip) < n_positive_films else replace(clip, level="HN") for clip in judgements_by_ab
+    ]
 
     compared = compare_films(films, Manifest(tuple(clips), Path()), trend="year")
 
@@ -970,14 +980,14 @@ def test_films_are_advised_that_are_not_judged_and_have_windows_left(n_more, key
 
 
 @pytest.mark.parametrize(("n_values", "is_refused"), [(2, True), (3, False)])
-def test_a_trend_needs_three_different_values_of_judged_films(films, judged, n_values, is_refused):
+def test_a_trend_needs_three_different_values_of_judged_films(films, judgements_by_ab, n_values, is_refused):
     """Films have budgets of a few sizes. Those that nobody judged have others, and do not count."""
     budget_of = {}
     for n, film in enumerate(films):
         budget = n % n_values if n < N_JUDGED else 100 + n
         budget_of[film.movie] = {"budget": f"{budget}"}
 
-    compared = compare_films(films, judged, facts=budget_of, trend="budget")
+    compared = compare_films(films, judgements_by_ab, facts=budget_of, trend="budget")
 
     (trend,) = compared.changes.to_dict("records")
     assert (trend["reason"] != "") == is_refused

@@ -194,7 +194,7 @@ def test_a_trend_of_judged_films_is_no_surer_than_least_squares(model_says):
 
 def with_judges(films, judges_of):
     """Name the judges of each judged film: `judges_of(place)` gives each one's share of its judgements."""
-    return [replace(film, judges=judges_of(place)) if film.n else film for place, film in enumerate(films)]
+    return [replace(film, judges=judges_of(index)) if film.n else film for index, film in enumerate(films)]
 
 
 def test_an_impossible_difference_of_groups_is_refused():

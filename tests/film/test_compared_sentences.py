@@ -25,7 +25,7 @@ WITH_GUN_S = ((40.0, 80.0), (104.0, 136.0))
 
 
 @pytest.fixture(scope="module")
-def films(trained, tmp_path_factory):
+def films(trained_models, tmp_path_factory):
     """Films of 168 s: one that two people judge, one that nobody judges, one cut off after 72 s."""
     folder = tmp_path_factory.mktemp("compared")
     stores = {
@@ -33,7 +33,7 @@ def films(trained, tmp_path_factory):
         "unjudged": film_store(folder, "unjudged", end_s=168.0, planted=WITH_GUN_S, seed=2),
         "cut": film_store(folder, "cut", end_s=168.0, holes=((72.0, 168.0),), seed=3),
     }
-    return [score_film(store, [trained.paths["pcbm_lr"]]) for store in stores.values()]
+    return [score_film(store, [trained_models.paths["pcbm_lr"]]) for store in stores.values()]
 
 
 def calls_of_two(clip):

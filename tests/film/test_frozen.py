@@ -28,7 +28,7 @@ from obygaze_film.segments import with_rounded_lists
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import asset
 from tests.film.films import film_store, shots_of
-from tests.film.page.invented import PLANTED, invented_film, with_model
+from tests.film.page.invented import PLANTED, fake_scored_film, with_model
 
 SMALL = {"duration_s": 540.0, "n_rows": 40}
 """Of invented films: nine minutes."""
@@ -76,7 +76,7 @@ def films():
 
 def film_of_two_models():
     """A whole film by a model of concepts, and by one without, whose p is the first one's p_low."""
-    film = invented_film("tt01", "A", year=2009, traced=True, **SMALL)
+    film = fake_scored_film("tt01", "A", year=2009, traced=True, **SMALL)
     second = changed(film.model(), key="linear", title="L", concepts=[], by_concepts=False)
     of_first = film.table.assign(flags=["bars;short", *film.table["flags"][1:]])
     of_second = film.table.assign(model="linear", p=film.table["p_low"])
@@ -86,7 +86,7 @@ def film_of_two_models():
 
 def film_without_share():
     """A film of which .3 is unlike training, so that no share is expected, by a model with few facts."""
-    film = invented_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
+    film = fake_scored_film("b", "B", year=None, unlike_parts=((0.0, 0.3),), **SMALL)
     windows_without_step = changed(film.record.windows, hop_s=None)
     film = replace(film, record=changed(film.record, windows=windows_without_step))
     metrics = [{"metric": "auc", "movie_mean": 0.6, "n_movies": 9}]
@@ -95,7 +95,7 @@ def film_without_share():
 
 def film_trained_on():
     """A film that its model was trained on, in another codebook: it has no share, though all is judged."""
-    film = invented_film(
+    film = fake_scored_film(
         "c/d",
         "C",
         seed=3,
@@ -110,14 +110,14 @@ def film_trained_on():
 
 def film_without_calibration():
     """A film by a model without concepts that gives no probability, and so has no threshold and no share."""
-    film = invented_film("e", "E", concepts=(), seed=4, **SMALL)
+    film = fake_scored_film("e", "E", concepts=(), seed=4, **SMALL)
     refused = film_without_share().model().rate
     return with_model(film, calibration=None, threshold_p=None, metrics=[], rate=refused)
 
 
 def film_without_bracket():
     """A film whose expected share has no bracket."""
-    film = invented_film("f", "F", year=1989, seed=5, **SMALL)
+    film = fake_scored_film("f", "F", year=1989, seed=5, **SMALL)
     return with_model(film, rate=changed(film.model().rate, bracket_low=None, bracket_high=None))
 
 
@@ -133,7 +133,7 @@ def planted_spans_s():
 
 
 @pytest.fixture(scope="module")
-def judged(films):
+def blind_judgements(films):
     """Blind judgements of the first film: AB calls what meets a planted passage S, CD only after 100 s."""
     by_ab, by_cd = [], []
     for window in choose_next(films[:1], 10, blind=True):
@@ -194,7 +194,7 @@ def lines_of_data(page):
 @pytest.mark.long
 @pytest.mark.usefixtures("texts_are_names")
 @pytest.mark.parametrize("n_films", [1, 2, 5])
-def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
+def test_a_page_is_as_in_its_snapshot_but_for_words(films, blind_judgements, n_films):
     """The file frozen/page-N.txt has all texts and numbers of a page of N films, and what its scripts read.
 
     Texts are replaced by their names, as words may change. The films are called A, B, C, E and F. On a page
@@ -203,7 +203,7 @@ def test_a_page_is_as_in_its_snapshot_but_for_words(films, judged, n_films):
     """
     owned = {}
     if n_films > 1:
-        rate, _notices = correct_rate(films[0], judged)
+        rate, _notices = correct_rate(films[0], blind_judgements)
         rate = changed(rate, high=0.6)  # where the scale of a figure ends
         owned["tt01"] = Owned([FilmRates((rate,))])
         owned["b"] = Owned([FilmRates((changed(rate, worth=None),))])
@@ -256,7 +256,7 @@ def test_the_numbers_of_an_export_are_as_in_its_snapshot(films, export_format):
 
 
 @pytest.mark.parametrize("rows_are", ["shots", "steps"])
-def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, rows_are):
+def test_scores_segments_and_rates_are_as_in_their_snapshot(trained_models, tmp_path, rows_are):
     """The file frozen/scores-shots.txt, or -steps, has the scores, passages and expected shares of a film.
 
     The rows of a film are its shots, if there is a table of them, and else steps of equal length. A gun is
@@ -265,7 +265,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained, tmp_path, r
     another machine differ in later ones.
     """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
-    models = [trained.paths["pcbm_lr"], trained.paths["bank"]]
+    models = [trained_models.paths["pcbm_lr"], trained_models.paths["bank"]]
     shots = shots_of("x", 100.0) if rows_are == "shots" else None
 
     film = score_film(store, models, shots=shots)
@@ -323,7 +323,7 @@ def test_an_evaluation_is_as_in_its_snapshot(films):
     assert_equals_snapshot("evaluation", numbers_of_lines(text))
 
 
-def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
+def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, blind_judgements):
     """Whoever began to judge a film must get the same windows from a later version.
 
     The file frozen/judgements.txt has ids, times and places of windows, and the share from judgements. AB and
@@ -333,8 +333,8 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
     first, second, _, fourth, _ = films
 
     windows_of_three_films = choose_next([fourth, first, second], 12)
-    windows_after_judgements = choose_next([first], 9, judged=list(judged))
-    rate_of_both, _notices = correct_rate(first, judged)
+    windows_after_judgements = choose_next([first], 9, blind_judgements=list(blind_judgements))
+    rate_of_both, _notices = correct_rate(first, blind_judgements)
 
     assert len(windows_of_three_films) == 12
     assert len(windows_after_judgements) == 1
@@ -342,7 +342,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
     assert rate_of_both.n == 10
     assert rate_of_both.agreement[0].alike == 8
     text = ""
-    for clip in (*judged, *windows_of_three_films, *windows_after_judgements):
+    for clip in (*blind_judgements, *windows_of_three_films, *windows_after_judgements):
         text += f"{clip.clip_id} {clip.start_s} {clip.end_s} {clip.extras}\n"
     text += str(to_builtins(rate_of_both, enc_hook=str))
     assert_equals_snapshot("judgements", numbers_of_lines(text))
@@ -350,7 +350,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, judged):
 
 @pytest.mark.long
 def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
-    films, judged, trained, tmp_path, monkeypatch, capsys
+    films, blind_judgements, trained_models, tmp_path, monkeypatch, capsys
 ):
     """The file frozen/commands.txt has the numbers of each line that seven commands print.
 
@@ -359,11 +359,11 @@ def test_the_numbers_that_commands_print_are_as_in_their_snapshot(
     """
     monkeypatch.chdir(tmp_path)
     films[0].write(Path("a"))
-    write_manifest(judged, Path("judged.csv"))
+    write_manifest(blind_judgements, Path("judged.csv"))
     film_store(Path(), "x", end_s=100.0, window_s=8.0)
     film_store(Path(), "y", end_s=100.0, window_s=5.0)
     Path("facts.csv").write_text("movie,title,year\ny,Y 2,1931\n", encoding="utf-8")
-    pcbm, bank = trained.paths["pcbm_lr"], trained.paths["bank"]
+    pcbm, bank = trained_models.paths["pcbm_lr"], trained_models.paths["bank"]
     for command in (
         "rate a judged.csv",
         "next a --n 7 --out next.csv",

@@ -32,19 +32,21 @@ FILMS_OF_LENGTHS = pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
 """Shorter than a window of 8 s, a little longer, of no whole number of windows, and of ten minutes."""
 
 
-def film_of(end_s, folder, trained):
+def film_of(end_s, folder, trained_models):
     """Score a film of so many seconds; a very short one has no shots."""
-    _folder, film = scored_film(folder, trained, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20)
+    _folder, film = scored_film(
+        folder, trained_models, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20
+    )
     return film
 
 
 @FILMS_OF_LENGTHS
-def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
+def test_cells_cover_the_film_without_gaps(trained_models, tmp_path, end_s):
     """Cells are the windows that people judge, one after the other. All are as long as a window.
 
     The last one takes in what is left of the film, so that none is shorter.
     """
-    film = film_of(end_s, tmp_path, trained)
+    film = film_of(end_s, tmp_path, trained_models)
     window_s = max(film.record.windows.window_s, film.model().clip_s)
 
     starts_s, ends_s = cells_of(film).spans.T
@@ -59,9 +61,9 @@ def test_cells_cover_the_film_without_gaps(trained, tmp_path, end_s):
 
 
 @FILMS_OF_LENGTHS
-def test_cells_add_up_to_the_films_content_and_expected_rate(trained, tmp_path, end_s):
+def test_cells_add_up_to_the_films_content_and_expected_rate(trained_models, tmp_path, end_s):
     """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
-    film = film_of(end_s, tmp_path, trained)
+    film = film_of(end_s, tmp_path, trained_models)
     rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     is_black_or_credits = rows["flags"].str.contains("black|credits")
@@ -95,12 +97,12 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """
     windows = choose_next([timeline], 30, blind=True)
 
-    for place, window in enumerate(windows, 1):
+    for number, window in enumerate(windows, 1):
         assert window.duration_s == 8.0
         assert window.extras == {
             "draw": "random",
             "seen_score": "0",
-            "place": str(place),
+            "place": str(number),
             "law": "successive",
             "seed": "0",
             "content_s": f"{content_of(timeline, window):g}",
@@ -212,9 +214,9 @@ def test_windows_that_were_judged_are_not_chosen_again(timeline, tmp_path):
 
 
 @pytest.fixture
-def film_unlike_training(trained, tmp_path):
+def film_unlike_training(trained_models, tmp_path):
     """A film called unlike, all of which is unlike training: no probability of it counts."""
-    _folder, film = scored_film(tmp_path, trained, "unlike", shift=30.0)
+    _folder, film = scored_film(tmp_path, trained_models, "unlike", shift=30.0)
     assert not cells_of(film).is_known.any()
     return film
 
@@ -328,8 +330,8 @@ def machine_labels(timeline, tmp_path):
     """Labels of all windows by a machine, vlm: as AB would judge them, but every tenth turned round."""
     by_ab = judged_by_ab(choose_next([timeline], 600, blind=True), tmp_path)
     by_machine = []
-    for place, clip in enumerate(by_ab):
-        level = OPPOSITE[clip.level] if place % 10 == 0 else clip.level
+    for index, clip in enumerate(by_ab):
+        level = OPPOSITE[clip.level] if index % 10 == 0 else clip.level
         by_machine.append(replace(clip, annotator="vlm", level=level))
     return by_ab.with_clips(by_machine)
 
@@ -511,10 +513,10 @@ def windows_by_the_earlier_law(timeline, n):
     cells = cells_of(timeline)
     order = cells.order_of_draw(timeline.movie, 0, SEQUENTIAL_POISSON)
     windows = []
-    for place, cell in enumerate(order[:n], 1):
+    for number, cell in enumerate(order[:n], 1):
         start_s, end_s = cells.spans[cell].tolist()
-        extras = {"draw": "random", "seen_score": "0", "place": str(place)}
-        windows.append(Clip(f"w{place}", timeline.movie, start_s=start_s, end_s=end_s, extras=extras))
+        extras = {"draw": "random", "seen_score": "0", "place": str(number)}
+        windows.append(Clip(f"w{number}", timeline.movie, start_s=start_s, end_s=end_s, extras=extras))
     return windows
 
 
@@ -677,8 +679,8 @@ BOTH_LAWS = pytest.mark.parametrize("draw", [windows_by_the_earlier_law, windows
 def judged_but_two(draw, timeline, folder):
     """Let AB judge 30 windows, and not be sure of those at places 4 and 10."""
     clips = []
-    for place, clip in enumerate(judged_by_ab(draw(timeline, 30), folder), 1):
-        clips.append(replace(clip, level="unsure") if place in (4, 10) else clip)
+    for number, clip in enumerate(judged_by_ab(draw(timeline, 30), folder), 1):
+        clips.append(replace(clip, level="unsure") if number in (4, 10) else clip)
     return Manifest(tuple(clips), folder, codebook(folder))
 
 
@@ -730,11 +732,11 @@ def test_draws_of_two_seeds_are_refused(timeline, tmp_path):
         correct_rate(timeline, judged_by_ab([*with_seed_0, *with_other_ids], tmp_path))
 
 
-def with_level(manifest, places, level):
+def with_level_at(manifest, places, level):
     """Give the windows at some places, counted from 1, another level; None: they were not judged."""
     clips = []
-    for place, clip in enumerate(manifest, 1):
-        clips.append(replace(clip, level=level) if place in places else clip)
+    for number, clip in enumerate(manifest, 1):
+        clips.append(replace(clip, level=level) if number in places else clip)
     return manifest.with_clips(clips)
 
 
@@ -742,7 +744,7 @@ def with_level(manifest, places, level):
 def judged_to_the_25th(timeline, tmp_path):
     """A list of 40 windows in the order of their draw, of which AB judged the first 25."""
     forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
-    return with_level(forty, range(26, 41), None)
+    return with_level_at(forty, range(26, 41), None)
 
 
 def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):
@@ -761,7 +763,7 @@ def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_t
 
 def test_an_unsure_window_is_no_gap_in_a_list(timeline, judged_to_the_25th):
     """Of 25 windows AB was not sure of the fifth: it is left out, and those after it count."""
-    rate, _notices = correct_rate(timeline, with_level(judged_to_the_25th, [5], "unsure"))
+    rate, _notices = correct_rate(timeline, with_level_at(judged_to_the_25th, [5], "unsure"))
     assert rate.n == 24
 
 
@@ -773,7 +775,7 @@ def test_judgements_count_up_to_the_first_gap_in_the_draw(timeline, tmp_path):
     """
     forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
     first_20_in_time = sorted(forty, key=lambda clip: clip.start_s)[:20]
-    missing_places = [place for place, clip in enumerate(forty, 1) if clip not in first_20_in_time]
+    missing_places = [number for number, clip in enumerate(forty, 1) if clip not in first_20_in_time]
     with pytest.raises(FilmError, match=f"place {missing_places[0]}"):
         correct_rate(timeline, forty.with_clips(first_20_in_time))
 
@@ -786,8 +788,8 @@ def test_contradicting_judgements_of_one_window_are_named(timeline, tmp_path, n_
     """
     judgements = judged_by_ab(choose_next([timeline], 20, blind=True), tmp_path)
     again = []
-    for place, clip in enumerate(judgements.clips[:3]):
-        level = OPPOSITE[clip.level] if place < n_contradicted else clip.level
+    for index, clip in enumerate(judgements.clips[:3]):
+        level = OPPOSITE[clip.level] if index < n_contradicted else clip.level
         again.append(replace(clip, clip_id=f"again-{clip.clip_id}", level=level))
 
     _, notices = correct_rate(timeline, judgements.with_clips([*judgements, *again]))
@@ -801,8 +803,8 @@ def judgements_of_two(timeline, folder, *, opposite_at=()):
     """Let AB and CD judge 40 windows alike, but for those at some places, counted from 0."""
     by_ab = judged_by_ab(choose_next([timeline], 40, blind=True), folder)
     by_cd = []
-    for place, clip in enumerate(by_ab):
-        level = OPPOSITE[clip.level] if place in opposite_at else clip.level
+    for index, clip in enumerate(by_ab):
+        level = OPPOSITE[clip.level] if index in opposite_at else clip.level
         by_cd.append(replace(clip, clip_id=f"cd-{clip.clip_id}", annotator="CD", level=level))
     return by_ab.with_clips([*by_ab, *by_cd])
 
@@ -867,9 +869,9 @@ def test_rates_of_a_judge_whose_name_reverses_text_are_refused(timeline, tmp_pat
 
 
 @pytest.fixture
-def film_of_50_s(trained, tmp_path):
+def film_of_50_s(trained_models, tmp_path):
     """A scored film of 50 s, which has six windows of 8 s."""
-    _folder, film = scored_film(tmp_path, trained, end_s=50.0, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained_models, end_s=50.0, with_shots=False)
     return film
 
 

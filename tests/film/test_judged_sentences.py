@@ -38,9 +38,9 @@ from obygaze_film.schema import JudgesAgreement
 from obygaze_film.timeline import Timeline
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.report import plain
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
-FILM = invented_film(n_rows=60, duration_s=900.0)
+FILM = fake_scored_film(n_rows=60, duration_s=900.0)
 WINDOWS = choose_next([FILM], 10**6, blind=True)
 """All windows of the film that can be drawn, in the order of the draw."""
 
@@ -184,13 +184,13 @@ def test_the_interval_of_a_share_lies_between_what_the_unjudged_windows_allow(le
 
     judged_s = seconds_by_level(levels)
     sure_s = FILM_CONTENT_S - judged_s[NOT_SURE]
-    least_share = judged_s[POSITIVE] / sure_s
+    min_share = judged_s[POSITIVE] / sure_s
     largest_share = 1 - judged_s[NEGATIVE] / sure_s
-    assert least_share - 1e-6 <= rate.low <= rate.value <= rate.high <= largest_share + 1e-6
+    assert min_share - 1e-6 <= rate.low <= rate.value <= rate.high <= largest_share + 1e-6
 
     windows_left = WINDOWS[len(levels) :]
     if len(windows_left) <= 1:
-        assert rate.low == pytest.approx(least_share, abs=1e-6)
+        assert rate.low == pytest.approx(min_share, abs=1e-6)
         assert rate.high == pytest.approx(largest_share, abs=1e-6)
     else:
         longest_s = max(content_seconds(clip) for clip in windows_left)
@@ -335,8 +335,8 @@ def counts_by_all(levels_by_judge, names):
 def counts_by_two_or_more(levels_by_judge):
     """Count the windows that two judges or more judged, and those of which two or more were sure."""
     n_judged = n_sure = 0
-    for place in range(N_WINDOWS):
-        levels = [by_judge[place] for by_judge in levels_by_judge.values() if place < len(by_judge)]
+    for index in range(N_WINDOWS):
+        levels = [by_judge[index] for by_judge in levels_by_judge.values() if index < len(by_judge)]
         n_sure_judges = len(levels) - levels.count(NOT_SURE)
         n_judged += len(levels) >= 2
         n_sure += n_sure_judges >= 2
@@ -426,7 +426,7 @@ def test_a_share_of_little_sure_time_is_not_of_the_film():
 
     AB calls the first window of a short film positive, and is not sure of the other one.
     """
-    film = invented_film(n_rows=8, duration_s=120.0)
+    film = fake_scored_film(n_rows=8, duration_s=120.0)
     windows = choose_next([film], 9, blind=True)
     by_ab = [POSITIVE] + [NOT_SURE] * (len(windows) - 1)
     (claim,) = shares_in(rates_by(film, windows, AB=by_ab))
@@ -500,16 +500,16 @@ def test_a_share_needs_ten_sure_windows_or_all_of_a_short_film(language):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    ("who", "advice"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
+    ("annotator", "advice"), [(("AB",), "first_elsewhere_judge"), (("AB", "CD"), "first_elsewhere_panel")]
 )
-def test_a_judge_under_another_definition_is_told_where_to_begin(who, advice, language):
+def test_a_judge_under_another_definition_is_told_where_to_begin(annotator, advice, language):
     """No window of these judges counts: they may have judged under another definition, a wording of levels.
 
     The advice is to begin with the list's first windows. It is given only if there are several definitions:
     then a claim names its own by the digest.
     """
     words = Words(language)
-    under_the_only_definition = replace(NO_SHARE_OF_CD, who=who, judged=0, sure=0, left=30)
+    under_the_only_definition = replace(NO_SHARE_OF_CD, who=annotator, judged=0, sure=0, left=30)
     under_one_of_several = replace(under_the_only_definition, definition="f793a5b5a5d4")
     assert words[advice] in phrases.sentence(under_one_of_several, words)
     assert words[advice] not in phrases.sentence(under_the_only_definition, words)
@@ -854,7 +854,7 @@ def test_a_models_expectation_is_of_the_time_that_it_can_judge(language):
     The sentence on AB's share ends with what the model expects.
     """
     words = Words(language)
-    film = invented_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),))
+    film = fake_scored_film(n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.15),))
     windows = choose_next([film], 12, blind=True)
     rows = film.rows()
     has_probability = rows["p"].notna() & ~rows["flags"].str.contains("black|credits")
@@ -903,14 +903,14 @@ def test_a_decision_is_blind_in_sight_or_without_a_score():
 def judged_films():
     """Ten films, m1980 to m1989, and AB's blind judgements of 14 windows of each, not sure of the fifth."""
     films = [
-        invented_film(f"m{year}", year=year, n_rows=60, duration_s=900.0, seed=year)
+        fake_scored_film(f"m{year}", year=year, n_rows=60, duration_s=900.0, seed=year)
         for year in range(1980, 1990)
     ]
     rng = np.random.default_rng(0)
     clips = []
     for film in films:
-        for place, clip in enumerate(choose_next([film], 14, blind=True)):
-            level = NOT_SURE if place == 4 else str(rng.choice([POSITIVE, NEGATIVE]))
+        for index, clip in enumerate(choose_next([film], 14, blind=True)):
+            level = NOT_SURE if index == 4 else str(rng.choice([POSITIVE, NEGATIVE]))
             clips.append(replace(clip, level=level, annotator="AB"))
     return films, Manifest(tuple(clips), Path())
 
@@ -1245,8 +1245,8 @@ def test_means_over_two_judges_say_how_far_these_agree(judged_films):
     by_cd = []
     n_sure = 0
     n_alike = 0
-    for place, clip in enumerate(by_ab):
-        is_opposite = place % 3 == 0
+    for index, clip in enumerate(by_ab):
+        is_opposite = index % 3 == 0
         by_cd.append(judged_by("CD", clip, opposite[clip.level] if is_opposite else clip.level))
         if clip.level != NOT_SURE:
             n_sure += 1
@@ -1349,8 +1349,8 @@ def compared_with_labels(judged_films):
     films, judgements = judged_films
     windows = [clip for film in films for clip in all_windows_of(film)]
     labels = []
-    for place, clip in enumerate(windows):
-        labels.append(judged_by("vlm", clip, NEGATIVE if place % 2 == 0 else POSITIVE))
+    for index, clip in enumerate(windows):
+        labels.append(judged_by("vlm", clip, NEGATIVE if index % 2 == 0 else POSITIVE))
     return compare_films(
         films, judged_before_1986(judgements), trend="year", labels=Manifest(tuple(labels), Path())
     )
@@ -1449,7 +1449,7 @@ def test_a_change_is_not_headed_as_a_share(compared_by_year):
 @pytest.fixture(scope="module")
 def compared_with_half_unlike():
     """One film, the first half of which is unlike training; AB judged 14 windows all the same."""
-    film = invented_film("m", n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.5),))
+    film = fake_scored_film("m", n_rows=60, duration_s=900.0, unlike_parts=((0.0, 0.5),))
     windows = choose_next([film], 14, blind=True)
     by_ab = []
     for clip, level in zip(windows, [NEGATIVE, POSITIVE] * 7, strict=True):

@@ -45,7 +45,7 @@ N = 60
 HEAD = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score"
 
 
-def plant_scored_film(folder, trained, movie, seed):
+def plant_scored_film(folder, trained_models, movie, seed):
     """Score a film of 60 windows of 8 s every 4 s, the first of which failed.
 
     Two windows in five are violent, which shows as `EVENT`. Returns which ones, [60].
@@ -64,7 +64,7 @@ def plant_scored_film(folder, trained, movie, seed):
         spans=spans,
         failed={f"{movie}-000": "the file ends here"},
     )
-    score_film(open_store(path), [trained.paths["linear"]]).write(folder / movie / "scored")
+    score_film(open_store(path), [trained_models.paths["linear"]]).write(folder / movie / "scored")
     return is_violent
 
 
@@ -92,7 +92,7 @@ class LearntFromThree(NamedTuple):
     Attributes
     ----------
     folder
-        Holds the films' folders, and the folder `learnt` that the command wrote.
+        Holds the films' folders, and the folder `learning_result` that the command wrote.
     arguments
         Arguments of the command, without --out.
     unjudged_violent : ndarray of bool, shape [60]
@@ -105,7 +105,7 @@ class LearntFromThree(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def learnt_from_three(tmp_path_factory, trained):
+def learnt_from_three(tmp_path_factory, trained_models):
     """What is learnt from three judged films of an event that means nothing in the corpus.
 
     A fourth film with the event, `new`, is judged by nobody.
@@ -113,7 +113,7 @@ def learnt_from_three(tmp_path_factory, trained):
     folder = tmp_path_factory.mktemp("learn")
     is_violent = {}
     for seed, movie in enumerate((*JUDGED_FILMS, "new")):
-        is_violent[movie] = plant_scored_film(folder, trained, movie, seed)
+        is_violent[movie] = plant_scored_film(folder, trained_models, movie, seed)
 
     scored = {movie: folder / movie / "scored" for movie in JUDGED_FILMS}
     judged_blindly = range(1, 1 + N_BLIND)  # window 0 failed
@@ -124,8 +124,8 @@ def learnt_from_three(tmp_path_factory, trained):
         scored["n0"] / "passages.csv", is_violent["n0"], judged_in_sight, movie="n0", seen_score=1
     )
 
-    write_manifest(trained.manifest, folder / "films.csv")
-    corpus = ["--manifest", folder / "films.csv", "--store", trained.store.where]
+    write_manifest(trained_models.manifest, folder / "films.csv")
+    corpus = ["--manifest", folder / "films.csv", "--store", trained_models.store.where]
     arguments = ["film", "learn", *scored.values(), *corpus]
     assert obygaze(*arguments, "--out", folder / "learnt") == 0
     return LearntFromThree(folder, arguments, is_violent["new"])
@@ -160,14 +160,14 @@ def test_judgements_are_copied_beside_films_that_are_scored_anew(learnt_from_thr
 
 
 @pytest.mark.long
-def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained):
+def test_a_learnt_event_is_found_in_an_unjudged_film(learnt_from_three, trained_models):
     """Violence shows as an event that means nothing in the corpus: the corpus's model hardly finds it.
 
     What is learnt from three judged films finds it in a fourth. By chance the AUC would be .5.
     """
     windows = open_store(learnt_from_three.folder / "new" / "windows")
     is_violent = learnt_from_three.unjudged_violent[1:]  # the first window failed
-    corpus_model = om.load_model(trained.paths["linear"])
+    corpus_model = om.load_model(trained_models.paths["linear"])
     learnt_model = om.load_model(learnt_from_three.folder / "learnt" / "linear.model")
 
     by_corpus_model = om.predict(corpus_model, windows).table["logit"].to_numpy()
@@ -202,14 +202,14 @@ def test_the_auc_of_each_judged_film_rises_by_learning(learnt_from_three):
 
 
 @pytest.mark.long
-def test_a_learnt_model_is_trained_on_the_corpus_and_all_judgements(learnt_from_three, trained):
+def test_a_learnt_model_is_trained_on_the_corpus_and_all_judgements(learnt_from_three, trained_models):
     """40 blind judgements of each of three films and 19 in sight are added to the clips of the corpus."""
-    learnt = learnt_from_three.folder / "learnt"
-    n_clips_of_corpus = om.load_model(trained.paths["linear"]).card.n_clips
+    learning_result = learnt_from_three.folder / "learnt"
+    n_clips_of_corpus = om.load_model(trained_models.paths["linear"]).card.n_clips
 
-    card = om.load_model(learnt / "linear.model").card
+    card = om.load_model(learning_result / "linear.model").card
 
-    assert card.manifest_sha256 == read_manifest(learnt / "manifest.csv").digest()
+    assert card.manifest_sha256 == read_manifest(learning_result / "manifest.csv").digest()
     assert card.n_clips == n_clips_of_corpus + 3 * 40 + 19
     assert {"n0", "n1", "n2"} < set(card.movies)
 
@@ -220,12 +220,12 @@ def test_what_was_judged_in_sight_of_the_score_is_never_tested(learnt_from_three
 
     19 windows were judged so.
     """
-    learnt = learnt_from_three.folder / "learnt"
-    clips = read_manifest(learnt / "manifest.csv")
+    learning_result = learnt_from_three.folder / "learnt"
+    clips = read_manifest(learning_result / "manifest.csv")
     ids_in_sight = {clip.clip_id for clip in clips if clip.extras["seen_score"] == "1"}
     assert len(ids_in_sight) == 19
 
-    tested = om.read_run(learnt / "after").predictions.table
+    tested = om.read_run(learning_result / "after").predictions.table
     assert not tested["clip_id"].isin(ids_in_sight).any()
 
 
@@ -238,24 +238,24 @@ def test_each_fold_of_what_is_learnt_tests_one_film(learnt_from_three):
 
 
 @pytest.mark.long  # simulates
-def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained, capsys):
+def test_two_judged_films_are_enough_to_test_each_by_the_other(tmp_path, trained_models, capsys):
     """Each is tested by a model that learnt from the other; before, only films of the corpus were tested."""
     scored = []
     for seed, movie in enumerate(("n0", "n1")):
-        is_violent = plant_scored_film(tmp_path, trained, movie, seed)
+        is_violent = plant_scored_film(tmp_path, trained_models, movie, seed)
         folder = tmp_path / movie / "scored"
         scored.append(folder)
         write_judgements(folder / "judgements.csv", is_violent, range(1, 41), movie=movie)
-    write_manifest(trained.manifest, tmp_path / "films.csv")
-    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
-    learnt = tmp_path / "learnt"
-    assert obygaze("film", "learn", *scored, *corpus, "--out", learnt, "--json") == 0
+    write_manifest(trained_models.manifest, tmp_path / "films.csv")
+    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained_models.store.where]
+    learning_result = tmp_path / "learnt"
+    assert obygaze("film", "learn", *scored, *corpus, "--out", learning_result, "--json") == 0
 
-    films = pd.read_csv(learnt / "learn.csv").set_index("movie")
+    films = pd.read_csv(learning_result / "learn.csv").set_index("movie")
     assert films.loc[["n0", "n1", "f0"], ["before", "after"]].notna().all(axis=None)
 
-    tested_before = set(om.read_run(learnt / "before").predictions.table["movie"])
-    tested_after = set(om.read_run(learnt / "after").predictions.table["movie"])
+    tested_before = set(om.read_run(learning_result / "before").predictions.table["movie"])
+    tested_after = set(om.read_run(learning_result / "after").predictions.table["movie"])
     assert tested_after == tested_before | {"n0", "n1"}
 
     printed = capsys.readouterr()
@@ -271,26 +271,26 @@ class FilmAndStore(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory, trained):
+def film(tmp_path_factory, trained_models):
     """A scored film of ten minutes and the store of its windows."""
     folder, timeline = scored_film(
-        tmp_path_factory.mktemp("film"), trained, models=("linear",), with_shots=False
+        tmp_path_factory.mktemp("film"), trained_models, models=("linear",), with_shots=False
     )
     store = open_store(folder.parent / timeline.movie)  # where `scored_film` keeps it
     return FilmAndStore(timeline, store)
 
 
-def judged_by(trained, *spans, movie="tt0000001", level="violent"):
+def judged_by(trained_models, *spans, movie="tt0000001", level="violent"):
     """Judge spans of a film blindly, under the corpus's codebook, all with one level."""
     clips = [
         Clip(f"j{n}", movie, "", start, end, level, annotator="AB", extras={"seen_score": "0"})
         for n, (start, end) in enumerate(spans)
     ]
-    return Manifest(tuple(clips), trained.manifest.root, trained.manifest.codebook)
+    return Manifest(tuple(clips), trained_models.manifest.root, trained_models.manifest.codebook)
 
 
 @pytest.mark.long
-def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
+def test_a_clip_has_the_features_of_the_windows_in_it(trained_models, film):
     """Windows last 8 s and begin every 4 s. Those that lie in the clip by more than half are averaged.
 
     They are weighed by their seconds in it. A clip shorter than half a window has the mean of the windows
@@ -298,12 +298,14 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
     """
     starts_s = range(0, 600, 4)
     window_at = dict(zip(starts_s, film.store["descriptors"].pooled(), strict=False))
-    judgements = judged_by(trained, (8, 16), (9, 23), (17, 18))
+    judgements = judged_by(trained_models, (8, 16), (9, 23), (17, 18))
 
-    learnt = learn_from_judgements([film.timeline], judgements, [film.store], trained.manifest, trained.store)
+    learning_result = learn_from_judgements(
+        [film.timeline], judgements, [film.store], trained_models.manifest, trained_models.store
+    )
 
-    n_clips_of_corpus = len(trained.data)
-    of_8_to_16_s, of_9_to_23_s, of_17_to_18_s = learnt.data.X[n_clips_of_corpus:]
+    n_clips_of_corpus = len(trained_models.data)
+    of_8_to_16_s, of_9_to_23_s, of_17_to_18_s = learning_result.data.X[n_clips_of_corpus:]
     # Of the window from 4 to 12 s only 3 s lie in 9 to 23 s.
     average = (7 * window_at[8] + 8 * window_at[12] + 7 * window_at[16]) / (7 + 8 + 7)
     np.testing.assert_allclose(of_8_to_16_s, window_at[8], rtol=1e-5)
@@ -312,22 +314,24 @@ def test_a_clip_has_the_features_of_the_windows_in_it(trained, film):
 
 
 @pytest.mark.long
-def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained, film):
+def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained_models, film):
     """Of four judgements one is learnt from: the others are of another film, unsure, or after the film's end.
 
     The film lasts 600 s.
     """
-    learnable, after_the_end, third = judged_by(trained, (8, 16), (700, 710), (20, 28))
+    learnable, after_the_end, third = judged_by(trained_models, (8, 16), (700, 710), (20, 28))
     unsure = replace(third, level="unsure")
     of_another_film = replace(learnable, clip_id="other", movie="tt2")
-    judgements = judged_by(trained).with_clips([learnable, after_the_end, unsure, of_another_film])
+    judgements = judged_by(trained_models).with_clips([learnable, after_the_end, unsure, of_another_film])
     # The corpus may have clips of the film itself if they have no label, as the corpus of the demo does.
     unlabelled = Clip("of the film", "tt0000001", "")
-    corpus = trained.manifest.with_clips([*trained.manifest, unlabelled])
+    corpus = trained_models.manifest.with_clips([*trained_models.manifest, unlabelled])
 
-    learnt = learn_from_judgements([film.timeline], judgements, [film.store], corpus, trained.store)
-    assert len(learnt.manifest) == len(corpus) + 1
-    assert learnt.notes == (
+    learning_result = learn_from_judgements(
+        [film.timeline], judgements, [film.store], corpus, trained_models.store
+    )
+    assert len(learning_result.manifest) == len(corpus) + 1
+    assert learning_result.notes == (
         "1 judgement left out: of other films",  # of_another_film
         "1 judgement left out: of a level that does not count",  # unsure
         "1 judgement left out: without features",  # after_the_end
@@ -335,75 +339,77 @@ def test_judgements_that_cannot_be_learnt_from_are_left_out_and_counted(trained,
 
 
 @pytest.mark.long
-def test_a_confirmed_level_teaches_nothing_of_concepts(trained, tmp_path):
+def test_a_confirmed_level_teaches_nothing_of_concepts(trained_models, tmp_path):
     """A person who presses the key "agree" was not asked which concepts are there.
 
     That none is named does not mean that none is there, and so the judgement teaches nothing of concepts.
     """
-    folder, timeline = scored_film(tmp_path, trained)
-    judgements = judged_by(trained, (8, 16), (40, 48))
+    folder, timeline = scored_film(tmp_path, trained_models)
+    judgements = judged_by(trained_models, (8, 16), (40, 48))
     confirmed, second = (replace(clip, extras=clip.extras | {"judgement": "agree"}) for clip in judgements)
     confirmed_with_gun = replace(second, concepts=("Gun",))
-    learnt = learn_from_judgements(
+    learning_result = learn_from_judgements(
         [timeline],
         judgements.with_clips([confirmed, confirmed_with_gun]),
         stores_near(folder, timeline),
-        trained.manifest,
-        trained.store,
+        trained_models.manifest,
+        trained_models.store,
     )
-    learnt_from = learnt.manifest.clips[len(trained.manifest) :]  # they follow those of the corpus
+    learnt_from = learning_result.manifest.clips[
+        len(trained_models.manifest) :
+    ]  # they follow those of the corpus
 
     assert [clip.concepts for clip in learnt_from] == [("Gun",)]
 
 
-def refusal(trained, film, *, films=None, spans=((8, 16),), windows=None, movie="tt0000001"):
+def refusal(trained_models, film, *, films=None, spans=((8, 16),), windows=None, movie="tt0000001"):
     """Return the message with which judgements of spans of a film are refused."""
     timeline, store = film
-    judgements = judged_by(trained, *spans, movie=movie)
+    judgements = judged_by(trained_models, *spans, movie=movie)
     with pytest.raises(FilmError) as error:
         learn_from_judgements(
-            films or [timeline], judgements, windows or [store], trained.manifest, trained.store
+            films or [timeline], judgements, windows or [store], trained_models.manifest, trained_models.store
         )
     return str(error.value)
 
 
-def test_learning_without_judgements_of_the_films_is_refused(trained, film):
+def test_learning_without_judgements_of_the_films_is_refused(trained_models, film):
     """There are no judgements, or one of another film."""
-    assert "0 judgements" in refusal(trained, film, spans=())
-    assert "1 judgement" in refusal(trained, film, movie="tt2")
+    assert "0 judgements" in refusal(trained_models, film, spans=())
+    assert "1 judgement" in refusal(trained_models, film, movie="tt2")
 
 
-def test_other_windows_than_those_scored_are_refused(trained, film, tmp_path):
+def test_other_windows_than_those_scored_are_refused(trained_models, film, tmp_path):
     """A film was scored from one store of windows; judgements of it are to be learnt from another store."""
     other_windows = film_store(tmp_path, "tt0000001", seed=2)
-    assert "tt0000001 was scored from store" in refusal(trained, film, windows=[other_windows])
+    assert "tt0000001 was scored from store" in refusal(trained_models, film, windows=[other_windows])
 
 
 @pytest.mark.parametrize(
     ("field", "value"), [("codebook", "obygaze12"), ("backbone", "xclip"), ("task", "concept:Gun")]
 )
-def test_films_scored_by_two_kinds_of_models_are_refused(trained, film, field, value):
+def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, field, value):
     """One model is learnt for all films, so that codebook, backbone and task must be the same."""
     timeline, _ = film
     other = with_model(timeline, **{field: value})
-    assert value in refusal(trained, film, films=[timeline, other])
+    assert value in refusal(trained_models, film, films=[timeline, other])
 
 
-def test_a_film_of_the_corpus_is_refused(trained, film):
+def test_a_film_of_the_corpus_is_refused(trained_models, film):
     """Clips of f0, a film of the corpus, would be there twice."""
     timeline, _ = film
     of_corpus = replace(timeline, record=structs.replace(timeline.record, movie="f0"))
-    assert "f0 is in the corpus" in refusal(trained, film, films=[of_corpus])
+    assert "f0 is in the corpus" in refusal(trained_models, film, films=[of_corpus])
 
 
-def test_a_film_scored_by_a_model_of_frames_is_refused(trained, film):
+def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):
     """A judgement has the mean of its windows' vectors, and no frames, which a model of attention reads."""
     timeline, _ = film
     by_attention = with_model(timeline, model="attention")
-    assert "attention reads" in refusal(trained, film, films=[by_attention])
+    assert "attention reads" in refusal(trained_models, film, films=[by_attention])
 
 
-def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
+def test_features_that_were_made_otherwise_are_refused(trained_models, film, tmp_path):
     """The film's windows were read from another layer of the network than the corpus."""
     timeline, store = film
     movie_of = {clip.clip_id: clip.movie for clip in store.clips}
@@ -413,16 +419,16 @@ def test_features_that_were_made_otherwise_are_refused(trained, film, tmp_path):
     scored_from = structs.replace(timeline.record.store, fingerprint=other.fingerprint)
     scored = replace(timeline, record=structs.replace(timeline.record, store=scored_from))
 
-    assert "layer" in refusal(trained, film, films=[scored], windows=[other])
+    assert "layer" in refusal(trained_models, film, films=[scored], windows=[other])
 
 
-def test_levels_of_another_codebook_are_refused(tmp_path, trained, film):
+def test_levels_of_another_codebook_are_refused(tmp_path, trained_models, film):
     """HN is no level of the corpus's codebook, which has calm and violent."""
     timeline, _ = film
     timeline.write(tmp_path / "scored")
-    write_manifest(trained.manifest, tmp_path / "films.csv")
+    write_manifest(trained_models.manifest, tmp_path / "films.csv")
     (tmp_path / "judged.csv").write_text(f"{HEAD}\na,tt0000001,,8,16,HN,,AB,0\n", encoding="utf-8")
-    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained.store.where]
+    corpus = ["--manifest", tmp_path / "films.csv", "--store", trained_models.store.where]
     learn = ["film", "learn", tmp_path / "scored", *corpus, "--judged", tmp_path / "judged.csv"]
 
     assert obygaze(*learn, "--out", tmp_path / "out") == 1
@@ -433,25 +439,25 @@ REWORDED = "d" * 64
 """Digest of a codebook with other texts than the corpus's."""
 
 
-def judgements_under(trained, definition):
+def judgements_under(trained_models, definition):
     """Return eleven judgements of a film, calm and violent in turn, that were made under a definition."""
-    judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
+    judgements = judged_by(trained_models, *((8 * index, 8 * index + 8) for index in range(1, 12)))
     clips = []
-    for place, clip in enumerate(judgements):
-        level = ("calm", "violent")[place % 2]
+    for index, clip in enumerate(judgements):
+        level = ("calm", "violent")[index % 2]
         clips.append(replace(clip, level=level, extras=clip.extras | {"definition": definition}))
     return judgements.with_clips(clips)
 
 
-def test_judgements_under_another_wording_are_refused(trained, film):
+def test_judgements_under_another_wording_are_refused(trained_models, film):
     """The corpus was labelled under one wording and the film judged under another.
 
     Levels may differ in meaning.
     """
     timeline, store = film
-    judgements = judgements_under(trained, REWORDED)
+    judgements = judgements_under(trained_models, REWORDED)
     with pytest.raises(FilmError, match=r"11 judgements .*dddddddddddd"):
-        learn_from_judgements([timeline], judgements, [store], trained.manifest, trained.store)
+        learn_from_judgements([timeline], judgements, [store], trained_models.manifest, trained_models.store)
 
 
 @pytest.mark.parametrize(
@@ -460,7 +466,7 @@ def test_judgements_under_another_wording_are_refused(trained, film):
     ids=["the same meaning", "another meaning", "another meaning that is declared the same"],
 )
 def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
-    trained, meaning, accepts_all, is_accepted
+    trained_models, meaning, accepts_all, is_accepted
 ):
     """Eleven judgements are under a definition, `REWORDED`, and the corpus is under another one.
 
@@ -469,7 +475,7 @@ def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
     """
     meaning_by_definition = {"definition of the corpus": "the corpus's", REWORDED: meaning}
     declared = SimpleNamespace(representative=lambda definition: meaning_by_definition[definition])
-    tables = SimpleNamespace(manifest=judgements_under(trained, REWORDED), meanings=declared)
+    tables = SimpleNamespace(manifest=judgements_under(trained_models, REWORDED), meanings=declared)
 
     accepted = _accepted_definitions(tables, "definition of the corpus", accepts_all=accepts_all)
 
@@ -477,41 +483,50 @@ def test_only_definitions_that_mean_the_same_as_the_corpus_are_accepted(
 
 
 @pytest.mark.long
-def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained, film):
+def test_judgements_under_a_wording_of_the_same_meaning_are_learnt(trained_models, film):
     """The user declares that the other wording means the same.
 
     The judgements get the definition of the corpus.
     """
     timeline, store = film
-    judgements = judgements_under(trained, REWORDED)
-    learnt = learn_from_judgements(
-        [timeline], judgements, [store], trained.manifest, trained.store, same_meaning=[REWORDED]
+    judgements = judgements_under(trained_models, REWORDED)
+    learning_result = learn_from_judgements(
+        [timeline],
+        judgements,
+        [store],
+        trained_models.manifest,
+        trained_models.store,
+        same_meaning=[REWORDED],
     )
-    definitions = {clip.extras["definition"] for clip in learnt.manifest if clip.movie == timeline.movie}
+    definitions = {
+        clip.extras["definition"] for clip in learning_result.manifest if clip.movie == timeline.movie
+    }
 
-    assert definitions == {trained.manifest.codebook.definition()}
+    assert definitions == {trained_models.manifest.codebook.definition()}
 
 
 @pytest.fixture(scope="module")
-def learnt(trained, film):
+def learning_result(trained_models, film):
     """What is learnt of one film of which eleven windows are judged, calm and violent in turn."""
     timeline, store = film
-    judgements = judged_by(trained, *((8 * place, 8 * place + 8) for place in range(1, 12)))
-    in_turn = [replace(clip, level=("calm", "violent")[place % 2]) for place, clip in enumerate(judgements)]
+    judgements = judged_by(trained_models, *((8 * index, 8 * index + 8) for index in range(1, 12)))
+    in_turn = [replace(clip, level=("calm", "violent")[index % 2]) for index, clip in enumerate(judgements)]
     return learn_from_judgements(
-        [timeline], judgements.with_clips(in_turn), [store], trained.manifest, trained.store
+        [timeline], judgements.with_clips(in_turn), [store], trained_models.manifest, trained_models.store
     )
 
 
 @pytest.mark.long
-def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
+def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learning_result):
     """Of one film eleven windows were judged. Its AUC is that of scores by models not trained on it.
 
     These are in the run after learning (`after`), from which the scores of one model are taken.
     """
-    (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
-    task = learnt.after.predictions.table["task"].iloc[0]
-    run_of_model = om.side(om.saved(learnt.after), learnt.model, task)  # the part of the run of one model
+    (judged_film,) = learning_result.films[learning_result.films["judged"] > 0].to_dict("records")
+    task = learning_result.after.predictions.table["task"].iloc[0]
+    run_of_model = om.side(
+        om.saved(learning_result.after), learning_result.model, task
+    )  # the part of the run of one model
     scores = run_of_model.predictions.table
     scores_of_film = scores[scores["movie"] == judged_film["movie"]]
 
@@ -521,42 +536,42 @@ def test_the_only_judged_film_has_the_auc_of_its_held_out_scores(learnt):
 
 
 @pytest.mark.long
-def test_the_only_judged_film_has_no_gain(learnt):
+def test_the_only_judged_film_has_no_gain(learning_result):
     """Of one film eleven windows were judged, and no other film was.
 
     Where this film is left out, nothing that was judged is left to learn from, and a note says so. The only
     claim is on the films of the corpus.
     """
-    (judged_film,) = learnt.films[learnt.films["judged"] > 0].to_dict("records")
+    (judged_film,) = learning_result.films[learning_result.films["judged"] > 0].to_dict("records")
     assert judged_film["before"] == pytest.approx(judged_film["after"])
-    assert ONLY_JUDGED_FILM in learning_report(learnt).notes
-    assert len(learnt.claims) == 1
+    assert ONLY_JUDGED_FILM in learning_report(learning_result).notes
+    assert len(learning_result.claims) == 1
 
 
 @pytest.mark.long
-def test_the_change_of_auc_is_a_mean_over_the_corpus_with_an_interval(learnt):
+def test_the_change_of_auc_is_a_mean_over_the_corpus_with_an_interval(learning_result):
     """The corpus's films tell whether learning has harmed what the model knew.
 
     Models of different folds share most of their films, and are not independent: the interval that covers
     the method is wider than one that takes folds for independent.
     """
-    films_of_corpus = learnt.films[~(learnt.films["judged"] > 0)]
+    films_of_corpus = learning_result.films[~(learning_result.films["judged"] > 0)]
     differences = films_of_corpus["after"] - films_of_corpus["before"]
 
-    change = change_of(learnt.films)
+    change = change_of(learning_result.films)
 
     assert change == t_interval(differences, covers="method")
     assert change.low < t_interval(differences).low
     mean_with_sign = f"{differences.mean():+.3f}".replace("-", "\N{MINUS SIGN}")
-    assert mean_with_sign in sentences(learnt.claims)[0]
+    assert mean_with_sign in sentences(learning_result.claims)[0]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("n_films", "is_refused"), [(2, True), (3, False)])
-def test_a_change_needs_three_films(learnt, n_films, is_refused):
+def test_a_change_needs_three_films(learning_result, n_films, is_refused):
     """A mean difference of two films has no useful interval. Here so many films of the corpus are tested."""
-    few_films = learnt.films.assign(judged=0).head(n_films)
-    sentence, *_ = sentences(replace(learnt, films=few_films).claims)
+    few_films = learning_result.films.assign(judged=0).head(n_films)
+    sentence, *_ = sentences(replace(learning_result, films=few_films).claims)
     assert ("needs 3" in sentence) == is_refused
 
 

@@ -17,7 +17,7 @@ from obygaze_film.page import film_page
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import fake_scored_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import heading_of
 
@@ -36,7 +36,7 @@ def without_easy_negatives(film):
     return with_model(film, levels_left_out=["EN"], calibration=calibration, rate=refused)
 
 
-OF_ALL_LEVELS = invented_film(**SMALL)
+OF_ALL_LEVELS = fake_scored_film(**SMALL)
 """A film scored by a model that was calibrated and tested on all levels."""
 
 WITHOUT_EN = without_easy_negatives(OF_ALL_LEVELS)
@@ -186,7 +186,7 @@ BY_TREE = with_model(
 )
 """By a model whose concepts add to the logit, but have no usual value."""
 
-WITHOUT_CONCEPTS = with_model(invented_film(concepts=(), **SMALL), by_concepts=False)
+WITHOUT_CONCEPTS = with_model(fake_scored_film(concepts=(), **SMALL), by_concepts=False)
 
 
 @pytest.mark.parametrize(

@@ -94,17 +94,17 @@ MEANING_OF_VIOLENT = {"en": "those in which a blow lands", "fr": "ceux où un co
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory):
+def trained_models(tmp_path_factory):
     """Models that were trained on labels of the codebook."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(planted_models, "CODEBOOK", OWN)
-        return planted_models.make_shelf(tmp_path_factory.mktemp("own"), ("pcbm_lr",))
+        return planted_models.train_and_save_models(tmp_path_factory.mktemp("own"), ("pcbm_lr",))
 
 
 @pytest.fixture(scope="module")
-def scored(shelf, tmp_path_factory):
+def scored(trained_models, tmp_path_factory):
     """A scored film, as it is read back from its folder."""
-    folder, _ = scored_film(tmp_path_factory.mktemp("scored"), shelf, "tt1")
+    folder, _ = scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1")
     (film,) = read_films([folder])
     return film
 
@@ -292,10 +292,10 @@ def test_a_concept_without_translations_keeps_its_name(film_of_two_codebooks, la
     assert "Regard" in text
 
 
-def test_translations_are_kept_in_model_files_and_films(shelf, scored):
+def test_translations_are_kept_in_model_files_and_films(trained_models, scored):
     """A lab's codebook has texts in English and French; "violent" is called "brutal" in French."""
     book = codebook_of_text(OWN)
-    card = load_model(shelf.paths["pcbm_lr"]).card
+    card = load_model(trained_models.paths["pcbm_lr"]).card
     (model_of_film,) = scored.record.models
     assert card.codebook["digest"] == book.digest()
     assert card.codebook["translations"]["fr"]["levels"]["violent"]["title"] == "brutal"
@@ -349,8 +349,10 @@ def test_a_translated_title_stands_beside_the_levels_name(scored):
 
 def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
     """The level violent meant that a blow lands, and now that blood flows."""
-    reworded = OWN.replace("a blow lands", "blood flows").replace("un coup porte", "le sang coule")
-    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
+    with_other_definition = OWN.replace("a blow lands", "blood flows").replace(
+        "un coup porte", "le sang coule"
+    )
+    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(with_other_definition), "fr")
     assert text.name == "brutal"
     assert text.before == "brutal: ceux où un coup porte"
     assert text.now == "brutal: ceux où le sang coule"
@@ -358,6 +360,6 @@ def test_a_text_that_was_changed_in_both_languages_is_shown_in_french():
 
 def test_a_text_that_was_changed_in_english_alone_is_shown_in_english():
     """The French text is the same as before, and would not show what has changed."""
-    reworded = OWN.replace("a blow lands", "blood flows")
-    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(reworded), "fr")
+    with_other_definition = OWN.replace("a blow lands", "blood flows")
+    (text,) = changed_texts(codebook_of_text(OWN), codebook_of_text(with_other_definition), "fr")
     assert "blood flows" in text.now

@@ -23,7 +23,7 @@ from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.evaluation.evaluate import evaluate
 from obygaze_models.prediction.final import save_models
 from tests.film.films import film_store
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import fake_scored_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence
 
@@ -54,7 +54,7 @@ def scored_by_model_of_hn_and_s(film):
     return with_model(film, human=agreement_of_people("obygaze12", ["HN", "S"]), **fields)
 
 
-FILM_OF_BODY = scored_by_model_of(invented_film(**SMALL), "Body")
+FILM_OF_BODY = scored_by_model_of(fake_scored_film(**SMALL), "Body")
 """A film scored by a model that finds the concept Body."""
 WINDOWS = choose_next([FILM_OF_BODY], 30, blind=True)
 
@@ -79,17 +79,17 @@ def judged(windows=WINDOWS, **labels_by_judge):
 
 
 @pytest.mark.long
-def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained, tmp_path):
+def test_a_saved_model_of_a_concept_scores_a_film_as_that_concept(trained_models, tmp_path):
     """Its clips have levels, but it does not tell levels apart: none is positive or negative."""
-    concept = trained.manifest.codebook.concept_names[0]
-    run = evaluate(trained.data, ["linear"], f"concept:{concept}")
-    path = save_models(run, trained.data, ["linear"], tmp_path / "models")["linear"]
+    concept = trained_models.manifest.codebook.concept_names[0]
+    run = evaluate(trained_models.data, ["linear"], f"concept:{concept}")
+    path = save_models(run, trained_models.data, ["linear"], tmp_path / "models")["linear"]
     model = score_film(film_store(tmp_path, "tt01"), [path]).model()
 
     assert model.concept == concept
     assert model.positive == []
     assert model.negative == []
-    assert model.levels == list(trained.manifest.codebook.labels)
+    assert model.levels == list(trained_models.manifest.codebook.labels)
     assert model.human is None
     assert positive_of(model).text == concept
 
@@ -145,7 +145,7 @@ def test_exports_of_a_concepts_model_name_no_level(export_format):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_names_all_positive_levels(language):
     """HN and S are positive to this model; no title of another level is in the sentence."""
-    film = scored_by_model_of_hn_and_s(invented_film(**SMALL))
+    film = scored_by_model_of_hn_and_s(fake_scored_film(**SMALL))
     sentence = first_sentence(film, language=language)
     for level in BOOK.levels:
         title = level.in_language(language).title
@@ -159,7 +159,7 @@ def test_the_first_sentence_names_all_positive_levels(language):
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_first_sentence_translates_a_meaning_only_if_it_is_the_codebooks(language):
     """HN has the codebook's meaning in the model's record, and S one of its own."""
-    sentence = first_sentence(scored_by_model_of_hn_and_s(invented_film(**SMALL)), language=language)
+    sentence = first_sentence(scored_by_model_of_hn_and_s(fake_scored_film(**SMALL)), language=language)
     assert MEANINGS_OF_TWO["HN"] == BOOK.means["HN"]
     assert means_in(language)["HN"] in sentence
     assert MEANINGS_OF_TWO["S"] != BOOK.means["S"]
@@ -218,7 +218,7 @@ def test_a_levels_share_counts_the_same_judgements_by_level(seed):
     """
     windows = labelled_at_random(seed)
 
-    rates = correct_rates(invented_film(**SMALL), judged(AB=windows.labels))
+    rates = correct_rates(fake_scored_film(**SMALL), judged(AB=windows.labels))
 
     assert rates.rates[0].positives == [windows.n_sure]
 
@@ -314,7 +314,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
     films = []
     clips = []
     for year in range(1980, 1986):
-        film = scored_by_model_of(invented_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
+        film = scored_by_model_of(fake_scored_film(f"m{year}", year=year, seed=year, **SMALL), "Body")
         windows = choose_next([film], 12, blind=True)
         films.append(film)
         clips += judged(windows, AB=[("EN", "Body"), ("S", "Look"), ("HN",)] * 4)
@@ -337,7 +337,7 @@ def test_a_comparison_of_films_is_of_the_concept_too():
 )
 def test_a_judgement_is_positive_by_its_level(positive_levels, level, is_positive):
     """NS, "not sure", counts only for a model to which it is a positive level itself."""
-    film = with_model(invented_film(**SMALL), positive=positive_levels)
+    film = with_model(fake_scored_film(**SMALL), positive=positive_levels)
     clip = Clip("c", film.movie, level=level, concepts=("Body",))
     assert positive_of(film.model()).is_positive(clip, BOOK.labels) is is_positive
 
@@ -367,7 +367,7 @@ def test_a_judgement_is_positive_for_a_concept_that_it_names(level, concepts, is
 def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreement):
     """`MOBYGAZE` has the agreement of experts (kappa, rank correlation) for each set of positive levels."""
     human = agreement_of_people("obygaze12", agreement.positive)
-    film = with_model(invented_film(**SMALL), positive=agreement.positive, human=human)
+    film = with_model(fake_scored_film(**SMALL), positive=agreement.positive, human=human)
 
     claim = corpus_experts(film.model())
 

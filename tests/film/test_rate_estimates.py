@@ -11,7 +11,7 @@ from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.draws import SEQUENTIAL_POISSON, random_order
 from obygaze_film.rate_estimates import (
-    MOST_SUMS,
+    MAX_SUMS,
     bound_of_unseen_s,
     estimate_rate,
     exact_interval,
@@ -131,12 +131,12 @@ def test_too_many_sums_are_not_listed():
 
 
 def test_as_many_sums_as_may_be_listed_are_listed():
-    """At most `MOST_SUMS` sums of windows are listed. One less windows that are alike have just as many.
+    """At most `MAX_SUMS` sums of windows are listed. One less windows that are alike have just as many.
 
     They are the sums of 0, 1, 2, ... of the windows.
     """
-    equal_lengths = np.full(MOST_SUMS - 1, 46.0)
-    assert len(possible_sums_s(equal_lengths)) == MOST_SUMS
+    equal_lengths = np.full(MAX_SUMS - 1, 46.0)
+    assert len(possible_sums_s(equal_lengths)) == MAX_SUMS
 
 
 @given(
@@ -163,24 +163,24 @@ def test_an_interval_lies_within_what_the_judged_windows_leave_open(seed, second
     low, value, high = estimates.low[0], estimates.value[0], estimates.high[0]
 
     positive_s = (content[judged] * labels[judged]).sum()
-    least_rate = positive_s / content.sum()
-    largest_rate = least_rate + content[unjudged].sum() / content.sum()
-    assert least_rate - 1e-8 <= low <= value <= high <= largest_rate + 1e-8
+    min_rate = positive_s / content.sum()
+    largest_rate = min_rate + content[unjudged].sum() / content.sum()
+    assert min_rate - 1e-8 <= low <= value <= high <= largest_rate + 1e-8
     if n_judged == n_windows:  # nothing is open
-        assert low == pytest.approx(least_rate)
-        assert high == pytest.approx(least_rate)
+        assert low == pytest.approx(min_rate)
+        assert high == pytest.approx(min_rate)
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 5), (2, 5), (5, 5), (4, 10), (13, 40)])
 def test_the_exact_interval_is_that_of_clopper_and_pearson(k, n):
-    """Of n windows k are positive. The level is `LEAST_LEVEL`, .93; scipy computes the same interval."""
+    """Of n windows k are positive. The level is `MIN_LEVEL`, .93; scipy computes the same interval."""
     expected = binomtest(k, n).proportion_ci(0.93, method="exact")
     low, high = exact_interval([k / n], [n])
     assert low[0] == pytest.approx(expected.low, abs=1e-6)
     assert high[0] == pytest.approx(expected.high, abs=1e-6)
 
 
-def least_exact_coverage(n_windows, n_judged):
+def min_exact_coverage(n_windows, n_judged):
     """Compute how often the interval holds the share, for the share from .05 to .95 where it is seldomest.
 
     Windows are alike, so that a draw of n is known by its count of positives, k, from 0 to n. Where m of all
@@ -208,7 +208,7 @@ def test_intervals_of_few_windows_hold_every_share(n_windows):
     draws.
     """
     for n_judged in (3, 5, 7, 9, 10, 12, 15, 20, 25, 30):
-        assert least_exact_coverage(n_windows, n_judged) >= 0.93, n_judged
+        assert min_exact_coverage(n_windows, n_judged) >= 0.93, n_judged
 
 
 def planted_p(rng, labels, knowledge, noise=1.0):
@@ -245,18 +245,18 @@ def test_intervals_of_10_of_130_windows_hold_the_share_with_any_model(knowledge)
 class World(NamedTuple):
     """Between how many seconds the content of positive windows lies, and that of the others.
 
-    `least_coverage` is how often the interval must hold the share at least; None: as often as in most worlds.
+    `min_coverage` is how often the interval must hold the share at least; None: as often as in most worlds.
     It is lower where positives are few and short, which say little.
     """
 
     positive_s: tuple[float, float]
     negative_s: tuple[float, float]
-    least_coverage: float | None = None
+    min_coverage: float | None = None
 
-    def least_coverage_or(self, that_of_most_worlds):
-        if self.least_coverage is None:
+    def min_coverage_or(self, that_of_most_worlds):
+        if self.min_coverage is None:
             return that_of_most_worlds
-        return self.least_coverage
+        return self.min_coverage
 
 
 WORLDS = {
@@ -264,7 +264,7 @@ WORLDS = {
     "positives half as long": World((23, 23), (46, 46)),
     "positives twice as long": World((46, 46), (23, 23)),
     "up to twofold": World((23, 46), (23, 46)),
-    "positives 6 s, others 46 s": World((6, 6), (46, 46), least_coverage=0.85),
+    "positives 6 s, others 46 s": World((6, 6), (46, 46), min_coverage=0.85),
 }
 
 
@@ -298,15 +298,15 @@ def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judge
     500 draws leave a coverage uncertain by .01 to .012 (one standard error).
     """
     coverage = coverage_in(world, n_windows=130, n_judged=round(130 * judged_part), knowledge=1.0)
-    least_coverage = world.least_coverage_or(0.93)
-    assert coverage >= least_coverage - 2 * 0.012
+    min_coverage = world.min_coverage_or(0.93)
+    assert coverage >= min_coverage - 2 * 0.012
 
 
 @pytest.mark.nightly
 @pytest.mark.long  # simulates
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 @pytest.mark.parametrize(
-    ("n_windows", "least_coverage_of_most"), [(130, 0.93), pytest.param(40, 0.9, marks=pytest.mark.nightly)]
+    ("n_windows", "min_coverage_of_most"), [(130, 0.93), pytest.param(40, 0.9, marks=pytest.mark.nightly)]
 )
 @pytest.mark.parametrize(
     "knowledge",
@@ -317,17 +317,17 @@ def test_the_interval_holds_the_share_if_positives_differ_in_length(world, judge
     ],
 )
 def test_the_interval_holds_the_share_with_any_model_and_any_part(
-    world, n_windows, least_coverage_of_most, knowledge
+    world, n_windows, min_coverage_of_most, knowledge
 ):
     """From a tenth to .85 of the windows are judged, by a model that knows nothing, knows much or is wrong.
 
     1,000 draws leave a coverage uncertain by .008 (one standard error).
     """
-    least_coverage = world.least_coverage_or(least_coverage_of_most)
+    min_coverage = world.min_coverage_or(min_coverage_of_most)
     for judged_part in (0.1, 0.3, 0.6, 0.85):
         n_judged = max(10, round(judged_part * n_windows))
         coverage = coverage_in(world, n_windows=n_windows, n_judged=n_judged, knowledge=knowledge, n_films=50)
-        assert coverage >= least_coverage - 2 * 0.008, judged_part
+        assert coverage >= min_coverage - 2 * 0.008, judged_part
 
 
 def test_a_window_certain_to_be_drawn_counts_by_its_content():

@@ -22,7 +22,7 @@ from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from obygaze_film.segments import Reason as SegmentReason
 from obygaze_film.segments import n_reaching
-from tests.film.page.invented import CONCEPTS, invented_film, with_model
+from tests.film.page.invented import CONCEPTS, fake_scored_film, with_model
 from tests.film.page.test_page import corners_of, text_of
 from tests.film.saying import data_of, percentages_of
 
@@ -32,10 +32,12 @@ SMALL = {"n_rows": 60, "duration_s": 600.0}
 @pytest.fixture(scope="module")
 def film():
     """A film whose best segment is decided by Activity and Look, which are absent; only Body is seen."""
-    film = invented_film(traced=True, **SMALL)
-    best = film.segments().iloc[0]
+    film = fake_scored_film(traced=True, **SMALL)
+    strongest_segment = film.segments().iloc[0]
     table = film.table.copy()
-    inside = (table["start_s"] >= best["start_s"]) & (table["end_s"] <= best["end_s"])
+    inside = (table["start_s"] >= strongest_segment["start_s"]) & (
+        table["end_s"] <= strongest_segment["end_s"]
+    )
     for name, *_ in CONCEPTS:
         table.loc[inside, [f"{name}_p", f"{name}_contribution"]] = (0.3, 0.01)
     table.loc[inside, ["Body_p", "Body_contribution"]] = (0.95, 0.5)
@@ -45,19 +47,19 @@ def film():
 
 
 @pytest.fixture(scope="module")
-def best(film):
+def strongest_segment(film):
     """The film's strongest segment."""
     return film.segments().iloc[0]
 
 
-def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, best):
+def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, strongest_segment):
     """In the film's strongest passage three concepts matter: only Body reaches its threshold of .5.
 
     They are planted with these probabilities and contributions: Activity .01 and +5, Look .02 and -4,
     Body .95 and +.5. All are kept, the largest contribution first.
     """
-    assert best["present"] == "Body"
-    assert best["concepts"] == "Activity;Look;Body"
+    assert strongest_segment["present"] == "Body"
+    assert strongest_segment["concepts"] == "Activity;Look;Body"
 
     written = pd.read_csv(io.BytesIO(files_of(film)["segments.csv"]))
     strongest = written.iloc[0]
@@ -110,7 +112,7 @@ def test_a_sentence_names_first_what_changes_the_probability_most(film):
     sentence = phrases.reasons_sentence(reasons, Words("en"))
     assert sentence.index("Body") < sentence.index("Look")
 
-    sentence_of_one = phrases.reasons_sentence(reasons, Words("en"), most=1)
+    sentence_of_one = phrases.reasons_sentence(reasons, Words("en"), maximum=1)
     assert "Body" in sentence_of_one
     assert "Look" not in sentence_of_one
 
@@ -158,22 +160,22 @@ def test_no_export_names_a_concept_that_is_absent_from_every_passage(
         assert name not in text
 
 
-def test_the_table_has_all_contributions_and_the_seen_concepts(film, best):
+def test_the_table_has_all_contributions_and_the_seen_concepts(film, strongest_segment):
     """In the strongest passage Activity (+5) and Look (-4) contribute by their absence; only Body is seen."""
     rows = csv.DictReader(io.StringIO(export(film, "csv", tiers=["segments"])))
-    (strongest,) = [row for row in rows if row["start_s"] == str(best["start_s"])]
+    (strongest,) = [row for row in rows if row["start_s"] == str(strongest_segment["start_s"])]
     assert strongest["contributions"] == "Activity +5.0000; Look -4.0000; Body +0.5000"
     assert strongest["present"] == "Body"
 
 
-def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, best):
+def test_the_tier_of_a_concept_has_no_span_where_it_is_absent(film, strongest_segment):
     """Within the strongest passage only Body is seen, and so only its tier has spans there."""
     tiers_of_concepts = collect(film, "eaf", tiers=["concepts"]).tiers
 
     with_spans_in_passage = set()
     for tier in tiers_of_concepts:
         for span in tier.spans:
-            if span.start_s < best["end_s"] and span.end_s > best["start_s"]:
+            if span.start_s < strongest_segment["end_s"] and span.end_s > strongest_segment["start_s"]:
                 with_spans_in_passage.add(tier.name)
     assert with_spans_in_passage == {"obygaze: Body"}
 
@@ -185,9 +187,11 @@ def page_data(film):
 
 
 @pytest.fixture(scope="module")
-def best_passage(page_data, best):
+def best_passage(page_data, strongest_segment):
     """The best passage as the page's script has it."""
-    (passage,) = [passage for passage in page_data["passages"] if passage["start"] == best["start_s"]]
+    (passage,) = [
+        passage for passage in page_data["passages"] if passage["start"] == strongest_segment["start_s"]
+    ]
     return passage
 
 
@@ -261,7 +265,7 @@ def test_a_passage_lists_seen_concepts_by_their_contribution(seed):
     comes first. `seen_by_hand` computes both means from the film's rows.
     """
     rng = np.random.default_rng(seed)
-    film = invented_film(seed=seed, **SMALL)
+    film = fake_scored_film(seed=seed, **SMALL)
     concepts = [
         changed(concept, threshold_p=float(rng.uniform(0.1, 0.9))) for concept in film.model().concepts
     ]
@@ -359,8 +363,8 @@ def text_in(path):
 def without_passages(request):
     """A film without passages: its probabilities are too low, or it has none."""
     if request.param == "nothing reaches the threshold":
-        return with_model(invented_film(**SMALL), threshold_p=0.999)
-    return invented_film(unlike_parts=((0.0, 1.0),), **SMALL)
+        return with_model(fake_scored_film(**SMALL), threshold_p=0.999)
+    return fake_scored_film(unlike_parts=((0.0, 1.0),), **SMALL)
 
 
 def test_the_notice_of_no_passages_is_in_the_file_or_told(without_passages, export_format, tmp_path):
@@ -404,7 +408,7 @@ def test_elans_document_of_a_film_without_passages_is_valid(without_passages):
 @pytest.fixture(scope="module")
 def with_credits():
     """A film whose credits have probabilities, which count for nothing."""
-    return invented_film(unlike_parts=(), **SMALL)
+    return fake_scored_film(unlike_parts=(), **SMALL)
 
 
 def start_of_credits(film):
@@ -454,7 +458,7 @@ def test_nothing_but_shots_is_exported_of_the_credits(with_credits):
 @pytest.fixture
 def improbable():
     """A film whose probabilities are all below .005, which would be rounded to 0.00."""
-    film = invented_film(**SMALL)
+    film = fake_scored_film(**SMALL)
     table = film.table.copy()
     table[["p", "p_low", "p_high"]] *= 0.004
     return replace(film, table=table)
@@ -495,5 +499,5 @@ def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments)
             "flags": "",
         }
     )
-    model = changed(invented_film(**SMALL).model(), threshold_p=0.5)
+    model = changed(fake_scored_film(**SMALL).model(), threshold_p=0.5)
     assert n_reaching(rows, model) == n_segments

@@ -15,14 +15,14 @@ from obygaze_film.timeline import read_films
 from obygaze_models.prediction.explain import explain
 from obygaze_models.prediction.saved_model import load_model
 from tests.film.films import film_store
-from tests.planted_models import make_shelf
+from tests.planted_models import train_and_save_models
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     """A model that decides by a tree of concepts, and a new film each of whose rows is one window."""
     folder = tmp_path_factory.mktemp("tree")
-    model = load_model(make_shelf(folder / "shelf", models=("pcbm_dt",)).paths["pcbm_dt"])
+    model = load_model(train_and_save_models(folder / "shelf", models=("pcbm_dt",)).paths["pcbm_dt"])
     store = film_store(folder, "film", window_s=4.0, end_s=200.0)
     return SimpleNamespace(model=model, store=store, film=score_film(store, [model]))
 

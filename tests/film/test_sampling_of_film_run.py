@@ -15,18 +15,18 @@ EACH_SECOND = {"policy": "fps", "rate": 8.0, "n": None}
 UNIFORM = {"policy": "uniform", "n": 2}
 
 
-def trained(folder, **made_by):
+def trained_models(folder, **made_by):
     """Train a model on features that were made in a certain way, and return its file."""
     clips = [
         of.Clip(
-            f"{movie}-{place}",
+            f"{movie}-{index}",
             movie,
-            level=("HN", "S")[place % 2],
-            start_s=5.0 * place,
-            end_s=5.0 * place + 5,
+            level=("HN", "S")[index % 2],
+            start_s=5.0 * index,
+            end_s=5.0 * index + 5,
         )
         for movie in ("a", "b", "c", "d")
-        for place in range(6)
+        for index in range(6)
     ]
     features = np.random.default_rng(0).normal(size=(len(clips), 5)).astype(np.float32)
     movie_of = {clip.clip_id: clip.movie for clip in clips}
@@ -59,7 +59,7 @@ def planned(capsys, folder, *models):
 )
 def test_a_film_is_sampled_and_refused_as_the_films_trained_on(tmp_path, capsys, made_by, wanted, unwanted):
     """Otherwise the film would be extracted for hours, and then not be scored."""
-    plan = planned(capsys, tmp_path, trained(tmp_path, **made_by)).replace("\\\n    ", "")
+    plan = planned(capsys, tmp_path, trained_models(tmp_path, **made_by)).replace("\\\n    ", "")
 
     assert all(option in plan for option in wanted)
     assert not any(option in plan for option in unwanted)
@@ -70,7 +70,7 @@ def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):
     files = []
     for name, decoder in (("strict", STRICT), ("lenient", DECODER)):
         (tmp_path / name).mkdir()
-        files.append(trained(tmp_path / name, sampling=UNIFORM, decoder=decoder))
+        files.append(trained_models(tmp_path / name, sampling=UNIFORM, decoder=decoder))
 
     assert "--strict" in refusal(capsys, tmp_path, *files)
 
@@ -107,7 +107,7 @@ FP32 = {
 )
 def test_networks_compute_in_the_precision_of_the_features_trained_on(tmp_path, capsys, changes, wanted):
     """The model refuses features of another precision."""
-    model = trained(tmp_path, compute=FP32 | changes)
+    model = trained_models(tmp_path, compute=FP32 | changes)
 
     plan = planned(capsys, tmp_path, model).replace("\\\n    ", "")
 
@@ -120,7 +120,7 @@ def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one
     files = []
     for name, changes in (("exact", {}), ("fast", {"autocast": "bfloat16"})):
         (tmp_path / name).mkdir()
-        files.append(trained(tmp_path / name, compute=FP32 | changes))
+        files.append(trained_models(tmp_path / name, compute=FP32 | changes))
 
     assert "descriptors" in refusal(capsys, tmp_path, *files)
     assert "--dtype" not in planned(capsys, tmp_path, files[0])

@@ -161,23 +161,23 @@ def film_of_one_minute(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def logits_of_windows(trained, film_of_one_minute):
+def logits_of_windows(trained_models, film_of_one_minute):
     """A model's logit of each window of the film of one minute."""
-    return load_model(trained.paths["linear"]).logits(film_of_one_minute["descriptors"].pooled())
+    return load_model(trained_models.paths["linear"]).logits(film_of_one_minute["descriptors"].pooled())
 
 
-def test_a_model_and_its_file_give_the_same_rows(trained, film_of_one_minute):
+def test_a_model_and_its_file_give_the_same_rows(trained_models, film_of_one_minute):
     """A film may be scored by a model's file, or by the model that was read from it."""
-    file = trained.paths["linear"]
+    file = trained_models.paths["linear"]
     by_file = score_film(film_of_one_minute, [file]).rows()
     by_model = score_film(film_of_one_minute, [load_model(file)]).rows()
     assert by_model.equals(by_file)
 
 
 @pytest.fixture(scope="module")
-def in_steps(trained, film_of_one_minute):
+def in_steps(trained_models, film_of_one_minute):
     """The film of one minute, scored without a table of shots."""
-    return score_film(film_of_one_minute, [trained.paths["linear"]])
+    return score_film(film_of_one_minute, [trained_models.paths["linear"]])
 
 
 def test_without_shots_rows_are_steps_of_the_hop(in_steps):
@@ -200,12 +200,12 @@ def test_a_step_averages_the_logits_of_its_windows(in_steps, logits_of_windows):
 
 
 @pytest.fixture(scope="module")
-def in_two_shots(trained, film_of_one_minute):
+def in_two_shots(trained_models, film_of_one_minute):
     """The same minute, in a shot of 7 s and another of 53 s."""
     shots = pd.DataFrame(
         {"movie": "m", "start_s": [0.0, 7.0], "end_s": [7.0, 60.0], "detector": "x", "flags": ""}
     )
-    return score_film(film_of_one_minute, [trained.paths["linear"]], shots=shots)
+    return score_film(film_of_one_minute, [trained_models.paths["linear"]], shots=shots)
 
 
 def test_a_shot_averages_the_logits_of_its_windows_by_seconds(in_two_shots, logits_of_windows):
@@ -275,13 +275,13 @@ def test_a_concept_has_the_metric_of_its_own_task():
     assert record.threshold_p == 0.4
 
 
-def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_path):
+def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained_models, tmp_path):
     """A model's number on what is unlike all its training clips means nothing, so that none is given.
 
     All features of the film are 30 off those of training clips, which vary by about 1. Logits are kept; the
     title says why there is no prediction.
     """
-    _folder, film = scored_film(tmp_path, trained, "odd", shift=30.0, models=("pcbm_lr", "linear"))
+    _folder, film = scored_film(tmp_path, trained_models, "odd", shift=30.0, models=("pcbm_lr", "linear"))
 
     assert heading_of(film).startswith("A Planted Film · no prediction: unlike")
     for model in film.keys:
@@ -296,27 +296,27 @@ def test_a_film_unlike_training_gets_no_probability_and_no_rate(trained, tmp_pat
 
 
 @pytest.mark.parametrize(("end_s", "is_short"), [(12.0, True), (20.0, False)])
-def test_a_film_shorter_than_two_windows_is_flagged(trained, tmp_path, end_s, is_short):
+def test_a_film_shorter_than_two_windows_is_flagged(trained_models, tmp_path, end_s, is_short):
     """Two windows of 8 s are 16 s. All rows of a shorter film have the flag."""
-    _folder, film = scored_film(tmp_path, trained, end_s=end_s, with_shots=False)
+    _folder, film = scored_film(tmp_path, trained_models, end_s=end_s, with_shots=False)
     rows = film.rows()
     assert has_flag(rows, "short").tolist() == [is_short] * len(rows)
 
 
-def test_a_film_that_a_model_was_trained_on_says_so(trained):
+def test_a_film_that_a_model_was_trained_on_says_so(trained_models):
     """Film f0 is one of the model's training films: its scores are no prediction."""
-    film = score_film(trained.store, [trained.paths["pcbm_lr"]], movie="f0")
+    film = score_film(trained_models.store, [trained_models.paths["pcbm_lr"]], movie="f0")
     assert heading_of(film) == "f0 · no prediction: the model was trained on this film"
     assert film.rows()["flags"].str.contains("trained_on").all()
     assert film.rate().reason == "the model was trained on this film"
 
 
-def test_a_film_under_another_name_is_known_by_its_features(trained, tmp_path):
+def test_a_film_under_another_name_is_known_by_its_features(trained_models, tmp_path):
     """The film's features have the same bytes as those of f0, a training film: its name would not tell."""
-    store = under_another_name(trained, "f0", "another name", tmp_path)
+    store = under_another_name(trained_models, "f0", "another name", tmp_path)
 
-    film = score_film(store, [trained.paths["pcbm_lr"]], movie="another name")
-    explained = explain(load_model(trained.paths["pcbm_lr"]), [store], "another name-1", {})
+    film = score_film(store, [trained_models.paths["pcbm_lr"]], movie="another name")
+    explained = explain(load_model(trained_models.paths["pcbm_lr"]), [store], "another name-1", {})
 
     assert film.rows()["flags"].str.contains("trained_on").all()
     assert explained.trained_on
@@ -342,12 +342,12 @@ def film_unlike_at_its_start(folder, share):
 
 
 @pytest.mark.parametrize(("share", "is_refused"), [(0.1, False), (0.3, True)])
-def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_path, share, is_refused):
+def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained_models, tmp_path, share, is_refused):
     """A film of 200 s begins with a part that is unlike training.
 
     A tenth of the film is tolerated, .3 of it is not. The part has no probability either way.
     """
-    film = score_film(film_unlike_at_its_start(tmp_path, share), [trained.paths["pcbm_lr"]])
+    film = score_film(film_unlike_at_its_start(tmp_path, share), [trained_models.paths["pcbm_lr"]])
 
     rate = film.rate()
     assert (rate.value is None) == is_refused
@@ -361,7 +361,7 @@ def test_a_film_of_which_more_than_a_fifth_is_unlike_has_no_rate(trained, tmp_pa
     assert rows.loc[is_surely_unlike, "p"].isna().all()
 
 
-def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path):
+def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained_models, tmp_path):
     """Windows of 8 s begin every 4 s. Those that begin before 20 s are unlike training; others are like it.
 
     The second shot is from 18.5 to 24 s. On it lie, of the unlike windows 12-20 and 16-24, 1.5 and 5.5 s, and
@@ -378,13 +378,13 @@ def test_a_shot_is_unlike_if_most_seconds_of_its_windows_are(trained, tmp_path):
         }
     )
 
-    rows = score_film(store, [trained.paths["pcbm_lr"]], shots=shots).rows()
+    rows = score_film(store, [trained_models.paths["pcbm_lr"]], shots=shots).rows()
 
     is_of_first_two_shots = rows["start_s"] < 24
     assert (has_flag(rows, "unlike") == is_of_first_two_shots).all()
 
 
-def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
+def test_windows_without_features_leave_their_rows_missing(trained_models, tmp_path):
     """Windows of 8 s begin every 4 s. Four in a row failed: 36-44, 40-48, 44-52 and 48-56 s.
 
     Only 40 to 52 s lie in no other window: three steps of 4 s, which are 12 of the film's 200 s.
@@ -392,7 +392,7 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
     failed = ["gap-0010", "gap-0011", "gap-0012", "gap-0013"]
     store = film_store(tmp_path, "gap", end_s=200.0, failed=failed)
 
-    film = score_film(store, [trained.paths["pcbm_lr"]])
+    film = score_film(store, [trained_models.paths["pcbm_lr"]])
 
     rows = film.rows()
     missing = rows[rows["status"] == "missing"]
@@ -404,10 +404,10 @@ def test_windows_without_features_leave_their_rows_missing(trained, tmp_path):
 
 
 @pytest.mark.long
-def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained, tmp_path):
+def test_the_same_film_scored_again_gives_the_same_bytes(scored, trained_models, tmp_path):
     """A scored film can be reproduced by anybody with the same store and models."""
     first_folder, _film = scored
-    second_folder, _ = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"))
+    second_folder, _ = scored_film(tmp_path, trained_models, models=("pcbm_lr", "bank"))
     for name in ("film.json", "timeline.csv", "segments.csv", "shots.csv"):
         assert (second_folder / name).read_bytes() == (first_folder / name).read_bytes()
 
@@ -453,10 +453,10 @@ def store_of_two_films(tmp_path):
 
 
 @pytest.mark.long
-def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films):
+def test_several_films_are_scored_at_once(trained_models, tmp_path, store_of_two_films):
     """Of film a a title is given; film b is called by its id. Both are read again from a common folder."""
     facts = {"a": FilmFacts("The A", 1931)}
-    films = score_films(store_of_two_films, [trained.paths["pcbm_lr"]], facts=facts)
+    films = score_films(store_of_two_films, [trained_models.paths["pcbm_lr"]], facts=facts)
     assert [film.record.title for film in films] == ["The A", "b"]
 
     for film in films:
@@ -465,45 +465,45 @@ def test_several_films_are_scored_at_once(trained, tmp_path, store_of_two_films)
 
 
 @pytest.mark.long
-def test_chosen_films_are_scored_in_the_order_of_the_store(trained, tmp_path):
+def test_chosen_films_are_scored_in_the_order_of_the_store(trained_models, tmp_path):
     """They are given as a set, whose order differs between runs of Python."""
     movies = {"film1", "film2", "film3", "film4"}
     store = film_store(tmp_path, "film0", *movies, end_s=60.0)
-    films = score_films(store, [trained.paths["linear"]], movies=movies)
+    films = score_films(store, [trained_models.paths["linear"]], movies=movies)
     assert [film.movie for film in films] == ["film1", "film2", "film3", "film4"]
 
 
-def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained, store_of_two_films):
+def test_a_chosen_film_that_is_not_in_the_store_is_refused(trained_models, store_of_two_films):
     with pytest.raises(FilmError, match="other"):
-        score_films(store_of_two_films, [trained.paths["linear"]], movies={"a", "other"})
+        score_films(store_of_two_films, [trained_models.paths["linear"]], movies={"a", "other"})
 
 
-def test_which_of_two_films_is_meant_must_be_said(trained, store_of_two_films):
+def test_which_of_two_films_is_meant_must_be_said(trained_models, store_of_two_films):
     """The store has films a and b, and one is to be scored."""
     with pytest.raises(FilmError, match="a, b"):
-        score_film(store_of_two_films, [trained.paths["pcbm_lr"]])
+        score_film(store_of_two_films, [trained_models.paths["pcbm_lr"]])
 
 
-def test_shots_of_a_film_that_is_not_in_the_store_are_refused(trained, store_of_two_films):
+def test_shots_of_a_film_that_is_not_in_the_store_are_refused(trained_models, store_of_two_films):
     """The store has films a and b, and shots are given of a film called other."""
     shots = {"other": shots_of("other")}
     with pytest.raises(FilmError, match="other"):
-        score_films(store_of_two_films, [trained.paths["pcbm_lr"]], shots=shots)
+        score_films(store_of_two_films, [trained_models.paths["pcbm_lr"]], shots=shots)
 
 
-def test_models_of_one_name_are_numbered(trained, store_of_two_films):
+def test_models_of_one_name_are_numbered(trained_models, store_of_two_films):
     """A film is scored by three models called linear; a key tells them apart in the film's tables."""
-    film = score_film(store_of_two_films, [trained.paths["linear"]] * 3, movie="a")
+    film = score_film(store_of_two_films, [trained_models.paths["linear"]] * 3, movie="a")
     assert film.keys == ("linear", "linear-2", "linear-3")
 
 
-def test_a_store_of_whole_files_is_refused(trained, tmp_path):
+def test_a_store_of_whole_files_is_refused(trained_models, tmp_path):
     """A clip that is a whole file has no time within a film."""
     features = {"descriptors": {"pooled": np.zeros((1, 8), np.float32)}}
     clip_c_of_film_m = {"c": "m"}  # without a span
     path = seal_arrays(tmp_path / "whole", clip_c_of_film_m, features)
     with pytest.raises(FilmError, match="clip c"):
-        score_film(open_store(path), [trained.paths["linear"]])
+        score_film(open_store(path), [trained_models.paths["linear"]])
 
 
 @pytest.mark.parametrize(
@@ -603,12 +603,12 @@ def test_flags_by_a_person_keep_the_cuts_of_shots(flagged_by_hand):
     assert (flagged["start_s"].to_numpy()[1:] == flagged["end_s"].to_numpy()[:-1]).all()
 
 
-def test_a_persons_flags_replace_those_of_shots_in_their_time(trained, flagged_by_hand):
+def test_a_persons_flags_replace_those_of_shots_in_their_time(trained_models, flagged_by_hand):
     """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
 
     All other flags stay.
     """
-    models = [trained.paths["pcbm_lr"]]
+    models = [trained_models.paths["pcbm_lr"]]
     seconds_before = score_film(flagged_by_hand.store, models, shots=flagged_by_hand.shots).model().flags
 
     film = score_film(flagged_by_hand.store, models, shots=flagged_by_hand.flagged)
@@ -619,9 +619,9 @@ def test_a_persons_flags_replace_those_of_shots_in_their_time(trained, flagged_b
     assert film.record.shots.detector == "by_hand.csv+own"
 
 
-def test_rows_are_cut_at_the_ends_of_a_persons_flags(trained, flagged_by_hand):
+def test_rows_are_cut_at_the_ends_of_a_persons_flags(trained_models, flagged_by_hand):
     """A person says that 50 to 62.5 s are credits."""
-    film = score_film(flagged_by_hand.store, [trained.paths["pcbm_lr"]], shots=flagged_by_hand.flagged)
+    film = score_film(flagged_by_hand.store, [trained_models.paths["pcbm_lr"]], shots=flagged_by_hand.flagged)
     rows = film.rows()
     rows_of_credits = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (rows_of_credits["flags"] == "credits").all()
@@ -734,10 +734,10 @@ def write_subtitles(folder, name="tt0000001.en.srt"):
 
 
 @pytest.fixture(scope="module")
-def with_and_without_subtitles(trained, tmp_path_factory):
+def with_and_without_subtitles(trained_models, tmp_path_factory):
     """A film of two minutes, scored with the two lines of `write_subtitles`, and without."""
     folder = tmp_path_factory.mktemp("subtitles")
-    store, model = film_store(folder, "tt0000001", end_s=120.0), trained.paths["pcbm_lr"]
+    store, model = film_store(folder, "tt0000001", end_s=120.0), trained_models.paths["pcbm_lr"]
     tables = read_subtitles_of([write_subtitles(folder)], ["tt0000001"])
     return score_film(store, [model], subtitles=tables["tt0000001"]), score_film(store, [model])
 
@@ -825,12 +825,12 @@ def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
         read_subtitles_of(files, ["a", "c"])
 
 
-def test_titles_and_years_of_films_that_are_not_in_the_store_are_refused(trained, store_of_two_films):
+def test_titles_and_years_of_films_that_are_not_in_the_store_are_refused(trained_models, store_of_two_films):
     """They are of another store, and no film of this one would get its title.
 
     Of films among which one is in the store, those of the others are not needed.
     """
-    models = [trained.paths["pcbm_lr"]]
+    models = [trained_models.paths["pcbm_lr"]]
     of_another_store = {"other": FilmFacts("The Other", 1931)}
 
     with pytest.raises(FilmError, match="other"):

@@ -251,10 +251,10 @@ def test_a_file_above_the_maximum_size_is_refused(scored, monkeypatch):
     folder, _film = scored
     size_of_largest_file = max(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
-    monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file)
+    monkeypatch.setattr(scored_files, "MAX_BYTES", size_of_largest_file)
     Timeline.read(folder)
 
-    monkeypatch.setattr(scored_files, "MOST_BYTES", size_of_largest_file - 1)
+    monkeypatch.setattr(scored_files, "MAX_BYTES", size_of_largest_file - 1)
     with pytest.raises(FilmError, match="larger"):
         Timeline.read(folder)
 

@@ -30,7 +30,7 @@ from obygaze_film.group_report import comparison_report
 from obygaze_film.notes import texts
 from obygaze_film.page import film_page
 from obygaze_film.page.figures import film_figure
-from obygaze_film.score import LEAST_WIDER, expected_rate, score_film
+from obygaze_film.score import MIN_ADDED_WIDTH, expected_rate, score_film
 from obygaze_film.segments import reasons
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
@@ -39,7 +39,7 @@ from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_models.models.registry import BUILTIN_MODELS
 from obygaze_models.prediction import load_model
 from tests.film.films import film_store, shots_of
-from tests.film.page.invented import invented_film, ten_minute_film, with_model
+from tests.film.page.invented import fake_scored_film, ten_minute_film, with_model
 from tests.film.page.test_page import text_of
 from tests.film.saying import first_sentence, sentence_on_groups
 
@@ -86,22 +86,22 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
-def films_by_length(trained, tmp_path):
+def films_by_length(trained_models, tmp_path):
     """Films of 13 s, which are two windows of 8 s, and of ten minutes, by their length."""
     films = {}
     for end_s in (13.0, 600.0):
         store = film_store(tmp_path, f"film{end_s:g}", end_s=end_s, planted=((3.0, 9.0),))
-        films[end_s] = score_film(store, [trained.paths["pcbm_lr"]])
+        films[end_s] = score_film(store, [trained_models.paths["pcbm_lr"]])
     return films
 
 
 @pytest.mark.long
-def test_the_bracket_of_a_short_film_is_wider(trained, films_by_length):
+def test_the_bracket_of_a_short_film_is_wider(trained_models, films_by_length):
     """A film's expected share has a bracket: how far shares of films were off, by a margin on either side.
 
     With few windows they are off by more: the bracket of a film of 13 s is wider by over .02.
     """
-    margin = load_model(trained.paths["pcbm_lr"]).calibration.film_margin
+    margin = load_model(trained_models.paths["pcbm_lr"]).calibration.film_margin
     of_short_film = claim_of(films_by_length[13.0], kinds.ExpectedShare).interval
     of_long_film = claim_of(films_by_length[600.0], kinds.ExpectedShare).interval
     width_of_short_film = of_short_film.high - of_short_film.low
@@ -128,13 +128,13 @@ def test_terminal_and_page_say_if_a_film_has_few_windows(films_by_length):
 
 
 @pytest.mark.long
-def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_by_length):
+def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained_models, films_by_length):
     """The fewer windows, the wider the bracket of a film's expected share, by more than that of many windows.
 
-    From a widening of `LEAST_WIDER` on, which the docs give, the number of windows is named as the reason
+    From a widening of `MIN_ADDED_WIDTH` on, which the docs give, the number of windows is named as the reason
     (`n_windows`); below it the number is None. Tried are 2 to 80 windows of one film.
     """
-    model = load_model(trained.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
     film = films_by_length[600.0]
     widenings_with_number = []
     widenings_without_number = []
@@ -149,15 +149,15 @@ def test_the_number_of_windows_is_given_if_it_widens_the_bracket(trained, films_
             widenings_with_number.append(widening)
 
     assert max(widenings_without_number) > 0  # some are a little wider, and nothing is said of it
-    assert max(widenings_without_number) < LEAST_WIDER
-    assert min(widenings_with_number) >= LEAST_WIDER
+    assert max(widenings_without_number) < MIN_ADDED_WIDTH
+    assert min(widenings_with_number) >= MIN_ADDED_WIDTH
 
 
 @pytest.mark.parametrize("page", ["film.md", "film-programmers.md"])
 def test_the_docs_give_the_widening_that_is_explained(page):
-    """The pages say from which widening of a bracket on (`LEAST_WIDER`) the number of windows is named."""
+    """The pages say from which widening of a bracket (`MIN_ADDED_WIDTH`) the number of windows is named."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    number = f"{LEAST_WIDER:g}".removeprefix("0")  # the docs write .02, not 0.02
+    number = f"{MIN_ADDED_WIDTH:g}".removeprefix("0")  # the docs write .02, not 0.02
     assert f"by {number} or more" in text
 
 
@@ -169,7 +169,7 @@ def test_a_film_of_two_and_a_half_windows_keeps_the_half(n_windows, text):
 
     Sentence and note on its expected share write the number with one decimal, but for .0.
     """
-    claim = replace(claim_of(invented_film(**SIXTY_ROWS), kinds.ExpectedShare), n_windows=n_windows)
+    claim = replace(claim_of(fake_scored_film(**SIXTY_ROWS), kinds.ExpectedShare), n_windows=n_windows)
     assert text in phrases.expected_sentence(claim, ENGLISH)
     assert text in phrases.expected_note(claim, ENGLISH)
 
@@ -199,7 +199,7 @@ def same_probability_claims(film):
 def test_a_model_with_one_number_tells_nothing_apart(language):
     """A model that gives .0899 to every row says nothing of the film, and readers are told so."""
     words = Words(language)
-    film = with_one_probability(invented_film(**SIXTY_ROWS), p=0.0899)
+    film = with_one_probability(fake_scored_film(**SIXTY_ROWS), p=0.0899)
 
     (claim,) = same_probability_claims(film)
 
@@ -211,7 +211,7 @@ def test_a_model_with_one_number_tells_nothing_apart(language):
 
 def with_one_other_probability(difference):
     """Make a film whose rows have the probability .3, but for one, which has so much more."""
-    film = with_one_probability(invented_film(**SIXTY_ROWS), p=0.3)
+    film = with_one_probability(fake_scored_film(**SIXTY_ROWS), p=0.3)
     table = film.table.copy()
     first_row = table.index[table["p"].notna()][0]
     table.loc[first_row, "p"] = 0.3 + difference
@@ -241,7 +241,7 @@ def test_numbers_two_hundredths_apart_tell_things_apart():
 
 def test_a_model_with_many_numbers_tells_things_apart():
     """The probabilities of the film rise where passages are planted."""
-    assert same_probability_claims(invented_film(**SIXTY_ROWS)) == []
+    assert same_probability_claims(fake_scored_film(**SIXTY_ROWS)) == []
 
 
 def same_share_claims(compared):
@@ -251,7 +251,7 @@ def same_share_claims(compared):
 
 def three_films():
     """Plant three films that differ in their probabilities."""
-    return [invented_film(f"m{n}", seed=n, **SIXTY_ROWS) for n in range(3)]
+    return [fake_scored_film(f"m{n}", seed=n, **SIXTY_ROWS) for n in range(3)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -314,7 +314,7 @@ def test_a_part_without_probability_is_called_unlike_training_or_unread(share, c
 
     The two reasons have different remedies, and only the right one is said.
     """
-    film = change(invented_film(unlike_parts=((0.0, share),), **SIXTY_ROWS))
+    film = change(fake_scored_film(unlike_parts=((0.0, share),), **SIXTY_ROWS))
     text = sentences_on_what_is_not_judged(film)
     assert ("like" in text) == is_unlike
     assert ("read" in text) == is_unread
@@ -326,7 +326,7 @@ def test_the_pages_legend_says_why_a_part_is_hatched(change):
 
     The legend of the hatching is that which names the reason.
     """
-    film = change(invented_film(unlike_parts=((0.0, 0.1),), **SIXTY_ROWS))
+    film = change(fake_scored_film(unlike_parts=((0.0, 0.1),), **SIXTY_ROWS))
     legend = phrases.unjudged_legend(claim_of(film, kinds.JudgedTime), ENGLISH)
     assert legend in text_of(film_page([film]))
 
@@ -345,7 +345,7 @@ def test_only_a_wholly_read_film_is_called_wholly_judged(language):
     Here all 900 seconds lie in rows of which some picture could not be read.
     """
     words = Words(language)
-    film = invented_film(unlike_parts=(), **SIXTY_ROWS)
+    film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
     wholly_read = replace(film, table=film.table.assign(flags="", p=film.table["p"].fillna(0.1)))
     partly_read = with_model(wholly_read, flags={"partial": 900.0})
     all_is_judged = beginning_of(words, "sentence_all")
@@ -365,12 +365,12 @@ HOLE_S = (60.08, 114.54)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["shots", "steps"])
-def film_with_a_hole(request, trained, tmp_path_factory):
+def film_with_a_hole(request, trained_models, tmp_path_factory):
     """A scored film with a gun from 50 to 125 s, beyond both ends of the hole; rows are shots or steps."""
     folder = tmp_path_factory.mktemp("hole")
     store = film_store(folder, "hole", end_s=168.0, planted=((50.0, 125.0),), holes=(HOLE_S,))
     shots = shots_of("hole", 168.0).assign(flags="") if request.param else None
-    return score_film(store, [trained.paths["linear"]], shots=shots)
+    return score_film(store, [trained_models.paths["linear"]], shots=shots)
 
 
 def test_a_second_without_pictures_has_no_probability(film_with_a_hole):
@@ -414,7 +414,7 @@ def test_no_share_is_expected_of_a_film_of_which_a_third_is_unread(film_with_a_h
     assert reason in sentence
 
 
-def test_a_window_mostly_without_pictures_counts_for_no_row(trained, tmp_path):
+def test_a_window_mostly_without_pictures_counts_for_no_row(trained_models, tmp_path):
     """Windows of 8 s begin every 4 s, and the damaged film has no pictures from 60 to 64.2 s.
 
     So the window from 60 to 68 s has pictures in 3.8 of its 8 seconds, and does not count. In the whole film
@@ -423,8 +423,8 @@ def test_a_window_mostly_without_pictures_counts_for_no_row(trained, tmp_path):
     whole_store = film_store(tmp_path / "whole", "m", end_s=120.0)
     damaged_store = film_store(tmp_path / "damaged", "m", end_s=120.0, holes=((60.0, 64.2),))
 
-    whole = score_film(whole_store, [trained.paths["linear"]]).rows().set_index("start_s")
-    damaged = score_film(damaged_store, [trained.paths["linear"]]).rows().set_index("start_s")
+    whole = score_film(whole_store, [trained_models.paths["linear"]]).rows().set_index("start_s")
+    damaged = score_film(damaged_store, [trained_models.paths["linear"]]).rows().set_index("start_s")
 
     assert whole.loc[64.0]["n_windows"] == 2
     first_row_after_hole = damaged.loc[64.2:].iloc[0]
@@ -432,12 +432,12 @@ def test_a_window_mostly_without_pictures_counts_for_no_row(trained, tmp_path):
     pd.testing.assert_frame_equal(whole.loc[72.0:], damaged.loc[72.0:])
 
 
-def test_no_gap_within_a_window_has_a_probability(trained, tmp_path):
+def test_no_gap_within_a_window_has_a_probability(trained_models, tmp_path):
     """Two gaps of 1.5 s lie in the window from 60 to 68 s, and one elsewhere: 4.5 s could not be read."""
     holes = [(61.0, 62.5), (64.5, 66.0), (100.0, 101.5)]
     store = film_store(tmp_path, "m", end_s=120.0, holes=holes)
 
-    film = score_film(store, [trained.paths["linear"]])
+    film = score_film(store, [trained_models.paths["linear"]])
 
     rows = film.rows()
     without_p = rows[rows["p"].isna()]
@@ -445,21 +445,21 @@ def test_no_gap_within_a_window_has_a_probability(trained, tmp_path):
     assert film.time().unread_s == pytest.approx(4.5)
 
 
-def test_wholly_read_rows_are_not_called_partly_read(trained, tmp_path):
+def test_wholly_read_rows_are_not_called_partly_read(trained_models, tmp_path):
     """The window from 60 to 68 s has no pictures from 60 to 61.5 s.
 
     It is known which, so that the rest is not doubted.
     """
     store = film_store(tmp_path, "m", end_s=120.0, holes=((60.0, 61.5),))
-    flags = score_film(store, [trained.paths["linear"]]).rows().set_index("start_s")["flags"]
+    flags = score_film(store, [trained_models.paths["linear"]]).rows().set_index("start_s")["flags"]
     assert flags[60.0] == "missing"
     assert not flags.str.contains("partial").any()
 
 
-def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained, tmp_path):
+def test_rows_are_called_partly_read_if_the_loss_is_unknown(trained_models, tmp_path):
     """Some picture of the window m-0016, from 60 to 68 s, is missing, and nobody knows which."""
     store = film_store(tmp_path, "m", end_s=120.0, damaged=("m-0016",))
-    rows = score_film(store, [trained.paths["linear"]]).rows()
+    rows = score_film(store, [trained_models.paths["linear"]]).rows()
     partial = rows[rows["flags"].str.contains("partial")]
     assert partial["start_s"].min() == 60.0
     assert partial["end_s"].max() == 68.0
@@ -506,23 +506,23 @@ CUT_OFF = {
 }
 
 
-def film_cut_off_at(folder, trained, end_s):
+def film_cut_off_at(folder, trained_models, end_s):
     """Score a film of 168 s of which nothing could be read from a second on.
 
     The window that the cut is in was read in part: it has a probability before the cut alone.
     """
     planted = ((20.0, 60.0), (end_s - 10.0, 168.0))
     store = film_store(folder, "cut", end_s=168.0, planted=planted, holes=((end_s, 168.0),))
-    return score_film(store, [trained.paths["linear"]])
+    return score_film(store, [trained_models.paths["linear"]])
 
 
 @pytest.mark.parametrize(("end_s", "clock"), [(150.0, "0:02:30"), (113.0, "0:01:53")])
-def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s, clock):
+def test_the_lost_end_of_a_file_is_not_judged(trained_models, tmp_path, end_s, clock):
     """A film of 168 s can be read up to a second. A gun is seen across this cut.
 
     The passage with it ends where the file does.
     """
-    film = film_cut_off_at(tmp_path, trained, end_s)
+    film = film_cut_off_at(tmp_path, trained_models, end_s)
     assert film.time().judged_s == end_s
     assert film.time().unread_s == 168.0 - end_s
     assert film.segments()["end_s"].max() == end_s
@@ -530,12 +530,12 @@ def test_the_lost_end_of_a_file_is_not_judged(trained, tmp_path, end_s, clock):
 
 
 @pytest.mark.parametrize("cut_off", CUT_OFF.values(), ids=CUT_OFF)
-def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained, tmp_path, cut_off):
+def test_the_sentences_on_a_cut_off_file_say_what_is_judged(trained_models, tmp_path, cut_off):
     """A file of 168 s is cut off at 150 or 113 s. Expected are the sentences of `CUT_OFF`.
 
     Up to a fifth that is not judged is told as a share, and a rate is given. With more, no rate is given.
     """
-    film = film_cut_off_at(tmp_path, trained, cut_off.at_s)
+    film = film_cut_off_at(tmp_path, trained_models, cut_off.at_s)
     words = Words(cut_off.language)
 
     first = first_sentence(film, language=cut_off.language)
@@ -556,13 +556,16 @@ def with_plain_blanks(text: str) -> str:
 
 def test_the_terminal_names_no_drawing():
     """A terminal has no drawings: "hatched" and "dotted" are of the page's."""
-    film = invented_film(unlike_parts=((0.0, 0.5),), **SIXTY_ROWS)
+    film = fake_scored_film(unlike_parts=((0.0, 0.5),), **SIXTY_ROWS)
     assert not re.search("hatched|dotted", " ".join(lines_of_film(film, ENGLISH)))
 
 
 @pytest.mark.parametrize(
     ("film", "has_share"),
-    [(invented_film(**SIXTY_ROWS), True), (invented_film(unlike_parts=((0.0, 1.0),), **SIXTY_ROWS), False)],
+    [
+        (fake_scored_film(**SIXTY_ROWS), True),
+        (fake_scored_film(unlike_parts=((0.0, 1.0),), **SIXTY_ROWS), False),
+    ],
     ids=["like training", "unlike training"],
 )
 def test_only_a_share_is_followed_by_how_far_shares_were_off(film, has_share):
@@ -597,7 +600,7 @@ def test_every_sentence_writes_the_share_of_a_part_alike(language):
 
     All sentences round the parts of the time together: what is judged, what is not, and what is black.
     """
-    film = invented_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS)
+    film = fake_scored_film(unlike_parts=((0.0, 0.155),), **SIXTY_ROWS)
     words = Words(language)
     claim = claim_of(film, kinds.JudgedTime)
     shares = phrases.time_shares(claim, words)
@@ -615,7 +618,7 @@ def test_the_share_of_black_beside_its_tier_is_that_of_the_films_time():
 
     The mean of these would count the film's first and last 4 s, which lie in one window, too little.
     """
-    film = invented_film(**SIXTY_ROWS)
+    film = fake_scored_film(**SIXTY_ROWS)
     is_black = film.table["start_s"] <= 200.0
     seconds = film.table["end_s"] - film.table["start_s"]
     black_s = float(seconds[is_black].sum())
@@ -651,7 +654,7 @@ def test_half_of_the_time_is_said_to_be_half(shares, text):
 
     Each of several was counted alone: "each in" says that they need not be seen together.
     """
-    film = invented_film(**SIXTY_ROWS)
+    film = fake_scored_film(**SIXTY_ROWS)
     concepts = []
     for number, share in enumerate(shares):
         concepts.append(kinds.FrequentConcept(f"Concept {number}", False, share))
@@ -670,7 +673,7 @@ def marked_by_a_concept():
     Its threshold is only just below the film's highest probability, so that some rows of passages lie
     below it.
     """
-    film = invented_film(n_rows=400, duration_s=900.0)
+    film = fake_scored_film(n_rows=400, duration_s=900.0)
     highest_p = float(film.table["p"].max())
     film = with_model(film, concept="Look", positive=[], negative=[], means={}, threshold_p=highest_p - 0.005)
     claim = claim_of(film, kinds.MarkedPassages)
@@ -712,7 +715,7 @@ def film_with_high_threshold():
 
     So the mean of a passage, some of which reaches the threshold, is mostly below it.
     """
-    film = invented_film(n_rows=400, duration_s=900.0)
+    film = fake_scored_film(n_rows=400, duration_s=900.0)
     highest_p = float(film.table["p"].max())
     return with_model(film, threshold_p=highest_p - 0.005)
 
@@ -755,7 +758,7 @@ def test_page_and_desk_say_if_a_passages_mean_is_below_the_threshold(film_with_h
 
 def with_likely_rows(*likely_rows):
     """Plant a film of 60 rows of 4 s with p .9 in these rows and .1 in all others."""
-    film = invented_film(n_rows=60, duration_s=240.0, unlike_parts=())
+    film = fake_scored_film(n_rows=60, duration_s=240.0, unlike_parts=())
     starts = np.arange(0.0, 240.0, 4.0)
     table = film.table.assign(start_s=starts, end_s=starts + 4, flags="", p=0.1, p_low=0.05, p_high=0.2)
     table.loc[[*likely_rows], "p"] = 0.9
@@ -790,7 +793,7 @@ def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
 )
 def test_only_an_export_with_contributions_explains_them(export_format, has_contributions):
     """Of these formats only the table has a column of contributions."""
-    text = export(invented_film(**SIXTY_ROWS), export_format)
+    text = export(fake_scored_film(**SIXTY_ROWS), export_format)
     assert ("Contributions are shares" in text) == has_contributions
 
 
@@ -800,7 +803,7 @@ def test_a_concept_in_part_more_and_in_part_less_is_called_both():
     The mean of its values is below the usual one: (3 - 3.5) / 2 = -.25. The mean of its probabilities is
     above the usual one, .17: (.99 + .001) / 2 is .4955.
     """
-    film = invented_film(**SIXTY_ROWS)
+    film = fake_scored_film(**SIXTY_ROWS)
     concepts = [changed(concept, usual=0.0, usual_p=0.17) for concept in film.model().concepts]
     is_odd_row = np.arange(len(film.table)) % 2 == 1
     has_p = film.table["p"].notna()
@@ -843,7 +846,7 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
         "changes": "0.0325",
         "present": "",
     }
-    model = invented_film(**SIXTY_ROWS).model()
+    model = fake_scored_film(**SIXTY_ROWS).model()
     (claim,) = passage_reasons(model, reasons(row_of_segment), kinds.ClaimTime("span"))
     words = Words(language)
     beginning, *_ = words[name_of_text].split("{")
@@ -859,7 +862,7 @@ def test_a_contradictory_reason_is_neither_for_nor_against(language, contributio
 )
 def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of_a_program):
     """The model was trained on labels that a program gave (`PLANTED`), and no expert has seen the clips."""
-    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=[PLANTED], human=None, means=BOOK.means)
+    film = with_model(fake_scored_film(**SIXTY_ROWS), labelled_by=[PLANTED], human=None, means=BOOK.means)
     for text in (first_sentence(film, language=language), text_of(film_page([film], language=language))):
         assert not re.search("experts call|expertes et experts|personnes expertes", text)
         assert labels_of_a_program in text
@@ -868,7 +871,7 @@ def test_labels_of_a_program_are_not_called_those_of_experts(language, labels_of
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_people_who_gave_the_labels_are_named_on_the_page(language):
     """AB and CD labelled the model's training clips; there is no record of experts' agreement (`human`)."""
-    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
+    film = with_model(fake_scored_film(**SIXTY_ROWS), labelled_by=["AB", "CD"], human=None, means=BOOK.means)
     assert "AB" in text_of(film_page([film], language=language))
 
 
@@ -910,7 +913,7 @@ def test_citation_and_figure_say_if_a_program_gave_labels(
 )
 def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_people):
     """A model that learnt from judgements of people was trained on the planted labels of its corpus too."""
-    film = with_model(invented_film(**SIXTY_ROWS), labelled_by=["AB", "CD", PLANTED], human=None)
+    film = with_model(fake_scored_film(**SIXTY_ROWS), labelled_by=["AB", "CD", PLANTED], human=None)
     page = text_of(film_page([film], language=language))
     assert by_people in page
     assert Words(language)["no_human_partly_planted"] in page
@@ -919,7 +922,7 @@ def test_a_program_is_not_counted_among_the_people_who_labelled(language, by_peo
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_claims_give_a_levels_meaning_in_the_asked_language(language):
     """A model's record has the meaning of S in English; a French sentence has the codebook's French text."""
-    film = with_model(invented_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
+    film = with_model(fake_scored_film(**SIXTY_ROWS), means={"S": BOOK.means["S"]})
     claim = claim_of(film, kinds.MarkedPassages)
     (level,) = [level for level in BOOK.levels if level.name == "S"]
     level_in_language = level.in_language(language)
@@ -951,7 +954,7 @@ def test_a_comparison_says_how_many_films_a_rate_needs():
 
     Two films are too few for a rate of their group, and three windows for a rate of a film.
     """
-    films = [invented_film(f"m{number}", seed=number, **SIXTY_ROWS) for number in range(2)]
+    films = [fake_scored_film(f"m{number}", seed=number, **SIXTY_ROWS) for number in range(2)]
     compared = compare_films(films, judged_by(films[0], AB=[("EN",)] * 3))
     reason = compared.groups["reason"].iloc[0]
     assert reason.startswith("a rate needs 5 films in which enough windows are judged; of 2 films here none")
@@ -966,7 +969,7 @@ def test_only_a_report_on_two_judges_has_a_note_on_sure_windows():
 
     AB judged 14 windows and CD the first 12 of them, of two of which CD was not sure (NS).
     """
-    film = invented_film(**SIXTY_ROWS)
+    film = fake_scored_film(**SIXTY_ROWS)
     by_ab = [("S",), ("EN",)] * 7
     by_cd = [("NS",), ("NS",)] + [("S",), ("EN",)] * 5
 
@@ -982,14 +985,14 @@ def test_only_a_report_on_two_judges_has_a_note_on_sure_windows():
 
 
 @pytest.mark.parametrize(("end_s", "is_moved"), [(14.0, True), (16.0, False)])
-def test_the_last_window_of_a_short_film_is_moved_back(trained, tmp_path, end_s, is_moved):
+def test_the_last_window_of_a_short_film_is_moved_back(trained_models, tmp_path, end_s, is_moved):
     """A last window that would reach beyond the film is moved back.
 
     In a film of 14 s windows of 8 s begin at 0, 4 and 6 s. In one of 16 s they begin at 0, 4 and 8 s, and
     none is moved.
     """
     store = film_store(tmp_path, "short", end_s=end_s, planted=((3.0, 9.0),))
-    film = score_film(store, [trained.paths["pcbm_lr"]])
+    film = score_film(store, [trained_models.paths["pcbm_lr"]])
     assert film.record.windows.hop_s == 4
 
     english = text_of(film_page([film]))
@@ -1000,10 +1003,10 @@ def test_the_last_window_of_a_short_film_is_moved_back(trained, tmp_path, end_s,
     assert ("toutes les 4 s, la dernière reculée" in french) == is_moved
 
 
-def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
+def test_a_page_on_two_windows_gives_no_distance_of_windows(trained_models, tmp_path):
     """Windows of 8 s of a film of 9 s begin at 0 and 1 s, not 4 s apart as in other films."""
     store = film_store(tmp_path, "short", end_s=9.0, planted=((3.0, 9.0),))
-    film = score_film(store, [trained.paths["pcbm_lr"]])
+    film = score_film(store, [trained_models.paths["pcbm_lr"]])
     assert film.record.windows.n == 2
     page = text_of(film_page([film]))
     assert "windows of 8 s" in page
@@ -1020,7 +1023,7 @@ def test_a_page_on_two_windows_gives_no_distance_of_windows(trained, tmp_path):
 )
 def test_credits_are_called_found_only_if_a_detector_found_them(language, word, detector, is_found):
     """Black and credits are told together: "found to be black or credits"."""
-    film = invented_film(unlike_parts=(), **SIXTY_ROWS)
+    film = fake_scored_film(unlike_parts=(), **SIXTY_ROWS)
     film = replace(film, shots=film.shots.assign(flags="credits", detector=detector))
     sentence_on_time = phrases.sentence(claim_of(film, kinds.JudgedTime), Words(language))
     for sentence in (first_sentence(film, language=language), sentence_on_time):
@@ -1046,7 +1049,7 @@ def test_detectors_of_shots_are_those_of_the_command():
 
 def test_a_passage_that_is_unlike_in_part_says_so():
     """One row within a passage is unlike training and not judged; the passage goes on over it."""
-    film = invented_film(n_rows=300, duration_s=900.0)
+    film = fake_scored_film(n_rows=300, duration_s=900.0)
     first_passage = film.segments().iloc[0]
     table = film.table.copy()
     is_inside = (table["start_s"] >= first_passage["start_s"]) & (table["end_s"] <= first_passage["end_s"])
@@ -1079,7 +1082,7 @@ def test_one_concept_is_no_plural():
 @pytest.fixture
 def film_by_a_built_in_model():
     """A film scored by the model `linear`, whose English title is Logistic regression."""
-    film = invented_film(**SIXTY_ROWS)
+    film = fake_scored_film(**SIXTY_ROWS)
     return with_model(film, model="linear", title="Logistic regression", construct="regard")
 
 

@@ -172,12 +172,12 @@ def judge_ten_windows(tmp_path, monkeypatch):
     def write_judgements(**concepts_by_judge):
         clips = []
         for annotator, concepts in concepts_by_judge.items():
-            for place, window in enumerate(windows):
+            for index, window in enumerate(windows):
                 judgement = replace(
                     window,
                     clip_id=f"{annotator}-{window.clip_id}",
                     annotator=annotator,
-                    level="S" if place % 2 else "EN",
+                    level="S" if index % 2 else "EN",
                     concepts=concepts,
                 )
                 clips.append(judgement)
@@ -245,7 +245,7 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     words = Words(language)
     film = scored_by(first=changed(MODEL, **OF_BODY))
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
-    judge_blindly(opened.decisions, "S", "S", "S", "S", who="AB", in_all=10)
+    judge_blindly(opened.decisions, "S", "S", "S", "S", annotator="AB", in_all=10)
 
     why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
 

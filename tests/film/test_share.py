@@ -56,10 +56,10 @@ def clips_of(movies, per_film, seed, lengths=None):
     for movie in movies:
         levels = rng.permutation(np.repeat(["EN", "HN", "S"], n_of_levels))
         offset_of_film = 0.2 * rng.normal(size=D)
-        for place, level in enumerate(levels.tolist()):
-            start_s = 5.0 * place
+        for index, level in enumerate(levels.tolist()):
+            start_s = 5.0 * index
             length_s = 5.0 if lengths is None else lengths[level]
-            clip_id = f"{movie}-{place:04}"
+            clip_id = f"{movie}-{index:04}"
             clips.append(Clip(clip_id, movie, f"{movie}.mp4", start_s, start_s + length_s, level))
             row = rng.normal(size=D) + offset_of_film
             row[0] += offset_of_level[level]

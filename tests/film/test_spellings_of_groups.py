@@ -4,7 +4,7 @@ import pytest
 
 from obygaze_features.manifest import Manifest
 from obygaze_film import compare_films
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 
 def notes_on_genres(tmp_path, *genres):
@@ -12,7 +12,7 @@ def notes_on_genres(tmp_path, *genres):
     films = []
     facts = {}
     for number, genre in enumerate(genres):
-        film = invented_film(f"tt{number}", f"Film {number}", n_rows=20, duration_s=500, seed=number)
+        film = fake_scored_film(f"tt{number}", f"Film {number}", n_rows=20, duration_s=500, seed=number)
         films.append(film)
         facts[film.movie] = {"genre": genre}
     return "\n".join(compare_films(films, Manifest((), tmp_path), facts, by="genre").notes)

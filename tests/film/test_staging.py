@@ -130,26 +130,28 @@ def test_two_rows_of_a_window_are_refused(write_table):
     ],
     ids=["variables", "subtitles"],
 )
-def test_a_film_with_impossible_times_is_not_written(tmp_path, trained, behind_the_end):
+def test_a_film_with_impossible_times_is_not_written(tmp_path, trained_models, behind_the_end):
     """A film of 60 s has variables, or a subtitle, up to a billion seconds, which are 31 years.
 
     If it were written, it could not be read again.
     """
-    (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained.paths["pcbm_lr"]])
+    (film,) = score_films(film_store(tmp_path, "a", end_s=60.0), [trained_models.paths["pcbm_lr"]])
     film = replace(film, **behind_the_end)
     with pytest.raises(FilmError, match=r"1e\+09 s"):
         film.write(tmp_path / "late")
 
 
-def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained):
+def test_a_shot_with_an_impossible_end_is_refused(tmp_path, trained_models):
     """A film of 60 s has a shot that ends after a billion seconds, which are 31 years."""
     shots = pd.DataFrame({"start_s": [0.0], "end_s": [1e9], "detector": "own", "flags": ""})
     with pytest.raises(FilmError, match="a shot ends"):
-        score_films(film_store(tmp_path, "b", end_s=60.0), [trained.paths["pcbm_lr"]], shots={"b": shots})
+        score_films(
+            film_store(tmp_path, "b", end_s=60.0), [trained_models.paths["pcbm_lr"]], shots={"b": shots}
+        )
 
 
 @pytest.fixture(scope="module")
-def films(trained, tmp_path_factory):
+def films(trained_models, tmp_path_factory):
     """Films a, b and c with the variable `camera`, of means 0, 0.1 and 0.2, and film d without any."""
     store = film_store(tmp_path_factory.mktemp("staged"), *"abcd", end_s=60.0)
     variables_of = {}
@@ -157,7 +159,7 @@ def films(trained, tmp_path_factory):
         variables_of[movie] = pd.DataFrame(
             {"start_s": [0.0, 4.0], "end_s": [8.0, 12.0], "camera": [camera, np.nan]}
         )
-    return score_films(store, [trained.paths["pcbm_lr"]], variables=variables_of)
+    return score_films(store, [trained_models.paths["pcbm_lr"]], variables=variables_of)
 
 
 def test_variables_are_kept_with_a_film_that_has_some(films, tmp_path):
@@ -303,7 +305,7 @@ def people_in_windows(*, on_screen, is_close):
 
 
 @pytest.fixture(scope="module")
-def films_with_people(trained, tmp_path_factory):
+def films_with_people(trained_models, tmp_path_factory):
     """Films a, b and c, with more people on screen from one to the next, and close pictures in c alone."""
     people_of = {
         "a": people_in_windows(on_screen=0.0, is_close=0.0),
@@ -311,7 +313,7 @@ def films_with_people(trained, tmp_path_factory):
         "c": people_in_windows(on_screen=2 / 3, is_close=1.0),
     }
     store = film_store(tmp_path_factory.mktemp("people"), *"abc", end_s=60.0)
-    return score_films(store, [trained.paths["pcbm_lr"]], variables=people_of)
+    return score_films(store, [trained_models.paths["pcbm_lr"]], variables=people_of)
 
 
 def test_people_on_screen_are_drawn_if_there_are_numbers(films_with_people):

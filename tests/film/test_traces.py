@@ -13,7 +13,7 @@ from obygaze_film.page import cards, film_page
 from obygaze_film.scored_files import files_of
 from obygaze_film.timeline import Timeline
 from tests.film.films import scored_film
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 from tests.film.saying import data_of
 
 SMALL = {"duration_s": 600.0, "n_rows": 120, "unlike_parts": ()}
@@ -29,7 +29,7 @@ def traced():
 
     `AFTER_START_S` after the start of each segment is a step in which they have .95.
     """
-    film = invented_film(**SMALL)
+    film = fake_scored_film(**SMALL)
     starts = np.arange(0.0, 600.0)
     likeliest_steps = np.floor(film.segments()["start_s"].to_numpy() + AFTER_START_S)
     p = np.where(np.isin(starts, likeliest_steps), 0.95, 0.2)
@@ -155,7 +155,7 @@ def test_the_page_names_the_second_in_which_a_traced_concept_is_likeliest(traced
 
 def test_the_page_of_a_film_without_traces_has_no_frames():
     """The film was scored without values of frames: none are in the data of its passages."""
-    for passage in data_of(film_page([invented_film(**SMALL)]))["passages"]:
+    for passage in data_of(film_page([fake_scored_film(**SMALL)]))["passages"]:
         assert not passage["frames"]
 
 
@@ -195,9 +195,9 @@ def test_a_frame_that_only_touches_a_segment_is_not_in_it(traced):
     assert time_of_likeliest_body(frames, start_s=95.0, end_s=99.0) == "0:01:35"
 
 
-def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained, tmp_path, monkeypatch):
+def test_the_frames_of_two_models_are_one_table_numbered_throughout(trained_models, tmp_path, monkeypatch):
     """Both models are made to have two steps: the rows of the table are 0 to 3."""
     steps = pd.DataFrame({"start_s": [0.0, 1.0], "end_s": [1.0, 2.0]})
     monkeypatch.setattr(score, "traces_of", lambda _model, key, *_: steps.assign(model=key))
-    _folder, film = scored_film(tmp_path, trained, models=("pcbm_lr", "bank"), with_shots=False)
+    _folder, film = scored_film(tmp_path, trained_models, models=("pcbm_lr", "bank"), with_shots=False)
     assert film.frames.index.tolist() == [0, 1, 2, 3]

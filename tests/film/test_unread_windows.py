@@ -23,11 +23,11 @@ CUT_S = 121.0
 
 
 @pytest.fixture(scope="module")
-def cut_off_film(trained, tmp_path_factory):
+def cut_off_film(trained_models, tmp_path_factory):
     """A scored film "cut" of 168 s, whose file is cut off at 121 s; it has neither black nor credits."""
     folder = tmp_path_factory.mktemp("cut")
     store = film_store(folder, "cut", end_s=168.0, planted=((30.0, 60.0),), holes=((CUT_S, 168.0),))
-    return score_film(store, [trained.paths["pcbm_lr"]])
+    return score_film(store, [trained_models.paths["pcbm_lr"]])
 
 
 @pytest.fixture(scope="module")
@@ -163,13 +163,13 @@ def test_a_groups_share_is_of_its_films_if_all_could_be_read(sentence_on_group):
     assert "of a film without black and credits" in sentence
 
 
-def test_a_film_without_readable_windows_is_in_no_group(trained, tmp_path, cut_off_film, judged_by_ab):
+def test_a_film_without_readable_windows_is_in_no_group(trained_models, tmp_path, cut_off_film, judged_by_ab):
     """Of the 60 s of the film "lost" the first 55 could not be read, which is more than half of each window.
 
     Of the film "cut" a part could not be read. The notes name both.
     """
     store = film_store(tmp_path, "lost", end_s=60.0, holes=((0.0, 55.0),))
-    lost = score_film(store, [trained.paths["pcbm_lr"]])
+    lost = score_film(store, [trained_models.paths["pcbm_lr"]])
 
     compared = compare_films([cut_off_film, lost], judged_by_ab)
 

@@ -15,7 +15,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.eaf_document import conflicts
 from obygaze_features.manifest.spans.tier_names import DECIDED, DECIDED_LEVEL
-from tests.manifest.spans.files import aligned
+from tests.manifest.spans.files import alignable_annotation
 
 MOBYGAZE = builtin_codebook("mobygaze")
 
@@ -118,7 +118,7 @@ def test_decisions_come_back_with_who_and_when(two_annotators, tmp_path):
     """
     document = conflicts_document(two_annotators, "f")
     empty_tier = f'TIER_ID="{DECIDED_LEVEL}" LINGUISTIC_TYPE_REF="level" />'
-    decision = aligned("d1", "ts5", "ts8", "S")
+    decision = alignable_annotation("d1", "ts5", "ts8", "S")
     tier_with_decision = empty_tier.replace(" />", f' ANNOTATOR="both">{decision}</TIER>')
     date_of_export = "1970-01-01T00:00:00+00:00"
     date_of_saving = "2026-11-23T10:00:00+01:00"

@@ -8,7 +8,7 @@ from obygaze_features.manifest import guess_codebook
 
 def guess_of(tmp_path, *levels):
     table = tmp_path / "ratings.csv"
-    rows = [f"film{place},{level}" for place, level in enumerate(levels)]
+    rows = [f"film{index},{level}" for index, level in enumerate(levels)]
     table.write_text("\n".join(["movie,level", *rows, ""]), encoding="utf-8")
     return guess_codebook(table)
 

@@ -7,14 +7,14 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 from obygaze_film.exchange import export
-from tests.film.page.invented import invented_film
-from tests.manifest.spans.files import aligned, eaf, referring, tier
+from tests.film.page.invented import fake_scored_film
+from tests.manifest.spans.files import alignable_annotation, eaf, ref_annotation, tier
 
 
 @pytest.fixture(scope="module")
 def untouched_export():
     """The text of a document of ELAN: 8 tiers of a model's scores of a film, and empty tiers for people."""
-    return export(invented_film(n_rows=40, duration_s=600.0), "eaf")
+    return export(fake_scored_film(n_rows=40, duration_s=600.0), "eaf")
 
 
 EMPTY_LEVEL_TIER = '<TIER TIER_ID="human: level" LINGUISTIC_TYPE_REF="level" />'
@@ -36,10 +36,10 @@ def with_annotations_of_ab(export_text, levels=(), concepts=()):
         start, end = f"start{n}", f"end{n}"
         slots += f'<TIME_SLOT TIME_SLOT_ID="{start}" TIME_VALUE="{10_000 * n + 1500}"/>'
         slots += f'<TIME_SLOT TIME_SLOT_ID="{end}" TIME_VALUE="{10_000 * n + 2750}"/>'
-        levels_of_tier += aligned(f"level{n}", start, end, level)
+        levels_of_tier += alignable_annotation(f"level{n}", start, end, level)
     concepts_of_tier = ""
     for n, names in enumerate(concepts):
-        concepts_of_tier += referring(f"concepts{n}", f"level{n}", names)
+        concepts_of_tier += ref_annotation(f"concepts{n}", f"level{n}", names)
     changes = {
         "</TIME_ORDER>": f"{slots}</TIME_ORDER>",
         EMPTY_LEVEL_TIER: EMPTY_LEVEL_TIER.replace(" />", f' ANNOTATOR="AB">{levels_of_tier}</TIER>'),
@@ -69,7 +69,7 @@ def test_unknown_elements_are_counted_as_left_out(tmp_path, untouched_export, ta
     It stands in place of one of the two elements that enclose an annotation, the level S.
     """
     text = with_annotations_of_ab(untouched_export, levels=["S", "HN"])
-    annotation = aligned("level0", "start0", "end0", "S")
+    annotation = alignable_annotation("level0", "start0", "end0", "S")
     assert annotation in text
     with_remark = re.sub(rf"(</?){tag}\b", r"\1REMARK", annotation)
     path = tmp_path / "film.eaf"
@@ -120,8 +120,8 @@ def document_of_lea(tmp_path):
 
     It has no tiers of a model, and does not say which film it is of.
     """
-    level = tier("human: level@Léa D.", aligned("level", "t1", "t2", "sure"))
-    concepts = tier("human: concepts@Léa D.", aligned("concepts", "t1", "t2", "body"))
+    level = tier("human: level@Léa D.", alignable_annotation("level", "t1", "t2", "sure"))
+    concepts = tier("human: concepts@Léa D.", alignable_annotation("concepts", "t1", "t2", "body"))
     path = tmp_path / "own.eaf"
     path.write_text(eaf({"t1": 0, "t2": 500}, level + concepts), encoding="utf-8")
     return path

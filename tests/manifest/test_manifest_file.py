@@ -68,7 +68,7 @@ printable = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), 
 )
 names = printable.filter(lambda text: text and not text.startswith(".") and not set(text) & set("/\\"))
 anything = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
-    lambda text: unsuitable(text, lines=True) is None
+    lambda text: unsuitable(text, line_breaks=True) is None
 )
 instants = st.floats(0, 1e6)
 spans = st.one_of(

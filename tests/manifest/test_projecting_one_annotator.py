@@ -12,23 +12,23 @@ SEGMENTS = HEADER + "a,f,,0,10,S,Body,AB\nb,f,,0,20,HN,,CD\nc,g,,0,10,HN,,CD\n"
 
 
 @pytest.fixture
-def projected(tmp_path, monkeypatch, capsys):
+def run_projection(tmp_path, monkeypatch, capsys):
     """Return a function that projects the segments by `--merge`: exit code, what is printed."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "clips.csv").write_text(CLIPS)
     (tmp_path / "segments.csv").write_text(SEGMENTS)
 
-    def projected(merge):
+    def run_projection(merge):
         words = ["segments.csv", "--onto", "clips.csv", "--merge", merge, "--out", "out.csv"]
         code = obygaze("manifest", "project", *words)
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
-    return projected
+    return run_projection
 
 
-def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_level(projected):
-    code, printed = projected("AB")
+def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_level(run_projection):
+    code, printed = run_projection("AB")
 
     assert code == 0
     rows = [(clip.clip_id, clip.level, clip.annotator) for clip in read_manifest("out.csv")]
@@ -36,8 +36,8 @@ def test_a_film_that_the_annotator_did_not_annotate_keeps_its_clips_without_a_le
     assert "AB did not annotate g: no level for their clips" in printed
 
 
-def test_an_unknown_annotator_is_told_the_nearest_name(projected):
-    code, printed = projected("ab")
+def test_an_unknown_annotator_is_told_the_nearest_name(run_projection):
+    code, printed = run_projection("ab")
 
     assert code == 1
     assert "no annotator 'ab' (did you mean 'AB'?)" in printed

@@ -55,7 +55,7 @@ def test_fits_in_blocks_of_one_subset_are_those_of_all_subsets_at_once(monkeypat
     subsets = subsets_without_each_film(film)
     all_at_once = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
 
-    monkeypatch.setattr(few_features, "MOST_BYTES", 1)
+    monkeypatch.setattr(few_features, "MAX_BYTES", 1)
     one_by_one = few_features.logits_of_subsets(X, y, subsets, [0.1] * 6)
 
     np.testing.assert_allclose(all_at_once, one_by_one, atol=1e-9 * np.abs(all_at_once).max())

@@ -37,7 +37,7 @@ def auc_by_model(run):
 
 
 @pytest.fixture(scope="module")
-def evaluated(corpus):
+def evaluate_fusion(corpus):
     """Return a function that evaluates linear probes of stores that are fused in a way."""
 
     @functools.cache
@@ -83,12 +83,12 @@ def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus):
 @pytest.mark.nightly
 @pytest.mark.long
 @pytest.mark.parametrize("how", WAYS_TO_FUSE)
-def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluated, how):
+def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluate_fusion, how):
     """The level is planted in both modalities.
 
     Fusing by the maximum may cost a little: the largest of two scores has the larger of two noises.
     """
-    aucs = auc_by_model(evaluated(how, "seen", "heard"))
+    aucs = auc_by_model(evaluate_fusion(how, "seen", "heard"))
 
     best_alone = max(aucs["linear:seen"], aucs["linear:heard"])
     assert best_alone > 0.8
@@ -98,12 +98,12 @@ def test_seen_and_heard_together_tell_the_level_better_than_either_alone(evaluat
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
-def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
+def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluate_fusion, how):
     """`linear` is the model of both modalities, `linear:seen` and `linear:noise` are those of one.
 
     By chance the AUC is .5.
     """
-    run = evaluated(how, "seen", "noise")
+    run = evaluate_fusion(how, "seen", "noise")
 
     aucs = auc_by_model(run)
     assert abs(aucs["linear"] - aucs["linear:seen"]) < 0.03
@@ -112,11 +112,11 @@ def test_noise_beside_a_signal_gains_nothing_and_loses_little(evaluated, how):
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["concat", "late"])
-def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluated, how):
+def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evaluate_fusion, how):
     """A model of the stores `seen` and `noise` was evaluated; both have features of every clip."""
     _manifest, stores = corpus
 
-    run = evaluated(how, "seen", "noise")
+    run = evaluate_fusion(how, "seen", "noise")
 
     seen, noise = run.record["modalities"]
     assert seen["name"] == "seen"
@@ -128,9 +128,9 @@ def test_a_run_of_fused_models_records_the_store_of_each_modality(corpus, evalua
 
 @pytest.mark.nightly
 @pytest.mark.long  # simulates
-def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluated):
+def test_of_three_modalities_each_is_evaluated_alone_and_left_out_in_turn(evaluate_fusion):
     """`linear` is the model of all, `linear:-noise` that without the store of noise."""
-    aucs = auc_by_model(evaluated("late", "seen", "heard", "noise"))
+    aucs = auc_by_model(evaluate_fusion("late", "seen", "heard", "noise"))
 
     names = {name for name in aucs if name.startswith("linear")}
     of_one = {"linear:seen", "linear:heard", "linear:noise"}
@@ -209,7 +209,7 @@ def test_the_telling_modality_is_penalised_less_than_noise(tmp_path):
 
 
 @pytest.mark.long
-def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evaluated):
+def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evaluate_fusion):
     """The features of film f0 are changed.
 
     The weights chosen for testing f0 stay the same; those for f1, which learn from f0, change.
@@ -219,7 +219,7 @@ def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evalua
     changed_X[data.movies == "f0"] *= -3
     changed_data = replace(data, X=changed_X)
 
-    run = evaluated("late", "seen", "heard")
+    run = evaluate_fusion("late", "seen", "heard")
     run_of_changed = om.evaluate(changed_data, om.fused(["linear"], changed_data, "late"), "en_s")
 
     def weights_of_modalities(run, film):

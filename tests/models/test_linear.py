@@ -20,9 +20,9 @@ def test_the_scaler_keeps_the_conventions_of_scikit_learn(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def clips(make_planted):
+def clips(make_synthetic_data):
     """Features, labels (1 for S) and movies; S clips lie along one direction, and movies are moved."""
-    data = make_planted(direction=2.0, film=1.0, n_movies=5, n_features=20)
+    data = make_synthetic_data(direction=2.0, film=1.0, n_movies=5, n_features=20)
     return data.X, (data.levels == "S").astype(np.int64), data.movies
 
 

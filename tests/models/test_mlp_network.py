@@ -6,9 +6,9 @@ from scipy.special import expit
 
 from obygaze_models.models.adam import Adam, adam_step
 from obygaze_models.models.perceptron import Perceptron
-from tests.later import later, needs
+from tests.lazy_import import lazy_import, needs
 
-torch = later("torch")
+torch = lazy_import("torch")
 pytestmark = needs("torch")
 
 N_FEATURES, N_HIDDEN, N_CLIPS = 7, 5, 16
@@ -39,13 +39,13 @@ def torch_network(parameters, network=ONE_LOGIT):
     ]
     if network is TWO_CLASSES:
         layers.append(torch.nn.Softmax(dim=1))
-    twin = torch.nn.Sequential(*layers).double()
+    reference = torch.nn.Sequential(*layers).double()
     views = network.layers_of(parameters)
     values = (views.hidden_weight.T, views.hidden_bias, views.output_weight.T, views.output_bias)
     with torch.no_grad():
-        for tensor, value in zip(twin.parameters(), values, strict=True):
+        for tensor, value in zip(reference.parameters(), values, strict=True):
             tensor.copy_(torch.from_numpy(np.array(value)))
-    return twin
+    return reference
 
 
 def flat_parameters(tensors):
@@ -54,9 +54,9 @@ def flat_parameters(tensors):
     return np.concatenate([hidden_weight.T.ravel(), hidden_bias, output_weight.T.ravel(), output_bias])
 
 
-def torch_loss(twin, X, y):
+def torch_loss(reference, X, y):
     """Compute the loss by PyTorch; the paper's cross entropy takes the probabilities for logits."""
-    outputs = twin(torch.from_numpy(X))
+    outputs = reference(torch.from_numpy(X))
     if outputs.shape[1] == 2:
         return torch.nn.functional.cross_entropy(outputs, torch.from_numpy(y).long())
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
@@ -76,11 +76,11 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(batch, network):
     X, y = batch
     # Three times as large as usual, so that scores are far enough from 0 for softmaxes not to be linear.
     parameters = 3 * initial_parameters(network, np.random.default_rng(0))
-    twin = torch_network(parameters, network)
-    expected_loss = torch_loss(twin, X, y)
+    reference = torch_network(parameters, network)
+    expected_loss = torch_loss(reference, X, y)
     expected_loss.backward()
-    expected_gradient = flat_parameters(tensor.grad for tensor in twin.parameters())
-    expected_output = twin(torch.from_numpy(X))[:, -1].detach().numpy()
+    expected_gradient = flat_parameters(tensor.grad for tensor in reference.parameters())
+    expected_output = reference(torch.from_numpy(X))[:, -1].detach().numpy()
 
     gradient = np.full_like(parameters, np.nan)
     scores = network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient))
@@ -104,17 +104,17 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
     y = (rng.random(60) < 0.3).astype(np.float64)
     parameters = initial_parameters(ONE_LOGIT, rng)
     state = Adam.zeros_like(parameters)
-    twin = torch_network(parameters)
-    adam_of_torch = torch.optim.Adam(twin.parameters(), lr=1e-3)
+    reference = torch_network(parameters)
+    adam_of_torch = torch.optim.Adam(reference.parameters(), lr=1e-3)
 
     for _ in range(600):
         rows = rng.permutation(60)[:16]
         adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, 1e-3)
         adam_of_torch.zero_grad()
-        torch_loss(twin, X[rows], y[rows]).backward()
+        torch_loss(reference, X[rows], y[rows]).backward()
         adam_of_torch.step()
 
-    np.testing.assert_allclose(parameters, flat_parameters(twin.parameters()), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(parameters, flat_parameters(reference.parameters()), atol=1e-6, rtol=0)
 
 
 def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():

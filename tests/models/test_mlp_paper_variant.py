@@ -12,9 +12,9 @@ from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture
-def probe_of_paper(make_planted):
+def probe_of_paper(make_synthetic_data):
     """The paper's perceptron, stopped by the clips of the last movie."""
-    data = make_planted(direction=3.0)
+    data = make_synthetic_data(direction=3.0)
     y = y_of(data)
     held_out = data.movies == data.movies[-1]
     probe = MLPProbe(variant="paper", learning_rate=0.01)
@@ -36,9 +36,9 @@ def test_the_papers_variant_does_not_standardise_features(probe_of_paper):
     assert (probe_of_paper.scale_ == 1).all()
 
 
-def test_the_papers_variant_calls_the_more_probable_class(probe_of_paper, make_planted):
+def test_the_papers_variant_calls_the_more_probable_class(probe_of_paper, make_synthetic_data):
     """Of two classes, the more probable one has a probability of .5 or more; no threshold is chosen."""
-    X = make_planted(direction=3.0).X
+    X = make_synthetic_data(direction=3.0).X
 
     calls = probe_of_paper.predict(X)
 

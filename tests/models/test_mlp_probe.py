@@ -41,26 +41,26 @@ def test_estimators_keep_the_conventions_of_scikit_learn(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def learnable(make_planted):
+def separable_data(make_synthetic_data):
     """S clips lie 3 standard deviations from the others along one direction, in every movie alike."""
-    return make_planted(direction=3.0, film=1.0)
+    return make_synthetic_data(direction=3.0, film=1.0)
 
 
-def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(learnable):
+def test_a_planted_direction_is_learnt_and_holds_in_a_movie_not_seen(separable_data):
     """S clips lie 3 standard deviations from the others along one direction, in every movie alike."""
-    X = learnable.X
-    y = y_of(learnable)
-    is_new = learnable.movies == learnable.movies[-1]
+    X = separable_data.X
+    y = y_of(separable_data)
+    is_new = separable_data.movies == separable_data.movies[-1]
 
     probe = MLPProbe(max_epochs=20).fit(X[~is_new], y[~is_new])
 
     assert auc(y[is_new], probe.decision_function(X[is_new])) > 0.9
 
 
-def test_constant_and_huge_features_do_no_harm(learnable):
+def test_constant_and_huge_features_do_no_harm(separable_data):
     """The first feature is constant, the second is multiplied by a million."""
-    y = y_of(learnable)
-    X = learnable.X.copy()
+    y = y_of(separable_data)
+    X = separable_data.X.copy()
     X[:, 0] = 1e7
     X[:, 1] *= 1e6
 
@@ -70,10 +70,10 @@ def test_constant_and_huge_features_do_no_harm(learnable):
     assert auc(y, scores) > 0.9
 
 
-def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(learnable):
+def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(separable_data):
     """So one strange value can't decide a score. Without the limit (`clip=None`) it does."""
-    X = learnable.X
-    y = y_of(learnable)
+    X = separable_data.X
+    y = y_of(separable_data)
     probe = MLPProbe(max_epochs=10).fit(X, y)
     unlimited_probe = MLPProbe(max_epochs=10, clip=None).fit(X, y)
     far_clip = X[:1].copy()
@@ -89,17 +89,17 @@ def test_a_feature_beyond_five_deviations_counts_as_one_at_five_deviations(learn
     assert abs(unlimited_score) > 1e6
 
 
-def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_another(learnable):
-    probe = MLPProbe(max_epochs=10).fit(learnable.X, y_of(learnable))
+def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_another(separable_data):
+    probe = MLPProbe(max_epochs=10).fit(separable_data.X, y_of(separable_data))
 
     assert probe.threshold_ == 0.0
 
 
-def test_validation_clips_choose_the_epoch(learnable):
+def test_validation_clips_choose_the_epoch(separable_data):
     """The probe is that of a training that ends after the best epoch on the validation clips."""
-    X = learnable.X
-    y = y_of(learnable)
-    train = learnable.movies != learnable.movies[-1]
+    X = separable_data.X
+    y = y_of(separable_data)
+    train = separable_data.movies != separable_data.movies[-1]
 
     probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
 
@@ -109,11 +109,11 @@ def test_validation_clips_choose_the_epoch(learnable):
     assert ended_there.parameters_.tobytes() == probe.parameters_.tobytes()
 
 
-def test_features_are_standardised_by_training_clips_without_validation_clips(learnable):
+def test_features_are_standardised_by_training_clips_without_validation_clips(separable_data):
     """The clips of the last movie are for validation."""
-    X = learnable.X
-    y = y_of(learnable)
-    train = learnable.movies != learnable.movies[-1]
+    X = separable_data.X
+    y = y_of(separable_data)
+    train = separable_data.movies != separable_data.movies[-1]
 
     probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
 
@@ -123,10 +123,10 @@ def test_features_are_standardised_by_training_clips_without_validation_clips(le
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable, dtype):
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(separable_data, dtype):
     """The seed decides the weights that a training begins with and the order of clips."""
-    X = learnable.X.astype(dtype)
-    y = y_of(learnable)
+    X = separable_data.X.astype(dtype)
+    y = y_of(separable_data)
 
     seed_0 = MLPProbe(max_epochs=4, random_state=0).fit(X, y)
     seed_0_again = MLPProbe(max_epochs=4, random_state=0).fit(X, y)
@@ -137,18 +137,18 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not(learnable,
     assert seed_0.parameters_.tobytes() != seed_1.parameters_.tobytes()
 
 
-def test_training_clips_of_one_class_are_refused(learnable):
+def test_training_clips_of_one_class_are_refused(separable_data):
     """All labels are 0: there is nothing to tell apart."""
-    all_negative = np.zeros(len(learnable.X), np.int64)
+    all_negative = np.zeros(len(separable_data.X), np.int64)
 
     with pytest.raises(ValueError, match="two classes"):
-        MLPProbe().fit(learnable.X, all_negative)
+        MLPProbe().fit(separable_data.X, all_negative)
 
 
-def test_validation_clips_without_labels_or_with_unknown_ones_are_refused(learnable):
+def test_validation_clips_without_labels_or_with_unknown_ones_are_refused(separable_data):
     """Labels are 0 and 1; here validation clips have 1 and 2."""
-    X = learnable.X
-    y = y_of(learnable)
+    X = separable_data.X
+    y = y_of(separable_data)
 
     with pytest.raises(ValueError, match="X_val and y_val"):
         MLPProbe().fit(X, y, X_val=X)

@@ -16,7 +16,7 @@ from obygaze_models.models.registry import BUILTIN_MODELS
 def clips():
     """Features, levels 0 to 3 along one direction, and movies m0 to m7."""
     rng = np.random.default_rng(0)
-    movies = np.repeat([f"m{place}" for place in range(8)], 30)
+    movies = np.repeat([f"m{index}" for index in range(8)], 30)
     y = rng.integers(0, 4, movies.size)
     X = rng.normal(size=(movies.size, 6))
     X[:, 2] += 1.5 * y

@@ -93,7 +93,7 @@ def test_fits_in_several_blocks_are_those_in_one(monkeypatch):
     assert subsets.shape[1] > ridge_folds.WIDTH
     in_one_block = logits_of_penalties(X, y, subsets)
 
-    monkeypatch.setattr(ridge_folds, "MOST_FITS", ridge_folds.WIDTH)
+    monkeypatch.setattr(ridge_folds, "MAX_FITS", ridge_folds.WIDTH)
     in_blocks = logits_of_penalties(X, y, subsets)
 
     for expected, logits in zip(in_one_block, in_blocks, strict=True):  # of each penalty
@@ -165,5 +165,5 @@ def test_fitting_subsets_together_takes_less_than_a_third_of_the_steps():
             n_steps += max(fits.n_steps.max() for fits in blocks)
 
     assert len(STRENGTHS) == 4
-    least_n_steps_one_by_one = 32 * 4 * 10
-    assert n_steps < least_n_steps_one_by_one / 3
+    min_n_steps_one_by_one = 32 * 4 * 10
+    assert n_steps < min_n_steps_one_by_one / 3

@@ -98,9 +98,9 @@ def test_models_fitted_together_are_as_near_to_the_minimum_as_those_fitted_alone
     for model in models:
         alone = RidgeLogistic(model.C).fit(X, y)
         precise = RidgeLogistic(model.C, tol=1e-9).fit(X, y)
-        least_loss = loss(precise, X, y, model.C)
-        assert loss(model, X, y, model.C) - least_loss < 1e-9
-        assert loss(alone, X, y, model.C) - least_loss < 1e-9
+        min_loss = loss(precise, X, y, model.C)
+        assert loss(model, X, y, model.C) - min_loss < 1e-9
+        assert loss(alone, X, y, model.C) - min_loss < 1e-9
         assert model.n_features_in_ == X.shape[1]
         assert model.get_params() == alone.get_params()
 

@@ -32,9 +32,9 @@ def test_a_selection_keeps_the_conventions_of_scikit_learn(estimator, check):
 
 
 @pytest.fixture(scope="module")
-def clips(make_planted):
+def clips(make_synthetic_data):
     """Features, labels (1 for S) and movies of 240 clips of six movies; S clips lie along one direction."""
-    data = make_planted(direction=3.0, film=1.0)
+    data = make_synthetic_data(direction=3.0, film=1.0)
     return data.X, (data.levels == "S").astype(np.int64), data.movies
 
 

@@ -85,8 +85,8 @@ def _lab_package(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def data(make_planted):
-    return make_planted(direction=3.0, film=0.5, n_movies=4, n_per_movie=30)
+def data(make_synthetic_data):
+    return make_synthetic_data(direction=3.0, film=0.5, n_movies=4, n_per_movie=30)
 
 
 def within_movie_aucs(run):

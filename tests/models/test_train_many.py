@@ -12,9 +12,9 @@ from tests.models.test_mlp_probe import y_of
 
 
 @pytest.fixture(scope="module")
-def films(make_planted):
+def films(make_synthetic_data):
     """Clips of films, whose level moves them along one direction."""
-    return make_planted(direction=2.0, film=1.0, n_features=20)
+    return make_synthetic_data(direction=2.0, film=1.0, n_features=20)
 
 
 def rows_without_each_movie(data):

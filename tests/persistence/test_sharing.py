@@ -30,7 +30,7 @@ from tests.command import obygaze
 from tests.exchange.conftest import bucket, s3_endpoint  # noqa: F401 - fixtures
 from tests.exchange.test_hub import COMMIT, HubHandler
 from tests.persistence.model_files import model_file_with_card
-from tests.planted_models import corpus, make_shelf
+from tests.planted_models import corpus, train_and_save_models
 from tests.process import python
 from tests.store.serving import serving
 
@@ -43,7 +43,7 @@ NOTES = "**Length alone does as well.**"
 @pytest.fixture(scope="module")
 def model_paths(tmp_path_factory):
     """Files of the models `linear` and `mlp`, which have a licence: name -> path."""
-    return make_shelf(tmp_path_factory.mktemp("shared"), ("linear", "mlp")).paths
+    return train_and_save_models(tmp_path_factory.mktemp("shared"), ("linear", "mlp")).paths
 
 
 @pytest.fixture(scope="module")

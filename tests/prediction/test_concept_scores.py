@@ -106,9 +106,9 @@ def test_the_error_of_a_new_film_is_within_the_margin_in_four_of_five_cases(n_fi
 
 
 @pytest.mark.long
-def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each_concept(shelf):
+def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each_concept(trained_models):
     """Gun and Dim light are both planted, so that both are found better than by chance. Clips last 4 s."""
-    card = load_model(shelf.paths["pcbm_lr"]).card
+    card = load_model(trained_models.paths["pcbm_lr"]).card
 
     assert card.clip_s == 4.0
     assert 0 < card.calibration["film_error"] <= card.calibration["worst_film_error"] < 1
@@ -119,9 +119,9 @@ def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each
 
 
 @pytest.mark.long
-def test_a_card_without_length_of_clips_and_evidence_is_read(shelf):
+def test_a_card_without_length_of_clips_and_evidence_is_read(trained_models):
     """Both are None where they are not known."""
-    card = load_model(shelf.paths["pcbm_lr"]).card
+    card = load_model(trained_models.paths["pcbm_lr"]).card
     without = replace(card, clip_s=None, evidence=None)
 
     read = parse_card(without.to_json() | {"arrays": {}}, "without.model")
@@ -131,9 +131,9 @@ def test_a_card_without_length_of_clips_and_evidence_is_read(shelf):
 
 
 @pytest.mark.long
-def test_a_card_with_a_negative_length_of_clips_is_refused(shelf):
+def test_a_card_with_a_negative_length_of_clips_is_refused(trained_models):
     """`clip_s` is in seconds. The card of a sound model gets -1 there."""
-    card = load_model(shelf.paths["pcbm_lr"]).card
+    card = load_model(trained_models.paths["pcbm_lr"]).card
     with_negative_length = card.to_json() | {"arrays": {}, "clip_s": -1}
 
     with pytest.raises(ModelError, match="clip_s"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from obygaze_models.evaluation.intervals import auc_interval, ends_of_equal_values
-from obygaze_models.evaluation.metrics import average_precision, least_average_precision
+from obygaze_models.evaluation.metrics import average_precision, min_average_precision
 from obygaze_models.persistence.evidence import Evidence, describe_evidence, may_be_chance
 from obygaze_models.prediction.final import concept_metrics
 
@@ -55,7 +55,7 @@ def test_a_concept_that_is_last_in_every_film_is_not_found():
 def test_the_least_average_precision_is_that_of_the_worst_ranking():
     labels = np.array([1, 1, 0, 0, 0])
     worst_scores = np.arange(5.0)
-    assert least_average_precision(5, 2) == pytest.approx(average_precision(labels, worst_scores))
+    assert min_average_precision(5, 2) == pytest.approx(average_precision(labels, worst_scores))
 
 
 def test_one_auc_in_all_films_has_an_interval_with_width_and_proves_no_skill():
@@ -78,5 +78,5 @@ def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
 
 
 def test_equal_values_lie_between_their_ends():
-    low, high = ends_of_equal_values(0.2, 5, least=-0.3, most=0.6)
+    low, high = ends_of_equal_values(0.2, 5, minimum=-0.3, maximum=0.6)
     assert -0.3 < low < 0.2 < high < 0.6

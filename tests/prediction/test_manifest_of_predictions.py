@@ -18,15 +18,15 @@ def clips():
     """Six clips of each of four films, HN and S in turn, with their spans and videos."""
     return [
         of.Clip(
-            clip_id=f"{movie}-{place}",
+            clip_id=f"{movie}-{index}",
             movie=movie,
             video=f"{movie}.mp4",
-            start_s=5.0 * place,
-            end_s=5.0 * place + 5,
-            level=LEVELS[place % 2],
+            start_s=5.0 * index,
+            end_s=5.0 * index + 5,
+            level=LEVELS[index % 2],
         )
         for movie in ("a", "b", "c", "d")
-        for place in range(6)
+        for index in range(6)
     ]
 
 

@@ -12,9 +12,9 @@ from obygaze_models.errors import ModelError
 FILMS = ("a", "b", "c", "d")
 
 
-def sealed(folder, name, arrays):
+def make_sealed_store(folder, name, arrays):
     """Seal a store of six clips of each of four films, with these arrays of the backbone net."""
-    movie_of = {f"{name}-{movie}-{place}": f"{name} {movie}" for movie in FILMS for place in range(6)}
+    movie_of = {f"{name}-{movie}-{index}": f"{name} {movie}" for movie in FILMS for index in range(6)}
     rng = np.random.default_rng(0)
     values = {
         "pooled": rng.normal(size=(len(movie_of), 5)).astype(np.float32),
@@ -45,19 +45,19 @@ def test_a_model_of_pooled_vectors_reads_them_whatever_is_beside_them(
     tmp_path, arrays_trained_on, arrays_asked
 ):
     """Tokens take most of a store, so that new films are often extracted without them."""
-    model = trained(tmp_path, sealed(tmp_path, "trained", arrays_trained_on), "pooled")
+    model = trained(tmp_path, make_sealed_store(tmp_path, "trained", arrays_trained_on), "pooled")
 
-    predicted = om.predict(model, sealed(tmp_path, "asked", arrays_asked))
+    predicted = om.predict(model, make_sealed_store(tmp_path, "asked", arrays_asked))
 
     assert len(predicted.table) == 24
 
 
 def test_a_store_without_the_array_that_a_model_reads_is_refused_by_its_name(tmp_path):
     """The message says which arrays there are; it does not say that they were made otherwise."""
-    model = trained(tmp_path, sealed(tmp_path, "trained", ["pooled", "frames"]), "frames")
+    model = trained(tmp_path, make_sealed_store(tmp_path, "trained", ["pooled", "frames"]), "frames")
 
     with pytest.raises(ModelError, match="has no frames features of net, which the model reads, but pooled"):
-        om.predict(model, sealed(tmp_path, "asked", ["pooled"]))
+        om.predict(model, make_sealed_store(tmp_path, "asked", ["pooled"]))
 
 
 def test_the_array_that_is_read_must_be_made_alike():

@@ -5,7 +5,7 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from benchmarks.planted.known_films import Drawn, look, sealed, trained
+from benchmarks.planted.known_films import Drawn, look, make_sealed_store, trained
 from benchmarks.planted.known_films import film as drawn_film
 from obygaze_models.prediction.training_films import recognise
 from tests.store.serving import serving
@@ -39,8 +39,8 @@ def encoded_again(drawn):
 
 def test_a_store_without_signatures_beside_one_with_them_is_named(model, films, new_film, tmp_path):
     """A copy of film c that was encoded again is scored together with a new film, which has a signature."""
-    copy = sealed(tmp_path, "copy", {"copy": encoded_again(films["c"])}, with_pictures=False)
-    new = sealed(tmp_path, "new", {"new": new_film}, with_pictures=True)
+    copy = make_sealed_store(tmp_path, "copy", {"copy": encoded_again(films["c"])}, with_pictures=False)
+    new = make_sealed_store(tmp_path, "new", {"new": new_film}, with_pictures=True)
 
     result = om.predict(model, [copy, new])
 
@@ -51,8 +51,8 @@ def test_a_store_without_signatures_beside_one_with_them_is_named(model, films, 
 def test_a_film_whose_signature_is_in_another_store_needs_none(model, films, tmp_path):
     """Models of several modalities read stores of the same films, of which one has the signatures."""
     copy = {"copy": encoded_again(films["c"])}
-    seen = sealed(tmp_path, "seen", copy, with_pictures=True)
-    heard = sealed(tmp_path, "heard", copy, with_pictures=False)
+    seen = make_sealed_store(tmp_path, "seen", copy, with_pictures=True)
+    heard = make_sealed_store(tmp_path, "heard", copy, with_pictures=False)
 
     recognition = recognise(model.card, model.training, [seen, heard])
 
@@ -63,7 +63,7 @@ def test_a_film_whose_signature_is_in_another_store_needs_none(model, films, tmp
 def test_signatures_on_a_server_are_said_to_be_there(model, films, tmp_path):
     """They are not read, as that takes long; another extraction, which was advised, would not help."""
     pytest.importorskip("obstore")
-    sealed(tmp_path, "copy", {"copy": encoded_again(films["c"])}, with_pictures=True)
+    make_sealed_store(tmp_path, "copy", {"copy": encoded_again(films["c"])}, with_pictures=True)
 
     with serving(tmp_path) as server:
         result = om.predict(model, of.open_store(f"{server.url}/copy-1.0.0"))

@@ -49,20 +49,22 @@ def store_of_alien_film(tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*MODELS_THAT_DECIDE, "bank"])
-def test_a_model_that_was_loaded_is_saved_again_as_the_same_bytes(shelf, tmp_path, name):
-    load_checking_round_trip(shelf.paths[name], tmp_path)
+def test_a_model_that_was_loaded_is_saved_again_as_the_same_bytes(trained_models, tmp_path, name):
+    load_checking_round_trip(trained_models.paths[name], tmp_path)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_loaded_model_has_the_card_logits_and_shares_of_the_model_that_was_trained(shelf, name):
+def test_a_loaded_model_has_the_card_logits_and_shares_of_the_model_that_was_trained(trained_models, name):
     """`shelf.paths` has files of models that were trained on `shelf.data`.
 
     The model is trained here once more, which gives the same: a file loses nothing.
     """
-    X = shelf.data.X
-    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run, licence="CC-BY-4.0", citation="us")
+    X = trained_models.data.X
+    trained = train_final(
+        trained_models.data, BUILTIN_MODELS[name], trained_models.run, licence="CC-BY-4.0", citation="us"
+    )
 
-    loaded = load_model(shelf.paths[name])
+    loaded = load_model(trained_models.paths[name])
 
     assert trained.card.to_json() == loaded.card.to_json()
     np.testing.assert_array_equal(trained.logits(X), loaded.logits(X))
@@ -100,7 +102,7 @@ def planted_truth(clips, model):
 
 @pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
 def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probabilities(
-    shelf, new_films, name
+    trained_models, new_films, name
 ):
     """Of three films of 60 clips, the models were trained on f0, but not on g0 and g1.
 
@@ -109,7 +111,7 @@ def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probab
     """
     truth = planted_truth(new_films.manifest.clips, name)
 
-    table = predict(load_model(shelf.paths[name]), [new_films.store], new_films.manifest).table
+    table = predict(load_model(trained_models.paths[name]), [new_films.store], new_films.manifest).table
 
     is_of_unseen_film = table["movie"] != "f0"
     has_probability = table["flags"] != "unlike"
@@ -122,10 +124,12 @@ def test_most_clips_of_unseen_films_are_called_as_planted_with_calibrated_probab
     assert calibration_error(y, unseen["p"], n_bins=4) < 0.15
 
 
-def test_a_table_has_the_columns_of_the_specification_and_those_of_a_bottlenecks_concepts(shelf, new_films):
+def test_a_table_has_the_columns_of_the_specification_and_those_of_a_bottlenecks_concepts(
+    trained_models, new_films
+):
     """`COLUMNS` are those of every model. pcbm_lr decides by two concepts, Gun and Dim light."""
-    linear = load_model(shelf.paths["linear"])
-    bottleneck = load_model(shelf.paths["pcbm_lr"])
+    linear = load_model(trained_models.paths["linear"])
+    bottleneck = load_model(trained_models.paths["pcbm_lr"])
 
     of_linear = predict(linear, [new_films.store]).table
     of_bottleneck = predict(bottleneck, [new_films.store]).table
@@ -139,12 +143,14 @@ def test_a_table_has_the_columns_of_the_specification_and_those_of_a_bottlenecks
     )
 
 
-def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and_videos(shelf, new_films):
+def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and_videos(
+    trained_models, new_films
+):
     """Of each film there are 60 clips, but one of g1 has no features. The model was trained on f0.
 
     The video of a clip stands in the manifest; without a manifest it is not known.
     """
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
 
     table = predict(model, [new_films.store], new_films.manifest).table
 
@@ -162,9 +168,9 @@ def test_a_table_has_clips_in_the_order_of_movies_and_times_with_bands_flags_and
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_the_contributions_in_a_csv_add_up_to_the_logit(shelf, new_films, name):
+def test_the_contributions_in_a_csv_add_up_to_the_logit(trained_models, new_films, name):
     """Of 179 clips, the few that are flagged "unlike" the training clips have no contributions."""
-    model = load_model(shelf.paths[name])
+    model = load_model(trained_models.paths[name])
 
     text = predict(model, [new_films.store]).to_csv()
 
@@ -176,12 +182,12 @@ def test_the_contributions_in_a_csv_add_up_to_the_logit(shelf, new_films, name):
         assert sum(contributions) == pytest.approx(float(row["logit"]), abs=1e-9)
 
 
-def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_calls(shelf, new_films):
+def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_calls(trained_models, new_films):
     """A bank holds two concepts, and no model of a level: a clip is neither called nor has a logit.
 
     Of each clip it is known whether Gun and Dim light were planted in it.
     """
-    bank = load_model(shelf.paths["bank"])
+    bank = load_model(trained_models.paths["bank"])
     planted_concepts = {clip.clip_id: clip.concepts for clip in new_films.manifest.clips}
 
     table = predict(bank, [new_films.store]).table.set_index("clip_id")
@@ -196,9 +202,9 @@ def test_a_bank_has_calibrated_probabilities_of_the_planted_concepts_and_no_call
 
 
 @pytest.mark.parametrize("name", MODELS_THAT_DECIDE)
-def test_a_film_unlike_the_training_films_gets_no_probabilities(shelf, store_of_alien_film, name):
+def test_a_film_unlike_the_training_films_gets_no_probabilities(trained_models, store_of_alien_film, name):
     """In JSON they are null. The film is hundreds of deviations away in feature 7, which did not vary."""
-    model = load_model(shelf.paths[name])
+    model = load_model(trained_models.paths[name])
     predictions = predict(model, [store_of_alien_film])
 
     table = predictions.table
@@ -213,9 +219,9 @@ def test_a_film_unlike_the_training_films_gets_no_probabilities(shelf, store_of_
     json.dumps(clips, allow_nan=False)
 
 
-def test_several_stores_are_one_table(shelf, new_films, store_of_alien_film):
+def test_several_stores_are_one_table(trained_models, new_films, store_of_alien_film):
     """One store has 30 clips of a film, the other 60 of each of three; each store's first clip failed."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
 
     predictions = predict(model, [store_of_alien_film, new_films.store])
 
@@ -226,9 +232,9 @@ def test_several_stores_are_one_table(shelf, new_films, store_of_alien_film):
     assert predictions.excluded == {"failed: the file is empty (0 bytes)": ["g8-00", "g1-00"]}
 
 
-def test_two_stores_with_the_same_clips_are_refused(shelf, store_of_alien_film):
+def test_two_stores_with_the_same_clips_are_refused(trained_models, store_of_alien_film):
     """The message names the first clip that is in both, g8-00."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     the_same_store_twice = [store_of_alien_film, store_of_alien_film]
 
     with pytest.raises(ModelError, match="g8-00"):
@@ -236,13 +242,13 @@ def test_two_stores_with_the_same_clips_are_refused(shelf, store_of_alien_film):
 
 
 def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
-    shelf, new_films, store_of_alien_film
+    trained_models, new_films, store_of_alien_film
 ):
     """A model is applied to films that it was not trained on, to one that it was (f0), and to g8.
 
     Of g8, 29 clips have features, all unlike any training clip; one clip failed, as did one of g1.
     """
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
 
     lines = remarks(predictions, model)
@@ -267,10 +273,10 @@ def test_remarks_count_clips_not_judged_of_training_films_unlike_and_excluded(
     ],
 )
 def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
-    shelf, new_films, store_of_alien_film, n_with_p, n_without_p, expected
+    trained_models, new_films, store_of_alien_film, n_with_p, n_without_p, expected
 ):
     """Some rows with a probability and some without are taken from a table, as if they were all of it."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     predictions = predict(model, [store_of_alien_film, new_films.store])
     with_p = predictions.table[predictions.table["p"].notna()]
     without_p = predictions.table[predictions.table["p"].isna()]
@@ -281,17 +287,17 @@ def test_a_remark_on_a_written_file_counts_clips_and_those_with_a_probability(
     assert remark == expected
 
 
-def test_a_remark_on_a_written_file_of_a_bank_counts_clips_alone(shelf, new_films):
+def test_a_remark_on_a_written_file_of_a_bank_counts_clips_alone(trained_models, new_films):
     """A bank of concepts gives no clip the probability of a task. Of 180 clips, one has no features."""
-    bank = load_model(shelf.paths["bank"])
+    bank = load_model(trained_models.paths["bank"])
     predictions = predict(bank, [new_films.store])
 
     assert written_remark(predictions, bank, "p.csv") == "179 clips in p.csv"
 
 
-def test_a_line_break_in_a_reason_begins_no_remark(shelf, store_of_alien_film):
+def test_a_line_break_in_a_reason_begins_no_remark(trained_models, store_of_alien_film):
     """Reasons come from stores of others, who could write a remark of their own behind a line break."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     reason = "failed: cut.mkv\nAll is well"
     predictions = predict(model, [store_of_alien_film])
     with_reason = replace(predictions, excluded={reason: ["g8-00", "g1-00"]})
@@ -305,9 +311,9 @@ def test_a_line_break_in_a_reason_begins_no_remark(shelf, store_of_alien_film):
         assert "\r" not in line
 
 
-def test_remarks_on_one_clip_are_in_the_singular(shelf, new_films):
+def test_remarks_on_one_clip_are_in_the_singular(trained_models, new_films):
     """Of all predictions one row is left, of a film that the model was trained on."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     predictions = predict(model, [new_films.store])
     of_training_film = predictions.table[predictions.has("trained_on")]
     of_one_clip = replace(predictions, table=of_training_film.head(1))
@@ -328,12 +334,12 @@ def test_remarks_on_one_clip_are_in_the_singular(shelf, new_films):
         ({"untrained": True}, "untrained"),
     ],
 )
-def test_features_extracted_in_another_way_are_refused(shelf, tmp_path, provenance, message):
+def test_features_extracted_in_another_way_are_refused(trained_models, tmp_path, provenance, message):
     """A store's provenance says how its features were extracted.
 
     Those that the model was trained on are of two frames a clip, and of networks with trained weights.
     """
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     other = corpus(tmp_path, "other", ("g9",), **provenance)
 
     with pytest.raises(ModelError, match=message):
@@ -345,9 +351,9 @@ def test_features_extracted_in_another_way_are_refused(shelf, tmp_path, provenan
     [("descriptors", 9, "9 features"), ("clip", 8, "clip")],
     ids=["another width", "another backbone"],
 )
-def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, message):
+def test_features_of_another_kind_are_refused(trained_models, tmp_path, backbone, width, message):
     """The model was trained on 8 features of the backbone `descriptors`."""
-    model = load_model(shelf.paths["linear"])
+    model = load_model(trained_models.paths["linear"])
     features = np.zeros((2, width), dtype=np.float32)
     movie_of_clip = {"x": "m", "y": "m"}
     store = open_store(seal_arrays(tmp_path / "other", movie_of_clip, {backbone: {"pooled": features}}))
@@ -360,14 +366,14 @@ def test_features_of_another_kind_are_refused(shelf, tmp_path, backbone, width, 
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shelf, new_films, name):
+def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(trained_models, new_films, name):
     """A bottleneck scores clips by concept values alone, in its head.
 
     So the expected score is that of the head where the value of Gun is replaced by hand. The model that was
     loaded and the one that was trained must both give it, for six clips.
     """
-    loaded = load_model(shelf.paths[name])
-    trained = train_final(shelf.data, BUILTIN_MODELS[name], shelf.run)
+    loaded = load_model(trained_models.paths[name])
+    trained = train_final(trained_models.data, BUILTIN_MODELS[name], trained_models.run)
     gun = loaded.concepts.index("Gun")
     gun_values_of_training_clips = loaded.estimator.train_values_[:, gun]
     X = new_films.store["descriptors"].pooled()[3:9]
@@ -380,13 +386,13 @@ def test_an_intervention_sets_a_concept_to_a_quantile_of_the_training_clips(shel
         np.testing.assert_allclose(trained.intervene(X, {"Gun": quantile}), expected, atol=1e-9)
 
 
-def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(shelf, new_films):
+def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(trained_models, new_films):
     """A concept is near chance if its evaluation does not show it to be better.
 
     That is so where the interval of its metric over movies begins at chance or below. The task is to tell
     clips of the level violent from calm ones.
     """
-    model = load_model(shelf.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
 
     explanation = explain(model, [new_films.store], clip_id="g0-00", set_to={})
 
@@ -408,13 +414,13 @@ def test_an_explanation_names_its_task_its_levels_and_the_concepts_near_chance(s
     ids=["all labels planted", "some labels planted", "labels of people"],
 )
 def test_explanations_remarks_and_json_say_that_nobody_judged_planted_labels(
-    shelf, new_films, annotators, sentence
+    trained_models, new_films, annotators, sentence
 ):
     """The card of a model names the annotators of its training clips.
 
     The annotator `PLANTED` is a program; AB are the initials of a person.
     """
-    model = load_model(shelf.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
     model = replace(model, card=changed_card(model.card, labelled_by=annotators))
     predictions = predict(model, [new_films.store])
 
@@ -431,12 +437,12 @@ def test_explanations_remarks_and_json_say_that_nobody_judged_planted_labels(
 
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "pcbm_dt"])
-def test_a_gun_would_make_the_clip_violent(shelf, new_films, name):
+def test_a_gun_would_make_the_clip_violent(trained_models, new_films, name):
     """A clip that is called calm and in which no gun is seen is explained as if there were one.
 
     Its gun is set to the .95 quantile. `ends` are the decisions with little and with much of each concept.
     """
-    model = load_model(shelf.paths[name])
+    model = load_model(trained_models.paths[name])
     table = predict(model, [new_films.store]).table
     row = table[(table["called"] == 0) & (table["Gun_value"] < 0)].iloc[0]
 
@@ -452,13 +458,13 @@ def test_a_gun_would_make_the_clip_violent(shelf, new_films, name):
 
 @pytest.mark.parametrize("name", ["pcbm_lr", "bank"])
 def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_is_at_least_one_half(
-    shelf, new_films, name
+    trained_models, new_films, name
 ):
     """A concept is seen where its probability reaches its threshold, which is chosen to that end.
 
     Its hyperplane parts the training clips with the concept from those without, in scaled features.
     """
-    model = load_model(shelf.paths[name])
+    model = load_model(trained_models.paths[name])
     group = new_films.store["descriptors"]
     X = group.pooled()[group.usable]
 
@@ -472,13 +478,13 @@ def test_a_concept_is_seen_where_a_clip_is_on_its_side_of_the_hyperplane_and_p_i
     assert 0 < is_seen.mean() < 1
 
 
-def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(shelf, new_films):
+def test_concepts_explain_what_they_change_and_are_reasons_from_a_hundredth_on(trained_models, new_films):
     """What a concept changes is the probability less the one without its contribution.
 
     A change of .01 or more makes it a reason, for the decision or against it. A concept whose probability
     reaches its threshold is seen.
     """
-    model = load_model(shelf.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
     table = predict(model, [new_films.store]).table
     twenty_clips = table[table["p"].notna()].head(20).to_dict(orient="records")
 
@@ -506,12 +512,12 @@ FAR_FROM_OTHER_FILMS = (
 """It does not say that the clip is new: a clip that the model was trained on may be as far."""
 
 
-def test_a_clip_unlike_any_is_not_explained(shelf, store_of_alien_film):
+def test_a_clip_unlike_any_is_not_explained(trained_models, store_of_alien_film):
     """All features of the clip lie 30 standard deviations from those of the training clips.
 
     It is asked what were if its gun were set to the median: of such a clip, that has no answer either.
     """
-    model = load_model(shelf.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
 
     explanation = explain(model, [store_of_alien_film], clip_id="g8-07", set_to={"Gun": 0.5})
 
@@ -541,23 +547,23 @@ def test_two_settings_of_one_concept_are_refused():
 # What is kept.
 
 
-def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(shelf):
+def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(trained_models):
     """The model decides by the concepts Gun and Dim light and was trained on films f0 to f5.
 
     It was saved with a licence and the citation "us", the model `cav` without either.
     """
-    card = read_model(shelf.paths["pcbm_lr"]).card
+    card = read_model(trained_models.paths["pcbm_lr"]).card
 
-    assert card.codebook == shelf.run.record["codebook"]
+    assert card.codebook == trained_models.run.record["codebook"]
     assert card.concepts == ("Gun", "Dim light")
     assert card.movies == ("f0", "f1", "f2", "f3", "f4", "f5")
     assert card.licence == "CC-BY-4.0"
     assert card.citation == "us"
     assert card.calibration["error"] < 0.1
-    bytes_of_model = shelf.paths["pcbm_lr"].read_bytes()
-    assert str(shelf.folder).encode() not in bytes_of_model
+    bytes_of_model = trained_models.paths["pcbm_lr"].read_bytes()
+    assert str(trained_models.folder).encode() not in bytes_of_model
 
-    without_licence = read_model(shelf.paths["cav"]).card
+    without_licence = read_model(trained_models.paths["cav"]).card
     assert without_licence.licence == "NOASSERTION"
 
 
@@ -571,31 +577,31 @@ def test_a_card_says_what_the_model_is_and_no_path_of_the_machine(shelf):
     ids=["a baseline", "a misspelt model", "an unknown licence"],
 )
 def test_a_model_that_cannot_be_kept_is_refused_and_nothing_is_written(
-    shelf, tmp_path, name, licence, error, message
+    trained_models, tmp_path, name, licence, error, message
 ):
     """Beside it a linear model is asked for, which could be kept."""
     folder = tmp_path / "new"
 
     with pytest.raises(error, match=message):
-        save_models(shelf.run, shelf.data, ["linear", name], folder, licence=licence)
+        save_models(trained_models.run, trained_models.data, ["linear", name], folder, licence=licence)
 
     assert not folder.exists()
 
 
-def test_a_model_that_is_there_is_not_overwritten(shelf):
+def test_a_model_that_is_there_is_not_overwritten(trained_models):
     """The folder `models` of the shelf has the file linear.model already."""
-    before = shelf.paths["linear"].read_bytes()
+    before = trained_models.paths["linear"].read_bytes()
 
     with pytest.raises(OutputError, match=r"linear\.model"):
-        save_models(shelf.run, shelf.data, ["linear"], shelf.folder / "models")
+        save_models(trained_models.run, trained_models.data, ["linear"], trained_models.folder / "models")
 
-    assert shelf.paths["linear"].read_bytes() == before
+    assert trained_models.paths["linear"].read_bytes() == before
 
 
 @pytest.mark.parametrize("name", [*MODELS_THAT_DECIDE, "bank"])
-def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(shelf, new_films, name):
+def test_a_film_scored_alone_has_the_numbers_that_it_has_among_others(trained_models, new_films, name):
     """The store has clips of the films f0, g0 and g1. All numbers of g0 are the same to the last bit."""
-    model = load_model(shelf.paths[name])
+    model = load_model(trained_models.paths[name])
 
     of_three_films = predict(model, [new_films.store], new_films.manifest).table
     of_g0_alone = predict(model, [new_films.store], new_films.manifest, movies={"g0"}).table

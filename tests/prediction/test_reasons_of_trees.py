@@ -16,12 +16,14 @@ def new_films(tmp_path_factory):
     return corpus(tmp_path_factory.mktemp("new"), "new", ("n0", "n1"), seed=5)
 
 
-def test_a_concept_speaks_for_a_clip_where_other_values_of_it_would_lower_the_probability(shelf, new_films):
+def test_a_concept_speaks_for_a_clip_where_other_values_of_it_would_lower_the_probability(
+    trained_models, new_films
+):
     """A concept of a tree has no usual value: it is set to the values that training clips have.
 
     Of each concept the explanation says by how much the probability is above the mean of theirs.
     """
-    model = load_model(shelf.paths["pcbm_dt"])
+    model = load_model(trained_models.paths["pcbm_dt"])
     table = predict(model, [new_films.store]).table
     group = new_films.store["descriptors"]
     n_reasons = 0

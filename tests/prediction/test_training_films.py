@@ -7,7 +7,7 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
-from benchmarks.planted.known_films import Drawn, cut, encoded, look, sealed, trained
+from benchmarks.planted.known_films import Drawn, cut, encoded, look, make_sealed_store, trained
 from benchmarks.planted.known_films import film as drawn_film
 from obygaze_models.prediction.training_films import recognise
 from tests.command import obygaze
@@ -49,7 +49,7 @@ def with_other_features(drawn):
 @pytest.mark.long
 def test_a_film_under_another_name_is_known_by_its_features(films, without_pictures, tmp_path):
     """The model was trained on films a, b, c and d, and keeps their features; it is asked about film b."""
-    store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
 
     result = om.predict(without_pictures, store)
 
@@ -70,7 +70,7 @@ def test_a_part_of_a_film_among_other_clips_is_flagged_alone(films, without_pict
     new = drawn_film(rng, look(rng))
     features = np.concatenate([films["b"].features[:3], new.features[3:]])
     mixed_film = Drawn(new.pictures, features)
-    store = sealed(tmp_path, "asked", {"mixed": mixed_film}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"mixed": mixed_film}, with_pictures=False)
 
     result = om.predict(without_pictures, store)
 
@@ -93,7 +93,7 @@ def test_a_copy_is_known_by_its_pictures(films, with_pictures, tmp_path, change)
     copy = with_other_features(films["c"])
     pictures_of_clips = [change(frames) for frames in copy.pictures]
     changed_copy = Drawn(pictures_of_clips, copy.features)
-    store = sealed(tmp_path, "asked", {"copy": changed_copy}, with_pictures=True)
+    store = make_sealed_store(tmp_path, "asked", {"copy": changed_copy}, with_pictures=True)
 
     result = om.predict(with_pictures, store)
 
@@ -138,7 +138,7 @@ def test_a_copy_is_not_known_without_pictures_and_that_is_said(
     """
     trained_model = request.getfixturevalue(model)
     copy = {"copy": with_other_features(films["c"])}
-    store = sealed(tmp_path, "asked", copy, with_pictures=store_has_pictures)
+    store = make_sealed_store(tmp_path, "asked", copy, with_pictures=store_has_pictures)
 
     result = om.predict(trained_model, store)
 
@@ -152,7 +152,7 @@ def test_a_film_with_other_features_is_known_by_its_name_however_that_is_spelled
 ):
     """The model was trained on a film that is called "b"."""
     film = with_other_features(films["b"])
-    store = sealed(tmp_path, "asked", {name: film}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {name: film}, with_pictures=False)
 
     result = om.predict(without_pictures, store)
 
@@ -171,7 +171,7 @@ def test_a_feature_vector_that_all_films_have_makes_no_film_known(tmp_path):
 
     films = {movie: film_with_black(seed) for seed, movie in enumerate(FILMS)}
     model = trained(tmp_path, films, with_pictures=False)
-    store = sealed(tmp_path, "asked", {"new": film_with_black(9)}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"new": film_with_black(9)}, with_pictures=False)
 
     result = om.predict(model, store)
 
@@ -191,7 +191,7 @@ def test_features_of_which_there_are_only_eight_different_vectors_make_no_film_k
         features[:, :3] = rng.integers(0, 2, (6, 3))  # 2 x 2 x 2 values
         films[movie] = Drawn(pictures=[], features=features)
     model = trained(tmp_path, {movie: films[movie] for movie in "abcdefg"}, with_pictures=False)
-    store = sealed(tmp_path, "asked", {"new": films["h"]}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"new": films["h"]}, with_pictures=False)
 
     result = om.predict(model, store)
 
@@ -203,7 +203,7 @@ def test_the_command_predict_says_under_which_name_the_model_was_trained_on_a_fi
     films, folder_of_models, tmp_path, capsys
 ):
     """The model was trained on films a to d and keeps their features. A store has film b, renamed."""
-    store = sealed(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
+    store = make_sealed_store(tmp_path, "asked", {"another name": films["b"]}, with_pictures=False)
     model_file = folder_of_models / "features" / "kept" / "linear.model"
 
     assert obygaze("predict", model_file, store.path, "--json") == 0
@@ -224,13 +224,15 @@ def test_a_joint_model_knows_the_films_of_all_labs_but_none_that_was_left_out(fi
     """
     sums = []
     for lab, movies in (("one", ("c", "a")), ("two", ("d", "b"))):
-        store = sealed(tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True)
+        store = make_sealed_store(
+            tmp_path, lab, {movie: films[movie] for movie in movies}, with_pictures=True
+        )
         data = om.load_dataset(store, of.Manifest(labelled_clips(movies), tmp_path), backbone="net")
         om.write_sums(om.gram(data, "hn_s", least=2), tmp_path / f"{lab}.sums")
         sums.append(om.read_sums(tmp_path / f"{lab}.sums"))
     joint = om.join(sums)
     renamed = {f"other {movie}": films[movie] for movie in FILMS}
-    asked = sealed(tmp_path, "asked", renamed, with_pictures=False)
+    asked = make_sealed_store(tmp_path, "asked", renamed, with_pictures=False)
 
     def names_by_which_films_are_known(joint, name):
         om.save_joint(joint, joint.linear(), tmp_path / name)
@@ -260,7 +262,7 @@ def test_a_new_film_is_not_known(with_pictures, tmp_path):
     """It is drawn at random, as are the four films whose pictures and features the model keeps."""
     rng = np.random.default_rng(7)
     new_film = drawn_film(rng, look(rng))
-    store = sealed(tmp_path, "asked", {"new": new_film}, with_pictures=True)
+    store = make_sealed_store(tmp_path, "asked", {"new": new_film}, with_pictures=True)
 
     result = om.predict(with_pictures, store)
 
@@ -284,7 +286,7 @@ def test_evaluate_says_which_films_have_equal_features(films, tmp_path, capsys):
     So copies of other features cannot be found, which is said where a model is kept.
     """
     films_with_a_copy = {**films, "b again": films["b"]}
-    store = sealed(tmp_path, "twice", films_with_a_copy, with_pictures=False)
+    store = make_sealed_store(tmp_path, "twice", films_with_a_copy, with_pictures=False)
     manifest_file = tmp_path / "m.csv"
     clips = labelled_clips(films_with_a_copy)
     of.write_manifest(of.Manifest(clips, tmp_path), manifest_file)
@@ -302,7 +304,7 @@ def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
     """Film c begins with two of the six clips of film b: a third of its clips is trained on and tested."""
     features = np.concatenate([films["b"].features[:2], films["c"].features[2:]])
     films_with_a_recap = {**films, "c": Drawn(films["c"].pictures, features)}
-    store = sealed(tmp_path, "recap", films_with_a_recap, with_pictures=False)
+    store = make_sealed_store(tmp_path, "recap", films_with_a_recap, with_pictures=False)
     manifest_file = tmp_path / "m.csv"
     clips = labelled_clips(films_with_a_recap)
     of.write_manifest(of.Manifest(clips, tmp_path), manifest_file)

@@ -14,7 +14,7 @@ from obygaze_models.protocol import scene_blocks, splits
 def movies_and_splits():
     """The movies of 75 clips in their order (30 of a, 42 of b, 3 of c), and the splits of their blocks."""
     movies = np.repeat(["a", "b", "c"], [30, 42, 3])
-    table = scene_blocks([f"{movie}-{place}" for place, movie in enumerate(movies)], movies.tolist())
+    table = scene_blocks([f"{movie}-{index}" for index, movie in enumerate(movies)], movies.tolist())
     all_clips = np.ones(75, dtype=bool)
     return movies, list(splits(table, all_clips, all_clips))
 
@@ -55,7 +55,7 @@ def test_a_block_is_of_clips_in_a_row_and_clips_nearer_to_it_than_the_gap_are_no
 
 def test_splits_of_blocks_train_and_test_only_the_clips_that_a_task_trains_and_tests():
     """A task may leave clips out. Of 20 clips, this one trains on every second and tests every third."""
-    table = scene_blocks([str(place) for place in range(20)], ["a"] * 20)
+    table = scene_blocks([str(index) for index in range(20)], ["a"] * 20)
     may_be_trained_on = np.arange(20) % 2 == 0
     may_be_tested = np.arange(20) % 3 == 0
 
@@ -67,9 +67,9 @@ def test_splits_of_blocks_train_and_test_only_the_clips_that_a_task_trains_and_t
 
 
 @pytest.fixture(scope="module")
-def run_of_seen_and_of_unseen(make_planted):
+def run_of_seen_and_of_unseen(make_synthetic_data):
     """Evaluations of clips that only films tell apart: by blocks, with seen films; and by whole films."""
-    data = make_planted(film=6.0)
+    data = make_synthetic_data(film=6.0)
     run_of_seen = evaluate(data, ["linear"], "enhn_s", seen=True)
     run_of_unseen = evaluate(data, ["linear"], "enhn_s")
     return run_of_seen, run_of_unseen

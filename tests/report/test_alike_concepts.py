@@ -16,8 +16,8 @@ def clips_with(**concept_of_place):
     rng = np.random.default_rng(0)
     movies = np.repeat([f"tt{number}" for number in range(4)], 20)
     present = np.zeros((80, 8), dtype=bool)  # the codebook has eight visual concepts
-    for place, is_present in enumerate(concept_of_place.values()):
-        present[:, place] = is_present
+    for index, is_present in enumerate(concept_of_place.values()):
+        present[:, index] = is_present
     return dataset(rng.normal(size=(80, 6)), LEVELS, movies, present)
 
 

@@ -10,7 +10,7 @@ from obygaze_features.store.store_files import FolderFiles
 from obygaze_features.store.testing import seal_frames
 
 from .serving import serving
-from .toy_stores import KINDS, group, sealed, tree
+from .toy_stores import KINDS, group, make_sealed_store, tree
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,14 +29,14 @@ def toy(request):
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory, toy):
     """A store of 20 clips made without any disturbance: file -> bytes."""
-    return tree(sealed(tmp_path_factory.mktemp("reference"), groups=[toy]))
+    return tree(make_sealed_store(tmp_path_factory.mktemp("reference"), groups=[toy]))
 
 
 @pytest.fixture(scope="session")
 def served_folder(tmp_path_factory):
     """A folder to serve, with a store and its zip."""
     folder = tmp_path_factory.mktemp("my site")
-    store = sealed(folder, 150, [group(), group("alone", ["pooled"])])
+    store = make_sealed_store(folder, 150, [group(), group("alone", ["pooled"])])
     pack(FolderFiles(store), folder / "toy-1.0.0.zip")
     rng = np.random.default_rng(1)
     frames = {

@@ -18,34 +18,45 @@ from obygaze_features.exchange.export import export_anndata, export_hdf5
 from obygaze_features.exchange.merge import merge
 from obygaze_features.exchange.publish import card_files
 from obygaze_features.store import ClipResult, PlannedClip, Stage, open_store, seal, staging_path, verify
-from obygaze_features.store.format import DONE, FEATURES, TABLE
+from obygaze_features.store.format import FEATURES, STATUSES_WITH_FEATURES, TABLE
 from obygaze_features.store.records import COLUMNS, TEXT_COLUMN, clips_csv_bytes, each_clip, parse_clips_csv
 from obygaze_features.store.verification import check_content
 from tests.files import rows_of
 
-from .toy_stores import CORPUS, LICENSED, commit_clips, features, group, respecify, sealed, status_of
+from .toy_stores import (
+    CORPUS,
+    LICENSED,
+    commit_clips,
+    features,
+    group,
+    make_sealed_store,
+    respecify,
+    status_of,
+)
 
 N = 20
 KINDS = (group(), group("wave", ("pooled", "frames")))
-DONE_CLIPS = sorted(clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in DONE)
+DONE_CLIPS = sorted(
+    clip for clip in (f"tt{i:04d}-é" for i in range(N)) if status_of(clip) in STATUSES_WITH_FEATURES
+)
 CLIPS_WITHOUT_SOUND = (DONE_CLIPS[0], DONE_CLIPS[5], DONE_CLIPS[-1])
 ABSENT = {clip: {"wave": "no sound track"} for clip in CLIPS_WITHOUT_SOUND}
 STATUS_ABSENT = 4  # the number that a group stores in its array `status` for an absent clip
 
 
 @pytest.fixture(scope="module")
-def pristine(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("silent"), N, KINDS, absent=ABSENT)
+def sealed_store(tmp_path_factory):
+    return make_sealed_store(tmp_path_factory.mktemp("silent"), N, KINDS, absent=ABSENT)
 
 
 @pytest.fixture
-def path(pristine, tmp_path):
-    return shutil.copytree(pristine, tmp_path / pristine.name)
+def path(sealed_store, tmp_path):
+    return shutil.copytree(sealed_store, tmp_path / sealed_store.name)
 
 
 @pytest.fixture
-def store(pristine):
-    return open_store(pristine)
+def store(sealed_store):
+    return open_store(sealed_store)
 
 
 def run(*words):
@@ -111,9 +122,9 @@ def test_reading_an_absent_clip_is_refused_and_works_in_other_groups(store, clip
         store["wave"].read(clip, "pooled")
 
 
-def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine, store):
+def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(sealed_store, store):
     """A digest stands only where a row has features: not for failed clips, nor for absent ones in "wave"."""
-    rows = rows_of(pristine / TABLE)
+    rows = rows_of(sealed_store / TABLE)
     assert [name for name in rows[0] if name.startswith("absent:")] == ["absent:wave"]
     for row in rows:
         silent = row["clip"] in CLIPS_WITHOUT_SOUND
@@ -123,34 +134,34 @@ def test_the_table_of_clips_has_a_column_with_the_reasons_of_absence(pristine, s
         assert row["movie"].startswith("tt")
 
     arrays = [name.removeprefix("sha256:") for name in rows[0] if name.startswith("sha256:")]
-    assert clips_csv_bytes(store.clips, arrays) == (pristine / TABLE).read_bytes()
+    assert clips_csv_bytes(store.clips, arrays) == (sealed_store / TABLE).read_bytes()
 
 
-def test_a_store_with_absent_clips_verifies_and_counts_them(pristine):
+def test_a_store_with_absent_clips_verifies_and_counts_them(sealed_store):
     """Three clips are absent in group "wave"; their status is ok or partial, for they have other features."""
-    report = verify(pristine, "full")
+    report = verify(sealed_store, "full")
 
     assert report.ok, report.problems
     assert report.counts["absent in wave"] == 3
     assert report.counts["ok"] + report.counts["partial"] == len(DONE_CLIPS)
 
 
-def test_commands_count_absent_clips(pristine):
+def test_commands_count_absent_clips(sealed_store):
     """In the store three clips are absent in group "wave", and none in group "toy"."""
-    assert "3 absent in wave" in run("store", "verify", pristine, "--full")
+    assert "3 absent in wave" in run("store", "verify", sealed_store, "--full")
 
-    inspected = json.loads(run("store", "inspect", pristine, "--json"))
+    inspected = json.loads(run("store", "inspect", sealed_store, "--json"))
     assert inspected["absent"] == {"wave": 3}
 
-    listed, *_ = json.loads(run("store", "ls", pristine.parent, "--json"))
+    listed, *_ = json.loads(run("store", "ls", sealed_store.parent, "--json"))
     assert listed["format"] == "1.2"
     assert listed["features"] == "toy, wave (3 absent)"
 
 
-def test_the_card_of_a_store_counts_absent_clips(pristine):
+def test_the_card_of_a_store_counts_absent_clips(sealed_store):
     """The card is written when the store is sealed, and again when it is published."""
-    sealed_card = (pristine / "README.md").read_bytes()
-    published_card = card_files(open_store(pristine))["README.md"]
+    sealed_card = (sealed_store / "README.md").read_bytes()
+    published_card = card_files(open_store(sealed_store))["README.md"]
 
     assert b"No features of 3 clips (absent)" in sealed_card
     assert b"No features of 3 clips (absent)" in published_card
@@ -210,7 +221,7 @@ def test_diff_names_the_clips_absent_in_one_store_and_compares_the_others(store,
 
     In that group, these three are not compared.
     """
-    complete = open_store(sealed(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
 
     difference = diff(complete, store)
 
@@ -243,7 +254,7 @@ def test_exports_leave_out_the_clips_absent_in_the_exported_group(store, tmp_pat
 
 def test_stores_that_disagree_about_absences_are_not_merged(store, tmp_path):
     """The same clip cannot both have features and be absent in one merged store."""
-    complete = open_store(sealed(tmp_path, N, KINDS))
+    complete = open_store(make_sealed_store(tmp_path, N, KINDS))
 
     with pytest.raises(StoreError, match=rf"{CLIPS_WITHOUT_SOUND[0]}"):
         merge([store, complete], tmp_path / "merged")

@@ -12,7 +12,7 @@ from obygaze_features.io import sha256_of
 from obygaze_features.store import open_store, seal
 from tests.process import execute
 
-from .toy_stores import group, sealed, staged
+from .toy_stores import group, make_sealed_store, make_stage
 
 
 def front_matter(text):
@@ -31,7 +31,7 @@ def without_citation(card):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("card"), 20)
+    return make_sealed_store(tmp_path_factory.mktemp("card"), 20)
 
 
 def test_the_front_matter_is_what_the_hub_reads(path):
@@ -50,7 +50,7 @@ def test_the_front_matter_is_what_the_hub_reads(path):
 @pytest.mark.parametrize("name", ["README.md", "croissant.json"])
 def test_a_store_that_is_sealed_again_has_the_same_card(path, tmp_path, name):
     """Nothing in a card, such as a date, depends on when or where the store was sealed."""
-    sealed_again = sealed(tmp_path, 20)
+    sealed_again = make_sealed_store(tmp_path, 20)
 
     assert (sealed_again / name).read_bytes() == (path / name).read_bytes()
 
@@ -114,7 +114,7 @@ def test_the_card_marks_groups_of_untrained_networks_and_imported_ones(tmp_path)
     """Features of random weights, or made by other tools, must not be taken for those of a known model."""
     kinds = [group("a", untrained=True), group("b", imported=True)]
 
-    card = (sealed(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
+    card = (make_sealed_store(tmp_path, 2, kinds) / "README.md").read_text(encoding="utf-8")
 
     _, of_a, of_b = re.split("^## [ab]$", card, flags=re.MULTILINE)
     assert "UNTRAINED" in of_a
@@ -125,7 +125,7 @@ def test_a_card_says_that_features_are_of_random_weights(tmp_path):
     """A network whose weights were never trained is good for trying things out alone."""
     kinds = [group("drawn", untrained=True), group("trained")]
 
-    croissant = (sealed(tmp_path, 4, kinds) / "croissant.json").read_text(encoding="utf-8")
+    croissant = (make_sealed_store(tmp_path, 4, kinds) / "croissant.json").read_text(encoding="utf-8")
     assert "drawn is of random weights: its features mean nothing." in croissant
     assert "trained is of random weights" not in croissant
 
@@ -141,7 +141,7 @@ def test_a_card_says_that_features_are_of_random_weights(tmp_path):
 )
 def test_the_hub_is_told_the_licence_by_its_own_name_or_that_it_has_none(tmp_path, licence, name_of_hub):
     """The Hub refuses a card whose licence is not in its list, and people look for stores by it."""
-    store = seal(staged(tmp_path, 8).path, tmp_path / "toy", licence=licence, citation="Nobody, 2026")
+    store = seal(make_stage(tmp_path, 8).path, tmp_path / "toy", licence=licence, citation="Nobody, 2026")
 
     front = front_matter((store / "README.md").read_text(encoding="utf-8"))
 

@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 FIRST, SECOND, THIRD = RNG.normal(size=(3, 5)).astype(np.float32)
 
 
-def sealed(folder, name, movie_of, features, **settings):
+def make_sealed_store(folder, name, movie_of, features, **settings):
     """Seal a store of clips, given the film and the features of each."""
     groups = {"net": {"pooled": np.stack(features)}}
     return open_store(seal_arrays(folder / name, movie_of, groups, **settings))
@@ -19,8 +19,8 @@ def sealed(folder, name, movie_of, features, **settings):
 
 def test_renamed_clips_of_two_merged_stores_are_found(tmp_path):
     """The second store was made of a manifest with other ids, and one more clip."""
-    older = sealed(tmp_path, "older", {"a-0": "a", "a-1": "a"}, [FIRST, SECOND])
-    renamed = sealed(tmp_path, "renamed", {"A0": "a", "A2": "a"}, [FIRST, THIRD])
+    older = make_sealed_store(tmp_path, "older", {"a-0": "a", "a-1": "a"}, [FIRST, SECOND])
+    renamed = make_sealed_store(tmp_path, "renamed", {"A0": "a", "A2": "a"}, [FIRST, THIRD])
 
     merged = open_store(merge([older, renamed], tmp_path / "all"))
 
@@ -31,7 +31,7 @@ def test_clips_of_other_films_times_or_features_are_other_clips(tmp_path):
     """A black clip may be in two films, and twice in one film."""
     movie_of = {"a-0": "a", "a-1": "a", "b-0": "b", "b-1": "b"}
     spans = {"a-0": (0.0, 1.0), "a-1": (1.0, 2.0), "b-0": (0.0, 1.0), "b-1": (0.0, 1.0)}
-    store = sealed(tmp_path, "films", movie_of, [FIRST, FIRST, FIRST, SECOND], spans=spans)
+    store = make_sealed_store(tmp_path, "films", movie_of, [FIRST, FIRST, FIRST, SECOND], spans=spans)
 
     assert clips_under_two_ids(store) == []
 
@@ -39,9 +39,9 @@ def test_clips_of_other_films_times_or_features_are_other_clips(tmp_path):
 def test_clips_without_features_or_without_a_film_are_left_out(tmp_path):
     """Nothing says that two failed clips, or two equal texts, are one."""
     failed = {"a-0": "the file is empty", "a-1": "the file is empty"}
-    of_failed = sealed(tmp_path, "failed", {"a-0": "a", "a-1": "a"}, [FIRST, FIRST], failed=failed)
+    of_failed = make_sealed_store(tmp_path, "failed", {"a-0": "a", "a-1": "a"}, [FIRST, FIRST], failed=failed)
     texts = {"t0": "Run!", "t1": "Run!"}
-    of_texts = sealed(tmp_path, "texts", {"t0": "", "t1": ""}, [FIRST, FIRST], texts=texts)
+    of_texts = make_sealed_store(tmp_path, "texts", {"t0": "", "t1": ""}, [FIRST, FIRST], texts=texts)
 
     assert clips_under_two_ids(of_failed) == []
     assert clips_under_two_ids(of_texts) == []

@@ -10,7 +10,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 
 from .test_exchanged_stores import NAME, READS, two_stores
-from .toy_stores import sealed
+from .toy_stores import make_sealed_store
 
 __all__ = ["two_stores"]  # a fixture
 
@@ -58,7 +58,7 @@ def test_a_store_that_is_gone_is_said_to_be(folder, read):
 @pytest.mark.parametrize("array", ["pooled", "tokens"])
 def test_a_smaller_store_in_the_folder_is_refused_and_named(folder, tmp_path, array):
     group = open_store(folder)["toy"]
-    rename_into_place(sealed(tmp_path / "smaller", 3), folder)
+    rename_into_place(make_sealed_store(tmp_path / "smaller", 3), folder)
     with pytest.raises(StoreError, match=ANOTHER):
         getattr(group, array)()
 

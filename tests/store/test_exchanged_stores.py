@@ -14,7 +14,7 @@ from obygaze_features.store.store_files import FolderFiles
 
 from . import toy_stores
 from .serving import Handler, serving
-from .toy_stores import KINDS, sealed
+from .toy_stores import KINDS, make_sealed_store
 
 N_CLIPS = 40
 """Clips of each store: more than one shard holds, so that tokens come from several."""
@@ -37,7 +37,7 @@ READS: dict[str, Callable[[Group], object]] = {
 
 def seal_and_pack(folder: Path, kind: str) -> Path:
     """Seal a store of group `toy` in a folder, and pack its zip beside it; return the folder."""
-    store = sealed(folder, N_CLIPS, [KINDS[kind]()])
+    store = make_sealed_store(folder, N_CLIPS, [KINDS[kind]()])
     pack(FolderFiles(store), folder / f"{NAME}.zip")
     return folder
 
@@ -122,7 +122,7 @@ def test_opened_again_the_other_store_is_read(site, two_stores):
 def test_another_store_whose_metadata_differ_is_refused_before_any_group_is_read(site, tmp_path):
     """The list of digests that is read with the first array does not name the metadata that were opened."""
     store = open_store(f"{site.url}/{NAME}")
-    sealed(tmp_path, N_CLIPS + 1)
+    make_sealed_store(tmp_path, N_CLIPS + 1)
     site.root = tmp_path
 
     with pytest.raises(StoreError, match="another than the one that was opened"):
@@ -135,7 +135,7 @@ def test_a_smaller_store_at_the_address_is_refused_and_named(site, tmp_path, pla
     """Its zip ends before the bytes that are asked for, and its folder has fewer files."""
     url = f"{site.url}/{place}"
     group = open_store(url)["toy"]
-    smaller = sealed(tmp_path, 3)
+    smaller = make_sealed_store(tmp_path, 3)
     pack(FolderFiles(smaller), tmp_path / f"{NAME}.zip")
     site.root = tmp_path
 

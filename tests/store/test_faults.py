@@ -17,10 +17,10 @@ from .toy_stores import (
     LICENSED,
     commit_clips,
     group,
+    make_sealed_store,
+    make_stage,
     plan,
     result,
-    sealed,
-    staged,
     status_of,
     tree,
 )
@@ -66,7 +66,7 @@ def test_four_processes_make_the_same_store_as_one(tmp_path, kind):
     assert [node.name for node in stage.parent.iterdir()] == ["toy.staging"]
 
     sealed_together = seal(stage, tmp_path / "shared" / "toy", **LICENSED)
-    sealed_alone = sealed(tmp_path / "alone", 60, [KINDS[kind]()])
+    sealed_alone = make_sealed_store(tmp_path / "alone", 60, [KINDS[kind]()])
     assert tree(sealed_together) == tree(sealed_alone)
 
 
@@ -198,7 +198,7 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
     def no_space(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    staged(tmp_path)
+    make_stage(tmp_path)
 
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "clips_csv_bytes", no_space)
@@ -208,5 +208,5 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
 
     sealed_later = seal(None, tmp_path / "toy", **LICENSED)
-    sealed_undisturbed = sealed(tmp_path / "other")
+    sealed_undisturbed = make_sealed_store(tmp_path / "other")
     assert tree(sealed_later) == tree(sealed_undisturbed)

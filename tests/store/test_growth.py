@@ -18,7 +18,7 @@ NEW_CLIPS = [PlannedClip(f"b{row:04d}", "n", 0.0, 1.5) for row in range(24)]
 ALL_CLIPS = [*OLD_CLIPS, *NEW_CLIPS]
 
 
-def sealed(folder, clips, toy, name="toy", failed=()):
+def make_sealed_store(folder, clips, toy, name="toy", failed=()):
     """Seal a store of these clips, and remove its stage."""
     stage = Stage.open(staging_path(folder / name), clips, [toy], CORPUS)
     commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
@@ -30,13 +30,13 @@ def sealed(folder, clips, toy, name="toy", failed=()):
 @pytest.fixture(scope="module")
 def parent(tmp_path_factory, toy):
     """The path of a store of the old clips, without its stage; a test that damages it makes a copy."""
-    return sealed(tmp_path_factory.mktemp("parent"), OLD_CLIPS, toy)
+    return make_sealed_store(tmp_path_factory.mktemp("parent"), OLD_CLIPS, toy)
 
 
 @pytest.fixture(scope="module")
-def at_once(tmp_path_factory, toy):
+def store_written_at_once(tmp_path_factory, toy):
     """The path of a store that was made of all clips at once."""
-    return sealed(tmp_path_factory.mktemp("whole"), ALL_CLIPS, toy)
+    return make_sealed_store(tmp_path_factory.mktemp("whole"), ALL_CLIPS, toy)
 
 
 def begin_growth(folder, path, clips, toy):
@@ -67,13 +67,15 @@ def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tm
     assert resumed.missing() == new_ids
 
 
-def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, at_once, toy):
+def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, store_written_at_once, toy):
     """All arrays and the table are the same bytes; only the attributes name the older store as the parent."""
     grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)
 
     assert verify(grown_store, "full").ok
-    assert array_files(grown_store) == array_files(at_once)
-    assert (grown_store / "data/clips.csv").read_bytes() == (at_once / "data/clips.csv").read_bytes()
+    assert array_files(grown_store) == array_files(store_written_at_once)
+    assert (grown_store / "data/clips.csv").read_bytes() == (
+        store_written_at_once / "data/clips.csv"
+    ).read_bytes()
     assert open_store(grown_store).attributes["parent"] == open_store(parent).fingerprint
     assert open_store(grown_store).attributes["corpus"] == CORPUS
 
@@ -91,20 +93,20 @@ def test_a_grown_store_links_the_files_whose_rows_do_not_change(tmp_path, parent
     assert tree(parent) == before
 
 
-def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, at_once, toy):
+def test_new_clips_that_sort_between_the_old_ones_move_their_rows(tmp_path, store_written_at_once, toy):
     """Rows are sorted by clip id, so old rows move; the result is that of sealing all clips at once."""
     every_second_clip = OLD_CLIPS[::2]
-    path = sealed(tmp_path, [*every_second_clip, *NEW_CLIPS], toy)
+    path = make_sealed_store(tmp_path, [*every_second_clip, *NEW_CLIPS], toy)
 
     grown_store = seal_grown(tmp_path, path, ALL_CLIPS, toy)
 
     assert verify(grown_store, "full").ok
-    assert array_files(grown_store) == array_files(at_once)
+    assert array_files(grown_store) == array_files(store_written_at_once)
 
 
-def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, at_once, toy):
+def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, store_written_at_once, toy):
     """In the store that grows, clip a0007 of 80 had failed; 24 clips are added. All are ok now."""
-    path = sealed(tmp_path, OLD_CLIPS, toy, failed={"a0007"})
+    path = make_sealed_store(tmp_path, OLD_CLIPS, toy, failed={"a0007"})
     stage = begin_growth(tmp_path, path, ALL_CLIPS, toy)
 
     clips_to_do = stage.missing(retry_failed=True)
@@ -112,12 +114,12 @@ def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, at_
 
     commit_clips(stage, clips_to_do, lambda _: "ok")
     grown_store = seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
-    assert array_files(grown_store) == array_files(at_once)
+    assert array_files(grown_store) == array_files(store_written_at_once)
 
 
 def test_a_growing_stage_is_resumed_only_for_its_own_parent(tmp_path, parent, toy):
     """The stage keeps which store it adds to; opening it with another store, or with none, is an error."""
-    another = sealed(tmp_path, OLD_CLIPS[:70], toy, name="other")
+    another = make_sealed_store(tmp_path, OLD_CLIPS[:70], toy, name="other")
     stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
     with pytest.raises(StoreError, match="--append"):
         begin_growth(tmp_path, another, ALL_CLIPS, toy)
@@ -150,7 +152,7 @@ THREE_CLIPS = OLD_CLIPS[:3]
 )  # fmt: skip
 def test_clips_and_settings_that_do_not_fit_the_parent_are_refused(tmp_path, version, clips, kind, message):
     """A grown store has a new version, the same settings, and the old clips unchanged."""
-    path = sealed(tmp_path, THREE_CLIPS, TOY)
+    path = make_sealed_store(tmp_path, THREE_CLIPS, TOY)
     with pytest.raises(StoreError, match=message) as caught:
         plan_growth(open_store(path), version, clips, [kind], CORPUS)
     assert "\n" not in str(caught.value)
@@ -201,7 +203,7 @@ def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
 @pytest.mark.parametrize("chunk", ["frames/c/0/0", "time_s/c/0", "row_size/c/0"])
 def test_sealing_names_damaged_ragged_frames_of_a_parent(tmp_path, chunk):
     """Frames of old clips are checked as they are taken from the parent; the clips staged since then stay."""
-    path = sealed(tmp_path, OLD_CLIPS, ragged())
+    path = make_sealed_store(tmp_path, OLD_CLIPS, ragged())
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], ragged())
     commit_clips(stage, stage.missing(), lambda _: "ok")
     flip_a_bit(path / "data/features.zarr/toy" / chunk, 200)

@@ -17,14 +17,14 @@ from obygaze_features.store.testing import seal_arrays
 from tests.process import python
 
 from .hostile_stores import STRING_BOMBS, change_attributes, compress_otherwise, resealed, retag
-from .toy_stores import sealed
+from .toy_stores import make_sealed_store
 
 MANIFEST = "manifest-sha256.txt"
 
 
 @pytest.fixture
 def store(tmp_path):
-    return sealed(tmp_path)
+    return make_sealed_store(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["data/clips.csv", "data/features.zarr/zarr.json"])
@@ -128,7 +128,7 @@ def test_the_stated_size_of_a_zstandard_frame_is_read(size):
     assert _zstd_size(frame) == size
 
 
-MOST_MB = 200
+MAX_MB = 200
 CPU_S = 300
 """Ends a reader that takes the bomb; on an idle machine each needs less than a tenth of a second."""
 
@@ -171,7 +171,7 @@ for path in sys.argv[2:]:
 
 def with_string_bomb(folder, bomb):
     """Seal a store whose ids of clips are a few bytes that decode to gigabytes."""
-    store = sealed(folder)
+    store = make_sealed_store(folder)
     (store / "data/features.zarr/toy/clip/c/0").write_bytes(bomb)
     resealed(store)
     return store
@@ -179,7 +179,7 @@ def with_string_bomb(folder, bomb):
 
 def with_bomb_of_another_compressor(folder):
     """Seal a store with a chunk of 1 GB of zeros, packed by a compressor that the format does not allow."""
-    store = sealed(folder)
+    store = make_sealed_store(folder)
     compress_otherwise(store, 1_000_000_000)
     resealed(store)
     return store
@@ -207,7 +207,7 @@ REFUSED = {"open": 1, "verify": 3, "inspect": 1, "pull": 1}
 def assert_every_reader_refused_in_little_memory(outcome, store, message):
     assert outcome.codes == REFUSED
     assert message in outcome.message
-    assert outcome.peak_mb < MOST_MB
+    assert outcome.peak_mb < MAX_MB
     assert not store.with_name(f"{store.name}-copy").exists()
 
 

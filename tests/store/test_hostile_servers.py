@@ -187,7 +187,7 @@ def test_a_server_that_falls_silent_is_given_up_and_not_asked_again(
         assert n_requests == 1
 
 
-class Crumbs(Handler):
+class SendsByteByByte(Handler):
     """Has a file of 100 bytes, and sends one byte of it for each request, the first that is asked for."""
 
     def do_GET(self):  # noqa: N802
@@ -213,7 +213,7 @@ def test_a_server_that_breaks_off_after_every_byte_is_given_up(served_folder, tm
     monkeypatch.setattr("obygaze_features.store.served.SLOW_S", 0.2)
     monkeypatch.setattr("obygaze_features.store.objects.FIRST_WAIT_S", 0.0)
 
-    with serving(served_folder, Crumbs) as server:
+    with serving(served_folder, SendsByteByByte) as server:
         with pytest.raises(StoreError):
             download_file(locate(f"{server.url}/s"), "x", tmp_path / "x", "0" * 64, lambda *_: None)
         assert len(server.requests) < 50  # and not once for each of the 100 bytes

@@ -10,7 +10,7 @@ from obygaze_features.exchange.transfer import download
 from obygaze_features.store import open_store
 from obygaze_features.store.store import locate
 
-from .toy_stores import sealed
+from .toy_stores import make_sealed_store
 
 METADATA = "data/features.zarr/zarr.json"
 LISTS = ["tagmanifest-sha256.txt", "manifest-sha256.txt"]
@@ -27,7 +27,7 @@ IN_PLACE = [
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The path of a store."""
-    return sealed(tmp_path_factory.mktemp("stores"), 2)
+    return make_sealed_store(tmp_path_factory.mktemp("stores"), 2)
 
 
 @pytest.fixture

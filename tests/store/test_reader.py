@@ -15,12 +15,12 @@ from .toy_stores import (
     commit_clips,
     features,
     group,
+    make_sealed_store,
+    make_stage,
     plan,
     provenance,
     read_all,
     respecify,
-    sealed,
-    staged,
     status_of,
 )
 
@@ -31,7 +31,7 @@ TOY = group()
 def shelf(tmp_path_factory):
     """A folder with one store of 150 clips: chunks of 64, shards of 16, the last ones not full."""
     folder = tmp_path_factory.mktemp("shelf")
-    sealed(folder, 150)
+    make_sealed_store(folder, 150)
     return folder
 
 
@@ -87,7 +87,7 @@ def test_reading_a_clip_that_failed_or_that_is_unknown_is_refused(shelf):
 
 def test_a_name_without_version_opens_the_highest(tmp_path):
     """Versions are compared as numbers: 1.10.0 is higher than 1.9.9."""
-    staged(tmp_path, 8)
+    make_stage(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):
         seal(None, tmp_path / "toy", licence="MIT", version=version)
     assert open_store(tmp_path / "toy").version == "1.10.0"
@@ -96,7 +96,7 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
 
 def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
     """A later version of the format may add attributes that do not change how the store is read."""
-    path = sealed(tmp_path, 8)
+    path = make_sealed_store(tmp_path, 8)
     respecify(path, novelty={"kept": True})
     assert open_store(path).attributes["novelty"] == {"kept": True}
 
@@ -104,7 +104,7 @@ def test_an_attribute_that_the_reader_does_not_know_is_kept(tmp_path):
 @pytest.mark.parametrize("version", ["1.5", "1.10", "2.0", "10.3"])
 def test_a_store_of_a_newer_format_is_refused_with_its_version(tmp_path, version):
     """The message names the version twice: that of the store, and the one to update for."""
-    path = sealed(tmp_path, 8)
+    path = make_sealed_store(tmp_path, 8)
     respecify(path, spec_version=version)
     with pytest.raises(StoreError, match=rf"{version}.*{version}"):
         open_store(path)
@@ -112,7 +112,7 @@ def test_a_store_of_a_newer_format_is_refused_with_its_version(tmp_path, version
 
 def test_a_version_that_is_no_version_is_refused(tmp_path):
     """A version of the format is a text of two numbers, such as "1.4"."""
-    path = sealed(tmp_path, 8)
+    path = make_sealed_store(tmp_path, 8)
     for nonsense in ("one", None, 1.0, "1.0.0"):
         respecify(path, spec_version=nonsense)
         with pytest.raises(StoreError):
@@ -124,7 +124,7 @@ def test_a_path_or_url_that_is_no_sealed_store_is_refused_by_name(tmp_path):
 
     A store may be opened by a URL of https or s3, and not of ftp.
     """
-    staged(tmp_path, 8)
+    make_stage(tmp_path, 8)
     (tmp_path / "other.building").mkdir()
     paths = ("toy.staging", "toy", "other.building", "nowhere", ".", "toy.staging/plan.jsonl")
     for place in (*(tmp_path / path for path in paths), "ftp://example.org/toy-1.0.0"):
@@ -144,7 +144,7 @@ def test_a_path_or_url_that_is_no_sealed_store_is_refused_by_name(tmp_path):
 )
 def test_reading_a_store_without_one_of_its_files_is_an_error(tmp_path, file, message):
     """Zarr fills missing chunks with NaN, which would look like failed clips."""
-    path = sealed(tmp_path, 72)
+    path = make_sealed_store(tmp_path, 72)
     (path / file).unlink()
     with pytest.raises(StoreError, match=message):
         read_all(path)
@@ -152,7 +152,7 @@ def test_reading_a_store_without_one_of_its_files_is_an_error(tmp_path, file, me
 
 def test_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
     """The table of clips, which is read when clips are first asked for, is removed before."""
-    path = sealed(tmp_path, 72)
+    path = make_sealed_store(tmp_path, 72)
     opened = open_store(path)
 
     (path / "data/clips.csv").unlink()
@@ -164,7 +164,7 @@ def test_an_open_store_whose_table_was_removed_is_an_error(tmp_path):
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens", "clip", "status", "time_s"])
 def test_a_flipped_bit_in_a_chunk_is_an_error(tmp_path, array):
     """Chunks have checksums. Each array of this store of 8 clips is one file, which holds its only chunk."""
-    path = sealed(tmp_path, 8)
+    path = make_sealed_store(tmp_path, 8)
     folder_of_chunks = path / "data/features.zarr/toy" / array / "c"
     (chunk,) = [file for file in folder_of_chunks.rglob("*") if file.is_file()]
 
@@ -219,8 +219,8 @@ print(n, peak_mb() - before)
 
 @pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc for its memory")
-@pytest.mark.parametrize(("method", "most_mb"), [("blocks", 20), ("read", 8)])
-def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):
+@pytest.mark.parametrize(("method", "max_mb"), [("blocks", 20), ("read", 8)])
+def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, max_mb):
     """160 clips of 100 x 1000 half-precision numbers are 32 MB, in shards of 16 clips, 3.2 MB each.
 
     A block holds several shards; reading clip by clip needs one. STREAMING is a program that reads the tokens
@@ -234,4 +234,4 @@ def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, most_mb):
     n_clips, grown_mb = python("-c", STREAMING, path, method).stdout.split()
 
     assert int(n_clips) == 160
-    assert int(grown_mb) < most_mb
+    assert int(grown_mb) < max_mb

@@ -25,12 +25,12 @@ from .toy_stores import (
     commit_clips,
     features,
     group,
+    make_sealed_store,
+    make_stage,
     no_link,
     plan,
     ragged,
     result,
-    sealed,
-    staged,
     status_of,
     tree,
 )
@@ -79,7 +79,7 @@ STATUS_OF_CODE = ("missing", "ok", "partial", "failed")
 
 @pytest.fixture(scope="module")
 def store_of_72_clips(tmp_path_factory):
-    return open_store(sealed(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
+    return open_store(make_sealed_store(tmp_path_factory.mktemp("rows"), 72, SEALED_KINDS))
 
 
 @pytest.mark.parametrize("kind", SEALED_KINDS, ids=lambda kind: kind.name)
@@ -113,7 +113,7 @@ def test_the_row_of_a_clip_holds_its_status_and_what_was_committed(store_of_72_c
 @pytest.fixture(scope="module")
 def ragged_store(tmp_path_factory):
     """A store of 20 clips, each with its own number of frames."""
-    return sealed(tmp_path_factory.mktemp("ragged"), groups=[RAGGED])
+    return make_sealed_store(tmp_path_factory.mktemp("ragged"), groups=[RAGGED])
 
 
 def test_xarray_opens_ragged_frames_in_one_dimension(ragged_store):
@@ -155,7 +155,7 @@ def test_xarray_opens_a_group_of_a_sealed_store_by_its_path(tmp_path):
 
     Clip tt0001 is ok, which the array `status` says by a 1.
     """
-    path = sealed(tmp_path)
+    path = make_sealed_store(tmp_path)
     import xarray
 
     data = xarray.open_zarr(path / "data/features.zarr", group="toy", consolidated=True)
@@ -174,7 +174,7 @@ def test_consolidated_metadata_name_all_that_the_folders_hold(tmp_path):
 
     Over a network only the first is fast. It has copies of all others, for the root and for each group.
     """
-    path = sealed(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
+    path = make_sealed_store(tmp_path, 20, [TOY, group("alone", ["pooled"])]) / "data/features.zarr"
     the_root = ""
     for place in (the_root, "toy", "alone"):
         consolidated = zarr.open_group(path, path=place, mode="r", use_consolidated=True)
@@ -205,10 +205,12 @@ def test_python_without_assertions_seals_the_same_bytes(tmp_path):
     The same store is sealed by such a process and by this one.
     """
     path = tmp_path / "optimised-1.0.0"
-    code = f"from tests.store.toy_stores import *; sealed(Path({str(tmp_path)!r}), name='optimised')"
+    code = (
+        f"from tests.store.toy_stores import *; make_sealed_store(Path({str(tmp_path)!r}), name='optimised')"
+    )
     python("-O", "-c", code, cwd=ROOT)
 
-    assert tree(path) == tree(sealed(tmp_path))
+    assert tree(path) == tree(make_sealed_store(tmp_path))
     python("-O", "-m", "obygaze", "store", "verify", "--full", path)
 
 
@@ -240,7 +242,7 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
 
 def test_a_sealed_store_is_never_overwritten(tmp_path):
     """Another version is another folder beside it."""
-    path = sealed(tmp_path)
+    path = make_sealed_store(tmp_path)
     before = tree(path)
 
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
@@ -261,7 +263,7 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
 )
 def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments, message):
     """A licence is an SPDX expression, a version three numbers, a parent a fingerprint, a citation a line."""
-    staged(tmp_path)
+    make_stage(tmp_path)
 
     with pytest.raises(StoreError, match=message):
         seal(None, tmp_path / "toy", **{"licence": "MIT", **arguments})
@@ -320,7 +322,7 @@ def test_sealing_refuses_a_clip_whose_record_changed(tmp_path, harm, allow_missi
 
     That of the second clip is changed. The journal has a digest of each, so that clip alone is done again.
     """
-    stage = staged(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.rows")
     change_second_clip(file, stage.layout.small_row_bytes, harm)
     assert_second_clip_is_refused_and_can_be_done_again(
@@ -334,7 +336,7 @@ def test_sealing_refuses_a_clip_whose_tokens_changed(tmp_path, harm, toy, refere
 
     The journal has a digest of each clip's tokens, so that clip alone has to be done again.
     """
-    stage = staged(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[toy])
     (file,) = (stage.path / "pieces").glob("0.*.toy.tokens")
     bytes_of_a_clip = stage.layout.sharded_arrays[0].offset(1)
     change_second_clip(file, bytes_of_a_clip, harm)
@@ -348,7 +350,7 @@ def test_sealing_refuses_a_clip_whose_ragged_frames_changed(tmp_path, ragged_sto
     Clips lie one after the other in the file. Of the third clip's frames, which may take their place, as many
     bytes are put there as the second has; if they are fewer, blanks follow them.
     """
-    stage = staged(tmp_path / "work", groups=[RAGGED])
+    stage = make_stage(tmp_path / "work", groups=[RAGGED])
     (file,) = (stage.path / "pieces").glob("0.*.toy.ragged")
     data = file.read_bytes()
     second = bytes_of_frames(stage, stage.clips[1])
@@ -417,7 +419,7 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
 
     The second piece has clips 16 to 19, and loses its tokens: those with features have to be done again.
     """
-    stage = staged(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[toy])
     tokens_of_second_piece = "1.*.toy.tokens"
     for path in (stage.path / "pieces").glob(tokens_of_second_piece):
         path.unlink()
@@ -522,7 +524,7 @@ def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(
 
     A shard of the store is a hard link to a file of its stage, which must not be written to after sealing.
     """
-    stage = staged(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[toy])
     store = seal(None, tmp_path / "toy", **LICENSED)
     shards_of_tokens = {name for name in reference if "/tokens/c/" in name}
     assert same_files(stage, store) == shards_of_tokens
@@ -537,7 +539,7 @@ def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(
 def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, reference):
     """The disk refuses to link the files of a stage. The store has the same bytes all the same."""
     monkeypatch.setattr(os, "link", no_link)
-    stage = staged(tmp_path, groups=[toy])
+    stage = make_stage(tmp_path, groups=[toy])
 
     store = seal(None, tmp_path / "toy", **LICENSED)
 
@@ -547,7 +549,7 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, r
 
 def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
     """A process that seals holds a lock on the folder "toy.building" until it ends."""
-    staged(tmp_path, 8)
+    make_stage(tmp_path, 8)
     (tmp_path / "toy.building").mkdir()
     with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has
         assert has_lock

@@ -11,7 +11,7 @@ from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
 from obygaze_features.store.journal import read_journals
 
-from .toy_stores import CORPUS, F, commit_clips, features, group, plan, provenance, result, staged, tree
+from .toy_stores import CORPUS, F, commit_clips, features, group, make_stage, plan, provenance, result, tree
 
 TOY = group()
 
@@ -259,7 +259,7 @@ def test_a_stage_is_not_opened_for_other_clips_groups_or_corpus(tmp_path, clips,
 
     It was begun for the eight clips of `plan(8)`, group TOY and corpus CORPUS.
     """
-    path = staged(tmp_path, 8).path
+    path = make_stage(tmp_path, 8).path
     before = tree(path)
 
     with pytest.raises(StoreError, match=message):
@@ -417,10 +417,10 @@ def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
     assert len(lines) == 1
 
     place_of_line_break = len(line) - 1
-    for place in range(place_of_line_break):
+    for index in range(place_of_line_break):
         for bit in range(8):
             flipped = bytearray(line)
-            flipped[place] ^= 2**bit
+            flipped[index] ^= 2**bit
             path.write_bytes(bytes(flipped))
 
             lines, damage = read_journals(tmp_path, 1)

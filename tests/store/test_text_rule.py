@@ -11,7 +11,7 @@ from obygaze_features.text import unsuitable
 from tests.command import obygaze
 
 from .hostile_stores import change_attributes, resealed
-from .toy_stores import CORPUS, group, plan, result, sealed
+from .toy_stores import CORPUS, group, make_sealed_store, plan, result
 
 SETS_THE_TITLE = "\x1b]0;mine\x07"
 CLEARS_THE_SCREEN = "\x1b[2J"
@@ -20,7 +20,7 @@ RIGHT_TO_LEFT = "\u202e"
 OBEYED_BY_TERMINALS = [SETS_THE_TITLE, CLEARS_THE_SCREEN, CLEARS_BY_ONE_BYTE, RIGHT_TO_LEFT]
 
 
-def staged(tmp_path, name):
+def make_stage(tmp_path, name):
     stage = Stage.open(staging_path(tmp_path / "s"), plan(2), [group()], {**CORPUS, "name": name})
     with stage.writer() as writer:
         writer.commit([result(clip.clip_id, [group()]) for clip in stage.clips])
@@ -35,8 +35,8 @@ TAKES_A_TEXT = {
     "movie": lambda bad, _: PlannedClip("a", bad),
     "text": lambda bad, _: PlannedClip("a", "", text=bad),
     "reason": lambda bad, _: ClipResult("a", "failed", bad),
-    "corpus.name": lambda bad, path: staged(path, bad),
-    "citation": lambda bad, path: seal(staged(path, "toy"), path / "s", licence="MIT", citation=bad),
+    "corpus.name": lambda bad, path: make_stage(path, bad),
+    "citation": lambda bad, path: seal(make_stage(path, "toy"), path / "s", licence="MIT", citation=bad),
 }
 """What takes a text -> a call that hands it one."""
 
@@ -76,7 +76,7 @@ def test_texts_that_a_terminal_obeys_are_found_by_full_verification_and_shown_es
     JSON escapes control characters, so that programs get the text unchanged. A text of two lines must not
     look like a line of the command: "fingerprint 00" is in its second.
     """
-    store = sealed(tmp_path)
+    store = make_sealed_store(tmp_path)
     change_attributes(store, change)
     assert verify(store).ok  # the digests fit
     assert any("holds the" in problem.what for problem in verify(store, "full").problems)
@@ -84,7 +84,9 @@ def test_texts_that_a_terminal_obeys_are_found_by_full_verification_and_shown_es
     for command in (["inspect"], ["inspect", "--json"], ["verify", "--full"]):
         obygaze("store", *command, store)
         out, err = capsys.readouterr()
-        assert unsuitable(out + err, lines=True) is None  # but for ends of lines, no sign that terminals obey
+        assert (
+            unsuitable(out + err, line_breaks=True) is None
+        )  # but for ends of lines, no sign that terminals obey
         assert "\nfingerprint 00" not in out
         if "--json" in command:
             assert json.loads(out)["citation"] == open_store(store).attributes["citation"]
@@ -93,7 +95,7 @@ def test_texts_that_a_terminal_obeys_are_found_by_full_verification_and_shown_es
 @pytest.mark.parametrize("column", ["movie", "reason"])
 def test_full_verification_finds_hostile_texts_in_the_table_of_clips(tmp_path, column):
     """U+202E shows the text behind it from right to left, so that a name can look like another one."""
-    store = sealed(tmp_path)
+    store = make_sealed_store(tmp_path)
     table = store / "data/clips.csv"
     header, first_clip, *others = table.read_text(encoding="utf-8").split("\n")
     cells = first_clip.split(",")

@@ -35,7 +35,7 @@ def vector(text, width=3):
     return np.random.default_rng(len(text)).normal(size=width).astype(np.float32)
 
 
-def staged(path, texts, failed=()):
+def make_stage(path, texts, failed=()):
     """Commit what is missing in a stage of texts, id -> text: their vectors of 3 numbers, or failures."""
     provenance = toy_provenance("toy", space="toy sha256:0", sampling=SAMPLING)
     pooled = ArraySpec("pooled", (3,), "float32")
@@ -61,14 +61,14 @@ def features_of(text):
     return ClipFeatures(time_s, frame_number, {"pooled": vector(text)})
 
 
-def sealed(path, texts=TEXTS, failed=(), **options):
-    staged(path, texts, failed)
+def make_sealed_store(path, texts=TEXTS, failed=(), **options):
+    make_stage(path, texts, failed)
     return seal(None, path, licence="CC0-1.0", **options)
 
 
 def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
     """Rows are sorted by id. The text of c-04 failed, and has a row and its text all the same."""
-    path = sealed(tmp_path / "texts", failed=["c-04"])
+    path = make_sealed_store(tmp_path / "texts", failed=["c-04"])
 
     store = open_store(path)
     assert store.attributes["spec_version"] == "1.1"
@@ -88,7 +88,7 @@ def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):
 
 def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path):
     """The card is the README.md of a store, here of four texts; format 1.1 is the first with texts."""
-    store = sealed(tmp_path / "texts")
+    store = make_sealed_store(tmp_path / "texts")
 
     card = (store / "README.md").read_text(encoding="utf-8")
 
@@ -101,7 +101,7 @@ def test_the_card_of_a_store_of_texts_speaks_of_texts_and_not_of_videos(tmp_path
 @pytest.mark.parametrize("odd", ["x\ry", "\rz", 'say "a\r\nb"', "a,b\nc", " a ", "a\u2028\tb", "'"])
 def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(odd, tmp_path):
     """Such signs have a meaning in CSV, and must be quoted there."""
-    path = sealed(tmp_path / "texts", {"odd": odd, "plain": "a man"})
+    path = make_sealed_store(tmp_path / "texts", {"odd": odd, "plain": "a man"})
 
     assert open_store(path)["toy"].text == (odd, "a man")
     assert verify(path, "full").ok
@@ -112,9 +112,9 @@ def test_texts_with_line_breaks_quotes_and_spaces_are_read_as_they_were_sealed(o
 def test_a_merged_or_packed_store_keeps_its_texts(tmp_path):
     """Of four texts, the first store has two, and the second has the last three: they share one."""
     ids_and_texts = list(TEXTS.items())
-    whole = open_store(sealed(tmp_path / "whole"))
-    first = open_store(sealed(tmp_path / "1", dict(ids_and_texts[:2])))
-    second = open_store(sealed(tmp_path / "2", dict(ids_and_texts[1:])))
+    whole = open_store(make_sealed_store(tmp_path / "whole"))
+    first = open_store(make_sealed_store(tmp_path / "1", dict(ids_and_texts[:2])))
+    second = open_store(make_sealed_store(tmp_path / "2", dict(ids_and_texts[1:])))
 
     merged = open_store(merge([first, second], tmp_path / "merged"))
     assert merged["toy"].text == whole["toy"].text
@@ -130,8 +130,8 @@ def test_a_store_of_texts_grows_by_more_texts_but_not_by_one_that_changed(tmp_pa
 
     The same id with another text would make old features those of the new text.
     """
-    first = open_store(sealed(tmp_path / "1", {"a-01": "a man"}))
-    stage = staged(tmp_path / "whole", TEXTS)
+    first = open_store(make_sealed_store(tmp_path / "1", {"a-01": "a man"}))
+    stage = make_stage(tmp_path / "whole", TEXTS)
 
     planned_clips, *_ = plan_growth(first, "1.1.0", stage.clips, stage.groups, stage.corpus)
     assert tuple(planned_clips) == stage.clips
@@ -144,8 +144,8 @@ def test_a_store_of_texts_grows_by_more_texts_but_not_by_one_that_changed(tmp_pa
 
 def test_stores_whose_texts_differ_are_not_merged_and_diff_names_the_rows(tmp_path):
     """Row a-01 has another text in the second store, so its features cannot be those of both."""
-    first = open_store(sealed(tmp_path / "1"))
-    second = open_store(sealed(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
+    first = open_store(make_sealed_store(tmp_path / "1"))
+    second = open_store(make_sealed_store(tmp_path / "2", TEXTS | {"a-01": "a MAN"}))
 
     difference = diff(first, second)
     assert difference.clips["text"] == ("a-01",)
@@ -157,7 +157,7 @@ def test_stores_whose_texts_differ_are_not_merged_and_diff_names_the_rows(tmp_pa
 
 def test_exports_carry_the_texts(tmp_path):
     """In HDF5 each row is a group with its text, in AnnData a column of the table `obs` has all of them."""
-    store = open_store(sealed(tmp_path / "texts"))
+    store = open_store(make_sealed_store(tmp_path / "texts"))
 
     export_hdf5(store, "toy", tmp_path / "t.h5")
     with h5py.File(tmp_path / "t.h5") as file:
@@ -170,7 +170,7 @@ def test_exports_carry_the_texts(tmp_path):
 
 def test_a_text_in_the_table_that_differs_from_the_one_in_the_array_is_found(tmp_path):
     """A store keeps each text twice: in its table of clips and in an array beside the features."""
-    path = sealed(tmp_path / "texts")
+    path = make_sealed_store(tmp_path / "texts")
     table = path / "data/clips.csv"
     table.write_text(table.read_text(encoding="utf-8").replace("Mädchen", "Junge"), encoding="utf-8")
 

@@ -22,7 +22,7 @@ ONE_FILM = [
 ]
 
 
-def sealed(folder, name, movie):
+def make_sealed_store(folder, name, movie):
     """Seal a store of one clip of a film."""
     return open_store(seal_arrays(folder / name, {f"{name}-clip": movie}, VECTORS))
 
@@ -30,7 +30,7 @@ def sealed(folder, name, movie):
 @pytest.mark.parametrize(("film", "other_spelling"), ONE_FILM)
 def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path, film, other_spelling):
     """The manifest of the new clips spells a film of the store otherwise, which the manifest cannot show."""
-    parent = sealed(tmp_path, "films", film)
+    parent = make_sealed_store(tmp_path, "films", film)
     groups = [spec_of(parent["net"])]
     new_clips = [PlannedClip("new-clip", other_spelling, 0.0, 1.5)]
 
@@ -42,7 +42,7 @@ def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path,
 
 def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
     """Names that are equal, and names of different films, are no two spellings."""
-    parent = sealed(tmp_path, "films", "Casablanca")
+    parent = make_sealed_store(tmp_path, "films", "Casablanca")
     new_clips = [PlannedClip("b", "Casablanca", 0.0, 1.5), PlannedClip("c", "The Birds", 0.0, 1.5)]
 
     plan = plan_growth(parent, "1.1.0", new_clips, [spec_of(parent["net"])], CORPUS)
@@ -53,7 +53,7 @@ def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
 @pytest.mark.parametrize(("film", "other_spelling"), ONE_FILM)
 def test_stores_with_two_spellings_of_a_film_are_not_merged(tmp_path, film, other_spelling):
     """Each store names the film in its own way."""
-    stores = [sealed(tmp_path, "a", film), sealed(tmp_path, "b", other_spelling)]
+    stores = [make_sealed_store(tmp_path, "a", film), make_sealed_store(tmp_path, "b", other_spelling)]
 
     with pytest.raises(StoreError, match="are one name: one film would be two"):
         merge(stores, tmp_path / "all")

@@ -15,29 +15,29 @@ from obygaze_features.store.testing import seal_frames
 from tests.process import execute
 
 from .hostile_stores import resealed
-from .toy_stores import group, ragged, sealed
+from .toy_stores import group, make_sealed_store, ragged
 
 
 @pytest.fixture(scope="module")
-def pristine(tmp_path_factory):
+def sealed_store(tmp_path_factory):
     kinds = [group(), group("alone", ["pooled"]), ragged("theirs", ["pooled", "frames"])]
-    return sealed(tmp_path_factory.mktemp("pristine"), 20, kinds)
+    return make_sealed_store(tmp_path_factory.mktemp("pristine"), 20, kinds)
 
 
 @pytest.fixture
-def store(pristine, tmp_path):
-    return shutil.copytree(pristine, tmp_path / pristine.name)
+def store(sealed_store, tmp_path):
+    return shutil.copytree(sealed_store, tmp_path / sealed_store.name)
 
 
-def test_a_sound_store_passes_at_every_depth_and_its_clips_are_counted_by_status(pristine):
+def test_a_sound_store_passes_at_every_depth_and_its_clips_are_counted_by_status(sealed_store):
     """The store has 20 clips. Those whose number is 3, 10 or 17 failed; 5, 12 and 19 are partial."""
     for depth in ("quick", "digests", "full"):
-        report = verify(pristine, depth)
+        report = verify(sealed_store, depth)
         assert report.ok, report.problems
-        assert report.counts["files"] == len(payload_files(pristine))
+        assert report.counts["files"] == len(payload_files(sealed_store))
         assert json.loads(json.dumps(report.record()))["fingerprint"] == report.fingerprint
 
-    counts = verify(pristine, "full").counts
+    counts = verify(sealed_store, "full").counts
     assert counts["ok"] == 14
     assert counts["partial"] == 3
     assert counts["failed"] == 3
@@ -121,7 +121,7 @@ def test_swapped_chunks_are_found_and_the_rows_named(tmp_path):
 
     The quick check sees sizes alone, and these are what they were.
     """
-    path = sealed(tmp_path, 72)
+    path = make_sealed_store(tmp_path, 72)
     chunk_0 = path / "data/features.zarr/toy/tokens/c/0/0/0"
     chunk_2 = path / "data/features.zarr/toy/tokens/c/2/0/0"
     bytes_of_0 = chunk_0.read_bytes()

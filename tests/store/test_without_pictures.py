@@ -30,7 +30,7 @@ CLIPS = ("a", "b", "c")
 KIND = group("toy", ("pooled",))
 
 
-def sealed(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
+def make_sealed_store(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
     """Seal a store in which clip `b` has no pictures in some stretches."""
     partial = {"b": "pictures are missing"} if "b" in clips else {}
     values = np.stack([np.full(4, ord(clip), np.float32) for clip in clips])
@@ -46,7 +46,7 @@ def sealed(folder, name="toy", clips=CLIPS, stretches=STRETCHES):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    return sealed(tmp_path_factory.mktemp("sealed"))
+    return make_sealed_store(tmp_path_factory.mktemp("sealed"))
 
 
 def stretches_of(place):
@@ -75,7 +75,7 @@ def test_the_table_of_clips_lists_the_stretches_without_pictures(path):
 
 def test_a_store_of_whole_clips_has_no_column_for_stretches(tmp_path):
     """It is of version 1.0 of the format, so that older readers can read it."""
-    plain = sealed(tmp_path, stretches=())
+    plain = make_sealed_store(tmp_path, stretches=())
 
     assert b"without_pictures_s" not in (plain / TABLE).read_bytes()
     assert open_store(plain).attributes["spec_version"] == "1.0"
@@ -117,7 +117,7 @@ def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(
 
 def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
     """The first store has clips a, b and c, of which b has stretches without pictures; the second has d."""
-    store_of_d = sealed(tmp_path, "more", clips=("d",))
+    store_of_d = make_sealed_store(tmp_path, "more", clips=("d",))
 
     merged = merge([path, store_of_d], tmp_path / "merged", version="1.1.0")
 
@@ -128,7 +128,7 @@ def test_a_merged_store_keeps_the_stretches_of_its_parts(path, tmp_path):
 def test_stores_whose_stretches_differ_are_not_merged_and_diff_names_the_clips(path, tmp_path):
     """Two stores have the same clips; one says of clip b two stretches without pictures, the other one."""
     first_stretch_alone = STRETCHES[:1]
-    other = sealed(tmp_path, stretches=first_stretch_alone)
+    other = make_sealed_store(tmp_path, stretches=first_stretch_alone)
 
     with pytest.raises(StoreError, match="clip b: without_pictures_s differs"):
         merge([path, other], tmp_path / "both", version="1.1.0")
@@ -172,7 +172,7 @@ WRONG = {
 def test_impossible_stretches_are_neither_sealed_nor_read(tmp_path, stretches, reason):
     """The clip lasts from 1 s to 7 s: stretches lie in it, in order, and do not overlap."""
     with pytest.raises(StoreError, match=f"clip b: .*{reason}"):
-        sealed(tmp_path, stretches=stretches)
+        make_sealed_store(tmp_path, stretches=stretches)
 
     clip = StoredClip("b", "partial", "cut", "m", *SPAN, without_pictures_s=stretches)
     with pytest.raises(StoreError, match=f"here, line 2: .*{reason}"):

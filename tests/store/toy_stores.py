@@ -116,7 +116,7 @@ def status_of(clip_id: str) -> str:
     return "ok"
 
 
-def staged(
+def make_stage(
     folder: Path,
     n: int = 20,
     groups: Sequence[GroupSpec] | None = None,
@@ -143,7 +143,7 @@ def commit_clips(
             writer.commit([result(clip, stage.groups, status(clip), absent.get(clip, {}))])
 
 
-def sealed(
+def make_sealed_store(
     folder: Path,
     n: int = 20,
     groups: Sequence[GroupSpec] | None = None,
@@ -152,7 +152,7 @@ def sealed(
     **settings: object,
 ) -> Path:
     """A sealed store."""
-    staged(folder, n, groups, name, absent)
+    make_stage(folder, n, groups, name, absent)
     return seal(None, folder / name, **LICENSED, **settings)
 
 

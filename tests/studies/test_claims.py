@@ -456,10 +456,10 @@ def corpus_with_rates(rng, rates):
     clips = []
     for movie in range(12):
         shares = rng.dirichlet(np.ones(3))
-        for place in range(60):
+        for index in range(60):
             level = rng.choice(["HN", "NS", "S"], p=shares)
             concept = rng.choice(CONCEPTS, p=rates[level])
-            clips.append(Clip(f"m{movie:02}-{place:03}", f"m{movie:02}", level=level, concepts=(concept,)))
+            clips.append(Clip(f"m{movie:02}-{index:03}", f"m{movie:02}", level=level, concepts=(concept,)))
     return Manifest(tuple(clips), Path())
 
 

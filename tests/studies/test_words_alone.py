@@ -109,14 +109,14 @@ def planted():
     rng = np.random.default_rng(0)
     rows = []
     for film in range(6):
-        for place in range(60):
+        for index in range(60):
             is_s = rng.random() < 0.1 + 0.1 * film
             n_words = rng.integers(4, 9) + (3 if is_s else 0)
             words = [str(word) for word in rng.integers(100, 400, n_words)]
             if is_s and rng.random() < 0.75:
                 words.append("kiss")
             for expert in ("1", "2"):
-                row = {"movie": f"f{film}", "expert": expert, "place": place / 60, "words": " ".join(words)}
+                row = {"movie": f"f{film}", "expert": expert, "place": index / 60, "words": " ".join(words)}
                 row |= {"S": float(is_s), "EN": 1.0 - is_s, "other S": float(is_s)}
                 rows.append(row)
     return pd.DataFrame(rows)
@@ -134,7 +134,7 @@ def test_a_planted_word_is_found_by_sentences_and_words_and_by_nothing_else(plan
     So three of four positive windows are told from negative ones by the word, the rest by chance: the AUC is
     .75 x 1 + .25 x .5 = .875. The encoder of sentences knows this word alone. The two experts agree.
     """
-    monkeypatch.setattr("examples.mobygaze_words.LEAST_FILMS", 5)  # films in which a word must be said
+    monkeypatch.setattr("examples.mobygaze_words.MIN_FILMS", 5)  # films in which a word must be said
 
     table = study_windows(planted, "S", says_kiss)
 

@@ -40,7 +40,7 @@ def draw_number(number: int) -> np.ndarray:
     return picture
 
 
-def number_in(picture: np.ndarray) -> int:
+def read_drawn_number(picture: np.ndarray) -> int:
     """Read the number that `draw_number` has drawn, in a picture that was encoded and decoded."""
     number = 0
     for bit in range(BITS):
@@ -52,9 +52,9 @@ def number_in(picture: np.ndarray) -> int:
     return number
 
 
-def numbers_drawn_in(pictures: Iterable[np.ndarray]) -> list[int]:
+def read_drawn_numbers(pictures: Iterable[np.ndarray]) -> list[int]:
     """Read the number that is drawn in each picture."""
-    return [number_in(picture) for picture in pictures]
+    return [read_drawn_number(picture) for picture in pictures]
 
 
 def remux(

@@ -18,7 +18,7 @@ START_CODE = b"\0\0\0\1"
 ACCESS_UNIT_DELIMITER = b"\x09\xf0"
 
 
-def coded(number: int) -> str:
+def exp_golomb(number: int) -> str:
     """Return the bits of a number in Exp-Golomb coding (H.264, 9.1)."""
     bits = f"{number + 1:b}"
     return "0" * (len(bits) - 1) + bits
@@ -43,18 +43,20 @@ def without_start_codes(content: bytes) -> bytes:
     return content
 
 
-def sequence(profile: int = 77, chroma: str = "", order: str = coded(2), frames_only: str = "0") -> bytes:
+def sequence(
+    profile: int = 77, chroma: str = "", order: str = exp_golomb(2), frames_only: str = "0"
+) -> bytes:
     """Return a sequence parameter set of pictures of 16x32, or of 16x16 if all are frames (7.3.2.1.1).
 
     `chroma` has the bits of the fields that only high profiles have, `order` those of the order of pictures.
     """
     constraints, level = 0, 30
-    sequence_number = coded(0)
-    length_of_frame_numbers = coded(FRAME_NUMBER_BITS - 4)
-    n_reference_frames = coded(1)
+    sequence_number = exp_golomb(0)
+    length_of_frame_numbers = exp_golomb(FRAME_NUMBER_BITS - 4)
+    n_reference_frames = exp_golomb(1)
     gaps_are_allowed = "0"
-    width = coded(0)  # in macroblocks, less one
-    height = coded(0)  # of a field in macroblocks, less one
+    width = exp_golomb(0)  # in macroblocks, less one
+    height = exp_golomb(0)  # of a field in macroblocks, less one
     adapts_fields_to_macroblocks = "0" if frames_only == "0" else ""
     infers_direct_motion = "1"
     is_cropped = "0"
@@ -68,13 +70,13 @@ def sequence(profile: int = 77, chroma: str = "", order: str = coded(2), frames_
 
 def picture_set() -> bytes:
     """Return a picture parameter set with the simplest value of every field (7.3.2.2)."""
-    picture_set_number = sequence_number = coded(0)
+    picture_set_number = sequence_number = exp_golomb(0)
     entropy_coding = "0"  # CAVLC
     order_in_slices = "0"
-    n_slice_groups = coded(0)  # less one
-    n_references = coded(0) + coded(0)  # of the two lists, less one
+    n_slice_groups = exp_golomb(0)  # less one
+    n_references = exp_golomb(0) + exp_golomb(0)  # of the two lists, less one
     weighted_prediction = "0" + "00"
-    quantisers = coded(0) * 3  # of luma, of switching pictures, of chroma
+    quantisers = exp_golomb(0) * 3  # of luma, of switching pictures, of chroma
     other_flags = "000"  # deblocking in slices, constrained prediction, redundant pictures
     bits = picture_set_number + sequence_number + entropy_coding + order_in_slices + n_slice_groups
     bits += n_references + weighted_prediction + quantisers + other_flags
@@ -84,20 +86,20 @@ def picture_set() -> bytes:
 def field(frame: int, bottom: int, grey: int) -> bytes:
     """Return a field of one grey, in samples that are not compressed (7.3.3)."""
     is_first = frame == 0 and bottom == 0  # at which decoding starts
-    first_macroblock = coded(0)
-    slice_type = coded(7)  # all slices of the picture are intra-coded
-    picture_set_number = coded(0)
+    first_macroblock = exp_golomb(0)
+    slice_type = exp_golomb(7)  # all slices of the picture are intra-coded
+    picture_set_number = exp_golomb(0)
     frame_number = f"{frame % 2**FRAME_NUMBER_BITS:0{FRAME_NUMBER_BITS}b}"
     is_field = "1"
     bits = first_macroblock + slice_type + picture_set_number + frame_number + is_field + str(bottom)
     if is_first:
-        start_number = coded(0)
+        start_number = exp_golomb(0)
         reference_marks = "00"
         bits += start_number + reference_marks
     else:
         bits += "0"  # earlier pictures stay references in the usual way
-    quantiser_change = coded(0)
-    macroblock_type = coded(25)  # samples as they are (table 7-11)
+    quantiser_change = exp_golomb(0)
+    macroblock_type = exp_golomb(25)  # samples as they are (table 7-11)
     luma = bytes([grey]) * SIDE**2
     two_chroma_planes = bytes([128]) * (2 * (SIDE // 2) ** 2)  # 128 is no colour
     first_byte = IDR_SLICE if is_first else SLICE

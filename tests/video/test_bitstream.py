@@ -16,7 +16,7 @@ from obygaze_features.video.bitstream import (
     read_sei,
 )
 from tests.video.encoding import encode
-from tests.video.fields import BOTTOM_IS_LIGHTER_BY, coded, sequence, write_fields
+from tests.video.fields import BOTTOM_IS_LIGHTER_BY, exp_golomb, sequence, write_fields
 
 read_h264 = READERS["h264"]
 read_hevc = READERS["hevc"]
@@ -50,7 +50,7 @@ def with_start_codes(*units: bytes) -> bytes:
 def recovery_sei(frames: int) -> bytes:
     """Make an SEI unit of H.264 whose message says that pictures are right after so many frames (D.1.8)."""
     exact_match = "1"
-    bits = (coded(frames) + exact_match).ljust(16, "0")
+    bits = (exp_golomb(frames) + exact_match).ljust(16, "0")
     content = int(bits, 2).to_bytes(2, "big")
     recovery_point = 6  # the type of the message, which stands before its length
     message = bytes([recovery_point, len(content)]) + content
@@ -107,7 +107,7 @@ def display_orientation(ends: str, flips: str, angle: int) -> bytes:
     `ends` is a bit: "1" ends what an earlier message says. `flips` has two bits: left and right, up and down.
     `angle` is counted in 65,536ths of a full turn.
     """
-    holds_until_another_message = coded(1)
+    holds_until_another_message = exp_golomb(1)
     not_read = "10"
     bits = ends + flips + f"{angle:016b}" + holds_until_another_message + not_read
     content = int(bits.ljust(24, "0"), 2).to_bytes(3, "big")
@@ -387,20 +387,20 @@ def test_av1_starts_at_a_shown_key_frame_behind_a_sequence_header(units, is_star
 
 
 # Bits of fields that only high profiles have, behind the format of chroma (H.264, 7.3.2.1.1).
-EIGHT_BITS = coded(0) * 2  # of luma and of chroma, less eight
-TEN_BITS = coded(2) * 2
+EIGHT_BITS = exp_golomb(0) * 2  # of luma and of chroma, less eight
+TEN_BITS = exp_golomb(2) * 2
 NO_LOSSLESS_TRANSFORM = "0"
 NO_SCALES = "0"
 # Six of the eight lists are not there. Of the others, each difference of scales is coded as a signed number.
-ENDS_AT_ONCE = coded(16)  # -8: the next scale is 0, which ends the list
+ENDS_AT_ONCE = exp_golomb(16)  # -8: the next scale is 0, which ends the list
 WHOLE_LIST_OF_16 = "1" * 16  # sixteen differences of 0
-RISES_AND_ENDS = coded(15) + coded(32)  # 8, then -16: the next scale is 0
+RISES_AND_ENDS = exp_golomb(15) + exp_golomb(32)  # 8, then -16: the next scale is 0
 IS_THERE, IS_NOT_THERE = "1", "0"
 
 
 def scales_of_420(*lists: str) -> str:
     """Return the fields of high profiles with lists of scales: the first ones; six more are not there."""
-    chroma_420 = coded(1)
+    chroma_420 = exp_golomb(1)
     has_scales = "1"
     bits = chroma_420 + EIGHT_BITS + NO_LOSSLESS_TRANSFORM + has_scales
     for scales in lists:
@@ -410,20 +410,20 @@ def scales_of_420(*lists: str) -> str:
 
 def order_by_offsets(*offsets: str) -> str:
     """Return the fields of an order of pictures of type 1, with offsets that repeat."""
-    order_type = coded(1)
+    order_type = exp_golomb(1)
     always_zero = "0"
-    two_other_offsets = coded(3) * 2
-    return order_type + always_zero + two_other_offsets + coded(len(offsets)) + "".join(offsets)
+    two_other_offsets = exp_golomb(3) * 2
+    return order_type + always_zero + two_other_offsets + exp_golomb(len(offsets)) + "".join(offsets)
 
 
 @pytest.mark.parametrize(
     "fields",
     [
         {},
-        {"order": coded(0) + coded(4)},
-        {"order": order_by_offsets(coded(5), coded(5))},
-        {"profile": 100, "chroma": coded(1) + EIGHT_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
-        {"profile": 244, "chroma": coded(3) + "0" + TEN_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
+        {"order": exp_golomb(0) + exp_golomb(4)},
+        {"order": order_by_offsets(exp_golomb(5), exp_golomb(5))},
+        {"profile": 100, "chroma": exp_golomb(1) + EIGHT_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
+        {"profile": 244, "chroma": exp_golomb(3) + "0" + TEN_BITS + NO_LOSSLESS_TRANSFORM + NO_SCALES},
         {"profile": 100, "chroma": scales_of_420(ENDS_AT_ONCE, WHOLE_LIST_OF_16)},
         {"profile": 100, "chroma": scales_of_420(RISES_AND_ENDS)},
     ],
@@ -471,7 +471,7 @@ def test_a_sequence_that_states_millions_of_offsets_is_refused():
 
     What is asked is a substring behind the end, or a number (a "literal") of no bits.
     """
-    four_million_offsets_of_zero = [coded(0)] * 2**22
+    four_million_offsets_of_zero = [exp_golomb(0)] * 2**22
     settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
 
     with pytest.raises(ValueError, match=r"substring|literal"):
@@ -480,7 +480,7 @@ def test_a_sequence_that_states_millions_of_offsets_is_refused():
 
 def test_a_film_whose_sequence_states_millions_of_offsets_can_be_examined_for_fields():
     """The reader of pairs of fields takes it for a film without them, and raises no error."""
-    four_million_offsets_of_zero = [coded(0)] * 2**22
+    four_million_offsets_of_zero = [exp_golomb(0)] * 2**22
     settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
 
     FieldReader(with_start_codes(settings), 0)

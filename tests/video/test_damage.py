@@ -14,7 +14,14 @@ import pytest
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, probe, read_frames, uniform
 from obygaze_features.video.index import _count_damaged_packets
-from tests.video.conftest import draw_number, numbers_drawn_in, packets_of, reason_of_refusal, remux, spoiled
+from tests.video.conftest import (
+    draw_number,
+    packets_of,
+    read_drawn_numbers,
+    reason_of_refusal,
+    remux,
+    spoiled,
+)
 from tests.video.encoding import encode
 
 
@@ -163,7 +170,7 @@ def test_a_truncated_file_is_partial_or_refused_by_strict(films, tmp_path, name)
 
     assert frames.status == "partial"
     assert "cut off" in frames.notes[0]
-    drawn_numbers = numbers_drawn_in(frames.images)
+    drawn_numbers = read_drawn_numbers(frames.images)
     assert drawn_numbers == frames.index.tolist()
     assert "cut off" in reason_of_refusal(path, strict=True)
     assert "cut off" in probe(path).damage
@@ -220,8 +227,8 @@ def test_a_film_whose_header_counts_more_frames_than_are_shown_is_whole(films, s
         assert frames.total == n_shown
         assert frames.status == "ok"
         assert frames.method == "sparse"
-        evenly_spaced = [place * n_shown // 9 for place in range(9)]
-        assert numbers_drawn_in(frames.images) == evenly_spaced
+        evenly_spaced = [index * n_shown // 9 for index in range(9)]
+        assert read_drawn_numbers(frames.images) == evenly_spaced
 
 
 @pytest.fixture
@@ -243,7 +250,7 @@ def test_frames_before_a_damaged_one_and_behind_the_next_key_frame_are_read(film
 
     assert far_before.status == "ok"
     assert far_before.method == "sparse"
-    assert numbers_drawn_in(just_before.images) == [85, 86, 87, 88, 89]
+    assert read_drawn_numbers(just_before.images) == [85, 86, 87, 88, 89]
     assert behind_the_key_frame.status == "ok"
 
 
@@ -274,7 +281,7 @@ def test_a_film_without_times_is_partial_where_a_frame_cannot_be_decoded(films, 
     assert frames.total == 99
     assert frames.notes[0].startswith("99 of 100 frames")
     assert frames.index.tolist() == [0, 9, 19, 29, 39, 49, 59, 69, 79, 89]  # number i is at i * 99 / 10
-    numbers_drawn_before_the_damage = numbers_drawn_in(frames.images[:5])
+    numbers_drawn_before_the_damage = read_drawn_numbers(frames.images[:5])
     assert numbers_drawn_before_the_damage == [0, 9, 19, 29, 39]
     assert (np.diff(frames.time_s) > 0).all()
 

@@ -21,7 +21,7 @@ from obygaze_features.video import (
 from obygaze_features.video.decode import Decoder, NotSafe, needed_packets
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.picture import Converter
-from tests.video.conftest import HOW, draw_number, numbers_drawn_in, remux
+from tests.video.conftest import HOW, draw_number, read_drawn_numbers, remux
 from tests.video.encoding import encode
 
 SEQUENTIAL = {
@@ -60,7 +60,7 @@ def test_every_frame_is_the_one_that_its_number_and_time_say(films, name):
 
     frames = read_frames(films[name], at(range(100)), strict=True)
 
-    assert numbers_drawn_in(frames.images) == list(range(100))
+    assert read_drawn_numbers(frames.images) == list(range(100))
     assert frames.total == 100
     assert frames.status == "ok"
     has_reliable_times = name in SPARSE
@@ -133,7 +133,7 @@ def test_films_unsafe_for_sparse_decoding_are_decoded_in_order(films, name, reas
     assert frames.method == "sequential"
     assert frames.why_sequential == reason
     assert frames.index.tolist() == evenly_spaced
-    assert numbers_drawn_in(frames.images) == evenly_spaced
+    assert read_drawn_numbers(frames.images) == evenly_spaced
 
 
 def test_an_edit_list_leaves_out_the_first_frames(cut_film):
@@ -146,7 +146,7 @@ def test_an_edit_list_leaves_out_the_first_frames(cut_film):
     assert frames.total == 90
     assert frames.method == "sparse"
     assert frames.status == "ok"
-    assert numbers_drawn_in(frames.images) == [10, 19, 28, 37, 46, 55, 64, 73, 82, 91]
+    assert read_drawn_numbers(frames.images) == [10, 19, 28, 37, 46, 55, 64, 73, 82, 91]
     assert frames.time_s[0] == 0.0
 
 
@@ -163,7 +163,7 @@ def test_a_span_gives_frames_inside_it_alone(films, name):
     frames = read_frames(films[name], uniform(8), start_s=1.0, end_s=1.8)
 
     assert frames.index.tolist() == evenly_spaced
-    assert numbers_drawn_in(frames.images) == frames.index.tolist()
+    assert read_drawn_numbers(frames.images) == frames.index.tolist()
     assert np.array_equal(frames.time_s, whole.time_s[frames.index])
     assert frames.status == "ok"
 
@@ -206,7 +206,7 @@ def test_keyframes_are_key_frames_and_need_no_others(films):
     frames = read_frames(films["b1.mp4"], keyframes(4))
 
     assert frames.index.tolist() == [0, 24, 48, 72]
-    assert numbers_drawn_in(frames.images) == [0, 24, 48, 72]
+    assert read_drawn_numbers(frames.images) == [0, 24, 48, 72]
     assert frames.decoded == 4
 
 
@@ -238,7 +238,7 @@ def test_a_film_whose_sparse_decoding_fails_on_the_way_is_decoded_in_order(films
 
     assert frames.method == "sequential"
     assert frames.why_sequential == "a frame did not come out of the decoder"
-    assert numbers_drawn_in(frames.images) == frames.index.tolist()
+    assert read_drawn_numbers(frames.images) == frames.index.tolist()
 
 
 def test_sparse_decoding_is_refused_if_the_file_was_replaced(films, tmp_path):
@@ -294,7 +294,7 @@ def test_pictures_that_need_nothing_before_the_first_start_of_decoding_are_read(
     assert frames.method == "sparse"
     assert frames.status == "ok"
     n_cut_off = 100 - n_left
-    assert numbers_drawn_in(frames.images) == list(range(n_cut_off, 100))
+    assert read_drawn_numbers(frames.images) == list(range(n_cut_off, 100))
 
 
 @pytest.mark.parametrize("name", ["hevc_cra.mp4", "mpeg2.mkv"])

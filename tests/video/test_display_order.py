@@ -8,7 +8,7 @@ import pytest
 
 from obygaze_features.video import display_order, index, read_frames, uniform
 from obygaze_features.video.display_order import number_frames
-from tests.video.conftest import draw_number, numbers_drawn_in, remux, spoiled
+from tests.video.conftest import draw_number, read_drawn_numbers, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import with_wrong_counter
 from tests.video.joining import X264, X265, joined
@@ -47,7 +47,7 @@ def with_right_times(path: Path, codec: str, first: int) -> Path:
 
 def assert_sixty_pictures_in_order_of_display(film):
     frames = read_frames(film, uniform(60))
-    assert numbers_drawn_in(frames.images) == list(range(60))
+    assert read_drawn_numbers(frames.images) == list(range(60))
     assert (np.diff(frames.time_s) > 0).all()
 
 
@@ -91,7 +91,7 @@ def test_pictures_of_joined_films_of_which_some_state_right_times_are_in_the_ord
 
     frames = read_frames(film, uniform(120))
 
-    assert numbers_drawn_in(frames.images) == [*range(60), *range(100, 160)]
+    assert read_drawn_numbers(frames.images) == [*range(60), *range(100, 160)]
 
 
 def test_a_span_has_its_own_pictures(recording):
@@ -101,7 +101,7 @@ def test_a_span_has_its_own_pictures(recording):
 
     span = read_frames(film, uniform(10), start_s=0.8, end_s=1.6)
 
-    assert numbers_drawn_in(span.images) == span.index.tolist()
+    assert read_drawn_numbers(span.images) == span.index.tolist()
     assert np.array_equal(span.time_s, whole.time_s[span.index])
 
 
@@ -135,7 +135,7 @@ def test_an_undecodable_picture_shifts_no_numbers_without_a_note(recording, tmp_
 
     frames = read_frames(film, uniform(20), start_s=start_s)
 
-    drawn_numbers = np.array(numbers_drawn_in(frames.images))
+    drawn_numbers = np.array(read_drawn_numbers(frames.images))
     assert drawn_numbers.tolist() == sorted(drawn_numbers)
     is_before = frames.index < 31
     assert np.array_equal(drawn_numbers[is_before], frames.index[is_before])

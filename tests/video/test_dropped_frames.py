@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.video import probe, read_frames, uniform
-from tests.video.conftest import draw_number, numbers_drawn_in, pack, remux
+from tests.video.conftest import draw_number, pack, read_drawn_numbers, remux
 from tests.video.encoding import encode
 
 PAUSE = [*range(10), *range(25, 75)]
@@ -40,7 +40,7 @@ def test_a_pause_of_dropped_frames_comes_where_a_player_shows_it(tmp_path, codec
 
     frames = read_frames(film, uniform(len(numbers)))
 
-    assert numbers_drawn_in(frames.images) == numbers
+    assert read_drawn_numbers(frames.images) == numbers
     np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
 
 
@@ -50,7 +50,7 @@ def test_frames_that_were_dropped_regularly_have_their_times(tmp_path, codec):
 
     frames = read_frames(film, uniform(len(EVERY_THIRD_DROPPED)))
 
-    assert numbers_drawn_in(frames.images) == EVERY_THIRD_DROPPED
+    assert read_drawn_numbers(frames.images) == EVERY_THIRD_DROPPED
     np.testing.assert_allclose(frames.time_s, np.array(EVERY_THIRD_DROPPED) / 25, atol=1e-6)
 
 
@@ -68,7 +68,7 @@ def test_the_last_picture_comes_the_usual_step_behind_the_one_before(tmp_path):
 
     frames = read_frames(film, uniform(30))
 
-    assert numbers_drawn_in(frames.images) == numbers
+    assert read_drawn_numbers(frames.images) == numbers
     np.testing.assert_allclose(frames.time_s, np.array(numbers) / 25, atol=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_a_span_behind_the_pause_has_the_frames_of_its_time(tmp_path):
 
     frames = read_frames(film, uniform(5), start_s=0.9, end_s=1.2)
 
-    assert numbers_drawn_in(frames.images) == [25, 26, 27, 28, 29]
+    assert read_drawn_numbers(frames.images) == [25, 26, 27, 28, 29]
 
 
 def without_last_pictures(data, n_left):

@@ -1,4 +1,4 @@
-"""What a card gives becomes what a core gives: formats, groups of pictures, files that are not for a card."""
+"""What a GPU gives becomes what a core gives: formats, groups of pictures, files that are not for a GPU."""
 
 import math
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from obygaze_features.video import hardware
 from obygaze_features.video.hardware import (
     NotDecoded,
-    NotOnCard,
-    NvidiaCard,
+    NotOnGpu,
+    NvidiaGpu,
     check_for_gpu,
     find_difference,
     group_around,
@@ -24,7 +24,7 @@ from .conftest import draw_number
 from .encoding import encode
 
 DEPTHS = {"yuv420p": ("nv12", 8, 8), "yuv420p10le": ("p010le", 10, 16), "yuv420p12le": ("p016le", 12, 16)}
-"""Format that a core gives -> that of a card, the bits of a sample, and the bits that it has in memory."""
+"""Format that a core gives -> that of a GPU, the bits of a sample, and the bits that it has in memory."""
 
 
 def samples_of(plane, kind) -> np.ndarray:
@@ -32,12 +32,12 @@ def samples_of(plane, kind) -> np.ndarray:
     return np.frombuffer(memoryview(plane), kind).reshape(plane.height, -1)
 
 
-def random_card_frame(pixels, width, height, seed) -> av.VideoFrame:
-    """Make a frame of random samples in the card's format, which keeps them in high bits."""
-    card_format, bits, bits_in_memory = DEPTHS[pixels]
+def random_gpu_frame(pixels, width, height, seed) -> av.VideoFrame:
+    """Make a frame of random samples in the GPU's format, which keeps them in high bits."""
+    gpu_format, bits, bits_in_memory = DEPTHS[pixels]
     empty_low_bits = bits_in_memory - bits
     kind = sample_type(bits)
-    frame = av.VideoFrame(width, height, card_format)
+    frame = av.VideoFrame(width, height, gpu_format)
     rng = np.random.default_rng(seed)
     for plane in frame.planes:
         samples = rng.integers(0, 1 << bits, samples_of(plane, kind).shape).astype(kind)
@@ -55,22 +55,22 @@ def sample_type(bits) -> np.dtype:
     height=st.integers(1, 40),
     seed=st.integers(0, 9),
 )
-def test_every_sample_of_a_card_becomes_that_of_a_core(pixels, width, height, seed):
-    """A card holds luma, and then blue and red differences in turn, of half the width and height.
+def test_every_sample_of_a_gpu_becomes_that_of_a_core(pixels, width, height, seed):
+    """A GPU holds luma, and then blue and red differences in turn, of half the width and height.
 
-    A core holds three planes: luma, blue and red. A card's samples of 10 or 12 bits are in the high bits of
+    A core holds three planes: luma, blue and red. A GPU's samples of 10 or 12 bits are in the high bits of
     16, a core's in the low ones. Rows are padded, so samples are compared up to the width of the picture.
     """
-    card_format, bits, bits_in_memory = DEPTHS[pixels]
-    card_frame = random_card_frame(pixels, width, height, seed)
+    gpu_format, bits, bits_in_memory = DEPTHS[pixels]
+    gpu_frame = random_gpu_frame(pixels, width, height, seed)
 
-    core_frame = to_core_format(card_frame, card_format, pixels)
+    core_frame = to_core_format(gpu_frame, gpu_format, pixels)
 
     assert core_frame.format.name == pixels
     half_width = math.ceil(width / 2)
     half_height = math.ceil(height / 2)
     empty_low_bits = bits_in_memory - bits
-    luma_plane, chroma_plane = card_frame.planes
+    luma_plane, chroma_plane = gpu_frame.planes
     luma = samples_of(luma_plane, sample_type(bits)) >> empty_low_bits
     chroma = samples_of(chroma_plane, sample_type(bits)) >> empty_low_bits
     chroma = chroma[:half_height, : 2 * half_width]
@@ -84,42 +84,42 @@ def test_every_sample_of_a_card_becomes_that_of_a_core(pixels, width, height, se
 
 
 @given(colour_range=st.sampled_from([0, 1, 2]), colorspace=st.sampled_from([1, 2, 5, 6, 9]))
-def test_a_frame_of_a_card_keeps_its_time_and_colours(colour_range, colorspace):
+def test_a_frame_of_a_gpu_keeps_its_time_and_colours(colour_range, colorspace):
     """Colours are described by numbers of FFmpeg: the range of levels, and the matrix that leads to RGB."""
-    card_frame = random_card_frame("yuv420p", 16, 16, seed=0)
-    card_frame.color_range = colour_range
-    card_frame.colorspace = colorspace
-    card_frame.pts = 7
+    gpu_frame = random_gpu_frame("yuv420p", 16, 16, seed=0)
+    gpu_frame.color_range = colour_range
+    gpu_frame.colorspace = colorspace
+    gpu_frame.pts = 7
 
-    core_frame = to_core_format(card_frame, "nv12", "yuv420p")
+    core_frame = to_core_format(gpu_frame, "nv12", "yuv420p")
 
     for fact in ("pts", "colorspace", "color_range", "interlaced_frame", "is_corrupt"):
-        assert getattr(core_frame, fact) == getattr(card_frame, fact)
+        assert getattr(core_frame, fact) == getattr(gpu_frame, fact)
 
 
 @pytest.mark.parametrize(
-    ("card_format", "core_format"),
+    ("gpu_format", "core_format"),
     [("nv12", "gbrp"), ("p010le", "yuv422p10le"), ("", "yuv420p")],
     ids=["RGB", "more chroma", "the card does not say its format"],
 )
-def test_formats_that_may_lose_bits_are_left_to_cores(card_format, core_format):
-    """A card gives fewer samples of colour than these films have, or does not say what it gives.
+def test_formats_that_may_lose_bits_are_left_to_cores(gpu_format, core_format):
+    """A GPU gives fewer samples of colour than these films have, or does not say what it gives.
 
     The whole film, and not only this frame, is then left to a core.
     """
-    frame = av.VideoFrame(64, 48, card_format or "nv12")
+    frame = av.VideoFrame(64, 48, gpu_format or "nv12")
 
-    with pytest.raises(NotOnCard) as refused:
-        to_core_format(frame, card_format, core_format)
+    with pytest.raises(NotOnGpu) as refused:
+        to_core_format(frame, gpu_format, core_format)
 
     assert refused.value.for_whole_file
 
 
-def test_a_frame_in_memory_was_not_decoded_on_a_card():
-    """A frame that a card has decoded lies in the card's own memory. The format, nv12, does not say so."""
+def test_a_frame_in_memory_was_not_decoded_on_a_gpu():
+    """A frame that a GPU has decoded lies in the GPU's own memory. The format, nv12, does not say so."""
     frame_in_memory = av.VideoFrame(64, 48, "nv12")
 
-    assert not NvidiaCard().is_from_card(frame_in_memory)
+    assert not NvidiaGpu().is_from_gpu(frame_in_memory)
 
 
 def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
@@ -133,16 +133,16 @@ def test_groups_cover_a_film_and_begin_where_decoding_can_start(tmp_path):
         assert numbers_in_group == list(range(key_frame, key_frame + 20))
 
 
-def test_only_films_of_enough_pixels_go_to_a_card(tmp_path):
-    """For small pictures a card is slower than a core; a still is no film.
+def test_only_films_of_enough_pixels_go_to_a_gpu(tmp_path):
+    """For small pictures a GPU is slower than a core; a still is no film.
 
-    The film is 96 pixels wide and 64 high. The reason why it is not for a card is empty if it is.
+    The film is 96 pixels wide and 64 high. The reason why it is not for a GPU is empty if it is.
     """
     film = encode(tmp_path / "f.mp4", map(draw_number, range(10)))
 
-    verdict = check_for_gpu(film, least_pixels=96 * 64)
-    verdict_if_one_pixel_more_is_needed = check_for_gpu(film, least_pixels=96 * 64 + 1)
-    verdict_on_still = check_for_gpu(tmp_path / "still.png", least_pixels=0)
+    verdict = check_for_gpu(film, min_pixels=96 * 64)
+    verdict_if_one_pixel_more_is_needed = check_for_gpu(film, min_pixels=96 * 64 + 1)
+    verdict_on_still = check_for_gpu(tmp_path / "still.png", min_pixels=0)
 
     assert verdict == ("", 96, 64)
     assert verdict_if_one_pixel_more_is_needed.reason != ""
@@ -150,34 +150,32 @@ def test_only_films_of_enough_pixels_go_to_a_card(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("libraries_of_driver", "number_of_card", "named"),
+    ("libraries_of_driver", "number_of_gpu", "named"),
     [(("libabsent.so.1",), 0, "libabsent.so.1"), ((), 99, "card 99")],
     ids=["a driver's library that is not there", "more cards than any machine has"],
 )
-def test_what_is_missing_to_decode_on_a_card_is_named(
-    monkeypatch, libraries_of_driver, number_of_card, named
-):
+def test_what_is_missing_to_decode_on_a_gpu_is_named(monkeypatch, libraries_of_driver, number_of_gpu, named):
     """The machine has a GPU, by its files; what decoding needs is looked for afterwards."""
     monkeypatch.setattr(hardware, "no_gpu_here", lambda: "")
     monkeypatch.setattr(hardware, "DRIVER", libraries_of_driver)
 
-    missing = NvidiaCard(number_of_card).missing()
+    missing = NvidiaGpu(number_of_gpu).missing()
 
     assert named in missing
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("codec", ["libx264", "libx265", "libvpx-vp9"])
-def test_on_a_real_card_all_bits_are_those_of_a_core(tmp_path, codec):
-    """A film of 60 numbered pictures, four times as wide and high as usual: cards refuse small pictures."""
-    card = NvidiaCard(least_pixels=0)
-    if card.missing():
-        pytest.skip(card.missing())
+def test_on_a_real_gpu_all_bits_are_those_of_a_core(tmp_path, codec):
+    """A film of 60 numbered pictures, four times as wide and high as usual: GPUs refuse small pictures."""
+    gpu = NvidiaGpu(min_pixels=0)
+    if gpu.missing():
+        pytest.skip(gpu.missing())
     pictures = (draw_number(number).repeat(4, axis=0).repeat(4, axis=1) for number in range(60))
     film = encode(tmp_path / "f.mkv", pictures, codec, options={"g": "25"})
 
     try:
-        difference = find_difference(film, range(60), card)
+        difference = find_difference(film, range(60), gpu)
     except NotDecoded as reason:
         pytest.skip(str(reason))
 

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.video import probe, read_frames, uniform
-from tests.video.conftest import draw_number, numbers_drawn_in
+from tests.video.conftest import draw_number, read_drawn_numbers
 from tests.video.encoding import encode
 
 FRAGMENTS = {"movflags": "frag_keyframe+empty_moov"}
@@ -69,7 +69,7 @@ def test_a_recording_with_zeros_for_some_bytes_is_partial_where_ffmpeg_stops(rec
     assert frames.status == "partial"
     assert "what follows is not read" in frames.notes[0]
     assert frames.total < 48
-    assert numbers_drawn_in(frames.images)[0] == 0
+    assert read_drawn_numbers(frames.images)[0] == 0
 
 
 @pytest.mark.parametrize("tail", [bytes(500), b"<html>not found</html>" * 30], ids=["zeros", "text"])

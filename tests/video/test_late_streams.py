@@ -20,7 +20,7 @@ from obygaze_features.video import (
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packets import ListedStream, demux
 from tests.video import inserting
-from tests.video.conftest import draw_number, numbers_drawn_in
+from tests.video.conftest import draw_number, read_drawn_numbers
 from tests.video.encoding import encode
 from tests.video.joining import FRAGMENTS, X264, X265, joined
 from tests.video.sounding import RATE, clicks, time_of_click, write_film
@@ -127,7 +127,7 @@ def test_a_packet_of_a_stream_that_begins_late_costs_no_picture(film_with_packet
     assert frames.status == "ok"
     assert frames.total == 220
     evenly_spaced = [number * 220 // 16 for number in range(16)]
-    assert numbers_drawn_in(frames.images) == evenly_spaced
+    assert read_drawn_numbers(frames.images) == evenly_spaced
 
     late_streams_of_film = index_packets(film).late
     for stream in late_streams_of_film:
@@ -205,7 +205,7 @@ def test_a_recording_is_partial_where_pictures_move_to_another_stream(tmp_path, 
     frames = read_frames(recording, uniform(10))
 
     assert frames.status == "partial"
-    assert numbers_drawn_in(frames.images) == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
+    assert read_drawn_numbers(frames.images) == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
     thousands_of_bytes = first_half.stat().st_size // 1000
     assert any(f"{thousands_of_bytes}," in note for note in frames.notes)
 
@@ -346,7 +346,7 @@ def test_sound_that_begins_too_late_is_refused_with_its_byte(flash_with_late_sou
     The 150 pictures are read all the same.
     """
     _, film_with_late_sound = flash_with_late_sound
-    monkeypatch.setattr(late_streams, "MOST_PROBED", 200_000)
+    monkeypatch.setattr(late_streams, "MAX_PROBED", 200_000)
     (sound,) = index_packets(film_with_late_sound).late
 
     with pytest.raises(VideoError, match=f"{sound.byte:,}"):
@@ -408,7 +408,7 @@ def test_pictures_that_begin_behind_what_is_probed_are_read(large, tmp_path):
     frames = read_frames(film, uniform(4))
 
     assert frames.total == 220
-    assert numbers_drawn_in(frames.images) == [0, 55, 110, 165]
+    assert read_drawn_numbers(frames.images) == [0, 55, 110, 165]
 
 
 class FailsOnce:

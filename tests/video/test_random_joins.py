@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import Frames, at, probe, read_frames, uniform
-from tests.video.conftest import numbers_drawn_in
+from tests.video.conftest import read_drawn_numbers
 from tests.video.joining import KINDS, joined, part
 
 
@@ -40,7 +40,7 @@ class Join:
     def is_without_gaps(self) -> bool:
         """Whether no part starts later than the one before it ends."""
         ends = [start + count * STEP_S for start, count in zip(self.starts_s, self.lengths, strict=True)]
-        return all(later <= end for later, end in zip(self.starts_s[1:], ends, strict=False))
+        return all(lazy_import <= end for lazy_import, end in zip(self.starts_s[1:], ends, strict=False))
 
 
 STEP_S = 1 / 25
@@ -49,7 +49,7 @@ SHORT = 13
 LENGTHS = (1, 2, SHORT, 30, 45)
 STARTS_S = (0.0, 0.2, 7.0, 100.0, 3999.0)
 PACKET_BYTES = {"ts": 188, "vob": 2048, "mpg": 2048}
-MOST_CUT_BYTES = 8 * 1024
+MAX_CUT_BYTES = 8 * 1024
 PART = 80
 """The first picture of the n-th part has the number n times this."""
 OFFSET_FORMATS = ("vob", "mpg", ".ts", "mkv")
@@ -89,7 +89,7 @@ def joins(draw):
     cut_bytes = 0
     container = kind.rpartition(".")[2]
     if container in PACKET_BYTES and lengths[0] > SHORT:
-        cut_bytes = n_packets * PACKET_BYTES[container] % MOST_CUT_BYTES
+        cut_bytes = n_packets * PACKET_BYTES[container] % MAX_CUT_BYTES
     return Join(kind, lengths, starts_s, cut_bytes)
 
 
@@ -128,7 +128,7 @@ def read_all_frames(path: Path, join: Join) -> Frames:
 
 def check_order(frames: Frames, join: Join) -> None:
     """Check that all pictures found are expected ones, and come in their order."""
-    distinct = list(dict.fromkeys(numbers_drawn_in(frames.images)))
+    distinct = list(dict.fromkeys(read_drawn_numbers(frames.images)))
     assert [number for number in join.numbers if number in distinct] == distinct
 
 
@@ -142,7 +142,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
     """Check that a film that is said to be whole has all pictures, and that they are a step apart."""
     if frames.status != "ok" or join.cut_bytes:
         return
-    assert numbers_drawn_in(frames.images) == join.numbers
+    assert read_drawn_numbers(frames.images) == join.numbers
     is_rate_known = min(join.lengths) > 1  # behind a single picture, a step of two is not noticed
     if join.is_without_gaps and is_rate_known:
         expected_s = frames.time_s[0] + np.arange(len(join.numbers)) * STEP_S
@@ -152,7 +152,7 @@ def check_that_no_picture_is_lost(frames: Frames, join: Join) -> None:
 def check_spacing(frames: Frames, join: Join) -> None:
     """Check that pictures of each part are a step apart, or that damage or estimates are noted."""
     is_damaged = frames.status == "partial" or (join.cut_bytes and "damaged" in frames.why_sequential)
-    numbers = numbers_drawn_in(frames.images)
+    numbers = read_drawn_numbers(frames.images)
     assert is_damaged or says_estimates(frames) or are_evenly_spaced(numbers, frames.time_s)
 
 
@@ -163,8 +163,8 @@ def check_that_a_time_gives_its_picture(path: Path, frames: Frames) -> None:
     middle = len(frames) // 2
     time_s = frames.time_s[middle]
     found = read_frames(path, uniform(1), start_s=time_s - 1e-4, end_s=time_s + 1e-4)
-    expected = numbers_drawn_in(frames.images[middle : middle + 1])
-    assert numbers_drawn_in(found.images) == expected or found.status == "partial"
+    expected = read_drawn_numbers(frames.images[middle : middle + 1])
+    assert read_drawn_numbers(found.images) == expected or found.status == "partial"
 
 
 def are_evenly_spaced(numbers: list[int], times_s: NDArray[np.float64]) -> bool:

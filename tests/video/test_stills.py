@@ -10,7 +10,7 @@ from PIL import Image, ImageCms, ImageDraw, PngImagePlugin
 
 from obygaze_features.errors import VideoError
 from obygaze_features.video import at, fps, is_still, keyframes, probe, read_frames, uniform
-from obygaze_features.video.stills import MOST_PIXELS
+from obygaze_features.video.stills import MAX_PIXELS
 from tests.video.conftest import reason_of_refusal
 
 ORIENTATION = 0x0112
@@ -58,7 +58,7 @@ EXACT, NEAR = 0, 8
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "most_off"),
+    ("name", "settings", "max_off"),
     [
         ("a.png", {}, EXACT),
         ("b.bmp", {}, EXACT),
@@ -70,7 +70,7 @@ EXACT, NEAR = 0, 8
         ("h.avif", {"quality": 100, "subsampling": "4:4:4"}, NEAR),
     ],
 )
-def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name, settings, most_off):
+def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name, settings, max_off):
     """A drawing of 60 x 40 pixels is saved.
 
     Formats without losses give it exactly; those with losses are off by up to 8 of 255 levels in the mean.
@@ -83,7 +83,7 @@ def test_an_image_of_every_format_is_one_frame_at_time_0(drawing, tmp_path, name
     assert rgb.dtype == np.uint8
     assert rgb.shape == (40, 60, 3)
     assert rgb.flags.c_contiguous
-    assert mean_difference(rgb, drawing) <= most_off
+    assert mean_difference(rgb, drawing) <= max_off
     assert frames.total == 1
     assert frames.index.tolist() == [0]
     assert frames.time_s.tolist() == [0.0]
@@ -170,8 +170,8 @@ def test_grey_of_16_bits_becomes_its_upper_byte_with_a_note(tmp_path, name):
     assert frames.status == "ok"
 
 
-@pytest.mark.parametrize(("name", "most_off"), [("print.tif", 1), ("print.jpg", NEAR)])
-def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path, name, most_off):
+@pytest.mark.parametrize(("name", "max_off"), [("print.tif", 1), ("print.jpg", NEAR)])
+def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path, name, max_off):
     """The drawing is saved in CMYK, which in JPEG is usually stored inverted, unlike in TIFF.
 
     It may be off by some of 255 levels in the mean.
@@ -180,7 +180,7 @@ def test_printing_colours_become_rgb_with_a_note(drawing, tmp_path, name, most_o
 
     frames = read_still(path)
 
-    assert mean_difference(frames.images[0], drawing) <= most_off
+    assert mean_difference(frames.images[0], drawing) <= max_off
     (note,) = frames.notes
     assert note.startswith("CMYK")
     assert frames.status == "ok"
@@ -310,7 +310,7 @@ def test_an_image_that_claims_too_many_pixels_is_not_opened(tmp_path, side, word
     reason = reason_of_refusal(path)
 
     assert words in reason
-    assert f"{MOST_PIXELS:,} pixels" in reason  # how many are allowed
+    assert f"{MAX_PIXELS:,} pixels" in reason  # how many are allowed
 
 
 def test_a_file_that_is_no_image_is_refused_by_what_it_is(films, tmp_path):

@@ -34,7 +34,7 @@ from obygaze_features.video import (
 from obygaze_features.video.file_facts import is_here
 from obygaze_features.video.sound import SoundTrack
 from obygaze_features.video.stream import DISPOSITIONS, FATES, FRAMES, PACKETS, STREAMS
-from tests.video.conftest import draw_number, numbers_drawn_in, remux, spoiled
+from tests.video.conftest import draw_number, read_drawn_numbers, remux, spoiled
 from tests.video.encoding import encode
 from tests.video.inserting import crc32
 from tests.video.joining import VPX, X264, joined
@@ -309,7 +309,7 @@ def test_the_base_layer_of_dolby_vision_is_read_and_noted(ten_bit_hevc, tmp_path
 
     frames = read_frames(film, at([0, 1, 2, 3]))
 
-    assert numbers_drawn_in(frames.images) == [0, 1, 2, 3]
+    assert read_drawn_numbers(frames.images) == [0, 1, 2, 3]
     assert any("Dolby Vision" in note for note in frames.notes)
 
 
@@ -497,7 +497,7 @@ class Disc:
 
 
 @pytest.fixture
-def disc(tmp_path) -> Disc:
+def dvd(tmp_path) -> Disc:
     """A DVD whose first title lies in two files."""
     path = encode(
         tmp_path / "film.vob", map(draw_number, range(40)), "mpeg2video", options={"g": "9", "bf": "2"}
@@ -511,29 +511,29 @@ def disc(tmp_path) -> Disc:
 
 
 @pytest.mark.parametrize("place", [".", "VTS_01_1.VOB"], ids=["the folder", "its first file"])
-def test_the_files_of_a_dvds_title_are_read_and_digested_as_one_film(disc, place):
+def test_the_files_of_a_dvds_title_are_read_and_digested_as_one_film(dvd, place):
     """The title of 40 pictures lies in two files; the cut between them is within a picture."""
-    path = disc.folder / place
+    path = dvd.folder / place
 
     frames = read_frames(path, at(range(40)))
 
     assert frames.status == "ok"
-    assert numbers_drawn_in(frames.images) == list(range(40))
-    assert file_digest(path) == sha256(disc.film).hexdigest()
+    assert read_drawn_numbers(frames.images) == list(range(40))
+    assert file_digest(path) == sha256(dvd.film).hexdigest()
     assert is_here(path)
 
 
-def test_a_title_is_imported_as_one_clip(disc):
+def test_a_title_is_imported_as_one_clip(dvd):
     """The title lies in the files VTS_01_1.VOB and VTS_01_2.VOB; its clip is named by the first."""
-    manifest = import_folder(disc.folder, disc.folder).manifest
+    manifest = import_folder(dvd.folder, dvd.folder).manifest
 
     assert [clip.video for clip in manifest] == ["VTS_01_1.VOB"]
 
 
 @pytest.mark.parametrize("place", ["..", "../VTS_01_1.VOB"], ids=["no disc", "no file"])
-def test_a_folder_that_is_no_disc_and_a_file_that_is_absent_are_not_films(disc, place):
+def test_a_folder_that_is_no_disc_and_a_file_that_is_absent_are_not_films(dvd, place):
     """The folder above that of the disc has no VOB files."""
-    path = (disc.folder / place).resolve()
+    path = (dvd.folder / place).resolve()
 
     assert not is_here(path)
 
@@ -543,12 +543,12 @@ def test_a_folder_that_is_no_disc_and_a_file_that_is_absent_are_not_films(disc, 
     [("VTS_01_4.VOB", "missing"), ("VTS_02_1.VOB", "2 titles")],
     ids=["files 1, 2 and 4 of a title", "a second title"],
 )
-def test_a_disc_of_which_it_is_not_clear_what_the_film_is_is_refused(disc, added_file, reason):
+def test_a_disc_of_which_it_is_not_clear_what_the_film_is_is_refused(dvd, added_file, reason):
     """The disc has files 1 and 2 of title 01."""
-    (disc.folder / added_file).write_bytes(disc.film)
+    (dvd.folder / added_file).write_bytes(dvd.film)
 
     with pytest.raises(VideoError, match=reason):
-        probe(disc.folder)
+        probe(dvd.folder)
 
 
 def test_an_encrypted_disc_is_refused_as_encrypted(tmp_path):
@@ -600,7 +600,7 @@ def test_transparent_pictures_lie_over_white_as_stills_do(tmp_path, name, codec,
     assert image[transparent_region].min() >= 253
     difference = image[opaque_region].astype(int) - OPAQUE[opaque_region][..., :3]
     assert np.abs(difference).mean() < 6
-    assert numbers_drawn_in([image]) == [3]
+    assert read_drawn_numbers([image]) == [3]
 
     assert any("white" in note for note in frames.notes)
     assert frames.stream["alpha"] is True
@@ -670,7 +670,7 @@ def test_a_clip_that_lost_a_quarter_of_its_frames_is_partial(tmp_path):
     frames = read_frames(film, uniform(8))
 
     assert frames.status == "partial"
-    number_of_last_frame = numbers_drawn_in(frames.images)[-1]
+    number_of_last_frame = read_drawn_numbers(frames.images)[-1]
     assert number_of_last_frame > 6
 
 
@@ -688,8 +688,8 @@ def test_of_a_clip_that_lost_more_than_half_only_frames_asked_for_by_number_are_
     frames_of_matroska = read_frames(matroska, at([20, 23]))
     frames_of_avi = read_frames(avi, at([5, 6]))
 
-    assert numbers_drawn_in(frames_of_matroska.images) == [20, 23]
-    assert numbers_drawn_in(frames_of_avi.images) == [19, 20]  # 14 + 5 and 14 + 6
+    assert read_drawn_numbers(frames_of_matroska.images) == [20, 23]
+    assert read_drawn_numbers(frames_of_avi.images) == [19, 20]  # 14 + 5 and 14 + 6
 
 
 def test_the_command_frames_describes_the_stream_in_its_json(plain):
@@ -749,7 +749,7 @@ def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
     whole = read_frames(film, at(range(40)))
     after_the_change = read_frames(film, uniform(4), start_s=0.9, end_s=1.5)
 
-    assert numbers_drawn_in(whole.images) == list(range(40))
+    assert read_drawn_numbers(whole.images) == list(range(40))
     assert whole.matrix == "bt601"
     assert any("changes" in note for note in whole.notes)
     assert after_the_change.matrix == "bt709"

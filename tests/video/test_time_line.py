@@ -22,8 +22,8 @@ from obygaze_features.video import (
     uniform,
 )
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.time_line import MOST_PARTS, correct_outliers, time_line
-from tests.video.conftest import cut_first_group, draw_number, numbers_drawn_in, packets_of, remux
+from obygaze_features.video.time_line import MAX_PARTS, correct_outliers, time_line
+from tests.video.conftest import cut_first_group, draw_number, packets_of, read_drawn_numbers, remux
 from tests.video.encoding import encode
 from tests.video.joining import KINDS, MPEG, VPX, X264, joined, part
 from tests.video.sounding import clicks, time_of_click, write_film
@@ -56,7 +56,7 @@ def test_pictures_of_a_joined_film_follow_each_other_at_their_rate(joined_film):
     frames = read_frames(joined_film, at(range(55)))
 
     assert frames.status == "ok"
-    assert numbers_drawn_in(frames.images) == [*range(24), *range(100, 131)]
+    assert read_drawn_numbers(frames.images) == [*range(24), *range(100, 131)]
     np.testing.assert_allclose(frames.time_s - frames.time_s[0], np.arange(55) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
@@ -74,7 +74,7 @@ def test_a_span_of_a_joined_film_has_the_pictures_of_its_times(joined_film):
 
         span = read_frames(joined_film, uniform(40), start_s=start_s, end_s=end_s)
 
-        distinct_numbers = sorted(set(numbers_drawn_in(span.images)))
+        distinct_numbers = sorted(set(read_drawn_numbers(span.images)))
         assert distinct_numbers == numbers_drawn[is_in_span].tolist()
 
 
@@ -111,7 +111,7 @@ def test_a_transport_stream_whose_times_step_back_is_as_long_as_its_parts(tmp_pa
 
     frames = read_frames(film, at([29, 30, 59]))
 
-    assert numbers_drawn_in(frames.images) == [29, 100, 129]
+    assert read_drawn_numbers(frames.images) == [29, 100, 129]
     assert probe(film).duration_s == pytest.approx(60 / 25)
 
 
@@ -304,7 +304,7 @@ def test_a_picture_cut_through_at_a_joint_is_left_out_and_noted(halves, tmp_path
 
     frames = read_frames(path, at(range(probe(path).frames)))
 
-    assert numbers_drawn_in(frames.images) == [*numbers_before_cut, *range(100, 131)]
+    assert read_drawn_numbers(frames.images) == [*numbers_before_cut, *range(100, 131)]
     assert (np.diff(frames.time_s) > 0).all()
     assert any("1 picture cut through" in note for note in frames.notes)
 
@@ -320,7 +320,7 @@ def test_a_fragmented_mp4_that_loses_pictures_where_it_was_joined_is_partial(hal
     frames_of_span = read_frames(film, uniform(4), start_s=0.0, end_s=0.5)
 
     assert frames_of_film.status == "partial"
-    assert numbers_drawn_in(frames_of_film.images)[0] == 0
+    assert read_drawn_numbers(frames_of_film.images)[0] == 0
     assert frames_of_span.status == "ok"
 
 
@@ -354,7 +354,7 @@ def test_joined_fragments_of_smooth_streaming_are_read_whole(tmp_path):
     frames = read_frames(film, at(range(48)))
 
     assert frames.status == "ok"
-    assert numbers_drawn_in(frames.images) == [*range(24), *range(24)]
+    assert read_drawn_numbers(frames.images) == [*range(24), *range(24)]
     np.testing.assert_allclose(frames.time_s, np.arange(48) / 25, atol=0.0015)
 
 
@@ -386,7 +386,7 @@ def test_a_step_back_of_times_in_flash_begins_a_part(tmp_path):
 
     frames = read_frames(film, at(range(30)))
 
-    assert numbers_drawn_in(frames.images) == [*range(30)]
+    assert read_drawn_numbers(frames.images) == [*range(30)]
     np.testing.assert_allclose(frames.time_s, np.arange(30) / 25, atol=0.0015)
     assert any("2 parts" in note for note in frames.notes)
 
@@ -409,7 +409,7 @@ def test_a_pause_of_hours_that_the_file_states_is_no_joint(tmp_path, name, rate,
 
     frames = read_frames(film, at(range(n_pictures)))
 
-    assert numbers_drawn_in(frames.images) == list(range(n_pictures))
+    assert read_drawn_numbers(frames.images) == list(range(n_pictures))
     np.testing.assert_allclose(frames.time_s, np.array(times) / rate, atol=0.0015)
     assert frames.status == "ok"
     assert frames.notes == ()
@@ -433,7 +433,7 @@ def test_times_that_start_again_very_often_are_refused():
     All pictures are key pictures and shown, and a pause of any length is allowed.
     """
     times_of_a_part = np.arange(40)
-    times = np.tile(times_of_a_part, MOST_PARTS + 1)
+    times = np.tile(times_of_a_part, MAX_PARTS + 1)
     of_all_pictures = np.ones(len(times), np.bool_)
     any_pause = np.full(len(times), 90_000)
 
@@ -489,7 +489,7 @@ def test_pictures_whose_references_were_cut_off_are_counted_in_a_note(
 
     frames = read_frames(film, at(range(probe(film).frames)))
 
-    numbers = numbers_drawn_in(frames.images)
+    numbers = read_drawn_numbers(frames.images)
     numbers_of_first_part = numbers[:30]
     numbers_of_second_part = numbers[30:]
     n_decodable = 140 - first_decodable
@@ -533,7 +533,7 @@ def test_parts_of_a_joined_program_stream_each_keep_their_rate(tmp_path, first_r
 
     frames = read_frames(film, at(range(60)))
 
-    assert numbers_drawn_in(frames.images) == [*range(30), *range(100, 130)]
+    assert read_drawn_numbers(frames.images) == [*range(30), *range(100, 130)]
     times_s = frames.time_s - frames.time_s[0]
     np.testing.assert_allclose(np.diff(times_s[:30]), 1 / first_rate, atol=0.0015)
     np.testing.assert_allclose(np.diff(times_s[30:]), 1 / second_rate, atol=0.0015)

@@ -23,7 +23,7 @@ from obygaze_features.video import decode as sparse_room
 from obygaze_features.video import index as index_room
 from obygaze_features.video.index import index_packets
 from obygaze_features.video.packet_table import PacketTable
-from tests.video.conftest import numbers_drawn_in, remux, spoiled
+from tests.video.conftest import read_drawn_numbers, remux, spoiled
 from tests.video.test_decoding import SPARSE, decoded_by_pyav
 
 FILMS = [
@@ -183,7 +183,7 @@ def test_frames_are_right_where_a_seek_lands_at_a_packet_that_is_not_known(films
     frames = read_frames(film, at([10, 80]))
 
     assert frames.method == "sparse"
-    assert numbers_drawn_in(frames.images) == [10, 80]
+    assert read_drawn_numbers(frames.images) == [10, 80]
     assert_windows_equal_those_read_alone(film, WINDOWS)
 
 
@@ -256,11 +256,11 @@ class CountsItself:
     """Made of a frame by `read_windows`; counts how many of its kind are alive, and how many were at most."""
 
     n_alive = 0
-    most_alive = 0
+    max_alive = 0
 
     def __init__(self, _: np.ndarray) -> None:
         CountsItself.n_alive += 1
-        CountsItself.most_alive = max(CountsItself.most_alive, CountsItself.n_alive)
+        CountsItself.max_alive = max(CountsItself.max_alive, CountsItself.n_alive)
 
     def __del__(self) -> None:
         CountsItself.n_alive -= 1
@@ -276,4 +276,4 @@ def test_frames_of_windows_that_were_given_out_are_not_kept(films):
     for _ in read_windows(films["b1.mp4"], windows, [(uniform(10), CountsItself)]):
         pass
 
-    assert CountsItself.most_alive <= 30
+    assert CountsItself.max_alive <= 30

@@ -304,25 +304,26 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
     return replace(table, rows=tuple(rows), notes=(*table.notes, note))
 
 
-def _seconds_of_frames(frame: float, place: str, reading: Reading) -> float:
+def _seconds_of_frames(frame: float, location: str, reading: Reading) -> float:
     """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole.
 
     Parameters
     ----------
     frame
         The number.
-    place
+    location
         Its place, for messages.
     reading
         The rate and the unit that the person gives.
     """
     if reading.rate is None:
         raise ManifestError(
-            f"{place}: times are in frames; give their rate, as in --rate 25, or --unit s if they are seconds"
+            f"{location}: times are in frames; give their rate, as in --rate 25, or --unit s if they are "
+            "seconds"
         )
     if not frame.is_integer():
         remedy = "" if reading.unit else "; give --unit s if times are in seconds"
-        raise ManifestError(f"{place}: {frame:g} is no whole number of frames{remedy}")
+        raise ManifestError(f"{location}: {frame:g} is no whole number of frames{remedy}")
     return float(Fraction(frame) / reading.rate)  # as a fraction, so that frames are divided exactly
 
 
@@ -401,7 +402,7 @@ class LabelColumn(NamedTuple):
     marked_label: str
 
 
-class CellPlace(NamedTuple):
+class CellPosition(NamedTuple):
     """The line and column of a cell."""
 
     line: int
@@ -651,7 +652,7 @@ class LabelReader:
         for label_column in label_columns:
             cell = composed(row.cells[label_column.column].strip())
             self._words.note_read(cell)
-            place = CellPlace(row.line, label_column.column)
+            place = CellPosition(row.line, label_column.column)
             if is_unreadable(cell):
                 self._table.problems.add(
                     row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
@@ -671,12 +672,12 @@ class LabelReader:
                 concepts += self._concepts_in(place, cell)
         return LabelCells(";".join(levels), ";".join(concepts))
 
-    def _is_marked(self, place: CellPlace, cell: str, label: str) -> bool:
+    def _is_marked(self, position: CellPosition, cell: str, label: str) -> bool:
         """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem.
 
         Parameters
         ----------
-        place
+        position
             Where the cell is, for the message.
         cell
             Its text.
@@ -696,10 +697,12 @@ class LabelReader:
             yes = shlex.quote(f"{cell}={label}")
             no = shlex.quote(f"{cell}=")
             remedy = f"--word {yes} where it is there, --word {no} where it is not"
-            self._table.problems.add(place.line, f"{cell!r} is neither yes nor no: {remedy}", place.column)
+            self._table.problems.add(
+                position.line, f"{cell!r} is neither yes nor no: {remedy}", position.column
+            )
         return False
 
-    def _labels_in(self, place: CellPlace, cell: str) -> Labels:
+    def _labels_in(self, position: CellPosition, cell: str) -> Labels:
         """Return the level and concepts that a cell of a column of levels holds.
 
         Such a cell may hold concepts besides its level, or in place of it, which `has_single_labels`
@@ -715,13 +718,13 @@ class LabelReader:
             return Labels(level, ())
         labels = words.labels_of(cell)
         if labels is None:
-            self._note_unknown_word(place, cell, words.codebook.level_spelled)
+            self._note_unknown_word(position, cell, words.codebook.level_spelled)
             return no_labels
         if not labels.level:
             self.has_single_labels = True
         return labels
 
-    def _concepts_in(self, place: CellPlace, cell: str) -> list[str]:
+    def _concepts_in(self, position: CellPosition, cell: str) -> list[str]:
         """Return the concepts that a cell lists, by the codebook's names; an unknown word is a problem."""
         words = self._words
         if not cell or words.is_no_concept(cell):
@@ -733,15 +736,15 @@ class LabelReader:
                 self._count_respelled(text, name)
                 concepts.append(name)
             elif not words.is_no_concept(text):
-                self._note_unknown_word(place, text, words.codebook.concept_spelled)
+                self._note_unknown_word(position, text, words.codebook.concept_spelled)
         return concepts
 
-    def _note_unknown_word(self, place: CellPlace, text: str, look_up: Callable[[str], str]) -> None:
+    def _note_unknown_word(self, position: CellPosition, text: str, look_up: Callable[[str], str]) -> None:
         """Add a problem for a word that the codebook does not have, with the option that explains it.
 
         Parameters
         ----------
-        place
+        position
             The cell of the word.
         text
             The word.
@@ -753,7 +756,7 @@ class LabelReader:
             look_up(text)
         except ManifestError as refusal:
             remedy = f"; or say what it stands for: --word {shlex.quote(f'{text}=LABEL')}"
-            self._table.problems.add(place.line, f"{refusal}{remedy}", place.column)
+            self._table.problems.add(position.line, f"{refusal}{remedy}", position.column)
 
     def _count_respelled(self, text: str, name: str) -> None:
         """Count a text that was read as the label `name`, if the codebook spells that differently."""

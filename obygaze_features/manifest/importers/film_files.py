@@ -99,9 +99,9 @@ class FilmFiles:
         the only one.
         """
         parts = path_of(composed(reference.strip())).parts
-        most_parts_of_files = max((len(file.parts) for file in self.files), default=0)
-        most_parts = min(len(parts), most_parts_of_files)
-        for n_parts in range(most_parts, 0, -1):  # the longest end first
+        max_parts_of_files = max((len(file.parts) for file in self.files), default=0)
+        max_parts = min(len(parts), max_parts_of_files)
+        for n_parts in range(max_parts, 0, -1):  # the longest end first
             end = "/".join(parts[-n_parts:])
             files_with_end = self._files_by_end.get(plain(end), ())
             files = [file for file in files_with_end if len(file.parts) >= n_parts]
@@ -111,12 +111,12 @@ class FilmFiles:
             return spelled_alike if len(spelled_alike) == 1 else files
         return []
 
-    def _files_of_film(self, place: str) -> list[PurePosixPath]:
+    def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
         """Return the files of the film that a path, a title or an IMDb id names, by their names."""
         candidates: list[PurePosixPath] = []
-        for form in _forms_of_name(place):
+        for form in _forms_of_name(media_path):
             candidates += self._files_by_name.get(form, ())
-        stem = find_film(place, {file.stem for file in candidates})
+        stem = find_film(media_path, {file.stem for file in candidates})
         return [file for file in dict.fromkeys(candidates) if file.stem == stem]
 
     def stored_path_of_movie(self, movie: str) -> str:
@@ -198,9 +198,9 @@ class FilmFiles:
             return []
         return [f"left out {counted(n_unnamed, 'video')} that no span names"]
 
-    def _hint(self, place: str) -> str:
+    def _hint(self, media_path: str) -> str:
         """Return a hint to the video whose name has the same letters and digits; "" if there is none."""
-        near = self._file_of_bare_name.get(bare_name(stem_of(place)))
+        near = self._file_of_bare_name.get(bare_name(stem_of(media_path)))
         if near is None:
             return ""
         return f" (did you mean '{near}'?)"
@@ -256,8 +256,8 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
     return by_name
 
 
-def _forms_of_name(place: str) -> list[str]:
+def _forms_of_name(media_path: str) -> list[str]:
     """Return the keys of `_files_by_name` under which a path, a URL or a title may be found."""
-    names = (place, path_of(place).name, stem_of(place))
-    forms = [composed(place.strip()), *map(plain, names), imdb_id(place)]
+    names = (media_path, path_of(media_path).name, stem_of(media_path))
+    forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
     return [form for form in dict.fromkeys(forms) if form]

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import open_regular
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
@@ -23,8 +22,9 @@ from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import find_film
 from obygaze_features.manifest.text_tables import Row, Table, counted, error_context, read_table
 from obygaze_features.text import composed
+from obygaze_features.untrusted import open_regular
 
-LEAST_HOP_S = 5.0
+MIN_HOP_S = 5.0
 """Shortest automatic hop: what annotators agree on is not finer (median segment of MObyGaze 27 s)."""
 
 OVERHANG_S = 1.0
@@ -35,7 +35,7 @@ SHORTEST_WINDOW_S = 0.001
 
 # The card in a model file, by the zoo's format.
 MODEL_CARD = "card.json"
-MOST_CARD_BYTES = 4 << 20
+MAX_CARD_BYTES = 4 << 20
 SHOT_COLUMNS = ("movie", "start_s", "end_s", "detector", "flags")
 SHOT_FLAGS = ("black", "credits", "bars")
 # Parts of a table whose times are rounded to milliseconds may overlap by this much.
@@ -227,7 +227,7 @@ def automatic_hop(window_s: float) -> float:
 
     It is at most the length of a window (`window_s`), so that windows leave no gaps.
     """
-    return min(max(window_s / 4, LEAST_HOP_S), window_s)
+    return min(max(window_s / 4, MIN_HOP_S), window_s)
 
 
 @checked
@@ -242,7 +242,7 @@ def window_of_model(path: Path) -> float:
     try:
         # A model file is a zip, with what is known of the model in its member `MODEL_CARD`.
         with open_regular(path) as file, zipfile.ZipFile(file) as archive, archive.open(MODEL_CARD) as member:
-            card = json.loads(member.read(MOST_CARD_BYTES))
+            card = json.loads(member.read(MAX_CARD_BYTES))
     except OSError as error:
         raise ManifestError(f"{path}: the model cannot be read: {error.strerror or error}") from None
     except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError, NotImplementedError, RecursionError):

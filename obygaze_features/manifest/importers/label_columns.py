@@ -25,7 +25,7 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, START, option, wide_option
 from obygaze_features.manifest.importers.table_rows import SUMS
-from obygaze_features.manifest.importers.unread_columns import MOST_WORDS, UnreadColumns, levels_by_number
+from obygaze_features.manifest.importers.unread_columns import MAX_WORDS, UnreadColumns, levels_by_number
 from obygaze_features.manifest.importers.word_guesses import (
     are_few_words,
     are_lists,
@@ -43,11 +43,11 @@ from obygaze_features.manifest.spans.headings import (
 )
 from obygaze_features.text import first_few
 
-MOST_DIFFERENT_SHARE: Final = 3 / 4
+MAX_DIFFERENT_SHARE: Final = 3 / 4
 """Words of a column count as repeated, as concepts are, if at most this share of them are different words:
 with 8 words in all cells, at most 6 different ones."""
 
-MOST_SHOWN: Final = 12
+MAX_SHOWN: Final = 12
 """Columns that a message names at most."""
 
 
@@ -515,7 +515,7 @@ class LabelColumns:
             return False
         n_words = sum(len(words) for words in lists)
         n_different = len(different_words(lists))
-        are_repeated = n_different <= MOST_DIFFERENT_SHARE * n_words
+        are_repeated = n_different <= MAX_DIFFERENT_SHARE * n_words
         return are_repeated or are_lists(lists)
 
     def _propose_marks_under_other_words(self) -> None:
@@ -650,12 +650,12 @@ class LabelColumns:
             return False
         if self._unread.label_counts(column).are_labels or are_clocks(cells):
             return False
-        return 0 < len(self._different_words(column)) <= MOST_WORDS
+        return 0 < len(self._different_words(column)) <= MAX_WORDS
 
 
 def _shown(columns: Sequence[str]) -> str:
     """Write the first of some headings, and how many more there are."""
-    return first_few([f"{column!r:.60}" for column in columns], MOST_SHOWN)
+    return first_few([f"{column!r:.60}" for column in columns], MAX_SHOWN)
 
 
 def _has_most_words_in(words: set[str], others: set[str]) -> bool:

@@ -33,7 +33,7 @@ from obygaze_features.manifest.importers.table_rows import (
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, NAMED_COLUMNS, Headings
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
-from obygaze_features.manifest.spans.read_apart import MemoryBudget
+from obygaze_features.manifest.spans.read_in_sandbox import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.tier_names import is_of_a_model
 from obygaze_features.manifest.text_tables import (
@@ -56,7 +56,7 @@ JUDGEMENTS = "judgements"
 
 SHOWN_COLUMNS = 4
 SHOWN_WORDS = 3
-MOST_RESPELLED = 10
+MAX_RESPELLINGS = 10
 
 TELLING_ROWS = 1000
 """Rows by which a table is first told from files that are none."""
@@ -909,7 +909,7 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
     readings = []
     for (text, label), n_rows in sorted(respelled.items()):
         readings.append(f"{text!r:.60} as {label} ({counted(n_rows, 'row')})")
-    return f"read {first_few(readings, MOST_RESPELLED)}"
+    return f"read {first_few(readings, MAX_RESPELLINGS)}"
 
 
 def _notices_on_unread_columns(

@@ -17,7 +17,7 @@ from obygaze_features.manifest.text_tables import TIMES
 SHOWN = 4
 """Examples that a sentence names."""
 
-MOST_TYPED: Final = 40
+MAX_TYPED_WORDS: Final = 40
 """Words of a table that options say one by one; of more they say `FIRST_TYPED`, and how to give the rest."""
 
 FIRST_TYPED: Final = 8
@@ -187,7 +187,7 @@ class Proposal:
     def _words_with_option(self) -> list[tuple[str, str]]:
         """Return the (word, label) pairs that options name: all, or only the first if there are very many."""
         words = list(self.words.items())
-        if len(words) > MOST_TYPED:
+        if len(words) > MAX_TYPED_WORDS:
             return words[:FIRST_TYPED]
         return words
 

@@ -14,7 +14,7 @@ from obygaze_features.text import first_few
 SITTING = timedelta(hours=4)
 """Decisions this far apart, or less, may have been made on a page that stayed open between them."""
 
-MOST_LINES = 100
+MAX_LINES = 100
 """Lines that a notice names."""
 
 
@@ -49,7 +49,7 @@ def repeated_concepts(decisions: Iterable[tuple[Path, int, Mapping[str, str]]]) 
         notes[path] = (
             f"{counted(len(numbers), 'decision has', 'decisions have')} the concepts of the one just before, "
             "which an earlier version of the page kept ticked; look at them again: "
-            f"{places} {first_few(list(map(str, sorted(numbers))), MOST_LINES)}"
+            f"{places} {first_few(list(map(str, sorted(numbers))), MAX_LINES)}"
         )
     return notes
 

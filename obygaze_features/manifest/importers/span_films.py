@@ -105,7 +105,7 @@ class FilmNames:
             return absolute(file.path).with_name(name).as_posix()
         return ""
 
-    def add_place(self, file: SpanFile, movie: str, place: str, column: str = "") -> None:
+    def add_place(self, file: SpanFile, movie: str, media_path: str, column: str = "") -> None:
         """Remember the place (path or web page) where a file says that a film lies.
 
         Two files that give a film different places are noted as a doubt: they may be of two films.
@@ -116,7 +116,7 @@ class FilmNames:
             The annotation file.
         movie
             Name of the film.
-        place
+        media_path
             Where it lies.
         column
             The table's column of the place, for messages.
@@ -128,22 +128,22 @@ class FilmNames:
         """
         # Annotation file -> the place that it gave first. Files are in the order in which they are read.
         place_of_file = self.places.setdefault((movie, file.account.kind), {})
-        place_in_first_file = next(iter(place_of_file.values()), place)
-        earlier_place_in_this_file = place_of_file.setdefault(file.path, place)
+        place_in_first_file = next(iter(place_of_file.values()), media_path)
+        earlier_place_in_this_file = place_of_file.setdefault(file.path, media_path)
 
-        if are_different_files(earlier_place_in_this_file, place):
-            raise _two_places_error(movie, earlier_place_in_this_file, place, column)
-        if not are_different_files(place_in_first_file, place):
+        if are_different_files(earlier_place_in_this_file, media_path):
+            raise _two_places_error(movie, earlier_place_in_this_file, media_path, column)
+        if not are_different_files(place_in_first_file, media_path):
             return
 
         # Two files differ. That is an error if both videos exist, as they are two films then; else it may be
         # one film that lies elsewhere on another computer.
         earlier_video = self.files.find(place_in_first_file)
-        video = self.files.find(place)
+        video = self.files.find(media_path)
         are_on_disk = earlier_video is not None and video is not None
         if are_on_disk and earlier_video != video:
-            raise _two_places_error(movie, place_in_first_file, place, column)
-        self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {place}")
+            raise _two_places_error(movie, place_in_first_file, media_path, column)
+        self._doubtful.setdefault(movie, f"{movie}: {place_in_first_file} and {media_path}")
 
     def doubts(self, clips: Iterable[Clip]) -> list[str]:
         """Return a notice for each sign that several films are taken as one, or one film as several.
@@ -212,13 +212,13 @@ def _film_by_file_name(file: SpanFile) -> str:
     return name
 
 
-def _two_places_error(movie: str, earlier_place: str, place: str, column: str) -> ManifestError:
+def _two_places_error(movie: str, earlier_place: str, media_path: str, column: str) -> ManifestError:
     """Return the error for a film whose name stands for two different places.
 
     `column` is the table's column of the places, for the message; "" if they are in no table.
     """
     return ManifestError(
-        f"{earlier_place!r} and {place!r} would both be movie {movie!r}: "
+        f"{earlier_place!r} and {media_path!r} would both be movie {movie!r}: "
         "name each in a column movie, or import them apart with --movie",
         column,
     )

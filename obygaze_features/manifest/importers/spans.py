@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
@@ -41,7 +40,12 @@ from obygaze_features.manifest.spans.headings import Headings
 from obygaze_features.manifest.spans.instant import SHORTEST_S, clock
 from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, name_hint
-from obygaze_features.manifest.spans.read_apart import FileContent, MemoryBudget, read_apart, without_repeats
+from obygaze_features.manifest.spans.read_in_sandbox import (
+    FileContent,
+    MemoryBudget,
+    read_in_sandbox,
+    without_repeats,
+)
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, why_not_read
@@ -49,12 +53,13 @@ from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
-    MOST_SHOWN,
+    MAX_SHOWN,
     Table,
     counted,
     error_context,
     without_gc,
 )
+from obygaze_features.sandbox import reader_process
 from obygaze_features.text import composed, first_few
 
 LATE_S = 3600.0
@@ -244,7 +249,7 @@ def _read_files(
     with reader_process() as child:
         for path in paths:
             options = options._replace(codebook=chosen.chosen_so_far)
-            content = read_apart(child, path, reading, _read_content, options, budget=budget)
+            content = read_in_sandbox(child, path, reading, _read_content, options, budget=budget)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     return _ReadFiles(contents, chosen.codebook)
@@ -392,7 +397,7 @@ def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> 
         if content.table is not None:
             columns = content.header
             hint = name_hint(absent[0], columns)
-            raise content.file.error(f"no column {absent[0]!r}{hint}; found {first_few(columns, MOST_SHOWN)}")
+            raise content.file.error(f"no column {absent[0]!r}{hint}; found {first_few(columns, MAX_SHOWN)}")
     raise ManifestError(f"no table has a column {absent[0]!r}: no file is a table of yours")
 
 
@@ -610,12 +615,12 @@ class _ManifestMaker:
         """
         file = content.file
         if content.table is not None:
-            for clip, where, judgement in tables.clips(file, content.table, self._words):
-                yield judgement or None, _ReadClip(clip, file.account, where)
+            for clip, location, judgement in tables.clips(file, content.table, self._words):
+                yield judgement or None, _ReadClip(clip, file.account, location)
         else:
             assert isinstance(content.records, list)  # noqa: S101 - records from the child process are a list
-            for clip, where in tools.clips(file, consumed(content.records)):
-                yield None, _ReadClip(clip, file.account, where)
+            for clip, location in tools.clips(file, consumed(content.records)):
+                yield None, _ReadClip(clip, file.account, location)
 
     def _account_lines(self, accounts: Sequence[Account], read_clips: Sequence[_ReadClip]) -> list[str]:
         """Note in each file's account what is doubtful in its clips, and return a line on each account.
@@ -693,7 +698,7 @@ def _unused_words(words: LabelWords) -> list[str]:
     if not unused_words:
         return []
     options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in unused_words.items()]
-    return [f"no label in the files is written so: {first_few(options, MOST_SHOWN)}"]
+    return [f"no label in the files is written so: {first_few(options, MAX_SHOWN)}"]
 
 
 def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
@@ -723,8 +728,8 @@ def _refuse_names_spelled_in_two_ways(read_clips: Sequence[_ReadClip]) -> None:
     """
     for what in ("movie", "annotator"):
         first_places: dict[str, tuple[object, str]] = {}
-        for clip, account, where in read_clips:
-            first_places.setdefault(getattr(clip, what), (account.path, where))
+        for clip, account, location in read_clips:
+            first_places.setdefault(getattr(clip, what), (account.path, location))
         refuse_twins(what, first_places)
 
 
@@ -752,16 +757,18 @@ class _Lengths:
 
         The account of the clip's file notes that it was cut or left out.
         """
-        clip, account, where = read_clip
+        clip, account, location = read_clip
         if clip.start_s is None or clip.end_s is None:
             return read_clip  # it is of the whole film
         length_s = self.of_film(clip)
         if clip.end_s <= length_s + OVERHANG_S:
             return read_clip
         if clip.start_s >= length_s - SHORTEST_S:
-            account.leave_out(where, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s")
+            account.leave_out(
+                location, f"it begins at {clip.start_s:g} s, but its video ends at {length_s:g} s"
+            )
             return None
-        account.note(f"{where}: cut at the end of its video, {length_s:g} s")
+        account.note(f"{location}: cut at the end of its video, {length_s:g} s")
         return read_clip._replace(clip=replace(clip, end_s=length_s))
 
 

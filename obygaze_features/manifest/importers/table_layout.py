@@ -19,13 +19,13 @@ from obygaze_features.workbook import HEADER_ROWS, Records
 SEEN_BELOW = 20
 """So many rows below a row are looked at to tell whether it is the header."""
 
-LEAST_HEADED_SHARE = 0.6
+MIN_HEADED_SHARE = 0.6
 """A header has at least this share of the number of cells that the rows below it have."""
 
-MOST_COLUMNS = 1000
+MAX_COLUMNS = 1000
 """A table of more columns is refused, as headings are compared pair by pair, which takes too long."""
 
-MOST_HEADING = 1000
+MAX_HEADING = 1000
 """A longer heading, in characters, is refused, as the search for words inside it takes too long."""
 
 DELIMITERS = ",;\t|"
@@ -126,10 +126,10 @@ def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
 
 
 def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
-    """Refuse a table with more than `MOST_COLUMNS` columns, as headings are compared pair by pair."""
-    if n_columns > MOST_COLUMNS:
+    """Refuse a table with more than `MAX_COLUMNS` columns, as headings are compared pair by pair."""
+    if n_columns > MAX_COLUMNS:
         raise TooManyColumnsError(
-            f"{file.path}: {counted(n_columns, 'column')}, where at most {MOST_COLUMNS:,} are read: keep "
+            f"{file.path}: {counted(n_columns, 'column')}, where at most {MAX_COLUMNS:,} are read: keep "
             "those that say the film, the times and the labels of a span"
         )
 
@@ -144,7 +144,7 @@ def _split(file: SpanFile) -> tuple[Records, str]:
 
 
 def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
-    """Refuse a table with a heading of more than `MOST_HEADING` characters.
+    """Refuse a table with a heading of more than `MAX_HEADING` characters.
 
     Parameters
     ----------
@@ -156,10 +156,10 @@ def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) ->
         The headings.
     """
     for number, heading in enumerate(headings, start=1):
-        if len(heading) > MOST_HEADING:
+        if len(heading) > MAX_HEADING:
             raise file.error(
                 f"line {line}, column {number}: a heading of {len(heading):,} characters, where at most "
-                f"{MOST_HEADING:,} are read: shorten it"
+                f"{MAX_HEADING:,} are read: shorten it"
             )
 
 
@@ -246,10 +246,10 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     if not likely:
         return None
     n_known_of_likely = [len(columns_meant(header.names)) for header in likely]
-    most_known = max(n_known_of_likely)
-    if most_known < 2:  # a single known heading proves nothing, as it may be a word of a title
+    max_known = max(n_known_of_likely)
+    if max_known < 2:  # a single known heading proves nothing, as it may be a word of a title
         return likely[0]
-    return likely[n_known_of_likely.index(most_known)]
+    return likely[n_known_of_likely.index(max_known)]
 
 
 def _possible_headers(rows: Sequence[list[str]]) -> list[Header]:
@@ -312,7 +312,7 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     are_mostly_different = 2 * n_different > len(texts)
     rows_below = rows[header.end : header.end + SEEN_BELOW]
     n_cells_below = [_n_filled(row) for row in rows_below]
-    is_wide_enough = not rows_below or len(texts) >= LEAST_HEADED_SHARE * median(n_cells_below)
+    is_wide_enough = not rows_below or len(texts) >= MIN_HEADED_SHARE * median(n_cells_below)
     return are_mostly_different and is_wide_enough
 
 

@@ -52,11 +52,11 @@ SUM_SIGNS: Final = ("n =", "n=", "ø")
 COMMENT_SIGNS: Final = ("#", "//")
 """Signs that programs and people write in front of a row that does not count."""
 
-MOST_CELLS_OF_SUM: Final = 3
+MAX_CELLS_OF_SUM: Final = 3
 """A row that begins with a word for a sum and goes on, such as `Total of film 2`, is a sum with at most so
 many filled cells."""
 
-MOST_KINDS: Final = 12
+MAX_KINDS: Final = 12
 """A column of kinds of rows, such as level, concept, remark, has at most so many different words."""
 
 LAST_ROWS: Final = 5
@@ -98,14 +98,14 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     all_have_labels = bool(have_labels) and all(have_labels)
 
     are_timed = [_has_time(row, columns.starts) for row in rows]
-    places_of_timed = [place for place, is_timed in enumerate(are_timed) if is_timed]
+    places_of_timed = [index for index, is_timed in enumerate(are_timed) if is_timed]
     first_of_last_rows = len(rows) - LAST_ROWS
     left_out = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         reason = ""
-        if places_of_timed and not are_timed[place]:
-            reason = _why_no_clip(row, columns, is_after_last_clip=place > places_of_timed[-1])
-        elif all_have_labels or (any(have_labels) and place >= first_of_last_rows):
+        if places_of_timed and not are_timed[index]:
+            reason = _why_no_clip(row, columns, is_after_last_clip=index > places_of_timed[-1])
+        elif all_have_labels or (any(have_labels) and index >= first_of_last_rows):
             is_sum = _is_sum(row) and not _has_label(row, columns.labels, words)
             reason = "a sum" if is_sum else ""
         if reason:
@@ -233,7 +233,7 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
 def _is_column_of_kinds(table: Table, column: str) -> bool:
     """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words."""
     kinds = set(readable_cells(table, column))
-    return 1 < len(kinds) <= MOST_KINDS and any(_means_labels(kind) for kind in kinds)
+    return 1 < len(kinds) <= MAX_KINDS and any(_means_labels(kind) for kind in kinds)
 
 
 def _means_labels(kind: str) -> bool:
@@ -496,5 +496,5 @@ def _is_sum(row: Row) -> bool:
         return True
     first_word, *_ = first_text.split(" ")
     is_mostly_empty = 2 * len(filled_cells) <= len(row.cells)
-    has_few_cells = len(filled_cells) <= MOST_CELLS_OF_SUM and is_mostly_empty
+    has_few_cells = len(filled_cells) <= MAX_CELLS_OF_SUM and is_mostly_empty
     return has_few_cells and first_word in SUMS

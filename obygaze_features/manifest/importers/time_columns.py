@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from obygaze_features.manifest.importers.column_contents import (
-    MOST_SHARE,
+    MAX_SHARE,
     are_clocks,
     are_ranges,
     range_in,
@@ -34,11 +34,11 @@ _RATE = re.compile(
 )
 """A rate of frames in a heading or a title, such as `25 fps`."""
 
-MOST_PAIRED: Final = 20
+MAX_PAIRED: Final = 20
 """Of columns of times without known headings, the first so many are tried as starts and ends, each with each.
 So a table of very many columns is read in a reasonable time."""
 
-MOST_RATINGS: Final = 10
+MAX_RATINGS: Final = 10
 """A column of more different whole numbers holds no ratings."""
 
 _WORDS_FOR_OTHER_NUMBERS: Final = {
@@ -342,7 +342,7 @@ class TimeColumns:
         for column in columns:
             lengths = self._span_lengths(start, column)
             not_negative = [length for length in lengths if length >= 0]
-            are_mostly_later = len(not_negative) >= MOST_SHARE * len(lengths)
+            are_mostly_later = len(not_negative) >= MAX_SHARE * len(lengths)
             if lengths and are_mostly_later:
                 return column
         return ""
@@ -361,7 +361,7 @@ class TimeColumns:
         possible_columns = [name for name in columns if _WORDS_FOR_OTHER_NUMBERS.isdisjoint(words_of(name))]
         candidates = clocks if len(clocks) > 1 else possible_columns
         pairs = []  # (median length of the spans, column of starts, column of ends)
-        for start, end in combinations(candidates[:MOST_PAIRED], 2):
+        for start, end in combinations(candidates[:MAX_PAIRED], 2):
             meanings = meanings_of_heading(start)  # the likeliest first
             if meanings and meanings[0] in {END, DURATION}:
                 continue
@@ -383,7 +383,7 @@ class TimeColumns:
         if different_numbers is None:
             return False
         are_repeated = 2 * len(different_numbers) <= len(cells)
-        return are_repeated and len(different_numbers) <= MOST_RATINGS
+        return are_repeated and len(different_numbers) <= MAX_RATINGS
 
     def _span_lengths(self, start: str, end: str) -> list[float]:
         """Return the seconds from start to end of each row in which both columns hold times."""

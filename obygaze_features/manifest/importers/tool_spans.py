@@ -59,7 +59,7 @@ what it perceives."""
 SUBJECT_COLUMNS: Final = ("subject", "observation")
 """Columns that keep two spans of the same times apart: who is seen, and the sitting of an annotator."""
 
-MOST_ADDITIONS: Final = 50
+MAX_ADDITIONS: Final = 50
 """How often, on average, each level and concept of a file may be looked at to find those that belong
 together. More are needed only if very many spans have the same times and annotator."""
 
@@ -540,7 +540,7 @@ class ToolSpans:
             movie = self._movie(file, span)
             levels_of_span = finder.levels_of(span, movie)
             n_additions += len(levels_of_span) * len(names)
-            if finder.n_compared + n_additions > MOST_ADDITIONS * n_labels:
+            if finder.n_compared + n_additions > MAX_ADDITIONS * n_labels:
                 raise file.error(
                     f"{span.where}: very many levels and concepts have its times and annotator: which belong "
                     "together is unclear"

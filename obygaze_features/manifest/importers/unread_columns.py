@@ -29,10 +29,10 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import has_doubt
 from obygaze_features.manifest.spans.span_file import SpanFile
 
-MOST_WORDS = 12
+MAX_WORDS = 12
 """A column of levels has at most so many different words: one with more holds names or texts."""
 
-MOST_ASKED = 40
+MAX_ASKED = 40
 """A column with more different words is not searched for labels in other words, as it holds texts."""
 
 
@@ -207,7 +207,7 @@ class UnreadColumns:
     def can_be_people(self, column: str) -> bool:
         """Return whether a column can name annotators: few different texts, not labels, marks or times.
 
-        They are few if there are at most `MOST_WORDS`, or if each is in four rows on average. Integers may be
+        They are few if there are at most `MAX_WORDS`, or if each is in four rows on average. Integers may be
         the numbers of annotators, though they could be read as times.
         """
         cells = self.cells[column]
@@ -217,7 +217,7 @@ class UnreadColumns:
         if not are_integers and (self.is_of_times(column) or are_marks(cells)):
             return False
         n_names = len(set(map(plain, cells)))
-        return n_names <= max(MOST_WORDS, len(cells) // 4)
+        return n_names <= max(MAX_WORDS, len(cells) // 4)
 
     def read_levels(self) -> list[str]:
         """Return the columns that are read as levels without a proposal, by an option or their heading.
@@ -243,7 +243,7 @@ def _guesses_of_cells(cells: Sequence[str], words: LabelWords) -> dict[str, str]
     It is empty for a column of very many different texts, which are no labels.
     """
     different_texts = list(dict.fromkeys(cells))
-    if len(different_texts) > MOST_ASKED:
+    if len(different_texts) > MAX_ASKED:
         return {}
     guesses = {}
     for text in different_texts:

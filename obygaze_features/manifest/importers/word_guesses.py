@@ -20,7 +20,7 @@ from obygaze_features.manifest.spans.label_words import (
 from obygaze_features.text import number_of
 from obygaze_features.workbook import Records
 
-NEAR: Final = 0.84
+MIN_SIMILARITY: Final = 0.84
 """Likeness (difflib) from which on a word may be one that was mistyped."""
 
 SHORTEST_NEAR: Final = 5
@@ -35,13 +35,13 @@ LONGEST_CODE: Final = 12
 LONGEST_WORDS: Final = 8
 """Words of a label; what is longer is a remark."""
 
-MOST_PARTS: Final = 30
+MAX_PARTS: Final = 30
 """Different labels of a column of concepts: one of more is of remarks."""
 
-LEAST_REPEATS: Final = 1.5
+MIN_REPEATS: Final = 1.5
 """How often each word of lists is there on average, at least: words of texts are repeated less."""
 
-LEAST_COMBINATIONS: Final = 3
+MIN_COMBINATIONS: Final = 3
 """Different combinations of words that lists have at least."""
 
 _CODED = re.compile(r"\W*(?P<code>\d{1,2}|[^\W\d_]{1,3})\s*[-–—:.)=]\s*(?P<text>\D.*)")
@@ -133,7 +133,7 @@ def label_near(text: str, words: LabelWords) -> str:
     if len(plain_text) < SHORTEST_NEAR:
         return ""
     spellings = [spelling for spelling in words.spellings if len(spelling) >= SHORTEST_SPELLING]
-    matches = get_close_matches(plain_text, spellings, n=1, cutoff=NEAR)
+    matches = get_close_matches(plain_text, spellings, n=1, cutoff=MIN_SIMILARITY)
     if not matches:
         return ""
     nearest = matches[0]
@@ -309,15 +309,15 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
 
     n_words = sum(len(words) for words in filled)
     n_different_words = len(n_combinations_of_word)
-    are_repeated = n_words >= LEAST_REPEATS * n_different_words
+    are_repeated = n_words >= MIN_REPEATS * n_different_words
     is_word_in_several = max(n_combinations_of_word.values()) > 1
-    return are_repeated and len(combinations) >= LEAST_COMBINATIONS and is_word_in_several
+    return are_repeated and len(combinations) >= MIN_COMBINATIONS and is_word_in_several
 
 
 def are_few_words(listed: Sequence[Sequence[str]]) -> bool:
     """Return whether lists have few different words, and none that is a number or as long as a remark."""
     words = different_words(listed)
-    if not 0 < len(words) <= MOST_PARTS:
+    if not 0 < len(words) <= MAX_PARTS:
         return False
     are_short = all(len(word.split()) <= LONGEST_WORDS for word in words)
     are_no_numbers = all(math.isnan(number_of(word)) for word in words)
@@ -334,7 +334,7 @@ def has_many_words(cells: Iterable[str], words: LabelWords) -> bool:
     for cell in cells:
         if not may_be_divided(cell) and not words.is_no_concept(cell):
             different.add(plain(cell))
-            if len(different) > MOST_PARTS:
+            if len(different) > MAX_PARTS:
                 return True
     return False
 

@@ -26,11 +26,11 @@ from obygaze_features.manifest.spans.names import has_doubt, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
 from obygaze_features.text import first_few
 
-MOST_COMPARED: Final = 200
+MAX_COMPARED: Final = 200
 """So many unknown words, the most frequent, are compared with labels: each comparison takes a millisecond."""
 
 
-MOST_ANSWERS: Final = 3
+MAX_ANSWERS: Final = 3
 """Different words of a column that may answer yes and no below a concept's heading: yes, no and a doubt."""
 
 
@@ -239,7 +239,7 @@ class WordProposals:
             return False
         different_cells = set(self._cells[column])
         has_concepts = any(self._words.concept_of(cell) for cell in different_cells)
-        return len(different_cells) <= MOST_ANSWERS and not has_concepts
+        return len(different_cells) <= MAX_ANSWERS and not has_concepts
 
     def _propose_answers(self, answers: Counter[str]) -> None:
         """Propose yes or no for words below concepts that begin a word for it; ask the person about others.
@@ -379,7 +379,7 @@ class WordProposals:
     def _corrections(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of words spelled nearly like a label; only the first are compared."""
         label_of_word = {}
-        for text in texts[:MOST_COMPARED]:
+        for text in texts[:MAX_COMPARED]:
             label = "" if has_doubt(text, self._words.codebook.spellings) else label_near(text, self._words)
             is_possible = may_be_levels or label in self._words.codebook.concept_names
             if label and is_possible:

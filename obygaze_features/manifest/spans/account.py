@@ -13,12 +13,12 @@ from obygaze_features.text import first_few
 
 SHOWN_REASONS = 4
 SHOWN_NAMES = 8
-MOST_NOTES = 100
+MAX_NOTES = 100
 
-MOST_LISTED = 10_000
+MAX_LISTED = 10_000
 """The places of so many records that are left out are listed; further ones are only counted."""
 
-MOST_REASONS = 1_000
+MAX_REASONS = 1_000
 """Records whose places are not listed are counted separately for so many reasons, then together."""
 
 FURTHER_REASONS = ""
@@ -38,7 +38,7 @@ class Account:
     seen, used
         How many records there are, and how many of them became clips.
     left_out
-        (place, reason) of the first `MOST_LISTED` records that are left out.
+        (place, reason) of the first `MAX_LISTED` records that are left out.
     unlisted
         Reason -> how many more records are left out; those of further reasons are counted under "".
     notes
@@ -81,31 +81,31 @@ class Account:
         """Count n records that are left out for one reason; `where` is the place of the first of them.
 
         The first records of the file are listed with their places (`left_out`). Of all others only their
-        number for each reason is kept (`unlisted`), and once there are `MOST_REASONS`, their number for all
+        number for each reason is kept (`unlisted`), and once there are `MAX_REASONS`, their number for all
         further reasons together: so a crafted file cannot fill the memory.
         """
         n_not_listed = n
-        if len(self.left_out) < MOST_LISTED:
+        if len(self.left_out) < MAX_LISTED:
             self.left_out.append((where, reason))
             n_not_listed -= 1
         if n_not_listed == 0:
             return
         is_new_reason = reason not in self.unlisted
-        if is_new_reason and len(self.unlisted) >= MOST_REASONS:
+        if is_new_reason and len(self.unlisted) >= MAX_REASONS:
             reason = FURTHER_REASONS
         self.unlisted[reason] = self.unlisted.get(reason, 0) + n_not_listed
 
     def note(self, *notes: str) -> None:
         """Add notes on the whole file. Empty and repeated notes are ignored.
 
-        After `MOST_NOTES` notes, one more says that there are others.
+        After `MAX_NOTES` notes, one more says that there are others.
         """
         for note in notes:
             if not note or note in self.notes:
                 continue
-            if len(self.notes) < MOST_NOTES:
+            if len(self.notes) < MAX_NOTES:
                 self.notes.append(note)
-            elif len(self.notes) == MOST_NOTES:
+            elif len(self.notes) == MAX_NOTES:
                 self.notes.append("and more, which is not listed")
 
     def note_unread(self, noun: str, names: Iterable[str]) -> None:
@@ -163,8 +163,8 @@ class Account:
         A last text counts the records of all other reasons.
         """
         first_place: dict[str, str] = {}  # reason -> place of the first record that is left out for it
-        for where, reason in self.left_out:
-            first_place.setdefault(reason, where)
+        for location, reason in self.left_out:
+            first_place.setdefault(reason, location)
 
         # Records that are listed with their places, and further ones that are only counted.
         n_records_of_reason = Counter(reason for _, reason in self.left_out)
@@ -192,7 +192,7 @@ class Account:
             "kind": self.kind,
             "seen": self.seen,
             "used": self.used,
-            "left_out": [{"where": where, "why": reason} for where, reason in self.left_out],
+            "left_out": [{"where": location, "why": reason} for location, reason in self.left_out],
             "unlisted": self.unlisted,
             "notes": self.notes,
         }

@@ -34,12 +34,12 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
             unread_keys += [key for key in annotation if key not in READ_KEYS]
-            where = f"{name:.60}, annotation {n}"
-            span = _span(where, name, annotation)
+            location = f"{name:.60}, annotation {n}"
+            span = _span(location, name, annotation)
             cut_span = _cut_at(span, video_length_s)
             was_cut = span.end_s > video_length_s + SLACK_S
             if was_cut and not cut_span.reason:
-                notes_on_cut.append(f"{where}: cut at the end of its video, {video_length_s:g} s")
+                notes_on_cut.append(f"{location}: cut at the end of its video, {video_length_s:g} s")
             yield cut_span
     file.account.note_unread("key", unread_keys)
     if notes_on_cut:
@@ -95,10 +95,10 @@ def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:
     return number(start), number(end)
 
 
-def _span(where: str, movie: str, annotation: Mapping[str, Any]) -> RawSpan:
-    """Read one annotation of the video of a movie; `where` is its place in the file, for messages."""
+def _span(location: str, movie: str, annotation: Mapping[str, Any]) -> RawSpan:
+    """Read one annotation of the video of a movie; `location` is its place in the file, for messages."""
     label = annotation.get("label")
     start_s, end_s = _times(annotation)
     is_label = isinstance(label, str | int | float | list)
     reason = "" if is_label else "no label that can be read"
-    return RawSpan(where, start_s, end_s, text_of(label), cells={"movie": one_line(movie)}, reason=reason)
+    return RawSpan(location, start_s, end_s, text_of(label), cells={"movie": one_line(movie)}, reason=reason)

@@ -15,23 +15,23 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ObygazeError
 from obygaze_features.identity import plain
 from obygaze_features.manifest.spans.json_values import json_in, number, text_of
 from obygaze_features.manifest.spans.one_line import one_line
-from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
+from obygaze_features.manifest.spans.read_in_sandbox import FileContent, read_in_sandbox
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.perception import PICTURES, modalities_of
+from obygaze_features.sandbox import reader_process
 from obygaze_features.text import composed
 
 PROBABILITY_OF_WORD: Mapping[str, float] = {"yes": 1.0, "no": 0.0}
 NO_ANSWERS = "no JSON object with answers"
 COLUMN_OF_KEY = {name: name for name in ("clip_id", "movie", "model", "prompt")} | {"date": "answered_on"}
 """Key of an answer's object -> the column of the clip in which its value is kept."""
-LEAST_PROBABILITY = 0.5
+MIN_PROBABILITY = 0.5
 """From this probability of yes on, a concept, or a level that is asked about alone, counts as present."""
 
 
@@ -223,7 +223,7 @@ def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
       there.
     """
     levels = clip.probabilities("level")
-    is_only_level_denied = len(levels) == 1 and max(levels.values()) < LEAST_PROBABILITY
+    is_only_level_denied = len(levels) == 1 and max(levels.values()) < MIN_PROBABILITY
     if is_only_level_denied:
         yield replace(clip, reason="no level: the only one that was asked of is not there")
         return
@@ -231,7 +231,7 @@ def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
     level_span_id = f"{clip_id} of {model}"
     if levels:
         yield replace(clip, text=clip.level, tier="level", span_id=level_span_id)
-    concepts = [name for name, p in clip.probabilities("concept").items() if p >= LEAST_PROBABILITY]
+    concepts = [name for name, p in clip.probabilities("concept").items() if p >= MIN_PROBABILITY]
     if concepts or not levels:
         yield replace(
             clip,
@@ -259,28 +259,28 @@ def read_answered(path: Path) -> list[Answered]:
     """
     no_options = Reading()
     with reader_process() as child:
-        content = read_apart(child, path, no_options, _read_answered)
+        content = read_in_sandbox(child, path, no_options, _read_answered)
     return list(content.records)
 
 
 def _read_answered(file: SpanFile) -> FileContent[Answered]:
-    """Read a file of answers in the process of `read_apart`."""
+    """Read a file of answers in the process of `read_in_sandbox`."""
     return FileContent(file, answered_clips(file))
 
 
-def _answered_clip(where: str, value: Any) -> Answered:
+def _answered_clip(location: str, value: Any) -> Answered:
     """Read the answers on one clip from a JSON value; with a reason if they do not count.
 
     Parameters
     ----------
-    where
+    location
         The line or object of the file, for messages.
     value
         The JSON value.
     """
     answers_in_file = value.get("answers") if isinstance(value, dict) else None
     if not isinstance(answers_in_file, dict) or not answers_in_file:
-        return Answered(where, reason=NO_ANSWERS)
+        return Answered(location, reason=NO_ANSWERS)
 
     cells = _cells(value)
     names_clip = bool(cells.get("clip_id") and cells.get("movie"))
@@ -289,15 +289,15 @@ def _answered_clip(where: str, value: Any) -> Answered:
     perceives = PICTURES
     perceives_problem = ""
     try:
-        perceives = _perceives(value.get("perceives"), where)
+        perceives = _perceives(value.get("perceives"), location)
     except ObygazeError as error:
-        perceives_problem = str(error).removeprefix(f"{where}: ")  # the record states the place itself
+        perceives_problem = str(error).removeprefix(f"{location}: ")  # the record states the place itself
     cells["perceives"] = ";".join(perceives)
 
     answers, answers_problem = _probabilities(answers_in_file)
     have_no_times = all(value.get(name) in (None, "") for name in ("start_s", "end_s"))
     return Answered(
-        where,
+        location,
         start_s=number(value.get("start_s")),
         end_s=number(value.get("end_s")),
         cells=cells,
@@ -318,14 +318,14 @@ def _cells(value: Mapping[str, Any]) -> dict[str, str]:
     return cells
 
 
-def _perceives(value: Any, where: str) -> tuple[str, ...]:
+def _perceives(value: Any, location: str) -> tuple[str, ...]:
     """Read what the model perceives, such as `visual` or `said`; only pictures if the object does not say.
 
     Parameters
     ----------
     value
         A name or a list of names, from the object of a clip; None if it has none.
-    where
+    location
         The place of the object, for messages.
 
     Raises
@@ -336,7 +336,7 @@ def _perceives(value: Any, where: str) -> tuple[str, ...]:
     if value is None:
         return PICTURES
     names = value if isinstance(value, list) else [value]
-    return modalities_of([text_of(name) for name in names], where)
+    return modalities_of([text_of(name) for name in names], location)
 
 
 def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:

@@ -55,12 +55,12 @@ def _columns_of_events(names: str) -> list[str]:
     return columns[: columns.index("text") + 1] if are_of_events else []
 
 
-def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
+def _dialogue(location: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
     """Read a line of dialogue.
 
     Parameters
     ----------
-    where
+    location
         The place of the line, for messages.
     value
         The line behind `Dialogue:`.
@@ -86,7 +86,7 @@ def _dialogue(where: str, value: str, columns: Sequence[str], section: str) -> R
     speaker = cells.get("name", "") or cells.get("actor", "")
     subject = {"subject": one_line(speaker)} if speaker else {}
     people_tier, text_on_tier = split_people_tier(text)
-    return RawSpan(where, start_s, end_s, text_on_tier, people_tier, subject, reason=reason)
+    return RawSpan(location, start_s, end_s, text_on_tier, people_tier, subject, reason=reason)
 
 
 def _time(cell: str) -> float:

@@ -125,16 +125,16 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     media
         The film's file.
     """
-    where = f"track {track.get('id', '')}"
+    location = f"track {track.get('id', '')}"
     if track.get("source") == "auto":
-        yield RawSpan(where, reason=AUTOMATIC, is_of_model=True)
+        yield RawSpan(location, reason=AUTOMATIC, is_of_model=True)
         return
     if any(_frame(shape) is None for shape in track):
-        yield RawSpan(where, reason="a shape without the number of its frame")
+        yield RawSpan(location, reason="a shape without the number of its frame")
         return
     shown, outside = _track_frames(track)
     if not shown:
-        yield RawSpan(where, reason="it is shown nowhere")
+        yield RawSpan(location, reason="it is shown nowhere")
         return
 
     next_frame = dict(pairwise(sorted(shown | outside)))
@@ -142,7 +142,7 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
     for statement, frames_with_it in _frames_of_statements(track, shown).items():
         stops = _stops(frames_with_it, next_frame, outside)
         stretches = runs_of(sorted(frames_with_it), stops, step)
-        yield from _spans(file, where, statement, stretches, {"media": media, "subject": where})
+        yield from _spans(file, location, statement, stretches, {"media": media, "subject": location})
 
 
 def _stops(frames_with_it: set[int], next_frame: Mapping[int, int], outside: set[int]) -> set[int]:
@@ -309,10 +309,10 @@ def _spans(
     """
     span_cells = {**cells, "seen_score": statement.seen_score}
     for first_frame, end_frame in stretches:
-        where = f"{source}, frame {first_frame}"
-        start_s = file.seconds(first_frame, where)
-        end_s = file.seconds(end_frame, where)
-        yield RawSpan(where, start_s, end_s, statement.text, statement.tier, span_cells)
+        location = f"{source}, frame {first_frame}"
+        start_s = file.seconds(first_frame, location)
+        end_s = file.seconds(end_frame, location)
+        yield RawSpan(location, start_s, end_s, statement.text, statement.tier, span_cells)
 
 
 def _frame(node: Element, name: str = "frame") -> int | None:

@@ -34,9 +34,9 @@ DECIDED_ON = "decided_on"
 DECISIONS = "decisions"
 """Property of the header: which annotation shows which decision, as in `a12=0123456789abcdef-4`."""
 
-MOST_ABOVE: Final = 100
+MAX_ABOVE: Final = 100
 """How many annotations, or tiers, may stand one above the other; tools write three or four."""
-MOST_STEPS: Final = 50
+MAX_STEPS: Final = 50
 """How often each time slot is looked at on average to give times to those that have none."""
 ANNOTATIONS = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
 REFERENCES = ("ANNOTATION_REF", "PREVIOUS_ANNOTATION")
@@ -529,10 +529,10 @@ class _Times:
         return next_slots_of_tiers
 
     def _depth(self, tier: Element) -> int:
-        """Count the tiers above a tier, up to `MOST_ABOVE`; a circle of tiers is counted once."""
+        """Count the tiers above a tier, up to `MAX_ABOVE`; a circle of tiers is counted once."""
         names_above = set[str]()
         name = tier.get("PARENT_REF", "")
-        while name in self._tier_of_name and name not in names_above and len(names_above) < MOST_ABOVE:
+        while name in self._tier_of_name and name not in names_above and len(names_above) < MAX_ABOVE:
             names_above.add(name)
             name = self._tier_of_name[name].get("PARENT_REF", "")
         return len(names_above)
@@ -550,8 +550,8 @@ class _Times:
         ancestry = dict[Element, None]()  # a dict, to find an element at once
         while node not in ancestry:
             ancestry[node] = None
-            if len(ancestry) > MOST_ABOVE:
-                raise self._file.error(f"more than {MOST_ABOVE} annotations refer to each other in a chain")
+            if len(ancestry) > MAX_ABOVE:
+                raise self._file.error(f"more than {MAX_ABOVE} annotations refer to each other in a chain")
             # An annotation without a parent is taken as its own parent, which ends the loop.
             node, _ = self._nodes.get(node.get("ANNOTATION_REF", ""), (node, node))
         return list(ancestry)
@@ -599,11 +599,11 @@ class _Times:
         Raises
         ------
         ManifestError
-            It takes more than `MOST_STEPS` steps for each slot and annotation, as very many tiers have to be
+            It takes more than `MAX_STEPS` steps for each slot and annotation, as very many tiers have to be
             gone through very often.
         """
         n_steps = 0
-        most_steps = MOST_STEPS * (len(self._slots) + len(self._nodes))
+        max_steps = MAX_STEPS * (len(self._slots) + len(self._nodes))
         n_known = self._n_known()
         has_new_times = True
         while has_new_times and n_known < len(self._slots):
@@ -611,7 +611,7 @@ class _Times:
                 known_slots = [slot for slot in next_slots if isinstance(self._slots.get(slot), int)]
                 for slot in known_slots:
                     n_steps += self._spread_from(slot, next_slots)
-                    if n_steps > most_steps:
+                    if n_steps > max_steps:
                         raise self._file.error("time slots without times are entangled: save it in ELAN")
             n_before = n_known
             n_known = self._n_known()

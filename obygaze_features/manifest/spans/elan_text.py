@@ -302,14 +302,14 @@ def _spans_of_row(timed_row: TimedRow, text_columns: Sequence[str]) -> Iterator[
         "annotator": first_filled_cell(cells, "Annotator"),
         "media": first_filled_cell(cells, "File Path", "File Name"),
     }
-    where = timed_row.where
+    location = timed_row.where
     start_s = timed_row.start_s
     end_s = timed_row.end_s
     texts = _texts(timed_row.row, text_columns)
     if not texts:
-        yield RawSpan(where, start_s, end_s, "", tier, facts, reason=timed_row.reason or "no text")
+        yield RawSpan(location, start_s, end_s, "", tier, facts, reason=timed_row.reason or "no text")
     for name, text in texts.items():
-        yield RawSpan(where, start_s, end_s, text, tier or name, facts, reason=timed_row.reason)
+        yield RawSpan(location, start_s, end_s, text, tier or name, facts, reason=timed_row.reason)
 
 
 def _texts(row: Row, columns: Sequence[str]) -> dict[str, str]:

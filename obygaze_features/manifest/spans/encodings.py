@@ -10,8 +10,8 @@ from typing import NamedTuple
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import no_text
 from obygaze_features.manifest.spans.likely_encodings import (
-    MOST_LINE,
-    MOST_LINES,
+    MAX_LINE,
+    MAX_LINES,
     decoded_line,
     likely_encodings,
 )
@@ -107,9 +107,9 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
 
     for index, line_bytes in bytes_not_utf8.items():
         lines[index] = _text_in(choice.name, line_bytes)
-    where = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)
+    location = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)
     notice = choice.notice or f"read as {choice.name}"
-    return "\n".join(lines), f"{where}: not UTF-8 as the others are, {notice}"
+    return "\n".join(lines), f"{location}: not UTF-8 as the others are, {notice}"
 
 
 class _Choice(NamedTuple):
@@ -150,7 +150,7 @@ def _guessed(lines: Mapping[int, bytes]) -> _Choice:
     likely = [guess.name for guess in likely_encodings(lines.values())]
     # These fit the first lines; the encoding must be able to decode all.
     name = next(encoding for encoding in likely if _can_decode(lines.values(), encoding))
-    sample = dict(islice(lines.items(), MOST_LINES))
+    sample = dict(islice(lines.items(), MAX_LINES))
     texts = _texts(sample, name)
     first_line = min(texts)
     example = f"line {first_line} {_shown(texts[first_line])}"
@@ -204,13 +204,13 @@ def _can_decode(lines: Iterable[bytes], name: str) -> bool:
 
 def _texts(lines: Mapping[int, bytes], name: str) -> dict[int, str]:
     """Return line number -> the beginning of the line as an encoding reads it; "" if it cannot."""
-    return {number: decoded_line(line[:MOST_LINE], name) or "" for number, line in lines.items()}
+    return {number: decoded_line(line[:MAX_LINE], name) or "" for number, line in lines.items()}
 
 
 def _shown(text: str) -> str:
     """Return the part of a line around its first character beyond ASCII, quoted."""
     text = one_line(text)
-    first_place = next((place for place, sign in enumerate(text) if not sign.isascii()), 0)
+    first_place = next((index for index, sign in enumerate(text) if not sign.isascii()), 0)
     # A third of what is shown stands before that character, and more if the line ends soon after it.
     wanted_begin = first_place - SHOWN_SIGNS // 3
     latest_begin = len(text) - SHOWN_SIGNS

@@ -23,9 +23,9 @@ MARKS: Final = ("marker", "chapter-marker", "keyword")
 POINT_S: Final = Fraction(1, 20)
 """A marker that is no longer is set on one frame, so that it is a point: 1/24 s is the longest frame."""
 
-MOST_PARTS: Final = 10**30
+MAX_PARTS: Final = 10**30
 PARTS: Final = 10**15
-"""A time in a finer unit than 1 / `MOST_PARTS` s is rounded to 1 / `PARTS` s. No clock is as fine; but the
+"""A time in a finer unit than 1 / `MAX_PARTS` s is rounded to 1 / `PARTS` s. No clock is as fine; but the
 denominators of sums grow with each element that is inside another."""
 
 _TIME: Final = re.compile(
@@ -34,7 +34,7 @@ _TIME: Final = re.compile(
 """A time: a fraction, a whole number or a decimal number of seconds."""
 
 
-class Place(NamedTuple):
+class MediaOffset(NamedTuple):
     """Where the time of an element lies in a film.
 
     Attributes
@@ -60,17 +60,17 @@ def read_fcpxml(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the markers, chapters and keywords of all clips and timelines, in the order of the document."""
     root = file.xml(ROOT, "FCPXML")
     assets = _assets(root)
-    timeline = Place("", Fraction(0))
+    timeline = MediaOffset("", Fraction(0))
     # The next element is taken from the end of the list, so that children are added in reverse order.
     waiting = [(root, timeline)]
     n_marks = 0
     while waiting:
-        node, place = waiting.pop()
+        node, offset = waiting.pop()
         if node.tag in MARKS:
             n_marks += 1
-            yield _mark(node, place, f"{node.tag} {n_marks}")
+            yield _mark(node, offset, f"{node.tag} {n_marks}")
             continue
-        place_of_children = _place_of_children(node, place, assets)
+        place_of_children = _place_of_children(node, offset, assets)
         waiting += [(child, place_of_children) for child in reversed(node)]
 
 
@@ -87,7 +87,7 @@ def _assets(root: Element) -> dict[str, Asset]:
     return assets
 
 
-def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset]) -> Place:
+def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, Asset]) -> MediaOffset:
     """Return what the times of an element's children count in: a media file, or the timeline.
 
     In an element that plays a file, the children have times of the file. In another element they have times
@@ -104,7 +104,9 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
     """
     asset = _played_asset(node, assets)
     if asset is not None:
-        return Place(asset.media, -asset.start)  # the first frame of the file has the time `asset.start`
+        return MediaOffset(
+            asset.media, -asset.start
+        )  # the first frame of the file has the time `asset.start`
     offset = _seconds(node.get("offset", ""))
     is_inside_of_clip = place.media != ""
     if offset is None or is_inside_of_clip:
@@ -112,9 +114,9 @@ def _place_of_children(node: Element, place: Place, assets: Mapping[str, Asset])
     start = _seconds(node.get("start", "0s")) or Fraction(0)
     # time on the timeline = time of the child + shift
     shift = place.shift + offset - start
-    if shift.denominator > MOST_PARTS:
+    if shift.denominator > MAX_PARTS:
         shift = Fraction(round(shift * PARTS), PARTS)
-    return Place("", shift)
+    return MediaOffset("", shift)
 
 
 def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
@@ -129,29 +131,29 @@ def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
     return None
 
 
-def _mark(node: Element, place: Place, where: str) -> RawSpan:
+def _mark(node: Element, offset: MediaOffset, location: str) -> RawSpan:
     """Read a marker, a chapter marker or a range of a keyword.
 
     Parameters
     ----------
     node
         Its element, whose tag is the tier.
-    place
+    offset
         Where the time of the element lies in a film.
-    where
+    location
         Its place in the file, such as `marker 3`.
     """
     text = one_line(node.get("value", ""))
-    where_with_text = f"{where} ({text:.40})"
+    where_with_text = f"{location} ({text:.40})"
     time_in_element = _seconds(node.get("start", ""))
     length = _seconds(node.get("duration", "0s"))
     if time_in_element is None or length is None:
         return RawSpan(where_with_text, math.nan, math.nan, text, node.tag)
 
-    start = time_in_element + place.shift
+    start = time_in_element + offset.shift
     is_point = node.tag != "keyword" and length <= POINT_S  # a marker has the length of a frame
     end = start if is_point else start + length
-    cells = {"media": place.media} if place.media else {}
+    cells = {"media": offset.media} if offset.media else {}
     note = one_line(node.get("note", ""))
     if note:
         cells["comment"] = note

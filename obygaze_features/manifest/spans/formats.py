@@ -21,13 +21,13 @@ from obygaze_features.manifest.spans.json_values import json_of
 from obygaze_features.manifest.spans.span_file import KINDS, SpanFile
 from obygaze_features.templates import packaged
 
-MOST_LINES: Final = 40
+MAX_LINES: Final = 40
 """How many of the first lines that are not empty tell a format of lines."""
 
-MOST_ITEMS: Final = 8
+MAX_ITEMS: Final = 8
 """How many items of a list, or names of an object, are looked into along a path of JSON."""
 
-MOST_MEMBERS: Final = 1000
+MAX_MEMBERS: Final = 1000
 """How many names of a zip archive are looked at."""
 
 SHOWN_FORMATS: Final = 3
@@ -178,7 +178,7 @@ def first_lines(file: SpanFile) -> list[str]:
     if file.sheet is not None:
         return []
     texts = (line.strip() for line in file.head.split("\n"))
-    return list(islice(filter(None, texts), MOST_LINES))
+    return list(islice(filter(None, texts), MAX_LINES))
 
 
 def _has_columns(file: SpanFile, headers: Sequence[Sequence[str]]) -> bool:
@@ -266,7 +266,7 @@ def _values_at(value: Any, step: str) -> list[Any]:
 
     members = value if isinstance(value, dict) else {}
     if name == "*":
-        values = list(islice(members.values(), MOST_ITEMS))
+        values = list(islice(members.values(), MAX_ITEMS))
     elif name:
         values = [members[name]] if name in members else []
     else:
@@ -276,7 +276,7 @@ def _values_at(value: Any, step: str) -> list[Any]:
         items: list[Any] = []
         for inner_value in values:
             if isinstance(inner_value, list):
-                items += inner_value[:MOST_ITEMS]
+                items += inner_value[:MAX_ITEMS]
         values = items
     return values
 
@@ -292,7 +292,7 @@ def member_names(file: SpanFile) -> list[str]:
         return []
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            return [member.filename for member in archive.infolist()[:MOST_MEMBERS]]
+            return [member.filename for member in archive.infolist()[:MAX_MEMBERS]]
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         return []
 

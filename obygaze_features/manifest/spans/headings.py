@@ -24,7 +24,7 @@ NAMED_COLUMNS: Final = (*OUR_COLUMNS, DURATION)
 KNOWN_HEADINGS: Final[Mapping[str, Sequence[str]]] = packaged(__package__, "headings.toml")
 """Column of ours -> headings that people give it, as names are compared."""
 
-MOST_WORDS = 40
+MAX_WORDS = 40
 """A text of more words than this is no heading of ours."""
 _SHORTEST_WORD = 3
 """Letters of a known heading that is looked for inside a longer one: `a` and `in` are in too many."""
@@ -230,7 +230,7 @@ def meanings_of_heading(heading: str) -> tuple[str, ...]:
     """
     bare = bare_heading(heading)
     words = words_of(bare)
-    is_too_long_for_heading = len(words) > MOST_WORDS
+    is_too_long_for_heading = len(words) > MAX_WORDS
     if is_too_long_for_heading:
         return ()
     rank_of_column: dict[str, int] = {}  # column of a manifest -> how well the heading fits

@@ -14,7 +14,7 @@ from obygaze_features.text import SIGNS_OF_DIRECTION, number_of
 SHORTEST_S = 1 / 120
 """Length in seconds of the shortest frame that films have; nobody means a shorter span."""
 
-LEAST_DATE_S = 1e9
+MIN_DATE_S = 1e9
 """A number of this size is a date, in seconds since 1970: no film lasts 31 years."""
 
 CLOCK = re.compile(
@@ -107,7 +107,7 @@ def seconds(text: str) -> float | None:
     value = number_of(text)
     if not math.isfinite(value):
         raise ManifestError(f"{text!r} is not a finite number of seconds")
-    if abs(value) >= LEAST_DATE_S:
+    if abs(value) >= MIN_DATE_S:
         raise ManifestError(f"{text!r} is a date, not a time")
     return value
 
@@ -454,8 +454,8 @@ def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_ro
     """
     share_in_row = {}  # row -> a time that may be a share of a day
     rows_with_seconds = set()
-    for place, (text, value) in enumerate(zip(texts, values, strict=True)):
-        row = place % n_rows  # the columns stand one after the other
+    for index, (text, value) in enumerate(zip(texts, values, strict=True)):
+        row = index % n_rows  # the columns stand one after the other
         if _MANY_DIGITS.fullmatch(text):
             share_in_row[row] = text
         if isinstance(value, float) and value >= 1:

@@ -39,7 +39,7 @@ NO_LEVEL: Final = {"-", "--", "---", "n/a", "na", "n.a.", "?"}
 SIGNS: Final = ";\n"
 """What always stands between concepts; a comma does where no concept of the codebook has one."""
 
-MOST_COMMAS = 8
+MAX_COMMAS = 8
 """How many commas a label may have: so many further pieces are tried as one label with the first."""
 
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.|'(?![\s,\]]|$)){0,200}+)'|"((?:[^"\\]|\\.){0,200}+)\"""")
@@ -59,7 +59,7 @@ _LETTERLESS = re.compile(r"[\W\d_]*+")
 """A text without letters, such as a time or a number."""
 
 
-MOST_KEPT: Final = 1 << 14
+MAX_KEPT: Final = 1 << 14
 LONGEST_KEPT: Final = 200
 """Texts whose meaning is kept, and characters of them: a long text may list very many parts."""
 
@@ -68,7 +68,7 @@ R = TypeVar("R")
 
 def _cached_for_short_texts(function: Callable[[str], R]) -> Callable[[str], R]:
     """Return a function of a text with a cache; texts longer than `LONGEST_KEPT` are not cached."""
-    cached = lru_cache(MOST_KEPT)(function)
+    cached = lru_cache(MAX_KEPT)(function)
 
     def call(text: str) -> R:
         """Call the function, or return its earlier result for a short text."""
@@ -383,7 +383,7 @@ class LabelWords:
         start
             Index of the first piece of the label.
         """
-        last_end = min(len(pieces), start + MOST_COMMAS + 1)
+        last_end = min(len(pieces), start + MAX_COMMAS + 1)
         for end in range(last_end, start + 1, -1):
             if self._is_label(", ".join(pieces[start:end])):
                 return end
@@ -511,18 +511,18 @@ def split_at_commas(text: str) -> list[str]:
     # From the end, so that only a bracket with a closing one behind it holds commas.
     places_of_commas = []
     is_in_brackets = False
-    for place in range(len(text) - 1, -1, -1):
-        sign = text[place]
+    for index in range(len(text) - 1, -1, -1):
+        sign = text[index]
         if sign in ")]":
             is_in_brackets = True
         elif sign in "([":
             is_in_brackets = False
         elif sign == "," and not is_in_brackets:
-            places_of_commas.append(place)
+            places_of_commas.append(index)
     places_of_commas.reverse()
 
     ends = [*places_of_commas, len(text)]
-    starts = [0, *(place + 1 for place in places_of_commas)]
+    starts = [0, *(index + 1 for index in places_of_commas)]
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 

@@ -50,34 +50,36 @@ def read_labelstudio(file: SpanFile) -> Iterator[RawSpan]:
     # A document that is no list counts as one empty task, which is refused below.
     tasks = objects_of(file.document) if isinstance(file.document, list) else [{}]
     for place, task in enumerate(tasks, start=1):
-        where = f"task {text_of(task.get('id', place)):.60}"
+        location = f"task {text_of(task.get('id', place)):.60}"
         if not isinstance(task.get("annotations"), list) or "data" not in task:
-            raise file.error(f"{where}: no annotations of Label Studio: export as JSON, not JSON-MIN")
-        yield from _unfinished(task, where)
+            raise file.error(f"{location}: no annotations of Label Studio: export as JSON, not JSON-MIN")
+        yield from _unfinished(task, location)
 
         media = _media(object_of(task.get("data")))
         has_movie_option = bool(file.reading.movie)
         if not media and not has_movie_option and len(tasks) > 1:
             raise file.error(
-                f"{where}: no field of its data names a file, so that its film would be another's"
+                f"{location}: no field of its data names a file, so that its film would be another's"
             )
 
         # A task without annotations counts as one with nothing marked, so that it is left out with a reason.
         annotations = objects_of(task["annotations"]) or [{"result": []}]
         for annotation in annotations:
-            place_of_annotation = f"{where}, annotation {text_of(annotation.get('id', '?')):.60}"
+            place_of_annotation = f"{location}, annotation {text_of(annotation.get('id', '?')):.60}"
             yield from _annotation(file, annotation, place_of_annotation, media)
 
 
-def _unfinished(task: Mapping[str, Any], where: str) -> Iterator[RawSpan]:
+def _unfinished(task: Mapping[str, Any], location: str) -> Iterator[RawSpan]:
     """Yield a record to leave out for each region of a task that is a model's prediction or a draft."""
     for name, reason in UNFINISHED.items():
         for n, attempt in enumerate(objects_of(task.get(name)), start=1):
             for _ in objects_of(attempt.get("result")):
-                yield RawSpan(f"{where}, {name} {n}", reason=reason)
+                yield RawSpan(f"{location}, {name} {n}", reason=reason)
 
 
-def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media: str) -> Iterator[RawSpan]:
+def _annotation(
+    file: SpanFile, annotation: Mapping[str, Any], location: str, media: str
+) -> Iterator[RawSpan]:
     """Yield the regions of one annotation, which is what one person marked in a task.
 
     A region that began as a model's prediction counts as made by a person who saw the model's output.
@@ -88,7 +90,7 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
         The file.
     annotation
         The annotation.
-    where
+    location
         Its place, for messages.
     media
         Path or URL of the film; "" if the task names none.
@@ -100,11 +102,11 @@ def _annotation(file: SpanFile, annotation: Mapping[str, Any], where: str, media
     # An annotation without the key `result` counts as one with an empty region, which cannot be read.
     regions = objects_of(annotation["result"]) if "result" in annotation else [{}]
     if not regions:
-        yield RawSpan(where, reason="skipped, or nothing is marked")
+        yield RawSpan(location, reason="skipped, or nothing is marked")
 
-    per_second = _frames_per_second(file, regions, where)
+    per_second = _frames_per_second(file, regions, location)
     for n, region in enumerate(regions, start=1):
-        place = f"{where}, region {n}"
+        place = f"{location}, region {n}"
         origin = text_of(region.get("origin"))  # such as "manual", "prediction", "prediction-changed"
         is_predicted = bool(annotation.get("parent_prediction")) or "prediction" in origin
         cells = {
@@ -144,18 +146,18 @@ def _file_in(value: Any) -> str:
     return _SOURCE.sub(r"\1", value.strip()) if isinstance(value, str) else ""
 
 
-def _original_place(place: str) -> str:
+def _original_place(path_or_url: str) -> str:
     """Return a path or URL without what Label Studio writes into it.
 
     Of an uploaded film, `/upload/3/0a1b2c3d-film.mp4`, the random digits are removed. Of a film on its own
     disk, `/data/local-files/?d=films/film.mp4`, the path is returned as a URL.
     """
-    place = _UPLOAD.sub(r"\1", place)
-    _, prefix, local_path = place.rpartition(LOCAL)
-    return f"file:///{local_path}" if prefix else place
+    path_or_url = _UPLOAD.sub(r"\1", path_or_url)
+    _, prefix, local_path = path_or_url.rpartition(LOCAL)
+    return f"file:///{local_path}" if prefix else path_or_url
 
 
-def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], where: str) -> float | None:
+def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], location: str) -> float | None:
     """Return the frames per second of the film, if a rectangle states its frames and length; else None.
 
     Parameters
@@ -164,7 +166,7 @@ def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], whe
         The file, with the rate that the person gives by --rate, if any.
     regions
         The regions of an annotation.
-    where
+    location
         The place of the annotation, for messages.
 
     Raises
@@ -180,13 +182,19 @@ def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], whe
         if n_frames > 0 and length_s > 0:
             frames_off = 0.0 if rate is None else abs(n_frames - rate * length_s)
             if frames_off > 1.5:  # the stated length is rounded
-                raise file.error(f"{where}: has {n_frames / length_s:g} frames a second, not --rate {rate}")
+                raise file.error(
+                    f"{location}: has {n_frames / length_s:g} frames a second, not --rate {rate}"
+                )
             return n_frames / length_s
     return None
 
 
 def _region(
-    file: SpanFile, region: Mapping[str, Any], where: str, cells: Mapping[str, str], per_second: float | None
+    file: SpanFile,
+    region: Mapping[str, Any],
+    location: str,
+    cells: Mapping[str, str],
+    per_second: float | None,
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch of time of a region and each of its labels.
 
@@ -196,7 +204,7 @@ def _region(
         The file.
     region
         The region.
-    where
+    location
         Its place, for messages.
     cells
         Cells that all spans of the region share.
@@ -212,16 +220,16 @@ def _region(
     if not stretches:
         stretches = _shown_stretches(value)
     # Converted even if seconds are there too, as frames without a rate are refused.
-    times_s = [_seconds(file, stretch, per_second, where) for stretch in stretches]
+    times_s = [_seconds(file, stretch, per_second, location) for stretch in stretches]
     if _has_seconds(value, kind):
         times_s = [(number(value["start"]), number(value["end"]))]
     if not times_s:
-        yield RawSpan(where, reason=f"of type {kind or 'none':.40}, without a stretch of time")
+        yield RawSpan(location, reason=f"of type {kind or 'none':.40}, without a stretch of time")
     has_frame_below_first = any(stretch.first < 1 for stretch in stretches)
     reason = "a frame below 1, the first of Label Studio" if has_frame_below_first else ""
     for start_s, end_s in times_s:
         for label in _labels(value, kind):
-            yield RawSpan(where, start_s, end_s, label, tier, cells, reason=reason)
+            yield RawSpan(location, start_s, end_s, label, tier, cells, reason=reason)
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
@@ -253,7 +261,9 @@ def _stretch(part: Mapping[str, Any]) -> Stretch:
     return Stretch(number(part.get("start")), number(part.get("end")))
 
 
-def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: str) -> tuple[float, float]:
+def _seconds(
+    file: SpanFile, stretch: Stretch, per_second: float | None, location: str
+) -> tuple[float, float]:
     """Convert the first and last frame of a stretch to its start and end in seconds.
 
     Frames are counted from 1, so that the first one begins at 0 and frame n ends after n frames.
@@ -266,7 +276,7 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
         The frames.
     per_second
         Frames per second as the annotation states them; None if it does not.
-    where
+    location
         The place of the region, for messages.
 
     Raises
@@ -280,7 +290,7 @@ def _seconds(file: SpanFile, stretch: Stretch, per_second: float | None, where: 
     has_rate_option = file.reading.rate is not None
     if per_second is not None and not has_rate_option:
         return frames_before / per_second, stretch.last / per_second
-    return file.seconds(frames_before, where), file.seconds(stretch.last, where)
+    return file.seconds(frames_before, location), file.seconds(stretch.last, location)
 
 
 def _shown_stretches(value: Mapping[str, Any]) -> list[Stretch]:

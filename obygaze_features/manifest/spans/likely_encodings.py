@@ -71,10 +71,10 @@ SCORE_OF_RARE_CHARACTER: Final = 0.35
 
 APOSTROPHES: Final = frozenset("’‘")
 
-MOST_LINES: Final = 200
+MAX_LINES: Final = 200
 """How many lines beyond ASCII are judged."""
 
-MOST_LINE: Final = 500
+MAX_LINE: Final = 500
 """Bytes of each line that are judged."""
 
 
@@ -95,7 +95,7 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
     >>> likely_encodings(["déjà vu".encode("cp1252")])[0].name
     'cp1252'
     """
-    sample = [line[:MOST_LINE] for line in islice(lines, MOST_LINES)]
+    sample = [line[:MAX_LINE] for line in islice(lines, MAX_LINES)]
     ranked: list[Likely] = []
     for name in ENCODINGS:
         decoded_lines = [decoded_line(line, name) for line in sample]
@@ -107,14 +107,14 @@ def likely_encodings(lines: Iterable[bytes]) -> list[Likely]:
 
 
 def decoded_line(line: bytes, name: str) -> str | None:
-    """Decode a line that was cut to `MOST_LINE` bytes; None if it is no text in this encoding.
+    """Decode a line that was cut to `MAX_LINE` bytes; None if it is no text in this encoding.
 
     Half a letter at the end of a line that was cut is left out. `name` is Python's name of the encoding.
     """
     try:
         return line.decode(name)
     except UnicodeDecodeError as error:
-        may_be_cut = len(line) >= MOST_LINE
+        may_be_cut = len(line) >= MAX_LINE
         is_wrong_at_end = error.end >= len(line)
         has_half_a_letter = may_be_cut and is_wrong_at_end
         if not has_half_a_letter:
@@ -150,8 +150,8 @@ def _weights(letters: str) -> dict[str, float]:
     `letters` are the language's letters beyond ASCII, the most frequent first.
     """
     weights = {}
-    for place, letter in enumerate(letters):
-        weight = 1.0 - 0.5 * place / len(letters)
+    for index, letter in enumerate(letters):
+        weight = 1.0 - 0.5 * index / len(letters)
         weights[letter.upper()] = weight - 0.03  # texts have few capitals
         weights[letter] = weight
     return weights

@@ -149,7 +149,7 @@ def _marker_of_row(row: Row, layout: Layout, times: TimeLine) -> RawSpan:
     times
         Converts the time codes of the table to seconds of the film.
     """
-    where = f"line {row.line}"
+    location = f"line {row.line}"
     text = first_filled_cell(row.cells, *layout.texts)
     comment = first_filled_cell(row.cells, *layout.comments)
     cells = {"comment": comment} if comment != text else {}
@@ -157,11 +157,11 @@ def _marker_of_row(row: Row, layout: Layout, times: TimeLine) -> RawSpan:
         start_s = times.seconds(row.cells[layout.start])
         end_s = times.seconds(row.cells[layout.end])
     except ManifestError as error:
-        return RawSpan(where, reason=f"no time ({error})")
+        return RawSpan(location, reason=f"no time ({error})")
     if layout.has_points_of_a_frame and times.is_one_frame(start_s, end_s):
         end_s = start_s  # the editor gives a point in time the length of a frame
     tier = first_filled_cell(row.cells, *layout.tiers)
-    return marker(where, start_s=start_s, end_s=end_s, text=text, tier=tier, cells=cells)
+    return marker(location, start_s=start_s, end_s=end_s, text=text, tier=tier, cells=cells)
 
 
 def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
@@ -170,11 +170,11 @@ def _of_avid(file: SpanFile) -> Iterator[RawSpan]:
     codes = [match[2] for _, match in matches if match]
     times = time_line(file, codes)
     for number, match in matches:
-        where = f"line {number}"
+        location = f"line {number}"
         if match is None:
-            yield RawSpan(where, reason="no marker: who, time code, track, colour and comment in tabs")
+            yield RawSpan(location, reason="no marker: who, time code, track, colour and comment in tabs")
             continue
-        yield _marker_of_avid(where, match, times)
+        yield _marker_of_avid(location, match, times)
 
 
 def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
@@ -231,12 +231,12 @@ class _AvidText:
         return self._n_tabs >= AVID_LENGTH
 
 
-def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpan:
+def _marker_of_avid(location: str, match: re.Match[str], times: TimeLine) -> RawSpan:
     """Read a marker of Avid's text from its match of `AVID`.
 
     Parameters
     ----------
-    where
+    location
         Its line, for messages.
     match
         The match, whose groups are user, time code, track, colour, comment and length in frames.
@@ -247,7 +247,7 @@ def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpa
     try:
         start_s = times.seconds(code)
     except ManifestError as error:
-        return RawSpan(where, reason=f"no time ({error})")
+        return RawSpan(location, reason=f"no time ({error})")
 
     n_frames = int(length[:9] or 0)  # a longer number is damage, and would take time to read
     end_s = start_s
@@ -255,17 +255,17 @@ def _marker_of_avid(where: str, match: re.Match[str], times: TimeLine) -> RawSpa
     if n_frames > 1 and times.rate is not None:
         end_s = float(start_s + n_frames / times.rate)
     cells = {"annotator": one_line(user)}
-    return marker(where, start_s=start_s, end_s=end_s, text=one_line(comment), tier=colour, cells=cells)
+    return marker(location, start_s=start_s, end_s=end_s, text=one_line(comment), tier=colour, cells=cells)
 
 
 def marker(
-    where: str, *, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
+    location: str, *, start_s: float, end_s: float, text: str, tier: str, cells: Mapping[str, str]
 ) -> RawSpan:
     """Make the record of a marker.
 
     Parameters
     ----------
-    where
+    location
         Its place in the file.
     start_s, end_s
         Its times in seconds; equal for a marker of a point in time, which is left out.
@@ -282,6 +282,6 @@ def marker(
         text = text_on_tier
     if start_s == end_s:
         # Without its text, which would count when the role of the tier is decided.
-        return RawSpan(where, start_s, end_s, tier=tier or TIER, reason=POINT)
+        return RawSpan(location, start_s, end_s, tier=tier or TIER, reason=POINT)
     reason = "" if text else "no text"
-    return RawSpan(where, start_s, end_s, text, tier or TIER, cells, reason=reason)
+    return RawSpan(location, start_s, end_s, text, tier or TIER, cells, reason=reason)

@@ -28,17 +28,17 @@ def read_moviegraphs(file: SpanFile) -> Iterator[RawSpan]:
         raise file.error(f"no graphs of clips: a JSON object with a list {KEY!r} was expected")
     unread: list[str] = []
     for place, graph in enumerate(graphs, start=1):
-        where = f"graph {place}"
+        location = f"graph {place}"
         if not isinstance(graph, dict):
-            yield RawSpan(where, reason="no JSON object")
+            yield RawSpan(location, reason="no JSON object")
             continue
         unread += _unread_keys(graph)
-        yield from _graph(where, graph)
+        yield from _graph(location, graph)
     file.account.note_unread("key", unread)
 
 
-def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
-    """Yield a span for each text of a clip; `where` is the place of its graph in the file, for messages."""
+def _graph(location: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
+    """Yield a span for each text of a clip; `location` is where its graph stands, for messages."""
     start_s = number(graph.get("start_s"))
     end_s = number(graph.get("end_s"))
     movie = graph.get("movie")
@@ -50,10 +50,10 @@ def _graph(where: str, graph: Mapping[str, Any]) -> Iterator[RawSpan]:
     texts += [("interaction", _interaction(item)) for item in _items_or_invalid(graph.get("interactions"))]
     if not texts:
         nothing = "no situation, scene, description, character or interaction"
-        yield RawSpan(where, start_s, end_s, cells=cells, reason=nothing)
+        yield RawSpan(location, start_s, end_s, cells=cells, reason=nothing)
     for tier, text in texts:
         reason = "" if text else f"{tier}: not a text, or without what is said"
-        yield RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
+        yield RawSpan(location, start_s, end_s, text, tier, cells, reason=reason)
 
 
 def _unread_keys(graph: Mapping[str, Any]) -> list[str]:

@@ -19,19 +19,19 @@ from obygaze_features.text import composed, first_few, number_of
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
 """Signs of markup -> those that are written in their place: SubRip has no escapes, and players obey `<i>`."""
 
-MOST_COMPARED = 200
+MAX_COMPARED = 200
 """Longest name, in characters, that is compared for likeness: the time grows with the product of lengths."""
 
 SHORT_NAME = 2
-LEAST_LIKENESS = 0.6
-LEAST_LIKENESS_OF_SHORT = 0.75
+MIN_LIKENESS = 0.6
+MIN_LIKENESS_OF_SHORT = 0.75
 """Least share of letters that a misspelling has in common with a name (as `difflib` counts them), and that of
 texts of up to `SHORT_NAME` letters: `si` has two thirds in common with `s`."""
 
 QUESTION_MARKS = "?\uff1f\u061f\u037e"
 """Question marks: of most scripts, in full width, of Arabic, of Greek."""
 
-MOST_NAMES = 40
+MAX_NAMES = 40
 """Names that a message lists; of more it says how many there are."""
 
 _TYPED_TWICE = re.compile(r"([^\W\d_])\1")
@@ -40,7 +40,7 @@ _DRIVE = re.compile(r"(?:[A-Za-z]:|%\w+%|\$\w+|\$\{\w+\})[\\/]")
 """A disk, or a variable of the system that names a folder."""
 SEPARATORS_OF_SCRIPTS = {"،": ",", "、": ",", "，": ",", "﹐": ",", "؛": ";", "；": ";", "﹔": ";"}
 """Commas and semicolons of Arabic, Persian, Urdu, Chinese and Japanese -> the usual ones."""
-MOST_SUFFIXES = 4
+MAX_SUFFIXES = 4
 """How many suffixes of subtitles are taken off a file's name, one behind the other."""
 
 _ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
@@ -83,9 +83,9 @@ def nearest(text: str, names: Iterable[str]) -> str:
     then the name that is spelled most alike. Another number is no spelling of a number, such as -1 of 1, and
     a text of two letters none of a name of one, such as `sí` of the level S, unless a letter was typed twice.
     """
-    if len(text) > MOST_COMPARED:
+    if len(text) > MAX_COMPARED:
         return ""
-    name_of_spelling = {plain(name): name for name in names if len(name) <= MOST_COMPARED}
+    name_of_spelling = {plain(name): name for name in names if len(name) <= MAX_COMPARED}
 
     text_id = imdb_id(text)
     if text_id:
@@ -108,8 +108,8 @@ def nearest(text: str, names: Iterable[str]) -> str:
     if typed_once in possible:
         return possible[typed_once]
 
-    least_likeness = LEAST_LIKENESS if len(spelling) > SHORT_NAME else LEAST_LIKENESS_OF_SHORT
-    near_spellings = get_close_matches(spelling, possible, n=1, cutoff=least_likeness)
+    min_likeness = MIN_LIKENESS if len(spelling) > SHORT_NAME else MIN_LIKENESS_OF_SHORT
+    near_spellings = get_close_matches(spelling, possible, n=1, cutoff=min_likeness)
     return possible[near_spellings[0]] if near_spellings else ""
 
 
@@ -167,7 +167,7 @@ def suggestion(text: str, known: Iterable[str] | Mapping[str, str], *, may_be_sl
         return f" (did you mean {name_of_spelling[near_spelling]!r}?{script_note})"
     if not names:
         return ""
-    return f" (expected one of {first_few(names, MOST_NAMES)}{script_note})"
+    return f" (expected one of {first_few(names, MAX_NAMES)}{script_note})"
 
 
 def _note_on_scripts(text: str, names: Iterable[str]) -> str:
@@ -187,11 +187,11 @@ def _script(letter: str) -> str:
     return script
 
 
-def is_foreign(place: str) -> bool:
+def is_foreign(path_or_url: str) -> bool:
     """Return whether a place is a path of another system, or a URL, which names no file below a folder."""
-    is_on_drive = _DRIVE.match(place) is not None
-    is_url = _URL.match(place) is not None
-    is_on_network_or_at_home = place.startswith(("\\\\", "~"))
+    is_on_drive = _DRIVE.match(path_or_url) is not None
+    is_url = _URL.match(path_or_url) is not None
+    is_on_network_or_at_home = path_or_url.startswith(("\\\\", "~"))
     return is_on_drive or is_url or is_on_network_or_at_home
 
 
@@ -201,7 +201,7 @@ def is_place(film: str) -> bool:
 
 
 @lru_cache(4096)  # many spans are of few films
-def path_of(place: str) -> PurePosixPath:
+def path_of(path_or_url: str) -> PurePosixPath:
     r"""Write a path of any system, or a URL, as a path with slashes.
 
     Examples
@@ -213,15 +213,15 @@ def path_of(place: str) -> PurePosixPath:
     >>> path_of("file:///films/Rocky #1.mp4").name  # of a file it is no query
     'Rocky #1.mp4'
     """
-    url = _URL.match(place)
+    url = _URL.match(path_or_url)
     if url is None:
-        return PurePosixPath(place.replace("\\", "/"))
+        return PurePosixPath(path_or_url.replace("\\", "/"))
     path = PurePosixPath(unquote(url[0]).replace("\\", "/"))
     names_a_file = path.suffix != ""
     if names_a_file:
         return path
     # The match of `_URL` ends before the sign that begins a query or a fragment.
-    name = _name_in_query(place[url.end() + 1 :])
+    name = _name_in_query(path_or_url[url.end() + 1 :])
     return path / name if name else path
 
 
@@ -242,7 +242,7 @@ def _name_in_query(query_and_fragment: str) -> str:
 
 
 @lru_cache(4096)
-def stem_of(place: str) -> str:
+def stem_of(path_or_url: str) -> str:
     """Return the name of a file without its suffix, and without the language of subtitles.
 
     Only suffixes of films and subtitles are removed; other dots belong to the name.
@@ -252,8 +252,8 @@ def stem_of(place: str) -> str:
     >>> stem_of("films/Psycho.1998.mkv"), stem_of("Psycho.1998"), stem_of("Rocky.II")
     ('Psycho.1998', 'Psycho.1998', 'Rocky.II')
     """
-    path = path_of(place)
-    for _ in range(MOST_SUFFIXES):  # such as `film.mkv.en.srt`, which has several
+    path = path_of(path_or_url)
+    for _ in range(MAX_SUFFIXES):  # such as `film.mkv.en.srt`, which has several
         if path.suffix.lower() not in SUBTITLE_SUFFIXES:
             break
         imdb_match = _ID_OF_FILE.match(path.name)
@@ -359,7 +359,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
         matches = _films_by_imdb_id_or_title(text, films, titles or {})
     if len(matches) > 1:
         raise ManifestError(
-            f"{text!r} names {len(matches)} films: {first_few(matches, MOST_NAMES)}; give the id"
+            f"{text!r} names {len(matches)} films: {first_few(matches, MAX_NAMES)}; give the id"
         )
     return matches[0] if matches else None
 

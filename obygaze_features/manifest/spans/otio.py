@@ -19,7 +19,7 @@ SCHEMA: Final = "OTIO_SCHEMA"
 LONGEST_FRAME_S: Final = 0.06
 """Seconds by which a time may differ from that of its frame, at 23.976 frames a second and more."""
 
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """How deep timelines may be nested."""
 
 
@@ -47,7 +47,7 @@ def read_otio(file: SpanFile) -> Iterator[RawSpan]:
     n_markers = 0
     while waiting:
         item, owner, depth = waiting.pop()
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise file.error("nested too deeply")
         schema = text_of(item.get(SCHEMA)).partition(".")[0]
         if schema == "Clip":
@@ -75,7 +75,7 @@ def _owner(clip: Mapping[str, Any]) -> Owner:
     return Owner(media, 0.0 if math.isnan(start_s) else start_s)
 
 
-def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
+def _marker(item: Mapping[str, Any], owner: Owner, location: str) -> RawSpan:
     """Read a marker; its tier is the one that an export of obygaze wrote, else its colour.
 
     Parameters
@@ -84,12 +84,12 @@ def _marker(item: Mapping[str, Any], owner: Owner, where: str) -> RawSpan:
         The JSON object of the marker.
     owner
         The media that it is set on.
-    where
+    location
         Its place in the file, such as `marker 3`.
     """
     name = text_of(item.get("name"))
     comment = text_of(item.get("comment"))
-    where_with_text = f"{where} ({name or comment:.40})"
+    where_with_text = f"{location} ({name or comment:.40})"
 
     marked = object_of(item.get("marked_range"))
     start_s = _seconds(marked.get("start_time")) - owner.start_s  # from the start of the owner's media

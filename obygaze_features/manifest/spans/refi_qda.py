@@ -20,13 +20,13 @@ from xml.sax.saxutils import escape, quoteattr
 from msgspec.structs import replace
 
 from obygaze_features.arguments import checked
-from obygaze_features.door import MOST_BYTES
 from obygaze_features.manifest.spans.json_values import number
 from obygaze_features.manifest.spans.names import path_of
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
 from obygaze_features.manifest.spans.xml_names import attribute, children, descendants, local_name
+from obygaze_features.untrusted import MAX_BYTES
 
 ROOT: Final = "Project"
 NAMESPACE: Final = "urn:QDA-XML:project:1.0"
@@ -57,7 +57,7 @@ NO_CODE: Final = "a selection without a code"
 TIER: Final = "code"
 """The tier of codes that stand below no other."""
 
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """How deep codes may stand below each other."""
 
 
@@ -149,8 +149,8 @@ def _take_document(file: SpanFile) -> None:
         return
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
-            if archive.getinfo(name).file_size > MOST_BYTES:
-                raise file.error(f"{name} in it is larger than {MOST_BYTES >> 20} MB")
+            if archive.getinfo(name).file_size > MAX_BYTES:
+                raise file.error(f"{name} in it is larger than {MAX_BYTES >> 20} MB")
             document = archive.read(name)
     except (zipfile.BadZipFile, zlib.error, ValueError, OSError, NotImplementedError, EOFError, RuntimeError):
         raise file.error(DAMAGED) from None
@@ -171,7 +171,7 @@ def _codes(file: SpanFile, root: Element) -> dict[str, Code]:
         waiting += [(node, "", 0) for node in children(book, "Codes")]
     while waiting:
         node, above, depth = waiting.pop()
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise file.error("codes nested too deeply")
         for code in children(node, "Code"):
             name = one_line(attribute(code, "name"))
@@ -245,7 +245,7 @@ class _Reader:
             The film.
         """
         self._n_selections += 1
-        where = f"selection {self._n_selections}"
+        location = f"selection {self._n_selections}"
 
         cells = {"media": media}
         descriptions = list(children(node, "Description"))
@@ -254,10 +254,10 @@ class _Reader:
             cells["comment"] = comment
 
         user = attribute(node, "creatingUser") or attribute(node, "modifyingUser")
-        selection = Selection(where, begin_s, end_s, cells, user)
+        selection = Selection(location, begin_s, end_s, cells, user)
         codings = list(children(node, "Coding"))
         if not codings:
-            yield RawSpan(where, reason=NO_CODE)
+            yield RawSpan(location, reason=NO_CODE)
         for coding in codings:
             yield self._coded(selection, coding)
 

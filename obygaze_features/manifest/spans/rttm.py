@@ -34,14 +34,16 @@ def read_rttm(file: SpanFile) -> Iterator[RawSpan]:
         fields = ["" if field == "<NA>" else field for field in line.split()]
         if not fields or fields[0].startswith(";;"):
             continue
-        where = f"line {number_of_line}"
+        location = f"line {number_of_line}"
         if fields[0] != SPEAKER:
-            yield RawSpan(where, reason=f"a record {fields[0]:.20}, no SPEAKER")
+            yield RawSpan(location, reason=f"a record {fields[0]:.20}, no SPEAKER")
         elif len(fields) not in {FIELDS, FIELDS + 1}:
-            yield RawSpan(where, reason=f"{len(fields)} fields where RTTM has 9 or 10: names hold no blanks")
+            yield RawSpan(
+                location, reason=f"{len(fields)} fields where RTTM has 9 or 10: names hold no blanks"
+            )
         else:
             unread += _unread_fields(fields)
-            yield _turn(where, fields)
+            yield _turn(location, fields)
     file.account.note_unread("field", unread)
 
 
@@ -57,12 +59,12 @@ def _unread_fields(fields: Sequence[str]) -> list[str]:
     return unread
 
 
-def _turn(where: str, fields: Sequence[str]) -> RawSpan:
+def _turn(location: str, fields: Sequence[str]) -> RawSpan:
     """Read a turn of a speaker, whose name may name a tier of people and a label on it.
 
     Parameters
     ----------
-    where
+    location
         Its line, for messages.
     fields
         The fields of the line; "" for `<NA>`.
@@ -76,7 +78,7 @@ def _turn(where: str, fields: Sequence[str]) -> RawSpan:
     if not tier:
         tier = SPEAKER
         text = name
-    return RawSpan(where, start_s, end_s, text, tier, {"movie": movie})
+    return RawSpan(location, start_s, end_s, text, tier, {"movie": movie})
 
 
 @checked

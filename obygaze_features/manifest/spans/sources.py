@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from obygaze_features.apart import reader_process
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import XML_PROLOGUE, no_text
@@ -15,13 +14,14 @@ from obygaze_features.io import local_path
 from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.elan_text import is_headless
 from obygaze_features.manifest.spans.formats import MARKS, nearest_formats, unread_format_of
-from obygaze_features.manifest.spans.read_apart import FileContent, read_apart
+from obygaze_features.manifest.spans.read_in_sandbox import FileContent, read_in_sandbox
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.refi_qda import DAMAGED, is_damaged_archive
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
 from obygaze_features.manifest.spans.subtitles import Subtitle
 from obygaze_features.manifest.text_tables import without_gc
 from obygaze_features.plugins import IMPORTERS, offered
+from obygaze_features.sandbox import reader_process
 
 Reader = Callable[[SpanFile], Iterable[RawSpan]]
 """Yields the records of a file, of those that are left out why."""
@@ -300,7 +300,7 @@ def read_subtitles(path: Path | str, *, encoding: str = "", account: Account | N
     [Subtitle(start_s=1.0, end_s=2.5, text='Hello')]
     """
     with reader_process() as child:
-        content = read_apart(child, local_path(path), Reading(encoding=encoding), _read_subtitles)
+        content = read_in_sandbox(child, local_path(path), Reading(encoding=encoding), _read_subtitles)
     if account is not None:
         account.copy_from(content.file.account)
     return [Subtitle(span.start_s, span.end_s, span.text) for span in content.records]

@@ -366,13 +366,13 @@ class SpanFile:
         """Make an error that names the file."""
         return ManifestError(f"{self.path}: {shortened(reason)}")
 
-    def seconds(self, frames: float, where: str) -> float:
+    def seconds(self, frames: float, location: str) -> float:
         """Convert a number of frames to seconds at the rate that the person gives; refuse it without a rate.
 
-        `where` is the place of the number, for the message.
+        `location` is the place of the number, for the message.
         """
         if self.reading.rate is None:
-            raise self.error(f"{where}: times are in frames; give their rate, as in --rate 25")
+            raise self.error(f"{location}: times are in frames; give their rate, as in --rate 25")
         return float(Fraction(frames) / self.reading.rate)
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ _FEW_DIGITS = re.compile(r"(?a)\d:\d\d?[.,]\d\d?(?!\d)")
 """A time with one or two digits of milliseconds, which players take as 5 ms where 0.5 s may be meant."""
 _NO_TEXT = re.compile(r"(WEBVTT|NOTE|STYLE|REGION)(\s|$)")
 _SEGMENT = re.compile(r"X-TIMESTAMP-MAP=(?!MPEGTS:0,LOCAL:[0:.]+\s*$|LOCAL:[0:.]+,MPEGTS:0\s*$)")
-MOST_BLANK_LINES = 2
+MAX_BLANK_LINES = 2
 """How many blank lines may stand between the number of a subtitle of SRT and its times."""
 
 STEP_BACK_S = 60.0
@@ -372,13 +372,13 @@ def _is_below_blank_line(lines: Sequence[str], number: int) -> bool:
 def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool) -> int:
     """Return the line above a line of times, which may hold the number or the name of the block.
 
-    In SRT up to `MOST_BLANK_LINES` blank lines are passed over, as some programs write them between a number
+    In SRT up to `MAX_BLANK_LINES` blank lines are passed over, as some programs write them between a number
     and its times.
     """
     line_above = line_of_times - 1
     if is_vtt:
         return line_above
-    highest_line = max(line_of_times - 1 - MOST_BLANK_LINES, 0)
+    highest_line = max(line_of_times - 1 - MAX_BLANK_LINES, 0)
     while line_above > highest_line and not lines[line_above].strip():
         line_above -= 1
     return line_above

@@ -93,7 +93,7 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
     if not (has_intervals or has_points):
         raise file.error(f"line {form.line}: {form.text:.40} is no tier of intervals or points")
 
-    for place in range(1, n_intervals + 1):
+    for index in range(1, n_intervals + 1):
         start = tokens.time()
         end = tokens.time() if has_intervals else start
         text = one_line(tokens.string())
@@ -104,8 +104,8 @@ def _tier(file: SpanFile, tokens: "_Tokens") -> Iterator[RawSpan]:
             reason = f"it ends after its tier, {tier_end_s:g} s"
         elif not text:
             reason = "no text"
-        where = f"line {start.line} (interval {place} of tier {name!r:.60})"
-        yield RawSpan(where, start.time_s, end.time_s, text, name, reason=reason)
+        location = f"line {start.line} (interval {index} of tier {name!r:.60})"
+        yield RawSpan(location, start.time_s, end.time_s, text, name, reason=reason)
 
 
 def _tokens(file: SpanFile) -> Iterator[Token]:
@@ -223,12 +223,12 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
     return "\n".join([*lines, ""])
 
 
-def _lines_of_tier(place: int, name: str, spans: Sequence[Subtitle], whole_s: float) -> list[str]:
+def _lines_of_tier(index: int, name: str, spans: Sequence[Subtitle], whole_s: float) -> list[str]:
     """Write a tier of intervals.
 
     Parameters
     ----------
-    place
+    index
         Its number in the file, from 1.
     name
         Its name.
@@ -239,7 +239,7 @@ def _lines_of_tier(place: int, name: str, spans: Sequence[Subtitle], whole_s: fl
     """
     intervals = _without_gaps(spans, whole_s)
     lines = [
-        f"    item [{place}]:",
+        f"    item [{index}]:",
         '        class = "IntervalTier"',
         f'        name = "{_quoted(name)}"',
         "        xmin = 0",

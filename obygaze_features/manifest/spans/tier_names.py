@@ -48,7 +48,7 @@ MODEL = "obygaze"
 LINE_SEPARATOR: Final = " = "
 """Between a tier of people and the text on it, in files whose lines name no tiers."""
 
-LEAST_LIKENESS: Final = 0.75
+MIN_LIKENESS: Final = 0.75
 """How alike two names of tiers are (`difflib`, 0 to 1) from which one may be a misspelling of the other."""
 
 _WIDE_COLON = "\uff1a"
@@ -174,7 +174,7 @@ def tier_named_nearly(name: str, others: Iterable[str]) -> str | None:
     'level'
     """
     name_of_key = {tier_key(other): other for other in others}
-    near_keys = get_close_matches(tier_key(name), name_of_key, n=1, cutoff=LEAST_LIKENESS)
+    near_keys = get_close_matches(tier_key(name), name_of_key, n=1, cutoff=MIN_LIKENESS)
     return name_of_key[near_keys[0]] if near_keys else None
 
 

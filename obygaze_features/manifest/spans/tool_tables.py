@@ -187,21 +187,23 @@ def timed(
     read_columns = [name for name in all_columns if pattern_of_read_columns.fullmatch(name)]
 
     for row, start_value, end_value in zip(rows, start_values, end_values, strict=True):
-        where = f"line {row.line}"
-        start_time = _time_of_cell(file, row.cells[start], start_value, where, per_second, missing="no start")
-        end_time = _time_of_cell(file, row.cells[end], end_value, where, per_second, missing="no end")
+        location = f"line {row.line}"
+        start_time = _time_of_cell(
+            file, row.cells[start], start_value, location, per_second, missing="no start"
+        )
+        end_time = _time_of_cell(file, row.cells[end], end_value, location, per_second, missing="no end")
         reason = _unreadable_cell(row, read_columns) or start_time.reason or end_time.reason
         if reason:
-            yield TimedRow(row, where, math.nan, math.nan, reason)
+            yield TimedRow(row, location, math.nan, math.nan, reason)
         else:
-            yield TimedRow(row, where, start_time.time_s, end_time.time_s, "")
+            yield TimedRow(row, location, start_time.time_s, end_time.time_s, "")
 
 
 def _time_of_cell(
     file: SpanFile,
     cell: str,
     value: float | ManifestError | None,
-    where: str,
+    location: str,
     per_second: float,
     *,
     missing: str,
@@ -216,7 +218,7 @@ def _time_of_cell(
         The text of the cell.
     value
         The number that was read from it; None if it is empty, an error if it is no time (`instants`).
-    where
+    location
         The cell's line, for messages.
     per_second
         Units in a second; 0 if they are frames.
@@ -230,7 +232,7 @@ def _time_of_cell(
     if is_clock(cell):
         return CellTime(value, "")  # a clock is in seconds, whatever the unit in the column's heading is
     are_frames = per_second == 0
-    time_s = file.seconds(value, where) if are_frames else value / per_second
+    time_s = file.seconds(value, location) if are_frames else value / per_second
     return CellTime(time_s, "")
 
 

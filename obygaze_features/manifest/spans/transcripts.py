@@ -38,7 +38,7 @@ ENDS_SENTENCE: Final = (".", "?", "!", "…", "。", "？", "！")
 LONGEST_PAUSE_S: Final = 2.0
 """Words with a longer pause between them are of two sentences."""
 
-MOST_CHARACTERS_A_S: Final = 30.0
+MAX_CHARACTERS_A_S: Final = 30.0
 """Nobody speaks so many characters a second for long: fast speakers of English reach 25."""
 
 LONGEST_TEXT_S: Final = 3600.0
@@ -115,7 +115,7 @@ def read_transcript(file: SpanFile) -> Iterator[RawSpan]:
         yield from _of_words_alone(file, objects_of(transcript.get("words")))
 
 
-def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
+def _record(location: str, start_s: float, end_s: float, text: str, speaker: str = "") -> RawSpan:
     """Make the record of a spoken text; one without a text is left out.
 
     Exports of obygaze write labels into transcripts, as `human: level@AB = S`: then the text is on the tier
@@ -123,7 +123,7 @@ def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = 
 
     Parameters
     ----------
-    where
+    location
         Its place in the file, such as `segment 3`.
     start_s, end_s
         Its times in seconds; NaN if they cannot be read.
@@ -135,7 +135,7 @@ def _record(where: str, start_s: float, end_s: float, text: str, speaker: str = 
     tier, text_on_tier = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
     reason = "" if text_on_tier else "no text"
-    return RawSpan(where, start_s, end_s, text_on_tier, tier, cells, reason=reason)
+    return RawSpan(location, start_s, end_s, text_on_tier, tier, cells, reason=reason)
 
 
 def _of_table(file: SpanFile) -> Iterator[RawSpan]:
@@ -203,8 +203,8 @@ def _in_seconds(
     The parameters are those of `_seconds_per_number`, which finds the unit.
     """
     unit_s = _seconds_per_number(file, segments, has_decimals=has_decimals, longest_s=longest_s)
-    for where, start, end, text, speaker in segments:
-        yield _record(where, start * unit_s, end * unit_s, text, speaker)
+    for location, start, end, text, speaker in segments:
+        yield _record(location, start * unit_s, end * unit_s, text, speaker)
 
 
 def _seconds_per_number(
@@ -247,7 +247,7 @@ def _seconds_per_number(
     lengths = [segment.end - segment.start for segment in timed]
     n_characters = sum(len(segment.text.strip()) for segment in timed)
     length_s_if_ms = sum(lengths) / 1000
-    are_too_short_for_ms = n_characters > MOST_CHARACTERS_A_S * length_s_if_ms
+    are_too_short_for_ms = n_characters > MAX_CHARACTERS_A_S * length_s_if_ms
     last_end = max(segment.end for segment in timed)
     are_too_long_for_s = median(lengths) >= longest_s or last_end > LONGEST_FILM_S
 
@@ -256,9 +256,9 @@ def _seconds_per_number(
     if are_too_long_for_s and not are_too_short_for_ms:
         file.account.note("times are milliseconds: as seconds, texts or the film would last hours")
         return 0.001
-    where, start, end, text, _ = timed[0]
+    location, start, end, text, _ = timed[0]
     raise file.error(
-        f"{where}: is {text.strip()!r:.40} from {start:g} to {end:g} in seconds or in milliseconds? Give "
+        f"{location}: is {text.strip()!r:.40} from {start:g} to {end:g} in seconds or in milliseconds? Give "
         "--unit s or --unit ms"
     )
 
@@ -377,10 +377,10 @@ def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
     return is_another_speaker or is_after_sentence or is_after_pause
 
 
-def _sentence(words: Sequence[Word], place: int) -> RawSpan:
+def _sentence(words: Sequence[Word], index: int) -> RawSpan:
     """Make the record of a sentence, from its first word's start to its words' last end.
 
-    Its text is put together of the words, without blanks before commas and the like. `place` is the number of
+    Its text is put together of the words, without blanks before commas and the like. `index` is the number of
     the sentence in the file.
     """
     timed = [word for word in words if not math.isnan(word.start_s + word.end_s)]
@@ -392,4 +392,4 @@ def _sentence(words: Sequence[Word], place: int) -> RawSpan:
 
     speakers = [word.speaker for word in words if word.speaker]
     speaker = speakers[0] if speakers else ""
-    return _record(f"sentence {place}", start_s, end_s, text, speaker)
+    return _record(f"sentence {index}", start_s, end_s, text, speaker)

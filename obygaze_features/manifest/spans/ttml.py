@@ -33,7 +33,7 @@ WITH_TEXT: Final = ("p", "span")
 """Elements that have texts."""
 
 BREAK: Final = "br"
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """How deep elements may be nested."""
 
 USUAL_RATE: Final = Fraction(30)
@@ -324,7 +324,7 @@ class _Reader:
         depth
             How deep it is nested.
         """
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise self._file.error("nested too deeply")
         style = Inherited(
             attribute(node, "lang") or inherited.language,

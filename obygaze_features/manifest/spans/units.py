@@ -236,9 +236,9 @@ def _units_of_words(words: Sequence[str], *, are_in_brackets: bool) -> set[str]:
         word may be short, or the first one, if it has two letters or more.
     """
     units = set[str]()
-    for place, word in enumerate(words):
-        is_last = place == len(words) - 1
-        is_first = place == 0 and len(word) > 1
+    for index, word in enumerate(words):
+        is_last = index == len(words) - 1
+        is_first = index == 0 and len(word) > 1
         units |= _units_of_word(word, may_be_short=are_in_brackets or is_last or is_first)
     return units
 

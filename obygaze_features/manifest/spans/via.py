@@ -62,13 +62,13 @@ def _attributes(file: SpanFile, lines: Sequence[str]) -> Mapping[str, object]:
 
 
 def _segment(
-    where: str, names: Sequence[str], row: Sequence[str], attributes: Mapping[str, object]
+    location: str, names: Sequence[str], row: Sequence[str], attributes: Mapping[str, object]
 ) -> Iterator[RawSpan]:
     """Yield a span for each attribute of a segment.
 
     Parameters
     ----------
-    where
+    location
         The place of the segment, for messages.
     names
         Names of the columns.
@@ -99,7 +99,7 @@ def _segment(
     if not texts_by_tier:
         texts_by_tier = [("", "")]  # one span without a tier, so that the segment is not lost
     for tier, text in texts_by_tier:
-        yield RawSpan(where, start_s, end_s, text, tier, film, reason=reason)
+        yield RawSpan(location, start_s, end_s, text, tier, film, reason=reason)
 
 
 def _times(cells: Mapping[str, str]) -> list[float]:

@@ -40,12 +40,12 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
     keyword_columns = [name for name in table.columns if ":" in name]
     file.account.note_unread("keyword", _odd_keywords(table.rows, keyword_columns))
     label_columns = added_label_columns(file, table)
-    for row, where, start_s, end_s, no_time in _rows_with_times(file, table):
+    for row, location, start_s, end_s, no_time in _rows_with_times(file, table):
         text = _text_of_segment(row, annotation_columns, keyword_columns)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
         reason = no_time or _no_segment(row)
-        span = RawSpan(where, start_s, end_s, text, tier, cells, reason=reason)
+        span = RawSpan(location, start_s, end_s, text, tier, cells, reason=reason)
         yield from with_added_labels(span, [row], label_columns)
 
 

@@ -39,8 +39,8 @@ class Stretch(NamedTuple):
 
 def read_jsonld(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the bodies of all annotations of a collection, a page, or a list."""
-    for place, annotation in enumerate(_annotations(file.document), start=1):
-        yield from _records(annotation, f"annotation {place}", "")
+    for number, annotation in enumerate(_annotations(file.document), start=1):
+        yield from _records(annotation, f"annotation {number}", "")
 
 
 def _annotations(document: Any) -> Iterator[Mapping[str, Any]]:
@@ -91,14 +91,14 @@ def _movie(manifest: Mapping[str, Any]) -> str:
     return ""
 
 
-def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[RawSpan]:
+def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterator[RawSpan]:
     """Yield a record for each body of an annotation; those that obygaze exported have only one text.
 
     Parameters
     ----------
     annotation
         The annotation.
-    where
+    location
         Its place, for messages.
     movie
         The film that the manifest of the annotations names; "" if it names none.
@@ -115,17 +115,19 @@ def _records(annotation: Mapping[str, Any], where: str, movie: str) -> Iterator[
         _, body_of_text, *bodies_of_json = bodies
         text = _text_of_body(body_of_text)
         cells |= _decision_cells(bodies_of_json)
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
+        yield RawSpan(location, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
         return
 
     if not bodies:
-        yield RawSpan(where, reason=no_stretch or "no text")
+        yield RawSpan(location, reason=no_stretch or "no text")
     for body in bodies:
         people_tier, text = split_people_tier(_text_of_body(body))
         purpose = text_of(body.get("purpose")) or text_of(annotation.get("motivation"))
         tier = people_tier or purpose
         no_text = "" if text else "no text"
-        yield RawSpan(where, stretch.start_s, stretch.end_s, text, tier, cells, reason=no_stretch or no_text)
+        yield RawSpan(
+            location, stretch.start_s, stretch.end_s, text, tier, cells, reason=no_stretch or no_text
+        )
 
 
 def _exported_tier(annotation: Mapping[str, Any]) -> str:

@@ -100,7 +100,7 @@ def _rate(node: Element) -> Fraction | None:
     return Fraction(base) * (NTSC if is_ntsc else 1)
 
 
-def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
+def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSpan:
     """Read a marker. One without an out point marks a point in time: its end is its start.
 
     Parameters
@@ -111,12 +111,12 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         The element of the marker.
     owner
         The sequence or clip that it is set on.
-    where
+    location
         Its place in the file, such as `marker 3`.
     """
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
-    where = f"{where} ({name or comment:.40})"
+    location = f"{location} ({name or comment:.40})"
 
     # In and out points are numbers of frames.
     in_point = number(node.findtext("in") or "")
@@ -125,8 +125,8 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
     if is_without_out_point:
         out_point = in_point
     if owner.rate is None:
-        start_s = file.seconds(in_point, where)
-        end_s = file.seconds(out_point, where)
+        start_s = file.seconds(in_point, location)
+        end_s = file.seconds(out_point, location)
     else:
         start_s = in_point / float(owner.rate)
         end_s = out_point / float(owner.rate)
@@ -138,11 +138,11 @@ def _marker(file: SpanFile, node: Element, owner: Owner, where: str) -> RawSpan:
         exported_tier, _, _ = comment.partition(". ")
         cells_of_export = {"movie": owner.media}
         return marker(
-            where, start_s=start_s, end_s=end_s, text=name, tier=exported_tier, cells=cells_of_export
+            location, start_s=start_s, end_s=end_s, text=name, tier=exported_tier, cells=cells_of_export
         )
 
     cells = {"media": owner.media} if owner.media else {}
     text = name or comment
     if comment != text:
         cells["comment"] = comment
-    return marker(where, start_s=start_s, end_s=end_s, text=text, tier="", cells=cells)
+    return marker(location, start_s=start_s, end_s=end_s, text=text, tier="", cells=cells)

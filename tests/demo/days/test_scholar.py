@@ -8,7 +8,7 @@ import pytest
 from obygaze_film.workspace.address import _redirecting_file
 from tests.browsers import LONG_MS
 from tests.files import rows_of, written
-from tests.film.workspace.driving import Keyboard, give_name, wait_until, wait_until_said
+from tests.film.workspace.driving import Keyboard, give_name, wait_for_announcement, wait_until
 
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
@@ -31,8 +31,8 @@ class Desk:
         self.context = browser.new_context(viewport={"width": 1400, "height": 900})
         self.context.set_default_timeout(LONG_MS)
         self.page = self.context.new_page()
-        with _redirecting_file(text.strip()) as door:
-            self.page.goto(door)
+        with _redirecting_file(text.strip()) as untrusted:
+            self.page.goto(untrusted)
             self.page.wait_for_url("http://**/film/0/read")
 
     def sit_down(self, mode="read"):
@@ -98,7 +98,7 @@ def test_a_scholar_reads_judges_corrects_and_learns(person, open_desk, demo_fold
     desk.sit_down()
     desk.page.keyboard.press("n")
     desk.page.keyboard.press(KEY_OF_LEVEL["S"])
-    wait_until_said(desk.page, "kept")
+    wait_for_announcement(desk.page, "kept")
     desk.kill()
     judgements = person.folder / "results" / "scored" / "judgements.csv"
     (kept,) = rows_of(judgements)

@@ -5,7 +5,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import codebook_of_text, import_spans
 from obygaze_film.exchange import Decided, export
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 SIGNS = """\
 name = "signs"
@@ -19,7 +19,7 @@ concepts = ["<i>", "{on top}", "Look"]
 def test_levels_and_concepts_in_angles_and_braces_come_back(tmp_path, kind):
     """SubRip has no escapes: a player would obey `<i>`, so that `‹i›` is written; WebVTT has some."""
     book = codebook_of_text(SIGNS)
-    film = invented_film(n_rows=60, duration_s=600.0)
+    film = fake_scored_film(n_rows=60, duration_s=600.0)
     decided = [
         Decided(5.0, 15.0, ("AB",), level="<low>", concepts=("<i>", "{on top}"), is_blind=True),
         Decided(25.0, 35.0, ("AB",), level="high", concepts=("Look",), is_blind=True),

@@ -35,7 +35,7 @@ READ_BACK = [export_format for export_format in FORMATS if FORMATS[export_format
 """Formats from which people's decisions are read back."""
 
 
-def exported(film, export_format, tmp_path, *decided, **options):
+def export_decisions(film, export_format, tmp_path, *decided, **options):
     """Export a film with what people decided, by default `ALL_DECISIONS`; return the path of the file."""
     path = tmp_path / f"film{FORMATS[export_format].suffix}"
     text = export(film, export_format, people=decided or ALL_DECISIONS, **options)
@@ -100,7 +100,7 @@ def test_our_reader_gets_back_who_decided_what_and_how(film, export_format, tmp_
     What was agreed, and a note without a level, change nothing of this.
     """
     by_one_person = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    path = exported(film, export_format, tmp_path, *by_one_person, SETTLED, NOTE)
+    path = export_decisions(film, export_format, tmp_path, *by_one_person, SETTLED, NOTE)
 
     imported = import_spans([path], tmp_path, movie=film.movie)
 
@@ -118,7 +118,7 @@ def test_subtitles_that_an_editor_saved_as_ass_come_back_with_who_decided_what(f
     """
     pysubs2 = pytest.importorskip("pysubs2")
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND)
-    subrip_file = exported(film, "srt", tmp_path, *decisions)
+    subrip_file = export_decisions(film, "srt", tmp_path, *decisions)
     subtitles_in_editor = pysubs2.load(subrip_file)
     subtitles_in_editor.save(tmp_path / "film.ass")
 
@@ -134,7 +134,7 @@ def test_an_imported_label_names_the_decision_that_it_shows(film, export_format,
     The column `decision` of each imported clip has the id.
     """
     decisions = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED)
-    path = exported(film, export_format, tmp_path, *decisions)
+    path = export_decisions(film, export_format, tmp_path, *decisions)
 
     manifest = import_spans([path], tmp_path).manifest
 
@@ -161,7 +161,7 @@ def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
 
     The account of the import says whether the file shows what a model says.
     """
-    path = exported(film, export_format, tmp_path, AB_BLIND, **options)
+    path = export_decisions(film, export_format, tmp_path, AB_BLIND, **options)
     account = import_spans([path], tmp_path).accounts[0]
     assert account.shows_model_output == has_tiers_of_model
 
@@ -169,7 +169,7 @@ def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
 @pytest.mark.parametrize("export_format", READ_BACK)
 def test_decisions_alone_come_back_without_the_models_tiers(film, export_format, tmp_path):
     """With `tiers=["people"]` a file has AB's blind judgement and nothing of the model: one label is read."""
-    path = exported(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
+    path = export_decisions(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
     manifest = import_spans([path], tmp_path).manifest
     assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
 
@@ -180,7 +180,7 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp
     ELAN has no spans that overlap on one tier, so that a second one gets a tier with a number.
     """
     pympi = pytest.importorskip("pympi")
-    path = exported(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
+    path = export_decisions(film, "eaf", tmp_path, AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
     eaf = pympi.Elan.Eaf(str(path))
     tiers = {name for name in eaf.get_tier_names() if name.startswith("human: level")}
     assert tiers == {
@@ -196,7 +196,7 @@ def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp
 def test_elan_has_levels_with_their_annotator_and_concepts_below_them(film, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing. ELAN has times in milliseconds."""
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(str(export_decisions(film, "eaf", tmp_path, AB_BLIND)))
 
     assert document.get_annotation_data_for_tier("human: level, blind@AB") == [(10000, 18500, "S")]
     assert document.get_parameters_for_tier("human: level, blind@AB")["ANNOTATOR"] == "AB"
@@ -210,7 +210,7 @@ def test_pympi_can_add_an_annotation_to_our_tiers(film, tmp_path):
     pympi numbers annotations itself, and fails on ids that it cannot read.
     """
     pympi = pytest.importorskip("pympi")
-    document = pympi.Elan.Eaf(str(exported(film, "eaf", tmp_path, AB_BLIND)))
+    document = pympi.Elan.Eaf(str(export_decisions(film, "eaf", tmp_path, AB_BLIND)))
 
     document.add_annotation("human: level, blind@AB", 20000, 21000, "EN")
 
@@ -222,7 +222,7 @@ def test_a_document_with_decisions_is_valid_by_elans_schema(film, tmp_path):
     """The document has the decisions of all kinds (`ALL_DECISIONS`), by two people, one called C_D é."""
     xmlschema = pytest.importorskip("xmlschema")
     schema = xmlschema.XMLSchema(Path(__file__).with_name("eaf-3.0.xsd"))
-    schema.validate(str(exported(film, "eaf", tmp_path)))
+    schema.validate(str(export_decisions(film, "eaf", tmp_path)))
 
 
 def test_praatio_sees_the_tiers_of_people(film, tmp_path):
@@ -231,7 +231,7 @@ def test_praatio_sees_the_tiers_of_people(film, tmp_path):
     The library praatio reads files of Praat.
     """
     textgrid = pytest.importorskip("praatio.textgrid")
-    path = exported(film, "textgrid", tmp_path, CD_BLIND, SETTLED)
+    path = export_decisions(film, "textgrid", tmp_path, CD_BLIND, SETTLED)
 
     document = textgrid.openTextgrid(str(path), includeEmptyIntervals=False)
 
@@ -248,7 +248,7 @@ def test_players_readers_see_who_decided(film, export_format, tmp_path):
     The library pysubs2 reads subtitles, with times in milliseconds.
     """
     pysubs2 = pytest.importorskip("pysubs2")
-    path = exported(film, export_format, tmp_path, AB_BLIND, SETTLED)
+    path = export_decisions(film, export_format, tmp_path, AB_BLIND, SETTLED)
 
     cues = pysubs2.load(str(path), encoding="utf-8")
 
@@ -272,7 +272,7 @@ def test_video_editors_readers_see_who_decided(film, export_format, adapter, tmp
     pytest.importorskip("opentimelineio")
     if adapter == "fcp_xml":
         pytest.importorskip("otio_fcp_adapter")
-    text = exported(film, export_format, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
+    text = export_decisions(film, export_format, tmp_path, AB_BLIND, SETTLED).read_text(encoding="utf-8")
 
     names = [marker.name for marker in markers_read_by_opentimelineio(text, adapter)]
 
@@ -283,7 +283,7 @@ def test_video_editors_readers_see_who_decided(film, export_format, adapter, tmp
 def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
     """AB called 10 to 18.5 s S blindly."""
     pytest.importorskip("opentimelineio")
-    text = exported(film, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film, "otio", tmp_path, AB_BLIND).read_text(encoding="utf-8")
 
     markers = markers_read_by_opentimelineio(text, "otio_json")
 
@@ -297,7 +297,7 @@ def test_markers_of_opentimelineio_hold_the_facts_of_a_decision(film, tmp_path):
 
 def test_an_edit_list_names_who_decided(film, tmp_path):
     """AB called 10 to 18.5 s S blindly: 8.5 s are 204 frames, at 24 frames a second."""
-    text = exported(film, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(encoding="utf-8")
+    text = export_decisions(film, "edl", tmp_path, AB_BLIND, rate=Fraction(24)).read_text(encoding="utf-8")
     assert "|M:human: labels, blind@AB = S; Body; Clothing |D:204" in text
 
 
@@ -306,14 +306,14 @@ def test_opentimelineio_reads_an_edit_list_of_decisions(film, tmp_path):
     otio = pytest.importorskip("opentimelineio")
     if "cmx_3600" not in otio.adapters.available_adapter_names():
         pytest.skip("OpenTimelineIO's adapter of edit lists is not installed")
-    text = exported(film, "edl", tmp_path).read_text(encoding="utf-8")
+    text = export_decisions(film, "edl", tmp_path).read_text(encoding="utf-8")
     assert any(otio.adapters.read_from_string(text, "cmx_3600", rate=24).find_clips())
 
 
 def test_pyannotes_columns_name_who_decided(film, tmp_path):
     """C_D é called 10 to 18.5 s EN blindly. RTTM writes _ for a space, and %5F for the _ of a name."""
     pandas = pytest.importorskip("pandas")
-    path = exported(film, "rttm", tmp_path, CD_BLIND)
+    path = export_decisions(film, "rttm", tmp_path, CD_BLIND)
     start_column, duration_column, speaker_column = 3, 4, 7
     types = {start_column: float, duration_column: float}
 
@@ -326,7 +326,7 @@ def test_pyannotes_columns_name_who_decided(film, tmp_path):
 
 def annotations_of_people(film, tmp_path, *decided):
     """Return the web annotations that have people as their creators."""
-    collection = json.loads(exported(film, "jsonld", tmp_path, *decided).read_text(encoding="utf-8"))
+    collection = json.loads(export_decisions(film, "jsonld", tmp_path, *decided).read_text(encoding="utf-8"))
     return [item for item in collection["first"]["items"] if "creator" in item]
 
 
@@ -375,7 +375,7 @@ def test_the_facts_of_a_decision_say_if_the_score_was_in_sight():
 def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
     """AB called 10 to 18.5 s S blindly, and saw Body and Clothing."""
     iiif = pytest.importorskip("iiif_prezi3")
-    text = exported(film, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
+    text = export_decisions(film, "iiif", tmp_path, AB_BLIND).read_text(encoding="utf-8")
     (canvas,) = iiif.Manifest.model_validate_json(text).items
     values = [item.body.value for item in canvas.annotations[0].items]
     assert "human: labels, blind@AB = S; Body; Clothing" in values
@@ -395,7 +395,7 @@ def test_a_hostile_note_or_name_keeps_no_decision_from_being_read_back(film, exp
 
     Both that have a level are read back.
     """
-    path = exported(film, export_format, tmp_path, *HOSTILE_DECISIONS)
+    path = export_decisions(film, export_format, tmp_path, *HOSTILE_DECISIONS)
     labels = labels_of_clips(import_spans([path], tmp_path, movie=film.movie).manifest)
     (label_by_cd,) = labels_of_decisions(CD_BLIND)
     assert label_by_cd in labels

@@ -19,7 +19,7 @@ class Visit:
 
 
 @pytest.fixture
-def visit(browser):
+def open_page(browser):
     """Open a file at a size and in a theme; scripts may be switched off."""
     opened = []
 

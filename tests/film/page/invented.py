@@ -37,7 +37,7 @@ RECORD = json.loads(Path(__file__).with_name("film.json").read_text(encoding="ut
 SLOPE, INTERCEPT = 0.9, -0.4
 
 
-def invented_film(
+def fake_scored_film(
     movie="tt0000042",
     title="The Planted Film",
     *,
@@ -123,7 +123,7 @@ BASE = -2.1
 CREDITS_FROM = 0.955
 """Share of the film's length from which on it is credits."""
 
-MOST_UNLIKE = 0.2
+MAX_UNLIKE = 0.2
 """Up to this share of the content may be unlike training if a share is to be expected."""
 
 
@@ -245,7 +245,7 @@ def _flags(is_unlike, is_credits, *, trained_on):
 
 def _rate(seconds, p, unlike_share):
     """Make the expected share of the rows that count; none if too much of the film is unlike training."""
-    is_refused = unlike_share > MOST_UNLIKE
+    is_refused = unlike_share > MAX_UNLIKE
     value = None if is_refused else float((seconds * p).sum() / seconds.sum())
     distances = {
         "bracket_low": -0.17,
@@ -284,8 +284,8 @@ def _concept_of_record(name, ap, chance):
 
 
 def ten_minute_film(movie="tt0000042", title="The Planted Film", **options) -> Timeline:
-    """Make an invented film of 600 seconds in 60 rows; options as for `invented_film`."""
-    return invented_film(movie, title, n_rows=60, duration_s=600.0, **options)
+    """Make an invented film of 600 seconds in 60 rows; options as for `fake_scored_film`."""
+    return fake_scored_film(movie, title, n_rows=60, duration_s=600.0, **options)
 
 
 def with_model(film, **fields) -> Timeline:

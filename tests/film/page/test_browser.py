@@ -20,7 +20,7 @@ from obygaze_models.report import Block
 from tests.browsers import LONG_MS, expect
 from tests.conftest import planted
 from tests.film.conftest import axe_violations
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
@@ -32,7 +32,7 @@ NASTY = '</script><script>document.title="broken"</script> =1+1 "quoted" \'a\' &
 def page(tmp_path_factory):
     """The page of one invented film, with traces."""
     path = tmp_path_factory.mktemp("page") / "film.html"
-    write_film_page([invented_film(traced=True)], path)
+    write_film_page([fake_scored_film(traced=True)], path)
     return path
 
 
@@ -41,9 +41,9 @@ def page_of_three_films(tmp_path_factory):
     """A page of three films, one of them with a hostile name and title."""
     path = tmp_path_factory.mktemp("page") / "films.html"
     films = [
-        invented_film("tt1", "Later", year=2009, n_rows=60, duration_s=600, seed=1),
-        invented_film("=cmd()", NASTY, year=1989, n_rows=60, duration_s=600, seed=2),
-        invented_film("tt3", "Seen", year=None, n_rows=60, duration_s=600, trained_on=True),
+        fake_scored_film("tt1", "Later", year=2009, n_rows=60, duration_s=600, seed=1),
+        fake_scored_film("=cmd()", NASTY, year=1989, n_rows=60, duration_s=600, seed=2),
+        fake_scored_film("tt3", "Seen", year=None, n_rows=60, duration_s=600, trained_on=True),
     ]
     write_film_page(films, path)
     return path
@@ -71,12 +71,12 @@ def tenths_shown(page):
     return float(page.locator("svg.z").first.get_attribute("viewBox").split()[2])
 
 
-def test_a_page_requests_nothing_when_its_timeline_is_moved(visit, page):
+def test_a_page_requests_nothing_when_its_timeline_is_moved(open_page, page):
     """A page is one file, which can be read without a network: its own address is all that is asked for.
 
     A key moves the cursor on the timeline (the slider, of class `d-over`), and no script fails.
     """
-    seen = visit(page)
+    seen = open_page(page)
 
     seen.page.locator(".d-over").focus()
     seen.page.keyboard.press("ArrowRight")
@@ -85,12 +85,12 @@ def test_a_page_requests_nothing_when_its_timeline_is_moved(visit, page):
     assert seen.errors == []
 
 
-def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
+def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(open_page, page):
     """The policy in the page's head is enforced by the browser, whatever a script tries.
 
     A local film has an address that begins with blob:; a request to another machine is blocked.
     """
-    seen = visit(page).page
+    seen = open_page(page).page
     policy = seen.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
     assert "media-src blob:" in policy
     assert "default-src 'none'" in policy
@@ -109,27 +109,27 @@ def test_a_pages_policy_lets_it_play_a_local_film_and_ask_nobody(visit, page):
         ("report", "dark", 1440),
     ],
 )
-def test_pages_are_accessible(visit, request, fixture, theme, width):
+def test_pages_are_accessible(open_page, request, fixture, theme, width):
     """Axe finds no barrier for people with disabilities (WCAG), with all details opened."""
-    seen = visit(request.getfixturevalue(fixture), theme=theme, width=width).page
+    seen = open_page(request.getfixturevalue(fixture), theme=theme, width=width).page
     seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
     seen.evaluate("scrollTo(0, 0)")  # a timeline that sticks covers a part of what scrolls below it
     assert axe_violations(seen) == []
 
 
-def test_the_first_tab_reaches_a_link_that_skips_to_the_content(visit, page):
+def test_the_first_tab_reaches_a_link_that_skips_to_the_content(open_page, page):
     """The link has the class `skip`: people who use the keyboard need not go through all that is before."""
-    seen = visit(page).page
+    seen = open_page(page).page
     seen.keyboard.press("Tab")
     assert seen.evaluate("document.activeElement.className") == "skip"
 
 
-def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
+def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page):
     """The timeline is a slider, whose text a screen reader says: the time, and what is known of it.
 
     At its start the film is unlike training. Each of four keys leads to another time.
     """
-    seen = visit(page).page
+    seen = open_page(page).page
     timeline = seen.locator(".d-over")
     assert timeline.get_attribute("role") == "slider"
     timeline.focus()
@@ -144,12 +144,12 @@ def test_keys_move_the_cursor_and_each_time_is_announced(visit, page):
     assert len(set(announced)) == 5
 
 
-def test_keys_move_the_cursor_to_the_start_and_no_farther(visit, page):
+def test_keys_move_the_cursor_to_the_start_and_no_farther(open_page, page):
     """The timeline is a slider (of class `d-over`), which says the time under its cursor.
 
     From the end of the film Home leads to the start, and the left arrow leads nowhere from there.
     """
-    seen = visit(page).page
+    seen = open_page(page).page
     seen.locator(".d-over").focus()
     at_start = spoken_time(seen)
     seen.keyboard.press("End")
@@ -160,9 +160,9 @@ def test_keys_move_the_cursor_to_the_start_and_no_farther(visit, page):
         assert spoken_time(seen) == at_start
 
 
-def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit, page):
+def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(open_page, page):
     """After twelve steps of a minute or more the cursor is beyond the part that is unlike training."""
-    seen = visit(page).page
+    seen = open_page(page).page
     seen.locator(".d-over").focus()
     for _ in range(12):  # a minute or more each
         seen.keyboard.press("PageDown")
@@ -170,12 +170,12 @@ def test_a_time_that_is_judged_is_announced_with_its_probability_and_band(visit,
     assert "80% band" in spoken_time(seen)
 
 
-def test_keys_zoom_into_the_timeline_and_leave_the_cursor(visit, page):
+def test_keys_zoom_into_the_timeline_and_leave_the_cursor(open_page, page):
     """Each + halves the part of the film that is shown: two of them show a quarter. 0 shows all.
 
     The film has 7212 s, which are 72120 tenths of a second.
     """
-    seen = visit(page).page
+    seen = open_page(page).page
     seen.locator(".d-over").focus()
     seen.keyboard.press("PageDown")
     time_before = spoken_time(seen)
@@ -193,15 +193,15 @@ LINES_SAID = [(10.0, 12.0, NASTY), (70.0, 72.0, "Give me the gun"), (80.0, 81.5,
 """Start, end and text of three subtitles, of which the first is hostile."""
 
 
-def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit, tmp_path):
+def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(open_page, tmp_path):
     """Three lines are said, two of which have the word "gun": that at 70 s, and one at 80 s.
 
     Choosing the first of them moves the cursor to the row of the film that 70 s lies in.
     """
     subtitles = pd.DataFrame(LINES_SAID, columns=["start_s", "end_s", "text"])
-    film = replace(invented_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
+    film = replace(fake_scored_film(n_rows=60, duration_s=600.0), subtitles=subtitles)
     write_film_page([film], tmp_path / "said.html")
-    page = visit(tmp_path / "said.html").page
+    page = open_page(tmp_path / "said.html").page
     assert page.title() != "broken"  # what the hostile line would set
 
     lines = page.locator("#f1-said-list li")
@@ -217,17 +217,17 @@ def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(visit
 
 
 @pytest.fixture
-def announced(visit, tmp_path):
+def announced(open_page, tmp_path):
     """All that the timeline announces of a film of low probabilities.
 
     Clothing is below its threshold, and in the credits nothing is judged.
     """
-    film = invented_film(n_rows=60, duration_s=600, unlike_parts=())
+    film = fake_scored_film(n_rows=60, duration_s=600, unlike_parts=())
     table = film.table.copy()
     table[["p", "p_low", "p_high"]] *= 0.004
     table["Clothing_p"] = 0.3
     write_film_page([replace(film, table=table)], tmp_path / "small.html")
-    seen = visit(tmp_path / "small.html").page
+    seen = open_page(tmp_path / "small.html").page
     seen.locator(".d-over").focus()
     texts = set()
     for _ in range(60):
@@ -270,12 +270,12 @@ def test_no_concept_below_its_threshold_is_announced(announced):
     assert "Clothing" not in all_announced
 
 
-def test_no_title_breaks_the_page(visit, page_of_three_films):
+def test_no_title_breaks_the_page(open_page, page_of_three_films):
     """Of three films one has a title that is written like the end of a script, and a script: it is text.
 
     Run, it would set the title of the page.
     """
-    seen = visit(page_of_three_films)
+    seen = open_page(page_of_three_films)
     assert seen.page.title() == "3 films, scored"
     assert seen.page.locator("h2.d-name").nth(0).text_content().startswith(NASTY)
     assert seen.errors == []
@@ -291,18 +291,18 @@ CUT_AT_THE_RIGHT = """[...document.querySelectorAll('body *')].filter((one) => {
 
 @pytest.mark.parametrize("width", [1440, 1024, 390])
 @pytest.mark.parametrize("fixture", ["page", "page_of_three_films"])
-def test_nothing_overflows(visit, request, fixture, width):
+def test_nothing_overflows(open_page, request, fixture, width):
     """No text is cut at the right, at the widths of a desktop, a tablet and a telephone."""
-    seen = visit(request.getfixturevalue(fixture), width=width, height=844).page
+    seen = open_page(request.getfixturevalue(fixture), width=width, height=844).page
     seen.locator("details").evaluate_all("all => all.forEach((one) => one.open = true)")
     seen.keyboard.press("n")  # the next passage, whose evidence is shown
     assert seen.evaluate("document.documentElement.scrollWidth") == width
     assert seen.evaluate(CUT_AT_THE_RIGHT) == []
 
 
-def test_without_script_everything_can_be_read(visit, page):
+def test_without_script_everything_can_be_read(open_page, page):
     """Only what needs a script, such as playing one's own copy, is hidden."""
-    seen = visit(page, script=False).page
+    seen = open_page(page, script=False).page
     text = seen.inner_text("body")
 
     for words in (
@@ -324,27 +324,27 @@ def n_pages(pdf):
     return sum(pdf.count(b"/Type /Page" + end) for end in (b"\n", b">", b" "))
 
 
-def test_a_page_prints_on_few_sheets(visit, page, tmp_path):
+def test_a_page_prints_on_few_sheets(open_page, page, tmp_path):
     """Two hours of film fit on 20 sheets of A4, though the table of minutes is long."""
     pytest.importorskip("av")  # printing is tested on machines that are set up for films alone
-    opened = visit(page).page
+    opened = open_page(page).page
     opened.pdf(path=tmp_path / "film.pdf", format="A4")
     assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20
 
 
-def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(visit, page):
+def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(open_page, page):
     """The page is shown on a dark ground, and printed on the light one of the other theme, nearly white."""
     nearly_white = "rgb(251, 250, 247)"
-    seen = visit(page, theme="dark").page
+    seen = open_page(page, theme="dark").page
     seen.emulate_media(media="print", color_scheme="dark")
     assert seen.evaluate("getComputedStyle(document.body).backgroundColor") == nearly_white
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
 
 
-def test_a_page_prints_every_minute_and_the_reasons_of_passages(visit, page):
+def test_a_page_prints_every_minute_and_the_reasons_of_passages(open_page, page):
     """On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds."""
-    seen = visit(page).page
+    seen = open_page(page).page
     seen.emulate_media(media="print")
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(seen.locator(".minutes tbody tr")).to_have_count(121)
@@ -358,7 +358,7 @@ TWELVE_HOURS_S = 12 * 3600.0
 @pytest.fixture(scope="module")
 def film_of_twelve_hours():
     """A film of twelve hours with values of frames, and rows of 4.7 s, as shots are long."""
-    return invented_film(duration_s=TWELVE_HOURS_S, n_rows=round(TWELVE_HOURS_S / 4.7), traced=True)
+    return fake_scored_film(duration_s=TWELVE_HOURS_S, n_rows=round(TWELVE_HOURS_S / 4.7), traced=True)
 
 
 @pytest.fixture(scope="module")
@@ -384,10 +384,10 @@ def test_the_page_of_twelve_hours_is_below_half_a_megabyte(
 
 
 @pytest.mark.nightly
-def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tmp_path):
+def test_the_page_of_twelve_hours_is_fast(open_page, spoken_film_of_twelve_hours, tmp_path):
     """A long film has more rows than a browser can show at once: elements are made only for what is seen."""
     write_film_page([spoken_film_of_twelve_hours], tmp_path / "said.html")
-    seen = visit(tmp_path / "said.html").page
+    seen = open_page(tmp_path / "said.html").page
     assert seen.evaluate("document.querySelectorAll('*').length") <= 1500  # elements
 
     session = seen.context.new_cdp_session(seen)
@@ -403,7 +403,7 @@ def test_the_page_of_twelve_hours_is_fast(visit, spoken_film_of_twelve_hours, tm
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory):
+def page_with_videos(tmp_path_factory):
     """A folder with the page of a film of a minute, on which two people decided, and copies of the film.
 
     Beside the page `film.html` are `own.webm`, the owner's copy; `shorter.webm`, which ends after 50 s; and
@@ -417,7 +417,7 @@ def watched(tmp_path_factory):
     encode(folder / "shorter.webm", iter(pictures[: fps * 50]), "libvpx", fps, options=quick)
     encode(folder / "old.mpg", iter(pictures), "mpeg2video", fps)
 
-    film = invented_film(duration_s=60.0, n_rows=30, unlike_parts=())
+    film = fake_scored_film(duration_s=60.0, n_rows=30, unlike_parts=())
     people = [
         Decided(5.0, 15.0, ("AB",), level="S", note="=1+1"),
         Decided(5.0, 15.0, ("CD",), level="HN", is_blind=True),
@@ -450,15 +450,15 @@ def requests_elsewhere(seen):
     return [url for url in seen.requests if not url.startswith(("file:", "blob:", "data:"))]
 
 
-def test_two_clicks_lead_from_a_number_to_its_scene(visit, watched):
+def test_two_clicks_lead_from_a_number_to_its_scene(open_page, page_with_videos):
     """One click opens the reader's own copy of the film, and one plays the passage in it.
 
     Nothing is uploaded.
     """
-    seen = visit(watched / "film.html")
+    seen = open_page(page_with_videos / "film.html")
     page = seen.page
     start_s = page.evaluate("JSON.parse(document.querySelector('.data').textContent).passages[0].start")
-    open_own_copy(page, watched / "own.webm")
+    open_own_copy(page, page_with_videos / "own.webm")
     assert "the file that was scored" in page.locator("#f1-own").inner_text()
 
     page.locator("#f1-table tbody button").first.click()
@@ -468,44 +468,44 @@ def test_two_clicks_lead_from_a_number_to_its_scene(visit, watched):
     assert seen.errors == []
 
 
-def test_an_address_with_a_time_leads_to_its_scene(visit, watched):
+def test_an_address_with_a_time_leads_to_its_scene(open_page, page_with_videos):
     """`#t=30,40` is a span of a film in seconds, as citations have it."""
-    page = visit(watched / "film.html").page
-    page.goto((watched / "film.html").as_uri() + "#t=30,40")
+    page = open_page(page_with_videos / "film.html").page
+    page.goto((page_with_videos / "film.html").as_uri() + "#t=30,40")
     page.reload()
     assert "0:00:30–0:00:40" in page.locator("#f1-title").inner_text()
-    open_own_copy(page, watched / "own.webm")
+    open_own_copy(page, page_with_videos / "own.webm")
     wait_until(page, "document.querySelector('video').currentTime >= 30")
 
 
-def test_a_copy_of_another_length_is_said_to_be_another_cut(visit, watched):
+def test_a_copy_of_another_length_is_said_to_be_another_cut(open_page, page_with_videos):
     """The film that was scored has 60 s. The reader's own copy ends after 50 s: it may be another cut.
 
     So its times may be of other scenes, and the page says so below the button that opens it.
     """
-    page = visit(watched / "film.html").page
-    page.get_by_label("Open your own copy").set_input_files(watched / "shorter.webm")
+    page = open_page(page_with_videos / "film.html").page
+    page.get_by_label("Open your own copy").set_input_files(page_with_videos / "shorter.webm")
     expect(page.locator("#f1-own")).to_contain_text("Another cut")
 
 
-def test_an_unplayable_file_gets_a_command_that_converts_it(visit, watched):
+def test_an_unplayable_file_gets_a_command_that_converts_it(open_page, page_with_videos):
     """Browsers do not play MPEG-2. The command calls the program ffmpeg, and nothing is played."""
-    page = visit(watched / "film.html").page
-    page.get_by_label("Open your own copy").set_input_files(watched / "old.mpg")
+    page = open_page(page_with_videos / "film.html").page
+    page.get_by_label("Open your own copy").set_input_files(page_with_videos / "old.mpg")
     expect(page.locator("#f1-command")).to_be_visible()
     assert 'ffmpeg -i "old.mpg"' in page.locator("#f1-command").inner_text()
     assert not page.locator("video").is_visible()
 
 
 @pytest.fixture
-def hostile(visit, tmp_path):
+def hostile(open_page, tmp_path):
     """A page whose title, subtitle, judge and note are hostile, and whose address is so, too."""
-    film = invented_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike_parts=())
+    film = fake_scored_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike_parts=())
     subtitles = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
     decided = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
     path = tmp_path / "hostile.html"
     write_film_page([replace(film, subtitles=subtitles)], path, owned={"tt1": Owned(people=decided)})
-    seen = visit(path)
+    seen = open_page(path)
     seen.page.goto(f"{path.as_uri()}#t=5,15<img src=x onerror=document.title='broken'>")
     seen.page.reload()
     return seen
@@ -532,10 +532,10 @@ def test_no_hostile_title_name_note_or_subtitle_runs(hostile):
     assert_nothing_hostile_ran(hostile)
 
 
-def test_no_hostile_name_of_a_readers_file_runs(hostile, watched, tmp_path):
+def test_no_hostile_name_of_a_readers_file_runs(hostile, page_with_videos, tmp_path):
     """The name of the reader's own copy is HTML with a script, and is shown on the page."""
     path = tmp_path / "<img src=x onerror=document.title='broken'>.webm"
-    path.write_bytes((watched / "own.webm").read_bytes())
+    path.write_bytes((page_with_videos / "own.webm").read_bytes())
     open_own_copy(hostile.page, path)
     assert_nothing_hostile_ran(hostile)
 
@@ -553,16 +553,16 @@ def test_a_hostile_file_name_is_not_in_the_command_that_converts_it(hostile, tmp
     assert_nothing_hostile_ran(hostile)
 
 
-def test_people_who_decided_have_tiers_of_their_own(visit, watched):
+def test_people_who_decided_have_tiers_of_their_own(open_page, page_with_videos):
     """AB and CD judged the film: each has a row (a tier) below the timeline, by the name in `data-who`."""
-    page = visit(watched / "film.html").page
+    page = open_page(page_with_videos / "film.html").page
     names = page.locator(".d-tiers [data-who]").evaluate_all("all => all.map((one) => one.dataset.who)")
     assert names == ["AB", "CD"]
 
 
-def test_the_table_has_all_decisions_and_says_how_each_was_made(visit, watched):
+def test_the_table_has_all_decisions_and_says_how_each_was_made(open_page, page_with_videos):
     """AB decided in sight of the score, CD blindly, and both settled it."""
-    page = visit(watched / "film.html").page
+    page = open_page(page_with_videos / "film.html").page
     page.get_by_role("button", name="All", exact=True).click()
     rows = page.locator("#f1-table tbody tr")
     expect(rows).to_have_count(3)
@@ -594,14 +594,14 @@ SLIDER = "d-track d-over"
 """Class of the timeline's slider, whose text is the time."""
 
 
-def test_a_screen_reader_is_told_the_time_only_when_the_film_stops(visit, watched):
+def test_a_screen_reader_is_told_the_time_only_when_the_film_stops(open_page, page_with_videos):
     """A time that is read out every second would drown the film's own sound.
 
     While the film plays for two seconds, nothing that a screen reader reads aloud changes. Stopped, the
     timeline's slider does.
     """
-    page = visit(watched / "film.html").page
-    open_own_copy(page, watched / "own.webm")
+    page = open_page(page_with_videos / "film.html").page
+    open_own_copy(page, page_with_videos / "own.webm")
     page.keyboard.press("n")
     wait_until(page, "!document.querySelector('video').paused")
     page.evaluate(RECORD_CHANGES_READ_ALOUD)
@@ -635,12 +635,12 @@ def focused_elements(page):
     return elements
 
 
-def test_the_tab_key_reaches_all_controls_with_a_visible_focus(visit, watched):
+def test_the_tab_key_reaches_all_controls_with_a_visible_focus(open_page, page_with_videos):
     """A control is called by its id, key or class. `skip` is the link that skips to the content.
 
     `d-track d-over` is the timeline, and N the button of the next passage.
     """
-    elements = focused_elements(visit(watched / "film.html").page)
+    elements = focused_elements(open_page(page_with_videos / "film.html").page)
 
     names = [name for name, _is_seen in elements]
     for name in ("skip", "f1-file", "N", "f1-order", "passages", "d-track d-over", "d-scroll", "d-strips"):
@@ -649,9 +649,9 @@ def test_the_tab_key_reaches_all_controls_with_a_visible_focus(visit, watched):
         assert is_seen, name
 
 
-def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
+def test_a_key_of_the_page_can_be_changed_in_its_dialog(open_page, page_with_videos):
     """The key of the next passage is changed from n to m: then n does nothing."""
-    page = visit(watched / "film.html").page
+    page = open_page(page_with_videos / "film.html").page
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
     page.locator("[data-change=n]").focus()  # the button that changes the key of the next passage, n
@@ -666,9 +666,9 @@ def test_a_key_of_the_page_can_be_changed_in_its_dialog(visit, watched):
     assert page.locator("[data-key=N] kbd").inner_text() == "M"
 
 
-def test_keys_order_and_filter_the_table_of_passages(visit, watched):
+def test_keys_order_and_filter_the_table_of_passages(open_page, page_with_videos):
     """The key v orders passages by strength, and f shows those below the threshold."""
-    page = visit(watched / "film.html").page
+    page = open_page(page_with_videos / "film.html").page
     page.keyboard.press("v")
     expect(page.locator("#f1-order")).to_have_value("strength")
     page.keyboard.press("f")
@@ -681,10 +681,10 @@ SIZES = pytest.mark.parametrize(
 
 
 @SIZES
-def test_the_text_on_the_readers_file_is_never_cut(visit, watched, tmp_path, width, height):
+def test_the_text_on_the_readers_file_is_never_cut(open_page, page_with_videos, tmp_path, width, height):
     """The file has a long name. The text on it ends above the lower edge of the box around it."""
-    page = visit(watched / "film.html", width=width, height=height).page
-    own_copy = shutil.copy(watched / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
+    page = open_page(page_with_videos / "film.html", width=width, height=height).page
+    own_copy = shutil.copy(page_with_videos / "own.webm", tmp_path / "Harbour Lights (1954), mine.webm")
 
     open_own_copy(page, own_copy)
 
@@ -696,10 +696,10 @@ def test_the_text_on_the_readers_file_is_never_cut(visit, watched, tmp_path, wid
 
 
 @SIZES
-def test_film_and_cursor_stay_in_view_at_every_size(visit, watched, width, height):
+def test_film_and_cursor_stay_in_view_at_every_size(open_page, page_with_videos, width, height):
     """While one scrolls through the desk of a film: its top, its middle and its end."""
-    page = visit(watched / "film.html", width=width, height=height).page
-    open_own_copy(page, watched / "own.webm")
+    page = open_page(page_with_videos / "film.html", width=width, height=height).page
+    open_own_copy(page, page_with_videos / "own.webm")
     page.keyboard.press("n")
     expect(page.locator(".d-before")).to_be_hidden()  # what stands in the film's place until it is shown
     assert page.locator("video").bounding_box()["height"] > 120  # pixels: large enough to watch
@@ -720,22 +720,22 @@ RIGHT_END_OF_CELLS = (
 )
 
 
-def test_no_column_of_a_report_is_cut_on_paper(visit, report):
+def test_no_column_of_a_report_is_cut_on_paper(open_page, report):
     """The report has a table of twelve columns. Printed, neither the page nor a cell reaches beyond A4."""
     a4_without_margins = 718  # pixels
-    seen = visit(report, width=a4_without_margins).page
+    seen = open_page(report, width=a4_without_margins).page
     seen.emulate_media(media="print")
     assert seen.evaluate("document.documentElement.scrollWidth") <= a4_without_margins
     assert seen.evaluate(RIGHT_END_OF_CELLS) <= a4_without_margins
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_a_wide_table_of_a_report_scrolls_to_its_last_column(visit, report, width):
+def test_a_wide_table_of_a_report_scrolls_to_its_last_column(open_page, report, width):
     """The report has a table of twelve columns, wider than the window: the table scrolls, and not the page.
 
     Scrolled as far as it goes, the last column ends within the window.
     """
-    seen = visit(report, width=width).page
+    seen = open_page(report, width=width).page
     assert seen.evaluate("document.documentElement.scrollWidth") <= width
 
     seen.locator(".wide").evaluate_all("all => all.forEach((one) => one.scrollTo(1e6, 0))")

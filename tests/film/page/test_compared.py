@@ -10,7 +10,7 @@ from obygaze_film import compare_films
 from obygaze_film.page.side_by_side import comparison_page
 from obygaze_film.windows_to_judge import choose_next
 from tests.film.conftest import axe_violations
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 pytestmark = pytest.mark.long
 
@@ -31,7 +31,7 @@ def page_of_12_films(tmp_path_factory):
     The film of number 3 has the hostile title.
     """
     films = [
-        invented_film(
+        fake_scored_film(
             f"tt{number:02}",
             HOSTILE_TITLE if number == 3 else f"Film {number}",
             year=1995 + number,
@@ -53,38 +53,38 @@ STROKE_WIDTH = "(line) => parseFloat(getComputedStyle(line).strokeWidth)"
 
 
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 400)])
-def test_the_page_is_accessible_fits_and_requests_nothing(visit, page_of_12_films, theme, width):
+def test_the_page_is_accessible_fits_and_requests_nothing(open_page, page_of_12_films, theme, width):
     """Axe finds no barrier for people with disabilities, and the page loads nothing but itself."""
-    seen = visit(page_of_12_films, theme=theme, width=width)
+    seen = open_page(page_of_12_films, theme=theme, width=width)
     assert axe_violations(seen.page) == []
     assert seen.page.evaluate("document.documentElement.scrollWidth") == width
     assert seen.requests == [page_of_12_films.as_uri()]
     assert seen.errors == []
 
 
-def test_a_hostile_title_is_text(visit, page_of_12_films):
+def test_a_hostile_title_is_text(open_page, page_of_12_films):
     """The fourth film's title is HTML that would run a script: it must be shown as it is written.
 
     The script would set the title of the page.
     """
-    page = visit(page_of_12_films).page
+    page = open_page(page_of_12_films).page
     assert page.title() == "12 films by decade"
     assert HOSTILE_TITLE in page.locator(".row.film").nth(3).inner_text()
 
 
-def test_each_film_has_a_row_with_its_curve(visit, page_of_12_films):
+def test_each_film_has_a_row_with_its_curve(open_page, page_of_12_films):
     """A film's curve is drawn with more than one path."""
-    page = visit(page_of_12_films).page
+    page = open_page(page_of_12_films).page
     assert page.locator(".row.film").count() == 12
     assert page.locator(".row.film svg.strip path").count() > 12
 
 
-def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(visit, page_of_12_films):
+def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(open_page, page_of_12_films):
     """There are two decades. An interval is over three times as broad as its line, and of another colour.
 
     All lines are of these two colours.
     """
-    page = visit(page_of_12_films).page
+    page = open_page(page_of_12_films).page
     widths = f"lines => lines.map({STROKE_WIDTH})"
     line_widths = page.locator(".share svg line.base").evaluate_all(widths)
     interval_widths = page.locator(".share svg line.reach").evaluate_all(widths)
@@ -98,12 +98,12 @@ def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(visit, pa
     assert len(set(colours)) == 2
 
 
-def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit, page_of_12_films):
+def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(open_page, page_of_12_films):
     """12 films have a dot: ten are judged and have an interval, and two nobody judged (c-alone).
 
     There are two decades, each with its mean and interval (c-reach), and one trend.
     """
-    figure = visit(page_of_12_films).page.locator(".c-figure")
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     assert figure.locator(".c-film").count() == 12
     assert figure.locator(".c-alone").count() == 2
     assert figure.locator(".c-interval").count() == 10
@@ -112,22 +112,22 @@ def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(visit,
     assert figure.locator(".c-trend").count() == 1
 
 
-def test_the_figure_names_its_axes(visit, page_of_12_films):
+def test_the_figure_names_its_axes(open_page, page_of_12_films):
     """Twelve films are drawn along their years, by the share of their time; S is the positive level."""
-    figure = visit(page_of_12_films).page.locator(".c-figure")
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     texts = figure.locator("text").all_text_contents()
     assert "year" in texts
     assert "share of a film’s time, marked or expected as S" in texts
 
 
-def test_the_figure_draws_intervals_broader_than_its_grid(visit, page_of_12_films):
+def test_the_figure_draws_intervals_broader_than_its_grid(open_page, page_of_12_films):
     """Both are lines, in pixels: an interval must not be taken for a line of the grid behind it."""
-    figure = visit(page_of_12_films).page.locator(".c-figure")
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
     grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)
     assert interval_width > 2 * grid_width
 
 
-def test_the_page_says_what_the_trend_is_per(visit, page_of_12_films):
+def test_the_page_says_what_the_trend_is_per(open_page, page_of_12_films):
     """The films are of twelve years, 1995 to 2006, and the trend is by ten."""
-    assert "10 years later" in visit(page_of_12_films).page.inner_text("main")
+    assert "10 years later" in open_page(page_of_12_films).page.inner_text("main")

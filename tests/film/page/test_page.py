@@ -35,7 +35,7 @@ from obygaze_film.schema import EvidenceRecord
 from obygaze_film.segments import Reason
 from obygaze_models.prediction import mean_probability
 from obygaze_models.report.pages import asset
-from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
+from tests.film.page.invented import fake_scored_film, ten_minute_film, with_columns, with_model
 from tests.film.saying import data_of, evidence_line, first_sentence, heading_of, percentages_of
 
 
@@ -122,7 +122,7 @@ def in_minutes(seconds):
 
 def test_the_first_sentence_has_the_codebooks_words_and_all_counts():
     """A passage may go on over rows below the threshold, so that less of it reaches the threshold."""
-    film = with_model(invented_film(), means={"S": "staged like what experts call M"})
+    film = with_model(fake_scored_film(), means={"S": "staged like what experts call M"})
     time = film.time()
     passages = marked_passages_of(film)
     marked_s = passages["judged_s"].sum()
@@ -222,7 +222,7 @@ def with_unjudged_row_in_a_passage(film):
 
 def test_a_passage_over_an_unjudged_row_says_how_much_is_judged():
     """One row within the longest passage is unlike training: the passage goes on over it."""
-    film, unjudged_s = with_unjudged_row_in_a_passage(invented_film(n_rows=400, duration_s=1800.0))
+    film, unjudged_s = with_unjudged_row_in_a_passage(fake_scored_film(n_rows=400, duration_s=1800.0))
     words = Words("en")
 
     passages = film.segments()
@@ -706,7 +706,7 @@ def words_of(figure):
     return " ".join(text_of(str(figure)).split())
 
 
-def figure_words(film, start_s=0.0, end_s=600.0, language="en"):
+def text_of_figure(film, start_s=0.0, end_s=600.0, language="en"):
     """Return the words of the figure of a span of a film; by default of all ten minutes."""
     return words_of(film_figure(view_of(film, language), start_s, end_s))
 
@@ -720,9 +720,9 @@ def test_a_figure_says_whether_passages_reach_the_threshold(language, none, some
     film = ten_minute_film()
     without_passages = with_model(film, threshold_p=0.999)
 
-    assert none in figure_words(without_passages, language=language)
-    assert some not in figure_words(without_passages, language=language)
-    assert some in figure_words(film, language=language)
+    assert none in text_of_figure(without_passages, language=language)
+    assert some not in text_of_figure(without_passages, language=language)
+    assert some in text_of_figure(film, language=language)
 
 
 def test_a_figure_without_passages_has_the_notice_that_exports_have():
@@ -730,7 +730,7 @@ def test_a_figure_without_passages_has_the_notice_that_exports_have():
     without_passages = with_model(ten_minute_film(), threshold_p=0.999)
     notice = collect(without_passages, "eaf", tiers=["segments"]).notice
     assert notice.startswith("No passage")
-    assert notice in figure_words(without_passages)
+    assert notice in text_of_figure(without_passages)
 
 
 def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
@@ -738,7 +738,7 @@ def test_a_figure_of_a_part_without_passages_says_nothing_of_passages():
     film = ten_minute_film()
     last_end_s = float(film.segments(film.model().key, top=0)["end_s"].max())
     start_s = last_end_s + 31  # a figure also draws the 30 s before its span
-    words = figure_words(film, start_s, start_s + 1)
+    words = text_of_figure(film, start_s, start_s + 1)
     assert "reach the threshold" not in words
     assert "No passage" not in words
 
@@ -805,7 +805,7 @@ LONG_NAME = "A name as long as the desk takes it, of " + 40 * "M"
 
 def figure_of_last_half_minute(duration_s, title, judge):
     """Draw the last 30 seconds of a film, with a decision of somebody there."""
-    film = invented_film(title=title, n_rows=60, duration_s=duration_s)
+    film = fake_scored_film(title=title, n_rows=60, duration_s=duration_s)
     view = view_of(film)
     decision = Decided(duration_s - 40, duration_s - 10, (judge,), level="S", is_blind=True)
     return str(film_figure(view, duration_s - 30, duration_s, decisions_data([decision], view)))
@@ -964,7 +964,7 @@ def film_of_seconds(judged_in_minutes):
     probability of the level; concepts have theirs in all rows.
     """
     n_rows = 60 * len(judged_in_minutes)
-    film = invented_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
+    film = fake_scored_film(n_rows=n_rows, duration_s=float(n_rows), unlike_parts=())
     draws = [(0.3, -1.0), (0.9, -0.4), (2.0, 0.3)]  # slope and intercept of three calibrations
     table = film.table.assign(start_s=np.arange(n_rows) * 1.0, end_s=np.arange(1, n_rows + 1) * 1.0, flags="")
     p = mean_probability(np.array(draws), table["logit"].to_numpy())
@@ -1001,7 +1001,7 @@ def test_concepts_have_numbers_in_minutes_in_which_the_level_is_not_judged():
 
 def test_a_last_minute_of_less_than_ten_seconds_has_no_number():
     """The film lasts 60.9 s: its second minute is .9 s."""
-    film = invented_film(n_rows=61, duration_s=60.9, unlike_parts=())
+    film = fake_scored_film(n_rows=61, duration_s=60.9, unlike_parts=())
     film = with_columns(film, flags="", p=0.5, p_low=0.4, p_high=0.6)
     first, last = view_of(film).minutes
 

@@ -27,12 +27,12 @@ from tests.video.encoding import encode
 
 
 @pytest.fixture(scope="session")
-def films(tmp_path_factory, trained):
+def films(tmp_path_factory, trained_models):
     """Two scored films in a folder, with the codebook beside them."""
     folder = tmp_path_factory.mktemp("workspace")
     codebook(folder)
     for movie in ("tt1", "tt2"):
-        scored_film(folder / "scored", trained, movie)
+        scored_film(folder / "scored", trained_models, movie)
     return folder
 
 
@@ -185,9 +185,9 @@ def process():
 
 
 @pytest.fixture(scope="module")
-def scored_once(tmp_path_factory, trained):
+def scored_once(tmp_path_factory, trained_models):
     """The folder of the scored film tt1 of two minutes, and its timeline; nobody may change them."""
-    return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=120.0)
+    return scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1", end_s=120.0)
 
 
 @pytest.fixture

@@ -22,32 +22,32 @@ ROW_OF_AB = {
 }
 
 
-def open_again(decisions):
+def reopen(decisions):
     """Read the decisions on a film again from its folder, as the desk does when it is opened."""
     return Decisions(decisions.folder, decisions.film, decisions.codebook)
 
 
-def judge(decisions, start, end, level="calm", who="AB", **fields):
+def judge(decisions, start, end, level="calm", annotator="AB", **fields):
     """Judge the seconds from `start` to `end`, with any other fields of a judgement; return its id."""
-    return decisions.keep("judgement", start, end, who, level=level, **fields)
+    return decisions.keep("judgement", start, end, annotator, level=level, **fields)
 
 
-def judge_blindly(decisions, *levels, who="AB", in_all=99):
+def judge_blindly(decisions, *levels, annotator="AB", in_all=99):
     """Give levels to the next windows of the draw, as one who fixed how many to judge in all."""
     film = OpenFilm(0, decisions.film, decisions)
     for level in levels:
-        window = next_window(film, who, in_all)["window"]
+        window = next_window(film, annotator, in_all)["window"]
         place = window["place"]
-        judge(decisions, window["start"], window["end"], level, who, place=place, n_planned=in_all)
+        judge(decisions, window["start"], window["end"], level, annotator, place=place, n_planned=in_all)
 
 
-def judge_list(decisions, level, who="AB", n=5):
+def judge_list(decisions, level, annotator="AB", n=5):
     """Judge the first `n` windows of the draw, without a number that the judge fixed before.
 
     So are judgements from a list that was judged in another program.
     """
-    for place, (start, end) in enumerate(decisions.windows[:n], start=1):
-        judge(decisions, start, end, level, who, place=place)
+    for number, (start, end) in enumerate(decisions.windows[:n], start=1):
+        judge(decisions, start, end, level, annotator, place=number)
 
 
 class Standing(NamedTuple):
@@ -60,20 +60,20 @@ class Standing(NamedTuple):
     note: str = ""
 
 
-def what_stands(decisions):
+def lines_in_force(decisions):
     """Return what stands, by kind of decision: judgement, passage, note or agreed."""
-    standing = {}
-    for kind, clips in decisions.kept.items():
-        standing[kind] = [
+    in_force = {}
+    for kind, clips in decisions.clips_by_kind.items():
+        in_force[kind] = [
             Standing(clip.annotator, clip.start_s, clip.end_s, clip.level, clip.extras.get("note", ""))
             for clip in clips
         ]
-    return standing
+    return in_force
 
 
-def standing_levels(decisions):
+def levels_in_force(decisions):
     """Return annotator and level of each judgement that stands."""
-    return [(clip.annotator, clip.level) for clip in decisions.kept["judgement"]]
+    return [(clip.annotator, clip.level) for clip in decisions.clips_by_kind["judgement"]]
 
 
 def tabled_levels(decisions):

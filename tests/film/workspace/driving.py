@@ -54,7 +54,7 @@ def wait_until_script_runs(page):
     wait_until(page, TITLE)
 
 
-def wait_until_said(page, text):
+def wait_for_announcement(page, text):
     """Wait until the page says a text to a screen reader, and empty what it said."""
     wait_until(page, f"document.querySelector('#d-spoken').textContent.includes({text!r})")
     page.evaluate("document.querySelector('#d-spoken').textContent = ''")
@@ -79,10 +79,10 @@ def seek(page, second):
     wait_until(page, f"!{VIDEO}.seeking")
 
 
-def press_and_hear(page, key, text="kept"):
+def press_key_and_wait(page, key, text="kept"):
     """Press a key, and wait until the page says what came of it."""
     page.keyboard.press(key)
-    wait_until_said(page, text)
+    wait_for_announcement(page, text)
 
 
 def position_of(page, second):
@@ -147,7 +147,7 @@ class Keyboard:
         self.press("d")
         wait_until(self.page, f"{TITLE}.includes('agree on')")
         self.press(level)
-        wait_until_said(self.page, "kept")
+        wait_for_announcement(self.page, "kept")
 
     def judge_blindly(self, name, levels, keys=KEYS):
         """Write a name, and judge the windows of the draw."""

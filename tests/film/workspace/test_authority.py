@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_film.workspace.authority import refused_claims, standing
+from obygaze_film.workspace.authority import in_force, refused_claims
 from obygaze_film.workspace.ledger_lines import Line
 
 # --- the rules, asked of all lines, by recursion
@@ -49,7 +49,7 @@ def is_replaced(line, lines):
     return False
 
 
-def ids_that_stand_by_the_rules(lines):
+def ids_in_force_by_the_rules(lines):
     """Return the ids of what stands by the rules above, asked of every line."""
     ids = set()
     for line in lines:
@@ -88,15 +88,15 @@ def test_what_stands_does_not_depend_on_the_order_of_lines(lines, rng):
 
     What stands must always be what the rules say: a valid decision, unless a later line that may do so takes
     it back or replaces it. Each random ledger has up to ten lines of three people; `is_valid` says which
-    levels are of the codebook, and `ids_that_stand_by_the_rules` asks every line by recursion.
+    levels are of the codebook, and `ids_in_force_by_the_rules` asks every line by recursion.
     """
     shuffled_lines = [*lines]
     rng.shuffle(shuffled_lines)
 
-    standing_as_drawn = standing(lines, is_valid)
-    standing_if_shuffled = standing(shuffled_lines, is_valid)
+    standing_as_drawn = in_force(lines, is_valid)
+    standing_if_shuffled = in_force(shuffled_lines, is_valid)
 
-    assert {line.id for line in standing_if_shuffled} == ids_that_stand_by_the_rules(lines)
+    assert {line.id for line in standing_if_shuffled} == ids_in_force_by_the_rules(lines)
     assert standing_if_shuffled == standing_as_drawn
 
 
@@ -110,8 +110,8 @@ def test_nobodys_lines_change_what_stands_of_others(lines, annotator):
     """
     lines_of_others = [line for line in lines if line.annotator != annotator]
 
-    stand_with_all_lines = {line.id for line in standing(lines, is_valid) if line.annotator != annotator}
-    stand_without_the_annotators = {line.id for line in standing(lines_of_others, is_valid)}
+    stand_with_all_lines = {line.id for line in in_force(lines, is_valid) if line.annotator != annotator}
+    stand_without_the_annotators = {line.id for line in in_force(lines_of_others, is_valid)}
 
     assert stand_with_all_lines == stand_without_the_annotators
 
@@ -191,7 +191,7 @@ def test_a_strangers_note_replaces_none_of_annas_judgements():
     note = line(ID_IN_ANOTHER_SITTING, "note", annotator="MALLORY", clock=99, replaces=ids_of_judgements)
     lines = [*judgements, note]
 
-    assert ids_of(standing(lines)) == ids_of(lines)
+    assert ids_of(in_force(lines)) == ids_of(lines)
     assert refused_in(lines) == {Refused(by="MALLORY", line_of="ANNA", reason="annotator")}
 
 
@@ -211,7 +211,7 @@ def test_an_invalid_judgement_replaces_nothing():
     )
     lines = [*judgements, invalid]
 
-    assert standing(lines, is_valid) == judgements
+    assert in_force(lines, is_valid) == judgements
     assert refused_in(lines) == {Refused(by="ANNA", line_of="ANNA", reason="invalid")}
 
 
@@ -221,7 +221,7 @@ def test_one_judgement_can_replace_several_of_ones_own():
     ids_of_judgements = [judgement.id for judgement in judgements]
     newer = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=99, replaces=ids_of_judgements)
 
-    assert standing([*judgements, newer]) == [newer]
+    assert in_force([*judgements, newer]) == [newer]
 
 
 @pytest.mark.parametrize("is_read_first", [True, False])
@@ -235,7 +235,7 @@ def test_a_line_does_not_replace_another_of_the_same_clock(is_read_first):
     same_clock = line(ID_IN_ANOTHER_SITTING, annotator="ANNA", clock=3, replaces=[third.id])
     lines = [same_clock, *judgements] if is_read_first else [*judgements, same_clock]
 
-    assert ids_of(standing(lines)) == ids_of(lines)
+    assert ids_of(in_force(lines)) == ids_of(lines)
     assert refused_in(lines) == {Refused(by="ANNA", line_of="ANNA", reason="clock")}
 
 
@@ -247,4 +247,4 @@ def test_lines_of_one_clock_are_ordered_by_their_numbers():
         line("0000000000000000-100", clock=1),
     ]
 
-    assert [one.number for one in standing(lines)] == [9, 10, 100]
+    assert [one.number for one in in_force(lines)] == [9, 10, 100]

@@ -24,7 +24,7 @@ def copy_of_scored(tmp_path, scored_once):
 def decide_under(folder, film, book, level):
     """Let AB judge a passage under a codebook, and return what an export gets of it."""
     decisions = Decisions(folder, film, book)
-    judge(decisions, 40, 48, level, who="AB", concepts=["Gun"])
+    judge(decisions, 40, 48, level, annotator="AB", concepts=["Gun"])
     decisions.ledger.close()
     return read_decided(folder, film).decided
 

@@ -17,9 +17,9 @@ WINDOW_S = 8
 
 
 @pytest.fixture(scope="module")
-def scored_tt1_of_two_minutes(tmp_path_factory, trained):
+def scored_tt1_of_two_minutes(tmp_path_factory, trained_models):
     """The folder of a film of two minutes that was scored in windows of 8 s, and its timeline."""
-    return scored_film(tmp_path_factory.mktemp("scored"), trained, "tt1", end_s=float(FILM_S))
+    return scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1", end_s=float(FILM_S))
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ def test_decisions_under_a_codebook_of_another_name_are_exported(copy_of_scored)
     # Given a passage that AB judged under a codebook of their own
     folder, film = copy_of_scored
     decisions = Decisions(folder, film, codebook_of_text(OWN))
-    judge(decisions, 40, 48, "high", who="AB", concepts=["Gun"])
+    judge(decisions, 40, 48, "high", annotator="AB", concepts=["Gun"])
     decisions.ledger.close()
 
     # When people's decisions are read for an export
@@ -39,10 +39,10 @@ def test_decisions_under_the_models_codebook_come_first(copy_of_scored, tmp_path
     """A ledger of both is read under the model's codebook, and what that lacks is named."""
     folder, film = copy_of_scored
     of_model = Decisions(folder, film, codebook(tmp_path))
-    judge(of_model, 40, 48, "violent", who="AB")
+    judge(of_model, 40, 48, "violent", annotator="AB")
     of_model.ledger.close()
     own = Decisions(folder, film, codebook_of_text(OWN))
-    judge(own, 60, 68, "high", who="AB")
+    judge(own, 60, 68, "high", annotator="AB")
     own.ledger.close()
 
     decided, notices = read_decided(folder, film)

@@ -31,10 +31,10 @@ from tests.film.workspace.deciding import (
     judge,
     judge_blindly,
     judge_list,
-    open_again,
-    standing_levels,
+    levels_in_force,
+    lines_in_force,
+    reopen,
     tabled_levels,
-    what_stands,
 )
 
 
@@ -91,12 +91,12 @@ def test_what_is_judged_in_sight_of_the_score_is_marked_so(decisions):
 
 def test_white_space_in_a_name_becomes_one_space(decisions):
     """So " A  B " and " A B" are one person, who has judged one window of 99 planned."""
-    judge_blindly(decisions, "calm", who=" A  B ", in_all=99)
+    judge_blindly(decisions, "calm", annotator=" A  B ", in_all=99)
 
     opened = OpenFilm(0, decisions.film, decisions)
     answer = next_window(opened, " A B", 99)
 
-    assert standing_levels(decisions) == [("A B", "calm")]
+    assert levels_in_force(decisions) == [("A B", "calm")]
     assert answer["done"] == 1
 
 
@@ -109,7 +109,7 @@ def test_a_new_line_in_a_note_becomes_a_space(decisions):
 
 def test_a_name_that_begins_like_a_formula_comes_back_as_it_was(decisions):
     """A table quotes "=cmd()", which a spreadsheet would run, and the import takes the quote off again."""
-    judge(decisions, start=10, end=20, who="=cmd()")
+    judge(decisions, start=10, end=20, annotator="=cmd()")
     (clip,) = clips_of_tables(decisions, JUDGEMENTS)
     assert clip.annotator == "=cmd()"
 
@@ -126,9 +126,9 @@ def test_reading_decisions_again_writes_nothing(decisions):
 
     before = times_of_files()
 
-    again = open_again(decisions)
+    again = reopen(decisions)
 
-    assert what_stands(again) == what_stands(decisions)
+    assert lines_in_force(again) == lines_in_force(decisions)
     assert again.notices == []
     assert times_of_files() == before
     assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
@@ -157,8 +157,8 @@ def test_a_judgement_agrees_if_its_level_is_what_the_model_finds(scored_tt1):
 
 def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
     """A new model changes scores, and not what people decided. What AB took back is not brought back."""
-    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
-    judge_blindly(decisions, "calm", "violent", who="AB")
+    judgement_id = judge(decisions, start=10, end=20, level="violent", annotator="AB")
+    judge_blindly(decisions, "calm", "violent", annotator="AB")
     decisions.undo("AB")
     folder_of_new_scores = decisions.folder.parent / "again"
     decisions.film.write(folder_of_new_scores)
@@ -166,40 +166,40 @@ def test_decisions_are_copied_to_the_film_as_it_is_scored_anew(decisions):
     copy_decisions(decisions.folder, folder_of_new_scores)
 
     copied = Decisions(folder_of_new_scores, decisions.film, decisions.codebook)
-    assert what_stands(copied) == what_stands(decisions)
+    assert lines_in_force(copied) == lines_in_force(decisions)
     assert copied.notices == []
     assert copied.history(judgement_id) == []  # it replaces nothing
 
 
 def test_copied_decisions_still_belong_to_who_made_them(decisions):
     """AB's judgement is copied to the film as it is scored anew. There AB can delete it and judge on."""
-    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
+    judgement_id = judge(decisions, start=10, end=20, level="violent", annotator="AB")
     folder_of_new_scores = decisions.folder.parent / "again"
     decisions.film.write(folder_of_new_scores)
     copy_decisions(decisions.folder, folder_of_new_scores)
     copied = Decisions(folder_of_new_scores, decisions.film, decisions.codebook)
 
-    added_id = judge(copied, start=30, end=40, who="AB")
+    added_id = judge(copied, start=30, end=40, annotator="AB")
     copied.delete(judgement_id, "AB")
 
-    standing_ids = [clip.clip_id for clip in copied.kept["judgement"]]
+    standing_ids = [clip.clip_id for clip in copied.clips_by_kind["judgement"]]
     assert standing_ids == [added_id]
 
 
 def test_the_last_judgement_of_each_person_stands_until_they_undo_it(decisions):
     """AB judges one span twice, and can undo both; nobody, a person without a name included, undoes CD's."""
-    judge(decisions, start=10, end=20, level="calm", who="AB")
-    judge(decisions, start=10, end=20, level="violent", who="AB")
-    judge(decisions, start=10, end=20, level="calm", who="CD")
-    assert standing_levels(decisions) == [("AB", "violent"), ("CD", "calm")]
+    judge(decisions, start=10, end=20, level="calm", annotator="AB")
+    judge(decisions, start=10, end=20, level="violent", annotator="AB")
+    judge(decisions, start=10, end=20, level="calm", annotator="CD")
+    assert levels_in_force(decisions) == [("AB", "violent"), ("CD", "calm")]
 
     nothing_to_undo = None
     assert decisions.undo("AB") is not nothing_to_undo
     assert decisions.undo("AB") is not nothing_to_undo
     assert decisions.undo("AB") is nothing_to_undo
     assert decisions.undo("") is nothing_to_undo
-    assert standing_levels(decisions) == [("CD", "calm")]
-    assert standing_levels(open_again(decisions)) == [("CD", "calm")]
+    assert levels_in_force(decisions) == [("CD", "calm")]
+    assert levels_in_force(reopen(decisions)) == [("CD", "calm")]
 
 
 def test_decisions_of_an_earlier_sitting_are_not_undone(decisions):
@@ -207,12 +207,12 @@ def test_decisions_of_an_earlier_sitting_are_not_undone(decisions):
 
     It returns what it took back, or None.
     """
-    judge(decisions, start=10, end=20, level="calm", who="CD")
+    judge(decisions, start=10, end=20, level="calm", annotator="CD")
 
-    next_sitting = open_again(decisions)
+    next_sitting = reopen(decisions)
 
     assert next_sitting.undo("CD") is None
-    assert standing_levels(next_sitting) == [("CD", "calm")]
+    assert levels_in_force(next_sitting) == [("CD", "calm")]
 
 
 def act_at_random(decisions, rng, number):
@@ -220,7 +220,7 @@ def act_at_random(decisions, rng, number):
 
     `number` counts the acts: it makes spans that no other act has.
     """
-    ids = [clip.clip_id for clips in decisions.kept.values() for clip in clips]
+    ids = [clip.clip_id for clips in decisions.clips_by_kind.values() for clip in clips]
     acts = ["judge", "mark"]
     if ids:
         acts += ["delete", "change"]
@@ -245,45 +245,45 @@ def test_undo_and_redo_lead_through_every_earlier_state(decisions):
     nothing is left to undo or redo, it returns None. The folder, read again, holds the last state.
     """
     rng = np.random.default_rng(0)
-    states = [what_stands(decisions)]
+    states = [lines_in_force(decisions)]
     for number in range(24):
         act_at_random(decisions, rng, number)
-        states.append(what_stands(decisions))
+        states.append(lines_in_force(decisions))
         assert decisions.conflicts() == set()
 
     states_before_acts = states[:-1]
     for state_before in reversed(states_before_acts):
         assert decisions.undo("AB")
-        assert what_stands(decisions) == state_before
+        assert lines_in_force(decisions) == state_before
     assert decisions.undo("AB") is None
 
     states_after_acts = states[1:]
     for state_after in states_after_acts:
         assert decisions.redo("AB")
-        assert what_stands(decisions) == state_after
+        assert lines_in_force(decisions) == state_after
     assert decisions.redo("AB") is None
-    assert what_stands(open_again(decisions)) == states[-1]
+    assert lines_in_force(reopen(decisions)) == states[-1]
 
 
 def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
     """As in any editor, redo is possible only right after undo."""
-    judge(decisions, start=10, end=20, who="AB")
+    judge(decisions, start=10, end=20, annotator="AB")
     decisions.undo("AB")
-    judge(decisions, start=1, end=2, who="AB")
+    judge(decisions, start=1, end=2, annotator="AB")
 
     assert decisions.redo("AB") is None
 
 
 def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
     """CD tries to delete AB's judgement, and to make a passage of it."""
-    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", who="AB")
+    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", annotator="AB")
 
     with pytest.raises(FilmError):
         decisions.delete(judgement_of_ab, "CD")
     with pytest.raises(FilmError):
         decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=judgement_of_ab)
 
-    assert standing_levels(decisions) == [("AB", "calm")]
+    assert levels_in_force(decisions) == [("AB", "calm")]
 
 
 def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
@@ -293,20 +293,20 @@ def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
         decisions.delete(id_of_nothing, "CD")
     with pytest.raises(FilmError):
         decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=id_of_nothing)
-    assert decisions.kept["passage"] == []
+    assert decisions.clips_by_kind["passage"] == []
 
 
 def test_a_decision_is_not_deleted_twice_by_two_sittings(decisions):
     """Two desks are open on one folder. The second one is told that the first has deleted it meanwhile."""
-    judgement_id = judge(decisions, start=10, end=20, who="AB")
-    first_desk, second_desk = open_again(decisions), decisions
+    judgement_id = judge(decisions, start=10, end=20, annotator="AB")
+    first_desk, second_desk = reopen(decisions), decisions
 
     first_desk.delete(judgement_id, "AB")
     second_desk.refresh()
 
     with pytest.raises(FilmError, match="meanwhile"):
         second_desk.delete(judgement_id, "AB")
-    assert open_again(decisions).notices == []
+    assert reopen(decisions).notices == []
 
 
 def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
@@ -316,11 +316,11 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     replaces the first. One window of the draw is still done.
     """
     start_s, end_s = decisions.windows[0]
-    judge_blindly(decisions, "violent", who="AB")
-    judge(decisions, start=start_s, end=end_s, level="calm", who="AB")
-    judge(decisions, start=start_s, end=end_s, level="unsure", who="AB")
+    judge_blindly(decisions, "violent", annotator="AB")
+    judge(decisions, start=start_s, end=end_s, level="calm", annotator="AB")
+    judge(decisions, start=start_s, end=end_s, level="unsure", annotator="AB")
 
-    assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
+    assert levels_in_force(decisions) == [("AB", "violent"), ("AB", "unsure")]
     blind, in_sight = clips_of_tables(decisions, JUDGEMENTS)
     assert blind.level == "violent"
     assert blind.extras["seen_score"] == "0"
@@ -343,14 +343,14 @@ def test_a_blind_judgement_must_have_the_place_and_the_end_of_its_window(decisio
     start_s, end_s = decisions.windows[0]
     with pytest.raises(ObygazeError, match="place"):
         judge(decisions, start=start_s, end=end_s + seconds_later, place=place, n_planned=40)
-    assert decisions.kept["judgement"] == []
+    assert decisions.clips_by_kind["judgement"] == []
 
 
 def test_a_decision_may_end_less_than_a_second_after_the_film(decisions):
     """The film lasts 120 s. Players round its end, so that .9 s more is no mistake of the judge."""
     assert decisions.film.record.duration_s == 120.0
-    judge(decisions, start=100, end=120.9, level="calm", who="AB")
-    assert standing_levels(decisions) == [("AB", "calm")]
+    judge(decisions, start=100, end=120.9, level="calm", annotator="AB")
+    assert levels_in_force(decisions) == [("AB", "calm")]
 
 
 NONSENSE = {
@@ -434,8 +434,8 @@ def judge_in_two_sittings_at_once(decisions, **fields_of_each):
     Each field has two values: that of the other sitting, which is kept first, and that of this one.
     """
     judge(decisions, start=10, end=20)
-    other = open_again(decisions)
-    replaced_id = decisions.kept["judgement"][0].clip_id
+    other = reopen(decisions)
+    replaced_id = decisions.clips_by_kind["judgement"][0].clip_id
     row = dict(decisions.ledger.lines[replaced_id].row)
     for ledger, place in ((other.ledger, 0), (decisions.ledger, 1)):
         fields = {name: values[place] for name, values in fields_of_each.items()}
@@ -450,14 +450,14 @@ def test_two_judgements_made_at_once_stand_and_are_marked_until_one_decides_agai
     standing beside another. A third judgement is made in sight of both, and replaces both.
     """
     judge_in_two_sittings_at_once(decisions, level=("violent", "unsure"))
-    assert sorted(standing_levels(decisions)) == [("AB", "unsure"), ("AB", "violent")]
+    assert sorted(levels_in_force(decisions)) == [("AB", "unsure"), ("AB", "violent")]
     assert len(decisions.conflicts()) == 2
     shown = shown_decisions(OpenFilm(0, decisions.film, decisions), "AB")
     assert all(decision["beside"] for decision in shown)
     assert any("beside" in notice for notice in decisions.notices)
 
-    judge(decisions, start=10, end=20, level="violent", who="AB")
-    assert standing_levels(decisions) == [("AB", "violent")]
+    judge(decisions, start=10, end=20, level="violent", annotator="AB")
+    assert levels_in_force(decisions) == [("AB", "violent")]
     assert decisions.conflicts() == set()
 
 
@@ -475,7 +475,7 @@ def test_of_two_judgements_made_at_once_the_later_one_counts(decisions, is_later
         times = ("2026-11-29T02:17:21+00:00", "2026-11-29T02:16:43+00:00")
     judge_in_two_sittings_at_once(decisions, level=levels, judged_at=times)
 
-    assert standing_levels(decisions) == [("AB", "violent"), ("AB", "unsure")]
+    assert levels_in_force(decisions) == [("AB", "violent"), ("AB", "unsure")]
     assert tabled_levels(decisions) == ["violent", "unsure"]
     levels_that_count = [clip.level for clip in decisions.judgements()]
     assert levels_that_count == ["unsure"]
@@ -487,14 +487,14 @@ def test_a_notice_names_who_tried_to_change_anothers_decision(decisions, kind):
 
     AB's judgement stands, and the notice names both people.
     """
-    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", who="AB")
-    desk_of_xy = open_again(decisions)
+    judgement_of_ab = judge(decisions, start=10, end=20, level="calm", annotator="AB")
+    desk_of_xy = reopen(decisions)
     row_of_xy = ROW_OF_AB | {"annotator": "XY", "note": "hi", "start_s": "40", "end_s": "48"}
     desk_of_xy.ledger.add(kind, row_of_xy, replaces=[judgement_of_ab])
 
     decisions.refresh()
 
-    assert ("AB", "calm") in standing_levels(decisions)
+    assert ("AB", "calm") in levels_in_force(decisions)
     (notice,) = decisions.notices
     assert "XY" in notice
     assert "AB" in notice
@@ -510,10 +510,10 @@ def test_an_unknown_level_replaces_no_judgement(scored_tt1):
     newer = Decisions(folder, film, replace(book, levels=(*book.levels, Level("brutal"))))
     judgement_id = judge(newer, start=10, end=20, level="violent")
     newer.keep("judgement", 10, 20, "AB", level="brutal", changed_id=judgement_id)
-    assert standing_levels(newer) == [("AB", "brutal")]
+    assert levels_in_force(newer) == [("AB", "brutal")]
 
     decisions = Decisions(folder, film, book)
-    assert standing_levels(decisions) == [("AB", "violent")]
+    assert levels_in_force(decisions) == [("AB", "violent")]
     assert any("brutal" in notice for notice in decisions.notices)
 
 
@@ -522,16 +522,16 @@ def test_a_changed_decision_stands_in_place_of_the_earlier_one(decisions, kind):
     """Whoever moves the beginning from 10 s to 11 s has one decision, from 11 s on."""
     level_or_note = {"note": "hands"} if kind == "note" else {"level": "violent"}
 
-    def spans_that_stand(decisions):
-        return [(decision.start_s, decision.end_s) for decision in what_stands(decisions)[kind]]
+    def spans_in_force(decisions):
+        return [(decision.start_s, decision.end_s) for decision in lines_in_force(decisions)[kind]]
 
     decision_id = decisions.keep(kind, 10, 20, "AB", **level_or_note)
     decisions.keep(kind, 11, 20, "AB", **level_or_note, changed_id=decision_id)
-    assert spans_that_stand(decisions) == [(11.0, 20.0)]
-    assert spans_that_stand(open_again(decisions)) == [(11.0, 20.0)]
+    assert spans_in_force(decisions) == [(11.0, 20.0)]
+    assert spans_in_force(reopen(decisions)) == [(11.0, 20.0)]
 
     decisions.undo("AB")
-    assert spans_that_stand(decisions) == [(10.0, 20.0)]
+    assert spans_in_force(decisions) == [(10.0, 20.0)]
 
 
 def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
@@ -539,21 +539,21 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
 
     The judgement goes and the passage comes in one act, which one undo takes back.
     """
-    judgement_id = judge(decisions, start=10, end=20, level="violent", who="AB")
-    with_judgement = what_stands(decisions)
+    judgement_id = judge(decisions, start=10, end=20, level="violent", annotator="AB")
+    with_judgement = lines_in_force(decisions)
     assert with_judgement["judgement"] == [Standing("AB", 10.0, 20.0, "violent")]
     assert with_judgement["passage"] == []
 
     decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
-    with_passage = what_stands(decisions)
+    with_passage = lines_in_force(decisions)
     assert with_passage["judgement"] == []
     assert with_passage["passage"] == [Standing("AB", 11.0, 20.0, "violent")]
 
     decisions.undo("AB")
-    assert what_stands(decisions) == with_judgement
+    assert lines_in_force(decisions) == with_judgement
     decisions.redo("AB")
-    assert what_stands(decisions) == with_passage
-    assert what_stands(open_again(decisions)) == with_passage
+    assert lines_in_force(decisions) == with_passage
+    assert lines_in_force(reopen(decisions)) == with_passage
 
 
 @pytest.mark.parametrize(
@@ -603,7 +603,7 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
         judge(decisions, start=20, end=30)
 
     assert table.read_bytes() == table_before
-    assert len(standing_levels(open_again(decisions))) == 2
+    assert len(levels_in_force(reopen(decisions))) == 2
     (notice,) = decisions.notices
     assert JUDGEMENTS in notice
     assert "ledger/" in notice
@@ -611,23 +611,23 @@ def test_a_decision_is_kept_though_the_disk_is_full_for_its_table(decisions, mon
 
 def test_a_full_disk_fails_a_decision_and_changes_nothing(decisions, monkeypatch):
     """What the ledger cannot keep was not decided: the error reaches the user, and deciding goes on later."""
-    judge(decisions, start=10, end=20, level="calm", who="AB")
-    before = what_stands(decisions)
+    judge(decisions, start=10, end=20, level="calm", annotator="AB")
+    before = lines_in_force(decisions)
 
     with monkeypatch.context() as full_disk:
         full_disk.setattr("obygaze_features.lines.write_all", fail_as_on_a_full_disk)  # lines of the ledger
         with pytest.raises(OSError, match="No space"):
-            judge(decisions, start=30, end=40, level="violent", who="AB")
+            judge(decisions, start=30, end=40, level="violent", annotator="AB")
         with pytest.raises(OSError, match="No space"):
             decisions.undo("AB")
-    assert what_stands(decisions) == before
+    assert lines_in_force(decisions) == before
 
     # Then there is space again: the first judgement is undone, and two others are made.
     assert decisions.undo("AB") is not None
-    judge(decisions, start=40, end=50, level="violent", who="AB")
-    judge(decisions, start=60, end=70, level="unsure", who="AB")
+    judge(decisions, start=40, end=50, level="violent", annotator="AB")
+    judge(decisions, start=60, end=70, level="unsure", annotator="AB")
     assert tabled_levels(decisions) == ["violent", "unsure"]
-    assert what_stands(open_again(decisions)) == what_stands(decisions)
+    assert lines_in_force(reopen(decisions)) == lines_in_force(decisions)
 
 
 def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(decisions):
@@ -635,14 +635,14 @@ def test_a_film_that_is_scored_again_keeps_its_ledger_and_must_be_opened_again(d
 
     AB's judgement is there in the folder of the film as it is scored again.
     """
-    judge(decisions, start=10, end=20, level="calm", who="AB")
+    judge(decisions, start=10, end=20, level="calm", annotator="AB")
     decisions.ledger.close()  # Windows replaces no folder that holds an open file
     decisions.film.write(decisions.folder)  # as if scored again
 
     with pytest.raises(ObygazeError, match="scored again"):
-        judge(decisions, start=20, end=30, level="calm", who="AB")
+        judge(decisions, start=20, end=30, level="calm", annotator="AB")
 
-    assert standing_levels(open_again(decisions)) == [("AB", "calm")]
+    assert levels_in_force(reopen(decisions)) == [("AB", "calm")]
 
 
 def judges_seen_by(decisions, viewer):
@@ -653,13 +653,13 @@ def judges_seen_by(decisions, viewer):
 
 def test_judges_see_each_others_blind_judgements_when_their_own_are_finished(decisions):
     """Each planned ten windows: until AB has judged the tenth, AB sees nothing of CD's, who has finished."""
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
-    judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 9, annotator="AB", in_all=10)
     assert judges_seen_by(decisions, "AB") == {"AB"}
     assert judges_seen_by(decisions, "CD") == {"AB", "CD"}
     assert judges_seen_by(decisions, "") == set()  # it may be AB who gave no name
 
-    judge_blindly(decisions, "calm", who="AB", in_all=10)
+    judge_blindly(decisions, "calm", annotator="AB", in_all=10)
     assert judges_seen_by(decisions, "AB") == {"AB", "CD"}
 
 
@@ -671,10 +671,10 @@ def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
     """
     n_windows = len(decisions.windows)
     assert n_windows > 11  # else AB could not plan more than eleven
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
 
-    judge_blindly(decisions, "calm", who="AB", in_all=n_windows)
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=11)
+    judge_blindly(decisions, "calm", annotator="AB", in_all=n_windows)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=11)
 
     assert judges_seen_by(decisions, "AB") == {"AB"}
 
@@ -682,14 +682,14 @@ def test_the_highest_number_of_windows_that_a_judge_planned_holds(decisions):
 def test_a_share_is_given_once_ten_windows_are_judged(decisions):
     """Ten windows are the fewest from which a share is given: AB has judged nine of ten, and then all."""
     film = OpenFilm(0, decisions.film, decisions)
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
-    judge_blindly(decisions, *["calm"] * 9, who="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 9, annotator="AB", in_all=10)
     after_nine = next_window(film, "AB", 10, tells_share=True)
     assert "9 windows" in after_nine["few"]
     assert "sofar" not in after_nine
     assert "share" not in after_nine
 
-    judge_blindly(decisions, "calm", who="AB", in_all=10)
+    judge_blindly(decisions, "calm", annotator="AB", in_all=10)
     after_ten = next_window(film, "AB", 10)
     assert "window" not in after_ten  # to judge next
     assert "from 10 windows" in after_ten["share"]
@@ -766,7 +766,7 @@ def test_nobody_is_asked_for_more_windows_than_there_are(decisions):
     """AB planned ten times as many windows as the film has. Somebody else planned none, and gets all."""
     n_windows = len(decisions.windows)
 
-    judge_blindly(decisions, "violent", who="AB", in_all=10 * n_windows)
+    judge_blindly(decisions, "violent", annotator="AB", in_all=10 * n_windows)
 
     assert decisions.n_planned_by("AB") == n_windows
     assert decisions.n_planned_by("somebody else") == n_windows
@@ -779,7 +779,7 @@ def test_a_share_of_all_windows_has_no_interval(decisions):
     """
     n_windows = len(decisions.windows)
     levels = ["violent" if number % 2 else "calm" for number in range(n_windows)]
-    judge_blindly(decisions, *levels, who="AB", in_all=10 * n_windows)
+    judge_blindly(decisions, *levels, annotator="AB", in_all=10 * n_windows)
     film = OpenFilm(0, decisions.film, decisions)
 
     for n_asked_for in (n_windows, 10 * n_windows):
@@ -797,8 +797,8 @@ def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
     Nobody waits for AB to judge more, and AB sees CD's judgements. CD planned ten windows at the desk and has
     judged three, and so does not see AB's.
     """
-    judge_list(decisions, "violent", who="AB", n=5)
-    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
     film = OpenFilm(0, decisions.film, decisions)
 
     assert decisions.n_stated_by("AB") == 0
@@ -817,9 +817,9 @@ def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
 
     From then on AB has a number to reach, and does not see CD's judgements.
     """
-    judge_list(decisions, "violent", who="AB", n=5)
-    judge_blindly(decisions, *["calm"] * 3, who="CD", in_all=10)
-    judge_blindly(decisions, "violent", who="AB", in_all=7)
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
+    judge_blindly(decisions, "violent", annotator="AB", in_all=7)
     assert decisions.n_stated_by("AB") == 7
     assert decisions.hides_others_from("AB")
 
@@ -830,8 +830,8 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
     AB may go on to judge CD's other four, blindly, so that these stay hidden from AB, and from a viewer
     without a name, who may be AB. CD is finished, and sees all.
     """
-    judge_list(decisions, "violent", who="AB", n=5)
-    judge_blindly(decisions, *["calm"] * 9, who="CD", in_all=9)
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 9, annotator="CD", in_all=9)
     film = OpenFilm(0, decisions.film, decisions)
 
     of_cd = [decision for decision in shown_decisions(film, "AB") if decision["who"] == "CD"]
@@ -842,7 +842,7 @@ def test_a_judge_of_a_list_sees_others_on_its_windows_only(decisions):
     assert len(shown_decisions(film, "CD")) == 5 + 9  # AB's and CD's
     assert len(shown_judgements(film).clips) == 5 + 9  # CD judged last, so it is CD who asks
 
-    judge_list(decisions, "calm", who="EF", n=3)
+    judge_list(decisions, "calm", annotator="EF", n=3)
     assert decisions.places_shown_to_all() == {1, 2, 3}  # the viewer may be EF
 
 
@@ -852,11 +852,11 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     starts = [start for start, _ in decisions.windows]
     assert min(starts) == 0
 
-    for place, (start, end) in enumerate(decisions.windows, start=1):
+    for number, (start, end) in enumerate(decisions.windows, start=1):
         answer = next_window(film, "AB", 99)
-        assert answer["done"] == place - 1
-        assert answer["window"] == {"start": start, "end": end, "place": place}
-        judge(decisions, start=start, end=end, who="AB", place=place)
+        assert answer["done"] == number - 1
+        assert answer["window"] == {"start": start, "end": end, "place": number}
+        judge(decisions, start=start, end=end, annotator="AB", place=number)
 
     assert "window" not in next_window(film, "AB", 99)
 
@@ -864,8 +864,8 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
 def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(decisions):
     """AB judged the first window in sight, and CD judged it blindly: CD's next window is the second."""
     start_s, end_s = decisions.windows[0]
-    judge(decisions, start=start_s, end=end_s, who="AB")
-    judge_blindly(decisions, "calm", who="CD")
+    judge(decisions, start=start_s, end=end_s, annotator="AB")
+    judge_blindly(decisions, "calm", annotator="CD")
     film = OpenFilm(0, decisions.film, decisions)
 
     answer_to_ab = next_window(film, "AB", 10)
@@ -879,7 +879,7 @@ def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(dec
 
 def test_who_has_judged_as_many_windows_as_asked_for_gets_no_further_one(decisions):
     """CD has judged one window, and the desk is asked for the next of one in all."""
-    judge_blindly(decisions, "calm", who="CD")
+    judge_blindly(decisions, "calm", annotator="CD")
     answer = next_window(OpenFilm(0, decisions.film, decisions), "CD", 1)
     assert "window" not in answer
 
@@ -897,84 +897,84 @@ def test_a_table_names_its_codebook_unless_it_is_obygaze12(tmp_path, name, is_na
 
 
 @pytest.fixture
-def elsewhere(tmp_path):
+def link_target(tmp_path):
     """A folder that links of a stranger's folder lead to."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     return folder
 
 
-def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, elsewhere):
+def test_no_decision_is_written_through_a_link_to_a_ledger(decisions, link_target):
     """In a folder from a stranger, a link could lead writes to any file of the user.
 
     Here the folder of the ledger is a link to an empty folder, which stays empty.
     """
-    (decisions.folder / "ledger").symlink_to(elsewhere)
+    (decisions.folder / "ledger").symlink_to(link_target)
 
     with pytest.raises(ObygazeError, match="link"):
         judge(decisions, start=10, end=20)
 
-    assert [*elsewhere.iterdir()] == []
+    assert [*link_target.iterdir()] == []
 
 
-def test_a_table_that_is_a_link_is_not_read(scored_tt1, elsewhere):
+def test_a_table_that_is_a_link_is_not_read(scored_tt1, link_target):
     """In a folder from a stranger, a link could lead to any file of the user and show it.
 
     The file at the end of the link is a good table, so that nothing but the link is wrong.
     """
     folder, film, codebook = scored_tt1
-    (elsewhere / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
-    (folder / JUDGEMENTS).symlink_to(elsewhere / "secret.csv")
+    (link_target / "secret.csv").write_text(HEADER_OF_JUDGEMENTS, "utf-8")
+    (folder / JUDGEMENTS).symlink_to(link_target / "secret.csv")
 
     with pytest.raises(ObygazeError, match="link"):
         Decisions(folder, film, codebook)
 
 
-def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, elsewhere):
+def test_a_table_that_became_a_link_is_written_again_once_the_link_is_removed(decisions, link_target):
     """A link takes the table's place while the desk is open: the file at its end stays as it was.
 
     The judgement made meanwhile, "calm", is in the ledger, so that the table then has both.
     """
     table = decisions.folder / JUDGEMENTS
-    secret = elsewhere / "secret.csv"
+    secret = link_target / "secret.csv"
     secret.write_text(HEADER_OF_JUDGEMENTS, "utf-8")
     table.symlink_to(secret)
 
     judge(decisions, start=10, end=20, level="calm")
     assert secret.read_text("utf-8") == HEADER_OF_JUDGEMENTS
-    assert [path.name for path in elsewhere.iterdir()] == ["secret.csv"]
+    assert [path.name for path in link_target.iterdir()] == ["secret.csv"]
 
     table.unlink()
     judge(decisions, start=20, end=30, level="violent")
     assert tabled_levels(decisions) == ["calm", "violent"]
 
 
-def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, elsewhere):
+def test_a_link_to_nothing_is_replaced_by_the_table(scored_tt1, link_target):
     """The tables of a stranger's folder are links to files that do not exist, in a folder elsewhere.
 
     Writing through the links would make these files: instead the tables take the links' place.
     """
     folder, film, codebook = scored_tt1
     for name in (JUDGEMENTS, PASSAGES, NOTES):
-        (folder / name).symlink_to(elsewhere / name)
+        (folder / name).symlink_to(link_target / name)
     decisions = Decisions(folder, film, codebook)
 
-    judge(decisions, start=10, end=20, level="calm", who="AB")
+    judge(decisions, start=10, end=20, level="calm", annotator="AB")
     decisions.keep("note", 10, 20, "AB", note="here")
 
-    assert [*elsewhere.iterdir()] == []
+    assert [*link_target.iterdir()] == []
     assert not (folder / JUDGEMENTS).is_symlink()
     assert tabled_levels(decisions) == ["calm"]
     assert [row["note"] for row in rows_of(folder / NOTES)] == ["here"]
 
 
-def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, elsewhere):
+def test_a_moved_table_is_not_written_through_a_link_to_it(decisions, link_target):
     """The file at the end of the link is the one that was written last, and only its name is a link.
 
     The moved file stays as it was, and the table takes the link's place.
     """
     table = decisions.folder / JUDGEMENTS
-    moved_table = elsewhere / "moved.csv"
+    moved_table = link_target / "moved.csv"
     judge(decisions, start=10, end=20, level="calm")
     table.rename(moved_table)
     table.symlink_to(moved_table)
@@ -991,14 +991,14 @@ def judge_as_many(decisions, n_judges):
     """Let judges J0, J1, ... judge the first ten windows; any two differ on some."""
     ledger = Ledger(decisions.folder, print)
     for judge_number in range(n_judges):
-        for place, (start, end) in enumerate(decisions.windows[:10], start=1):
+        for number, (start, end) in enumerate(decisions.windows[:10], start=1):
             row = ROW_OF_AB | {
                 "start_s": f"{start:g}",
                 "end_s": f"{end:g}",
                 "annotator": f"J{judge_number}",
-                "level": "violent" if (place + judge_number) % 3 else "calm",
+                "level": "violent" if (number + judge_number) % 3 else "calm",
                 "seen_score": "0",
-                "place": f"{place}",
+                "place": f"{number}",
                 "windows": "10",
                 "law": decisions.draw.sampling,
             }
@@ -1010,7 +1010,7 @@ def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
     """16 judges are 120 pairs (16 * 15 / 2), too many to compare and name all while a judge waits.
 
     Each has judged the first ten windows. A hundred pairs are compared; the desk names as many as
-    `pages.MOST_NAMED` says, and gives the median of all hundred.
+    `pages.MAX_NAMED` says, and gives the median of all hundred.
     """
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)  # which would take long
     judge_as_many(decisions, 16)
@@ -1019,7 +1019,7 @@ def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
 
     assert "100 of 120 pairs" in share
     n_pairs_named = share.count(" alike as to violent (")
-    assert n_pairs_named == pages.MOST_NAMED
+    assert n_pairs_named == pages.MAX_NAMED
     assert "median" in share
 
 
@@ -1037,7 +1037,7 @@ def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
     Black changes the content of windows, by which they were drawn: a notice says so, and nothing is lost.
     One more judgement makes 13.
     """
-    judge_blindly(decisions, *["violent"] * 12, who="AB", in_all=40)
+    judge_blindly(decisions, *["violent"] * 12, annotator="AB", in_all=40)
     film_with_black = with_black_from_60_to_90_s(decisions.film)
 
     again = Decisions(decisions.folder, film_with_black, decisions.codebook)
@@ -1048,7 +1048,7 @@ def test_the_draw_stays_the_same_if_windows_turn_out_to_be_black(decisions):
     (notice,) = again.notices
     assert "content" in notice
 
-    judge_blindly(again, "calm", who="AB", in_all=40)
+    judge_blindly(again, "calm", annotator="AB", in_all=40)
     judged_by_ab = judged_film(film_with_black, again.judgements()).of("AB")
     assert len(judged_by_ab.by_cell) == 13
 
@@ -1077,7 +1077,7 @@ def test_a_forged_draw_in_a_sitting_is_ignored(decisions, forge):
     of_draw = {"place": "1", "law": draw.sampling, "seed": "0"}
     sitting.add("judgement", ROW_OF_AB | cells | of_draw)
 
-    again = open_again(decisions)
+    again = reopen(decisions)
 
     assert again.draw == draw
     assert again.windows == decisions.windows

@@ -20,12 +20,12 @@ from obygaze_film.workspace.ledger_lines import Header, StoredCodebook
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page, next_window, shown_decisions
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, standing_levels, what_stands
+from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, lines_in_force
 
 NEW_MEANING_OF_VIOLENT = "any shot in which a weapon is on the table"
 
 
-def reworded(book):
+def with_other_definition(book):
     """Return the codebook with another meaning of the level "violent"; its name and levels are the same."""
     levels = [
         structs.replace(level, means=NEW_MEANING_OF_VIOLENT) if level.name == "violent" else level
@@ -46,7 +46,7 @@ class JudgedUnderOriginal(NamedTuple):
     folder: Path
     film: Timeline
     original: Codebook
-    reworded: Codebook
+    with_other_definition: Codebook
 
     def open_with(self, codebook, **options):
         """Read the decisions as the desk does with a codebook."""
@@ -60,7 +60,7 @@ def judged_film(scored_tt1):
     decisions = Decisions(folder, film, book)
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, start=10, end=20, level="violent")
-    return JudgedUnderOriginal(folder, film, book, reworded(book))
+    return JudgedUnderOriginal(folder, film, book, with_other_definition(book))
 
 
 def shown_under_other_definitions(decisions):
@@ -76,7 +76,7 @@ def test_each_sitting_stores_its_codebook_and_its_digest(judged_film):
     In the first sitting a film was judged under the original codebook. In the second one a span is judged
     under the codebook reworded: it has another meaning of the level "violent".
     """
-    second_sitting = judged_film.open_with(judged_film.reworded)
+    second_sitting = judged_film.open_with(judged_film.with_other_definition)
     judge(second_sitting, start=30, end=38, level="calm")
 
     codebook_by_digest = {}
@@ -87,7 +87,7 @@ def test_each_sitting_stores_its_codebook_and_its_digest(judged_film):
         codebook_by_digest[stored_codebook.definition] = codebook_in(stored_codebook)
     assert codebook_by_digest == {
         judged_film.original.definition(): judged_film.original,
-        judged_film.reworded.definition(): judged_film.reworded,
+        judged_film.with_other_definition.definition(): judged_film.with_other_definition,
     }
 
 
@@ -98,10 +98,10 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
     All eleven judgements stay, and none counts. AB is asked for the windows again, from the first of the draw
     on.
     """
-    decisions = judged_film.open_with(judged_film.reworded)
+    decisions = judged_film.open_with(judged_film.with_other_definition)
     film = OpenFilm(0, judged_film.film, decisions)
 
-    assert len(standing_levels(decisions)) == 11
+    assert len(levels_in_force(decisions)) == 11
     assert len(decisions.judgements()) == 0  # which count
     assert next_window(film, "AB", 10)["window"]["place"] == 1
 
@@ -112,10 +112,10 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
 
     AB judges the ten again, as calm. Ten windows are enough for a share.
     """
-    decisions = judged_film.open_with(judged_film.reworded)
+    decisions = judged_film.open_with(judged_film.with_other_definition)
     film = OpenFilm(0, judged_film.film, decisions)
 
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
 
     assert {clip.level for clip in decisions.judgements()} == {"calm"}
     assert "share" in next_window(film, "AB", 10)
@@ -128,14 +128,14 @@ def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(jud
     AB judges the ten windows again under the new wording, so that one judgement under the earlier one is
     left. It is made again with the same level: then none is left.
     """
-    decisions = judged_film.open_with(judged_film.reworded)
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
+    decisions = judged_film.open_with(judged_film.with_other_definition)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
 
     decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])
 
     assert shown_under_other_definitions(decisions) == []
-    assert len(standing_levels(decisions)) == 11
+    assert len(levels_in_force(decisions)) == 11
 
 
 def test_a_notice_counts_judgements_under_an_earlier_wording(judged_film):
@@ -153,10 +153,10 @@ def test_a_notice_counts_judgements_under_an_earlier_wording(judged_film):
         (notice,) = [notice for notice in notices if "11 decisions" in notice]
         return notice
 
-    of_same_version = notice_on_opening_with(judged_film.reworded)
+    of_same_version = notice_on_opening_with(judged_film.with_other_definition)
     assert digits_of_original in of_same_version
 
-    of_next_version = notice_on_opening_with(replace(judged_film.reworded, version="2"))
+    of_next_version = notice_on_opening_with(replace(judged_film.with_other_definition, version="2"))
     name = f"{original.name}, version {original.version}"
     assert f"under other definitions ({name}), and not counted" in of_next_version
     assert digits_of_original not in of_next_version
@@ -172,7 +172,9 @@ def test_wordings_of_one_version_are_named_with_their_digests(judged_film):
     digest = original.definition()
 
     of_one_wording = meanings_in([judged_film.folder])
-    of_two_wordings = meanings_in([judged_film.folder], [judged_film.reworded])  # of the same version
+    of_two_wordings = meanings_in(
+        [judged_film.folder], [judged_film.with_other_definition]
+    )  # of the same version
 
     assert of_one_wording.names()[digest] == name
     assert of_two_wordings.names()[digest] == f"{name} ({digest[:12]})"
@@ -185,7 +187,7 @@ def test_the_desk_offers_to_judge_again_under_the_new_wording(judged_film):
 
     The desk of the unchanged codebook offers nothing.
     """
-    with_reworded = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.reworded))
+    with_reworded = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.with_other_definition))
     with_original = OpenFilm(0, judged_film.film, judged_film.open_with(judged_film.original))
 
     page_with_reworded = desk_page([with_reworded], with_reworded, "read", "en")
@@ -204,20 +206,20 @@ def test_judgements_count_under_a_wording_declared_to_mean_the_same(judged_film)
     The ledger stores the declaration, so later readers need not repeat it, whichever wording they use.
     Judgements under both wordings are tabled under one definition, so that they count together.
     """
-    decisions = judged_film.open_with(judged_film.reworded, same_meaning=True)
+    decisions = judged_film.open_with(judged_film.with_other_definition, same_meaning=True)
 
     assert len(decisions.judgements()) == 11
     assert not any("other definitions" in notice for notice in decisions.notices)
     assert len(judged_film.open_with(judged_film.original).judgements()) == 11
-    assert len(judged_film.open_with(judged_film.reworded).judgements()) == 11
+    assert len(judged_film.open_with(judged_film.with_other_definition).judgements()) == 11
 
-    judge(judged_film.open_with(judged_film.reworded), start=40, end=48, level="calm")
+    judge(judged_film.open_with(judged_film.with_other_definition), start=40, end=48, level="calm")
     tables = [judged_film.folder / JUDGEMENTS]
     table = import_spans(tables, judged_film.folder, "judgements", codebook=judged_film.original).manifest
     assert len(judgements_of(table).definitions) == 1
     meanings = meanings_in([judged_film.folder])
     meaning_of_original = meanings.representative(judged_film.original.definition())
-    meaning_of_reworded = meanings.representative(judged_film.reworded.definition())
+    meaning_of_reworded = meanings.representative(judged_film.with_other_definition.definition())
     assert meaning_of_original == meaning_of_reworded
 
 
@@ -226,19 +228,19 @@ def test_a_table_without_its_ledger_keeps_the_wording_of_each_row(judged_film, t
 
     The table alone tells which rows count: of 12 judgements only that at 30 s is under the new wording.
     """
-    decisions = judged_film.open_with(judged_film.reworded)
+    decisions = judged_film.open_with(judged_film.with_other_definition)
     judge(decisions, start=30, end=38, level="calm")
 
     table = judged_film.folder / JUDGEMENTS
     definition_by_start = {row["start_s"]: row["definition"] for row in rows_of(table)}
     assert definition_by_start["10"] == judged_film.original.definition()
-    assert definition_by_start["30"] == judged_film.reworded.definition()
+    assert definition_by_start["30"] == judged_film.with_other_definition.definition()
 
     folder_without_ledger = tmp_path / "alone"
     folder_without_ledger.mkdir()
     shutil.copy(table, folder_without_ledger)
-    read_back = Decisions(folder_without_ledger, judged_film.film, judged_film.reworded)
-    assert what_stands(read_back) == what_stands(decisions)
+    read_back = Decisions(folder_without_ledger, judged_film.film, judged_film.with_other_definition)
+    assert lines_in_force(read_back) == lines_in_force(decisions)
     assert len(read_back.judgements()) == 1
 
 
@@ -266,7 +268,7 @@ def test_films_judged_under_two_wordings_are_not_compared(judged_film):
 
     The film has 11 judgements under the original wording. One more is made under another wording.
     """
-    decisions_under_other_wording = judged_film.open_with(judged_film.reworded)
+    decisions_under_other_wording = judged_film.open_with(judged_film.with_other_definition)
     judge(decisions_under_other_wording, start=30, end=38)
 
     tables = read_judged({judged_film.folder: judged_film.film}, judged_film.original, (JUDGEMENTS,))
@@ -309,7 +311,7 @@ def test_a_digest_that_is_not_of_the_stored_wording_is_ignored(decisions):
     """
     book = decisions.codebook
     own_id = judge(decisions, start=10, end=20)
-    text_of_another = reworded(book).to_toml()
+    text_of_another = with_other_definition(book).to_toml()
     forged_header = Header(StoredCodebook(book.definition(), text_of_another))
     forged_sitting = Ledger(decisions.folder, print, lambda: forged_header)
     row = {**decisions.lines[own_id].row, "start_s": "30", "end_s": "38"}
@@ -328,7 +330,7 @@ def test_a_stored_codebook_is_read_only_if_its_digest_is_right(decisions):
     read.
     """
     book = decisions.codebook
-    with_text_of_another = StoredCodebook(book.definition(), reworded(book).to_toml())
+    with_text_of_another = StoredCodebook(book.definition(), with_other_definition(book).to_toml())
     with_broken_text = StoredCodebook(book.definition(), "name = ")
 
     assert codebook_in(stored(book)) == book
@@ -341,7 +343,7 @@ def test_the_former_and_the_new_wording_of_a_changed_level_are_listed(decisions)
     """Of two wordings of a codebook only the meaning of "violent" differs: one pair of texts is listed."""
     original = decisions.codebook
 
-    (text,) = changed_texts(original, reworded(original))
+    (text,) = changed_texts(original, with_other_definition(original))
 
     assert text.name == "violent"
     assert NEW_MEANING_OF_VIOLENT in text.now
@@ -355,7 +357,7 @@ def test_same_meaning_is_declared_once_for_all_later_commands(serve, judged_film
     counts as done. With `--same-meaning` all ten do, in this command and in a later one without it.
     """
     path = tmp_path / "reworded.codebook.toml"
-    path.write_text(judged_film.reworded.to_toml(), "utf-8")
+    path.write_text(judged_film.with_other_definition.to_toml(), "utf-8")
     undeclared = serve(judged_film.folder, path)
     assert "11 decisions" in undeclared.said
     assert undeclared.next(who="AB", n=10)["done"] == 0

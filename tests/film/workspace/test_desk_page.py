@@ -22,7 +22,7 @@ from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.evidence import span_evidence
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import desk_page
-from tests.film.page.invented import invented_film, ten_minute_film, with_columns, with_model
+from tests.film.page.invented import fake_scored_film, ten_minute_film, with_columns, with_model
 
 
 def desk_of(film, folder):
@@ -63,7 +63,7 @@ def test_the_desk_of_a_long_film_with_subtitles_is_below_100_kilobytes(tmp_path,
     starts = np.arange(0, 7000, 4.5)
     text = "She said this, and did not look back."
     subtitles = pd.DataFrame({"start_s": starts, "text": text, "end_s": starts + 3})
-    opened = desk_of(replace(invented_film(traced=True), subtitles=subtitles), tmp_path)
+    opened = desk_of(replace(fake_scored_film(traced=True), subtitles=subtitles), tmp_path)
 
     page = desk_page([opened], opened, mode, "en")
 
@@ -178,7 +178,7 @@ def cite(film, start_s, end_s, folder, language="en"):
 
 def film_of_seconds(flags_of_first_minute=""):
     """Make a film of 600 rows of a second; rows of the first minute that have flags have no probability."""
-    film = invented_film(n_rows=600, duration_s=600.0, unlike_parts=())
+    film = fake_scored_film(n_rows=600, duration_s=600.0, unlike_parts=())
     film = with_columns(film, start_s=np.arange(600.0), end_s=np.arange(1.0, 601.0), flags="")
     if flags_of_first_minute:
         film.table.loc[:59, "flags"] = flags_of_first_minute

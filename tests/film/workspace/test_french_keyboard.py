@@ -4,7 +4,7 @@ import pytest
 
 from obygaze_film.workspace.decisions import JUDGEMENTS
 from tests.files import rows_of
-from tests.film.workspace.driving import NEXT_PASSAGE, open_desk, press_and_hear, wait_until_said
+from tests.film.workspace.driving import NEXT_PASSAGE, open_desk, press_key_and_wait, wait_for_announcement
 
 pytestmark = pytest.mark.long
 
@@ -20,10 +20,10 @@ def test_the_keys_of_the_digits_give_levels_on_a_french_keyboard(workspace_in_br
     """The third level is "violent": its key types " there. It did nothing, as the sign is no digit."""
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
-    press_and_hear(page, NEXT_PASSAGE, "")
+    press_key_and_wait(page, NEXT_PASSAGE, "")
 
     press_key_at(page, "Digit3", '"')
 
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["violent"]
     assert errors == []

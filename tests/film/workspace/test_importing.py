@@ -17,7 +17,7 @@ from obygaze_film.workspace import ledger
 from obygaze_film.workspace.decisions import JUDGEMENTS, NOTES, PASSAGES, Decisions, read_decided
 from obygaze_film.workspace.importing import read_annotations
 from obygaze_film.workspace.open_film import OpenFilm, shown_judgements_of
-from tests.film.workspace.deciding import Standing, judge, judge_blindly, open_again, what_stands
+from tests.film.workspace.deciding import Standing, judge, judge_blindly, lines_in_force, reopen
 from tests.planted_models import codebook
 
 READ_BACK = ("eaf", "textgrid", "csv", "rttm", "vtt", "srt")
@@ -32,10 +32,10 @@ def judged_once(tmp_path_factory, scored_once):
     folder, film = scored_once
     copy = shutil.copytree(folder, tmp_path_factory.mktemp("judged") / folder.name)
     decisions = Decisions(copy, film, codebook(copy.parent))
-    judge_blindly(decisions, "calm", "violent", "unsure", "calm", who="AB")
-    judge_blindly(decisions, "calm", "calm", "violent", who="C D")
-    judge(decisions, start=40, end=48.0625, level="violent", who="AB", concepts=["Gun", "Dim light"])
-    judge(decisions, start=44, end=52, level="calm", who="C D")
+    judge_blindly(decisions, "calm", "violent", "unsure", "calm", annotator="AB")
+    judge_blindly(decisions, "calm", "calm", "violent", annotator="C D")
+    judge(decisions, start=40, end=48.0625, level="violent", annotator="AB", concepts=["Gun", "Dim light"])
+    judge(decisions, start=44, end=52, level="calm", annotator="C D")
     decisions.keep("passage", 42.123, 60.5, "AB", level="violent", note="a note")
     decisions.keep("note", 3, 4, "AB", note="a note alone")
     decisions.ledger.close()
@@ -142,7 +142,7 @@ def labels_of(decisions):
     """Return the judgements and passages that stand, ordered by annotator and time."""
     labels = []
     for kind in ("judgement", "passage"):
-        for clip in decisions.kept[kind]:
+        for clip in decisions.clips_by_kind[kind]:
             times = clip.start_s, clip.end_s
             labels.append(Label(clip.annotator, *times, clip.level, clip.concepts, clip.extras["seen_score"]))
     return sorted(labels)
@@ -163,15 +163,15 @@ def test_an_export_changes_nothing_where_it_was_made(decisions_of_two, kind):
 
     No sitting (a file of the ledger) is written, since there is nothing new.
     """
-    stood_before = what_stands(decisions_of_two)
+    stood_before = lines_in_force(decisions_of_two)
     n_sittings_before = n_sittings(decisions_of_two)
     path = export_file(decisions_of_two, kind, tiers=["people"])
 
     imported = import_file(decisions_of_two, path)
 
     assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert what_stands(decisions_of_two) == stood_before
-    assert what_stands(open_again(decisions_of_two)) == stood_before
+    assert lines_in_force(decisions_of_two) == stood_before
+    assert lines_in_force(reopen(decisions_of_two)) == stood_before
     assert n_sittings(decisions_of_two) == n_sittings_before
 
 
@@ -204,13 +204,13 @@ def test_an_export_with_the_scores_changes_nothing_where_it_was_made(decisions_o
 
     Its passages are not taken for decisions: nothing is new and nothing is left out.
     """
-    stood_before = what_stands(decisions_of_two)
+    stood_before = lines_in_force(decisions_of_two)
     path = export_file(decisions_of_two, kind)
 
     imported = import_file(decisions_of_two, path)
 
     assert imported == {"AB": Imported(unchanged=6), "C D": Imported(unchanged=4)}
-    assert what_stands(decisions_of_two) == stood_before
+    assert lines_in_force(decisions_of_two) == stood_before
 
 
 def change_violent_at_40_s_to_calm(path, kind):
@@ -265,15 +265,15 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
     AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not. All
     other judgements, passages and notes stay.
     """
-    before = what_stands(decisions_of_two)
+    before = lines_in_force(decisions_of_two)
     path = export_file(decisions_of_two, kind)
     change_violent_at_40_s_to_calm(path, kind)
 
     imported = import_file(decisions_of_two, path)
 
     assert imported == {"AB": Imported(changed=1, unchanged=5), "C D": Imported(unchanged=4)}
-    after = what_stands(decisions_of_two)
-    assert what_stands(open_again(decisions_of_two)) == after
+    after = lines_in_force(decisions_of_two)
+    assert lines_in_force(reopen(decisions_of_two)) == after
     assert decisions_of_two.conflicts() == set()
     judgements_before = before.pop("judgement")
     judgements_after = after.pop("judgement")
@@ -296,7 +296,7 @@ def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisio
 
     import_file(decisions_of_two, path)
 
-    (changed,) = [clip for clip in decisions_of_two.kept["judgement"] if clip.start_s == 40]
+    (changed,) = [clip for clip in decisions_of_two.clips_by_kind["judgement"] if clip.start_s == 40]
     earlier_versions = decisions_of_two.history(changed.clip_id)
     assert changed.level == "calm"
     assert changed.concepts == ("Gun", "Dim light")
@@ -333,9 +333,9 @@ def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_o
     imported = import_file(decisions_of_two, path)
 
     assert imported["AB"] == Imported(changed=1, unchanged=5)
-    assert Standing("AB", 40.0, 48.462, "calm") in what_stands(decisions_of_two)["judgement"]
+    assert Standing("AB", 40.0, 48.462, "calm") in lines_in_force(decisions_of_two)["judgement"]
     assert decisions_of_two.conflicts() == set()
-    assert what_stands(open_again(decisions_of_two)) == what_stands(decisions_of_two)
+    assert lines_in_force(reopen(decisions_of_two)) == lines_in_force(decisions_of_two)
 
 
 def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_two):
@@ -344,7 +344,7 @@ def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_t
     This is a change of AB's passage, and not a new one; AB's five other decisions are unchanged.
     """
     passage = Standing("AB", 42.123, 60.5, "violent", note="a note")
-    assert what_stands(decisions_of_two)["passage"] == [passage]
+    assert lines_in_force(decisions_of_two)["passage"] == [passage]
     path = export_file(decisions_of_two, "eaf")
     move_time_slot(path, 42123, by_ms=-500)
 
@@ -352,7 +352,7 @@ def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_t
 
     assert imported["AB"] == Imported(changed=1, unchanged=5)
     moved_passage = Standing("AB", 41.623, 60.5, "violent", note="a note")
-    assert what_stands(decisions_of_two)["passage"] == [moved_passage]
+    assert lines_in_force(decisions_of_two)["passage"] == [moved_passage]
 
 
 def with_ids_of_decisions_rotated(text):
@@ -377,11 +377,11 @@ def test_an_annotation_with_another_ones_id_is_known_by_its_times(decisions_of_t
     """
     path = export_file(decisions_of_two, "eaf")
     edit(path, with_ids_of_decisions_rotated)
-    before = what_stands(decisions_of_two)
+    before = lines_in_force(decisions_of_two)
 
     import_file(decisions_of_two, path)
 
-    assert what_stands(decisions_of_two) == before
+    assert lines_in_force(decisions_of_two) == before
 
 
 def test_an_old_unchanged_file_does_not_undo_later_judgements(decisions_of_two):
@@ -391,13 +391,13 @@ def test_an_old_unchanged_file_does_not_undo_later_judgements(decisions_of_two):
     of AB's annotations in the file count as unchanged, as nobody edited any.
     """
     path_of_monday = export_file(decisions_of_two, "eaf")
-    judge(decisions_of_two, start=40, end=48.0625, level="unsure", who="AB")
-    stands_on_tuesday = what_stands(decisions_of_two)
+    judge(decisions_of_two, start=40, end=48.0625, level="unsure", annotator="AB")
+    stands_on_tuesday = lines_in_force(decisions_of_two)
 
     imported = import_file(decisions_of_two, path_of_monday)
 
     assert imported["AB"] == Imported(unchanged=6)
-    assert what_stands(decisions_of_two) == stands_on_tuesday
+    assert lines_in_force(decisions_of_two) == stands_on_tuesday
 
 
 def test_a_change_in_an_old_file_stands_beside_a_later_judgement(decisions_of_two):
@@ -407,12 +407,12 @@ def test_a_change_in_an_old_file_stands_beside_a_later_judgement(decisions_of_tw
     knowledge of the other, so that both stand, and both are marked as a conflict.
     """
     path = export_file(decisions_of_two, "eaf")
-    judge(decisions_of_two, start=40, end=48.0625, level="unsure", who="AB")
+    judge(decisions_of_two, start=40, end=48.0625, level="unsure", annotator="AB")
     change_violent_at_40_s_to_calm(path, "eaf")
 
     import_file(decisions_of_two, path)
 
-    judgements = what_stands(decisions_of_two)["judgement"]
+    judgements = lines_in_force(decisions_of_two)["judgement"]
     levels_at_40_s = {judgement.level for judgement in judgements if judgement.start_s == 40}
     assert levels_at_40_s == {"unsure", "calm"}
     assert len(decisions_of_two.conflicts()) == 2
@@ -478,12 +478,12 @@ def test_a_blind_judgement_of_a_moved_window_is_left_out(decisions_of_two):
     path = export_file(decisions_of_two, "eaf", tiers=["people"])
     start_of_fourth_window_s, _ = decisions_of_two.windows[3]
     move_time_slot(path, round(1000 * start_of_fourth_window_s), by_ms=300)
-    before = what_stands(decisions_of_two)
+    before = lines_in_force(decisions_of_two)
 
     imported = import_file(decisions_of_two, path)
 
     assert imported["AB"] == Imported(unchanged=5, left_out=1)
-    assert what_stands(decisions_of_two) == before
+    assert lines_in_force(decisions_of_two) == before
 
 
 @pytest.fixture
@@ -534,7 +534,7 @@ def test_foreign_annotations_are_blind_or_in_sight_as_declared(
     assert imported == {"EF": Imported(new=3)}
     seen_scores = [label.seen_score for label in labels_of(decisions_of_two) if label.annotator == "EF"]
     assert seen_scores == [seen_score, seen_score, seen_score]
-    judgements = [clip for clip in decisions_of_two.kept["judgement"] if clip.annotator == "EF"]
+    judgements = [clip for clip in decisions_of_two.clips_by_kind["judgement"] if clip.annotator == "EF"]
     assert len(judgements) == n_judgements
 
 
@@ -578,12 +578,12 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels(decisions_of_two):
     path = decisions_of_two.folder.parent / "words.TextGrid"
     words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
     path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
-    before = what_stands(decisions_of_two)
+    before = lines_in_force(decisions_of_two)
 
     imported = import_file(decisions_of_two, path, is_blind=True, annotator="EF")
 
     assert imported == {"EF": Imported(left_out=3)}
-    assert what_stands(decisions_of_two) == before
+    assert lines_in_force(decisions_of_two) == before
 
 
 @pytest.mark.parametrize(
@@ -654,14 +654,14 @@ def test_any_name_and_note_survive_export_and_import(scored_tt1, kind, note, nam
     folder, film, book = scored_tt1
     remove_all_decisions(folder)  # of the example before
     decisions = Decisions(folder, film, book)
-    judge(decisions, start=40, end=48, level="violent", who=name, note=note)
-    before = what_stands(decisions)
+    judge(decisions, start=40, end=48, level="violent", annotator=name, note=note)
+    before = lines_in_force(decisions)
 
     path = export_file(decisions, kind)
     (imported,) = import_file(decisions, path).values()  # of the only annotator
 
     assert imported == Imported(unchanged=1)
-    assert what_stands(decisions) == before
+    assert lines_in_force(decisions) == before
 
 
 @pytest.mark.long
@@ -682,7 +682,7 @@ def test_a_table_of_two_films_gives_decisions_with_different_ids(scored_films_an
     for film in read_films([scored_films / "tt1", scored_films / "tt2"]):
         decisions = Decisions(scored_films / film.movie, film, codebook)
         decisions.import_annotations(read_annotations(table, codebook).of_film(film.movie))
-        (passage,) = decisions.kept["passage"]
+        (passage,) = decisions.clips_by_kind["passage"]
         ids.append(passage.clip_id)
 
     id_in_tt1, id_in_tt2 = ids

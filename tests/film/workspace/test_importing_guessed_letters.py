@@ -5,7 +5,7 @@ import pytest
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace.importing import read_annotations
 from tests.command import obygaze
-from tests.film.workspace.deciding import judge, standing_levels
+from tests.film.workspace.deciding import judge, levels_in_force
 
 HEADER = "movie,start_s,end_s,level,annotator,seen_score,note\n"
 
@@ -14,7 +14,7 @@ def imported(decisions, path):
     """Take a file into the ledger; return annotator and level of each judgement and passage that stands."""
     file = read_annotations(path, decisions.codebook, movie=decisions.film.movie)
     decisions.import_annotations(file)
-    clips = [*decisions.kept["judgement"], *decisions.kept["passage"]]
+    clips = [*decisions.clips_by_kind["judgement"], *decisions.clips_by_kind["passage"]]
     return {(clip.annotator, clip.level) for clip in clips}
 
 
@@ -49,4 +49,4 @@ def test_letters_that_no_decision_keeps_may_be_guessed(decisions, tmp_path):
     table.write_bytes((header + "tt1,0,8,calm,CD,1,déjà vu\n").encode("cp1252"))
 
     assert ("CD", "calm") in imported(decisions, table)
-    assert ("AB", "violent") in standing_levels(decisions)
+    assert ("AB", "violent") in levels_in_force(decisions)

@@ -36,13 +36,13 @@ from tests.film.workspace.driving import (
     give_name,
     open_desk,
     position_of,
-    press_and_hear,
+    press_key_and_wait,
     seek,
+    wait_for_announcement,
     wait_until,
-    wait_until_said,
     wait_until_script_runs,
 )
-from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, reworded
+from tests.film.workspace.test_definitions import NEW_MEANING_OF_VIOLENT, with_other_definition
 from tests.planted_models import codebook
 
 pytestmark = pytest.mark.long
@@ -72,15 +72,15 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     watch_first_passage_again(page, folder)
 
     # The model's passage is judged violent.
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     assert "judged: 1 of 4 (agree 1" in page.locator("#d-progress").inner_text()
 
     # Another passage, from 240 to 262 s, is marked as violent, with a note.
     drag(page, start=240, end=262)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     page.get_by_label("Note").fill("=a note")
     page.get_by_role("button", name="Keep the note").click()
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     assert "added: 1" in page.locator("#d-progress").inner_text()
     assert page.locator("#d-count").inner_text() == "judged: 2, notes: 1"
     row = row_of_own_passage(folder)
@@ -96,10 +96,10 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
     page.keyboard.press("Escape")
 
     # A key that does nothing says which ones do; an empty note is refused; there is help.
-    press_and_hear(page, "7", "keys 1 to 3")
+    press_key_and_wait(page, "7", "keys 1 to 3")
     page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name="Keep the note").click()
-    wait_until_said(page, "note is empty")
+    wait_for_announcement(page, "note is empty")
     page.keyboard.press(HELP)
     assert page.get_by_role("dialog").is_visible()
     page.keyboard.press("Escape")
@@ -114,7 +114,7 @@ def test_a_person_judges_marks_and_cites_a_passage(workspace_in_browser):
 def give_name_when_asked(page):
     """Judge the first passage without a name: who decides is asked first, and nothing is kept."""
     page.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(page, CALM, "name")
+    press_key_and_wait(page, CALM, "name")
     page.keyboard.type("AB")
     page.keyboard.press("Tab")
 
@@ -172,7 +172,7 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
     for button in ("[data-level=violent]", "[data-concept]"):
         pause(page)
         page.locator(button).first.click()
-        wait_until_said(page, "kept")
+        wait_for_announcement(page, "kept")
         rows_before = rows_of(folder / JUDGEMENTS)
         page.keyboard.press("Space")
         wait_until(page, f"!{VIDEO}.paused")
@@ -183,10 +183,10 @@ def test_space_plays_after_a_click_but_presses_a_focused_button(workspace_in_bro
     page.evaluate(f"{VIDEO}.pause()")
     page.locator("[data-concept]").first.focus()
     page.keyboard.press("Enter")
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 0")
     page.keyboard.press("Space")
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     wait_until(page, f"{PRESSED_CONCEPTS}.length === 1")
     assert page.evaluate(f"{VIDEO}.paused")
     assert errors == []
@@ -244,7 +244,7 @@ def go_to_blind_desk(page):
 def begin_without_a_name(page):
     """See that who judges is asked first; typing there alone begins nothing."""
     page.get_by_role("button", name="Begin").click()
-    wait_until_said(page, "name")
+    wait_for_announcement(page, "name")
     page.keyboard.type("AB")
 
 
@@ -260,7 +260,7 @@ def call_the_last_row_violent(page):
     wait_until(page, f"{PROGRESS}.includes('Window 6 of 40')")
     title_of_sixth = page.evaluate(TITLE)
     page.get_by_role("button", name="Edit").last.click()
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     wait_until(page, f"{TITLE} === {title_of_sixth!r}")
     assert len(decided_texts(page)) == 5
 
@@ -288,10 +288,10 @@ def test_each_passage_has_ticked_concepts_of_its_own(workspace_in_browser):
         page.get_by_role("button", name=concept).click()
         wait_until(page, "document.querySelector('#d-p').textContent")
         evidence.append(page.locator("#d-why").inner_text())
-        press_and_hear(page, CALM)
+        press_key_and_wait(page, CALM)
     assert evidence[0] != evidence[1]
     page.keyboard.press(NEXT_PASSAGE)  # the third
-    press_and_hear(page, UNSURE)
+    press_key_and_wait(page, UNSURE)
     page.keyboard.press(NEXT_PASSAGE)  # the fourth
     assert page.evaluate(PRESSED_CONCEPTS) == []
 
@@ -315,7 +315,7 @@ def test_a_dragged_span_has_evidence_and_concepts_of_its_own(workspace_in_browse
     concept, _ = first_two_concepts(page)
     page.keyboard.press(NEXT_PASSAGE)
     page.get_by_role("button", name=concept).click()
-    press_and_hear(page, CALM)
+    press_key_and_wait(page, CALM)
 
     # Nothing was planted from 92 to 104 s, and the concept of the passage is not ticked there.
     drag(page, start=92, end=104)
@@ -390,7 +390,7 @@ def drag_decision(page, start, end):
     """Drag on the tier of one's own decisions, where an end is moved, or the whole between the ends."""
     box = page.locator("#d-you").bounding_box()
     drag(page, start, end, y=box["y"] + box["height"] / 2)
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
 
 
 MARKED = SpanAndLevel(240, 262, "violent")
@@ -402,12 +402,12 @@ MOVED_AND_CALM = SpanAndLevel(250, 290, "calm")
 def mark_move_and_edit(page, folder):
     """Mark a passage, move its end, move it as a whole, and call it calm."""
     drag(page, start=240, end=262)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     drag_decision(page, start=261.8, end=280)
     assert own_passages(folder) == [WITH_END_MOVED]
     drag_decision(page, start=255, end=265)  # 10 s later
     assert own_passages(folder) == [MOVED]
-    press_and_hear(page, CALM)
+    press_key_and_wait(page, CALM)
     assert own_passages(folder) == [MOVED_AND_CALM]
     n_earlier_versions = page.locator("#d-table .d-was div").count()
     assert n_earlier_versions == 3
@@ -422,29 +422,29 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
     mark_move_and_edit(page, folder)
-    press_and_hear(page, DELETE, "deleted")
+    press_key_and_wait(page, DELETE, "deleted")
     assert own_passages(folder) == []
     assert decided_texts(page) == []
 
     for passage in (MOVED_AND_CALM, MOVED, WITH_END_MOVED, MARKED):
-        press_and_hear(page, UNDO, "undo")
+        press_key_and_wait(page, UNDO, "undo")
         assert own_passages(folder) == [passage]
-    press_and_hear(page, UNDO, "undo")
+    press_key_and_wait(page, UNDO, "undo")
     assert own_passages(folder) == []
-    press_and_hear(page, UNDO, "nothing")
+    press_key_and_wait(page, UNDO, "nothing")
 
     for passage in (MARKED, WITH_END_MOVED, MOVED, MOVED_AND_CALM):
-        press_and_hear(page, REDO, "redo")
+        press_key_and_wait(page, REDO, "redo")
         assert own_passages(folder) == [passage]
-    press_and_hear(page, UNDO, "undo")
-    press_and_hear(page, REDO, "redo")
+    press_key_and_wait(page, UNDO, "undo")
+    press_key_and_wait(page, REDO, "redo")
 
     # After the page is loaded again, the passage is edited in the table.
     page.reload()
     assert len(decided_texts(page)) == 1
     page.get_by_role("button", name="Edit").click()
     assert page.evaluate(TITLE).startswith("Your passage")
-    press_and_hear(page, UNSURE)
+    press_key_and_wait(page, UNSURE)
     assert own_passages(folder) == [SpanAndLevel(250, 290, "unsure")]
     assert errors == []
 
@@ -458,7 +458,7 @@ def test_a_typed_name_holds_when_the_mode_changes(workspace_in_browser):
     open_desk(page)
     give_name(page, "CD")
     page.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     give_name(page, "AB")
     page.get_by_role("link", name="Judge blind").click()
     wait_until(page, f"location.pathname.endsWith('/blind') && {TITLE}")
@@ -489,11 +489,11 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
     page.keyboard.press(BEGIN_HERE)
     seek(page, 503)
     page.keyboard.press(END_HERE)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     assert own_passages(folder) == [SpanAndLevel(500, 503, "violent")]
 
     page.get_by_role("button", name="Delete").last.click()
-    wait_until_said(page, "deleted")
+    wait_for_announcement(page, "deleted")
     assert own_passages(folder) == []
     assert errors == []
 
@@ -538,19 +538,19 @@ def test_two_pages_of_one_film_show_what_was_decided_in_the_other(workspace_in_b
     give_name(other)
 
     page.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
     come_back_to(other)
     wait_for_rows(other, 1)
 
     # A judgement that is edited here was deleted there meanwhile.
     other.get_by_role("button", name="Edit").click()
-    press_and_hear(page, DELETE, "deleted")
-    press_and_hear(other, CALM, "Not kept")
+    press_key_and_wait(page, DELETE, "deleted")
+    press_key_and_wait(other, CALM, "Not kept")
     assert rows_of(folder / JUDGEMENTS) == []
     wait_for_rows(other, 0)
 
     other.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(other, CALM)
+    press_key_and_wait(other, CALM)
     come_back_to(page)
     wait_for_rows(page, 1)
     assert [row["level"] for row in rows_of(folder / JUDGEMENTS)] == ["calm"]
@@ -577,7 +577,7 @@ def test_the_page_says_when_a_decision_is_not_kept(workspace_in_browser):
     for status in (403, NO_ANSWER):
         answer_next_request(page, "decide", status, "not this address")
         page.keyboard.press(CALM)
-        wait_until_said(page, "Not kept: the workspace was stopped")
+        wait_for_announcement(page, "Not kept: the workspace was stopped")
 
 
 def test_a_passage_without_evidence_says_why(workspace_in_browser):
@@ -593,7 +593,7 @@ def test_a_passage_without_evidence_says_why(workspace_in_browser):
     wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
     page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, "parseFloat(document.querySelector('#d-p').textContent) > 0")
-    press_and_hear(page, CALM)
+    press_key_and_wait(page, CALM)
 
 
 def switch_off_single_letters(page):
@@ -659,20 +659,20 @@ def test_a_judgement_is_deleted_after_an_undone_change_and_a_note_by_emptying_it
     page, _requests, errors, _folder = workspace_in_browser
     open_desk(page)
     keep_note(page, "")
-    wait_until_said(page, "note is empty")
+    wait_for_announcement(page, "note is empty")
     keep_note(page, "here")
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     keep_note(page, "")
-    wait_until_said(page, "deleted: 0:00:00")
+    wait_for_announcement(page, "deleted: 0:00:00")
 
     leave_fields(page)
     page.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(page, VIOLENT)
-    press_and_hear(page, CALM)
-    press_and_hear(page, UNDO, "undo")  # violent again
-    press_and_hear(page, DELETE, "deleted")
-    press_and_hear(page, DELETE, "nothing of yours")
-    press_and_hear(page, UNDO, "undo")
+    press_key_and_wait(page, VIOLENT)
+    press_key_and_wait(page, CALM)
+    press_key_and_wait(page, UNDO, "undo")  # violent again
+    press_key_and_wait(page, DELETE, "deleted")
+    press_key_and_wait(page, DELETE, "nothing of yours")
+    press_key_and_wait(page, UNDO, "undo")
     assert decided_texts(page) == ["violent"]
     assert errors == []
 
@@ -692,12 +692,12 @@ def test_a_blind_judgement_keeps_its_note_and_is_asked_again_when_deleted(worksp
     wait_until(page, f"{TITLE}.startsWith('Window to judge')")
     leave_fields(page)
     for key in (CITE, NEXT_PASSAGE, NEXT_WEAK_PLACE):  # passages of the model are not shown here
-        press_and_hear(page, key, "only the windows")
+        press_key_and_wait(page, key, "only the windows")
 
     keep_note(page, "dark")
-    wait_until_said(page, "with it")  # the note is kept with the judgement
+    wait_for_announcement(page, "with it")  # the note is kept with the judgement
     leave_fields(page)
-    press_and_hear(page, CALM)
+    press_key_and_wait(page, CALM)
     (row,) = rows_of(folder / JUDGEMENTS)
     assert row["seen_score"] == "0"
     assert row["note"] == "dark"
@@ -716,7 +716,7 @@ def test_a_saved_figure_is_of_what_its_judge_may_see(workspace_in_browser):
     page, *_ = workspace_in_browser
     open_desk(page, name="AB")
     drag(page, start=240, end=262)
-    press_and_hear(page, VIOLENT)
+    press_key_and_wait(page, VIOLENT)
 
     with page.expect_download() as downloading:
         page.evaluate("document.querySelector('#d-away a[href^=\"figure.svg\"]').click()")
@@ -737,8 +737,8 @@ def begin_to_judge_again(page):
 def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film, scored_once, tmp_path):
     """Ten windows and a span are judged violent; then the codebook has another meaning of "violent".
 
-    The desk, opened with the codebook `reworded`, offers to judge them again under the new text: all eleven
-    become calm.
+    The desk, opened with the codebook `with_other_definition`, offers to judge them again under the new text:
+    all eleven become calm.
     """
     # Given: judgements under one codebook, and the desk opened with another
     scored_folder, timeline = scored_once
@@ -748,7 +748,7 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
     judge_blindly(decisions, *["violent"] * 10, in_all=10)
     judge(decisions, start=10, end=20, level="violent")
     reworded_codebook = tmp_path / "other.codebook.toml"
-    reworded_codebook.write_text(reworded(book).to_toml(), "utf-8")
+    reworded_codebook.write_text(with_other_definition(book).to_toml(), "utf-8")
     served = serve(folder, reworded_codebook, "--film", str(film), enter=False)
     page = browser.new_page()
     page.set_default_timeout(LONG_MS)
@@ -762,13 +762,13 @@ def test_judgements_under_an_earlier_wording_are_made_again(serve, browser, film
     former_meaning_of_violent = book.levels[-1].means
     assert NEW_MEANING_OF_VIOLENT in text
     assert former_meaning_of_violent in text
-    wait_until_said(page, "name")
+    wait_for_announcement(page, "name")
     give_name(page)
 
     # The passage from 10 to 20 s
     begin_to_judge_again(page)
     wait_until(page, f"{TITLE}.includes('0:10')")
-    press_and_hear(page, CALM)
+    press_key_and_wait(page, CALM)
 
     # The ten windows, which come one after the other
     begin_to_judge_again(page)

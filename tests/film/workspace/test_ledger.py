@@ -17,14 +17,14 @@ from obygaze_features import io, lines
 from obygaze_features.lines import encode_line
 from obygaze_film.errors import FilmError
 from obygaze_film.workspace import ledger as ledgers
-from obygaze_film.workspace.authority import standing
+from obygaze_film.workspace.authority import in_force
 from obygaze_film.workspace.ledger import Ledger, TableRow
 from obygaze_film.workspace.ledger_lines import LATEST, Header, StoredCodebook
 
 
-def cells_of_decision(n, who="AB"):
+def decision_row(n, annotator="AB"):
     """Make the cells of a decision; `n` tells it from others."""
-    return {"annotator": who, "start_s": f"{n}"}
+    return {"annotator": annotator, "start_s": f"{n}"}
 
 
 class ListeningLedger(Ledger):
@@ -51,13 +51,13 @@ def read_ledger(folder):
     return ledger
 
 
-def what_stands(ledger):
+def lines_in_force(ledger):
     """Return the id and the cells of each line that stands."""
-    return [(line.id, dict(line.row)) for line in standing(ledger.lines.values())]
+    return [(line.id, dict(line.row)) for line in in_force(ledger.lines.values())]
 
 
-def ids_that_stand(ledger):
-    return [line.id for line in standing(ledger.lines.values())]
+def ids_in_force(ledger):
+    return [line.id for line in in_force(ledger.lines.values())]
 
 
 def fail_to_write(*_):
@@ -100,8 +100,8 @@ def perform(act, ledgers_of_machines):
     """
     ledger = ledgers_of_machines[act.machine]
     ledger.read()
-    cells = cells_of_decision(act.choice)
-    standing_ids = ids_that_stand(ledger)
+    cells = decision_row(act.choice)
+    standing_ids = ids_in_force(ledger)
     all_ids = [*ledger.lines]
     if act.kind == "fetch":
         other = item_in_turn(ledgers_of_machines, act.choice)
@@ -159,7 +159,7 @@ def test_merging_sittings_gives_the_same_in_any_order(acts, order, n_torn_bytes)
         reader_of_all = read_ledger(merged)
 
         # Then both know the same, and all that any machine knew
-        assert what_stands(reader_of_each_step) == what_stands(reader_of_all)
+        assert lines_in_force(reader_of_each_step) == lines_in_force(reader_of_all)
         assert reader_of_each_step.damage == []
         for sitting in sittings:
             assert sitting.lines.items() <= reader_of_all.lines.items()
@@ -180,15 +180,15 @@ def test_two_replacements_of_one_line_made_at_once_both_stand(tmp_path):
     Once the first is undone only the second stands: the line that both replaced does not come back.
     """
     first_sitting = unread_ledger(tmp_path)
-    judgement = first_sitting.add("judgement", cells_of_decision(1))
+    judgement = first_sitting.add("judgement", decision_row(1))
     second_sitting = read_ledger(tmp_path)
 
-    by_second = second_sitting.add("judgement", cells_of_decision(2), replaces=[judgement.id])
-    by_first = first_sitting.add("judgement", cells_of_decision(3), replaces=[judgement.id])
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {by_second.id, by_first.id}
+    by_second = second_sitting.add("judgement", decision_row(2), replaces=[judgement.id])
+    by_first = first_sitting.add("judgement", decision_row(3), replaces=[judgement.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {by_second.id, by_first.id}
 
-    first_sitting.add("undo", cells_of_decision(3), replaces=[by_first.id])
-    assert ids_that_stand(read_ledger(tmp_path)) == [by_second.id]
+    first_sitting.add("undo", decision_row(3), replaces=[by_first.id])
+    assert ids_in_force(read_ledger(tmp_path)) == [by_second.id]
 
 
 def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
@@ -197,10 +197,10 @@ def test_a_line_has_the_clock_after_that_of_the_last_line_read(tmp_path):
     One sitting adds a judgement. Another one reads the folder and adds the next.
     """
     first_sitting = unread_ledger(tmp_path)
-    first = first_sitting.add("judgement", cells_of_decision(1))
+    first = first_sitting.add("judgement", decision_row(1))
 
     second_sitting = read_ledger(tmp_path)
-    second = second_sitting.add("judgement", cells_of_decision(2))
+    second = second_sitting.add("judgement", decision_row(2))
 
     assert second.clock == first.clock + 1
 
@@ -214,11 +214,11 @@ def test_a_sitting_does_not_write_into_anothers_file(tmp_path, monkeypatch):
     first_sitting = unread_ledger(tmp_path)
     second_sitting = unread_ledger(tmp_path)
 
-    note = first_sitting.add("note", cells_of_decision(1))
+    note = first_sitting.add("note", decision_row(1))
     with pytest.raises(FileExistsError):
-        second_sitting.add("note", cells_of_decision(2))
+        second_sitting.add("note", decision_row(2))
 
-    assert what_stands(read_ledger(tmp_path)) == [(note.id, cells_of_decision(1))]
+    assert lines_in_force(read_ledger(tmp_path)) == [(note.id, decision_row(1))]
 
 
 def add_conflicted_copy(path):
@@ -235,13 +235,13 @@ def test_what_other_programs_do_to_a_sitting_changes_no_decision(tmp_path, chang
     """A sitting has three notes. A synchronising program copies its file, or Git changes its ends of line."""
     ledger = unread_ledger(tmp_path)
     for number in range(3):
-        ledger.add("note", cells_of_decision(number))
+        ledger.add("note", decision_row(number))
     (path,) = tmp_path.glob("ledger/*.jsonl")
 
     change(path)
     again = read_ledger(tmp_path)
 
-    assert what_stands(again) == what_stands(ledger)
+    assert lines_in_force(again) == lines_in_force(ledger)
     assert again.damage == []
 
 
@@ -252,7 +252,7 @@ def test_git_is_told_to_leave_the_ends_of_lines_of_a_ledger(tmp_path):
     """
     ledger = unread_ledger(tmp_path)
 
-    ledger.add("note", cells_of_decision(1))
+    ledger.add("note", decision_row(1))
 
     attributes = (tmp_path / "ledger" / ".gitattributes").read_text("utf-8")
     assert "-text" in attributes
@@ -287,7 +287,7 @@ def test_a_broken_line_is_left_out_and_named_once(tmp_path, no_line):
     The ledger is read twice, and the message on file and line comes once.
     """
     ledger = unread_ledger(tmp_path)
-    ledger.add("note", cells_of_decision(1))
+    ledger.add("note", decision_row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     with path.open("ab") as file:
         file.write(no_line + encode_line(VALID_ENTRY))
@@ -317,10 +317,10 @@ def test_a_line_with_an_impossible_clock_is_left_out(tmp_path, clock):
     may be 1 + 2^32 at most. The message on a later one names who wrote it, MALLORY, and AB's note stands
     alone.
     """
-    path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(1, "MALLORY")})
+    path = write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": decision_row(1, "MALLORY")})
 
     ledger = read_ledger(tmp_path)
-    note_of_ab = ledger.add("note", cells_of_decision(1, "AB"))
+    note_of_ab = ledger.add("note", decision_row(1, "AB"))
 
     (message,) = ledger.damage
     assert str(path) in message
@@ -338,19 +338,19 @@ def test_a_strangers_clock_does_not_hinder_undo_and_redo(tmp_path, clock):
 
     New lines count on from it, so that AB's change of a note, its undo and its redo all work.
     """
-    write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": cells_of_decision(0, "MALLORY")})
+    write_sitting(tmp_path, VALID_ENTRY | {"clock": clock, "row": decision_row(0, "MALLORY")})
     id_of_stranger = VALID_ENTRY["id"]
-    first = read_ledger(tmp_path).add("note", cells_of_decision(1, "AB"))
+    first = read_ledger(tmp_path).add("note", decision_row(1, "AB"))
     ledger = read_ledger(tmp_path)  # another sitting of AB
 
-    change = ledger.add("note", cells_of_decision(2, "AB"), replaces=[first.id])
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
+    change = ledger.add("note", decision_row(2, "AB"), replaces=[first.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, change.id}
 
-    undo = ledger.add("undo", cells_of_decision(2, "AB"), replaces=[change.id])
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, first.id}
+    undo = ledger.add("undo", decision_row(2, "AB"), replaces=[change.id])
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, first.id}
 
-    ledger.add("undo", cells_of_decision(2, "AB"), replaces=[undo.id])  # undoing the undo is a redo
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {id_of_stranger, change.id}
+    ledger.add("undo", decision_row(2, "AB"), replaces=[undo.id])  # undoing the undo is a redo
+    assert set(ids_in_force(read_ledger(tmp_path))) == {id_of_stranger, change.id}
 
 
 @pytest.mark.parametrize(
@@ -365,17 +365,17 @@ def test_nobody_can_undo_lines_before_they_are_written(tmp_path, clock):
     ahead of theirs. So AB's next lines go into another sitting, with ids that the stranger could not guess.
     """
     ledger = unread_ledger(tmp_path)
-    first = ledger.add("note", cells_of_decision(1, "AB"))
+    first = ledger.add("note", decision_row(1, "AB"))
     ids_of_next_lines = [f"{first.sitting}-{number}" for number in range(2, 60)]
-    undo = {"clock": clock, "kind": "undo", "row": cells_of_decision(0, "AB"), "replaces": ids_of_next_lines}
+    undo = {"clock": clock, "kind": "undo", "row": decision_row(0, "AB"), "replaces": ids_of_next_lines}
     write_sitting(tmp_path, VALID_ENTRY | undo)
 
     ledger.read()
-    second = ledger.add("note", cells_of_decision(2, "AB"))
-    third = ledger.add("note", cells_of_decision(3, "AB"))
+    second = ledger.add("note", decision_row(2, "AB"))
+    third = ledger.add("note", decision_row(3, "AB"))
 
     assert second.sitting != first.sitting
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {first.id, second.id, third.id}
+    assert set(ids_in_force(read_ledger(tmp_path))) == {first.id, second.id, third.id}
 
 
 def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
@@ -386,14 +386,14 @@ def test_a_line_with_the_latest_clock_cannot_be_undone(tmp_path):
     """
     last_id = "0123456789abcdef-999999999"
     latest_clock = 999_999_999 + 2**32
-    write_sitting(tmp_path, VALID_ENTRY | {"id": last_id, "clock": latest_clock, "row": cells_of_decision(0)})
+    write_sitting(tmp_path, VALID_ENTRY | {"id": last_id, "clock": latest_clock, "row": decision_row(0)})
     ledger = read_ledger(tmp_path)
 
     with pytest.raises(FilmError, match="clock"):
-        ledger.add("undo", cells_of_decision(0), replaces=[last_id])
-    added = ledger.add("note", cells_of_decision(1))
+        ledger.add("undo", decision_row(0), replaces=[last_id])
+    added = ledger.add("note", decision_row(1))
 
-    assert set(ids_that_stand(read_ledger(tmp_path))) == {last_id, added.id}
+    assert set(ids_in_force(read_ledger(tmp_path))) == {last_id, added.id}
 
 
 @pytest.mark.skipif(
@@ -421,16 +421,16 @@ def test_a_line_that_failed_to_be_written_does_not_stand(tmp_path, monkeypatch, 
     decision, whoever makes it.
     """
     ledger = unread_ledger(tmp_path)
-    first = ledger.add("note", cells_of_decision(1, "AB"))
+    first = ledger.add("note", decision_row(1, "AB"))
     with monkeypatch.context() as broken_disk:
         broken_disk.setattr(lines, call, fail_to_write)
         with pytest.raises(OSError, match="Input/output"):
-            ledger.add("note", cells_of_decision(2, "AB"))
+            ledger.add("note", decision_row(2, "AB"))
     ledger.read()
-    assert ids_that_stand(ledger) == [first.id]
+    assert ids_in_force(ledger) == [first.id]
 
-    third = ledger.add("note", cells_of_decision(3, next_annotator))
-    assert ids_that_stand(read_ledger(tmp_path)) == [first.id, third.id]
+    third = ledger.add("note", decision_row(3, next_annotator))
+    assert ids_in_force(read_ledger(tmp_path)) == [first.id, third.id]
 
 
 @pytest.mark.skipif(
@@ -443,12 +443,12 @@ def test_a_replaced_folder_gets_a_new_file(tmp_path):
     The first note is in the folder that was moved, and the second one alone in the new one.
     """
     ledger = unread_ledger(tmp_path)
-    ledger.add("note", cells_of_decision(1))
+    ledger.add("note", decision_row(1))
 
     shutil.move(tmp_path / "ledger", tmp_path / "old")
-    line = ledger.add("note", cells_of_decision(2))
+    line = ledger.add("note", decision_row(2))
 
-    assert what_stands(read_ledger(tmp_path)) == [(line.id, cells_of_decision(2))]
+    assert lines_in_force(read_ledger(tmp_path)) == [(line.id, decision_row(2))]
 
 
 def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
@@ -457,7 +457,7 @@ def test_a_table_that_finds_no_space_is_not_imported(tmp_path, monkeypatch):
     A table has two rows, and the disk fails while they are written. A table is known by its digest.
     """
     ledger = unread_ledger(tmp_path)
-    rows = [TableRow(cells_of_decision(1)), TableRow(cells_of_decision(2))]
+    rows = [TableRow(decision_row(1)), TableRow(decision_row(2))]
     digest_of_table = token_hex(32)
 
     with monkeypatch.context() as broken_disk:
@@ -476,14 +476,14 @@ def test_a_table_is_imported_once_with_the_numbers_of_its_rows(tmp_path):
     """
     ledger = unread_ledger(tmp_path)
     digest_of_table = token_hex(32)
-    rows = [TableRow(cells_of_decision(1)), ROW_THAT_IS_KNOWN, TableRow(cells_of_decision(2))]
+    rows = [TableRow(decision_row(1)), ROW_THAT_IS_KNOWN, TableRow(decision_row(2))]
 
     n_added_at_first = ledger.add_table(digest_of_table, "note", rows)
     n_added_again = ledger.add_table(digest_of_table, "note", rows)
 
     assert n_added_at_first == 2
     assert n_added_again == 0
-    numbers = [line.number for line in standing(ledger.lines.values())]
+    numbers = [line.number for line in in_force(ledger.lines.values())]
     assert numbers == [2, 4]
 
 
@@ -504,12 +504,12 @@ def test_a_table_imported_on_two_machines_gives_each_row_once(tmp_path):
     first.mkdir()
     second.mkdir()
     digest_of_table = token_hex(32)
-    a, b, c = TableRow(cells_of_decision(1)), TableRow(cells_of_decision(2)), TableRow(cells_of_decision(3))
+    a, b, c = TableRow(decision_row(1)), TableRow(decision_row(2)), TableRow(decision_row(3))
     unread_ledger(first).add_table(digest_of_table, "note", [a, ROW_THAT_IS_KNOWN, c])
     unread_ledger(second).add_table(digest_of_table, "note", [a, b, ROW_THAT_IS_KNOWN])
     copy(second, first)
 
-    assert len(ids_that_stand(read_ledger(first))) == 2
+    assert len(ids_in_force(read_ledger(first))) == 2
 
 
 def test_undo_and_redo_alternate(tmp_path):
@@ -526,9 +526,9 @@ def test_undo_and_redo_alternate(tmp_path):
     for expected_to_stand in (calm, violent, calm, violent):
         last_line = ledger.add("undo", {}, replaces=[last_line.id])
 
-        assert ids_that_stand(ledger) == [expected_to_stand.id]
+        assert ids_in_force(ledger) == [expected_to_stand.id]
         lines_backwards = reversed(ledger.lines.values())
-        assert [line.id for line in standing(lines_backwards)] == [expected_to_stand.id]
+        assert [line.id for line in in_force(lines_backwards)] == [expected_to_stand.id]
     assert ledger.damage == []
 
 
@@ -536,7 +536,7 @@ def test_undo_and_redo_alternate(tmp_path):
 def two_notes_that_are_read(tmp_path):
     """A reader that has read a sitting of two notes, the sitting's file, and the ids of its lines."""
     writer = unread_ledger(tmp_path)
-    ids = [writer.add("note", cells_of_decision(1)).id, writer.add("note", cells_of_decision(2)).id]
+    ids = [writer.add("note", decision_row(1)).id, writer.add("note", decision_row(2)).id]
     (path,) = tmp_path.glob("ledger/*.jsonl")
     reader = read_ledger(tmp_path)
     assert [*reader.lines] == ids
@@ -588,7 +588,7 @@ def test_a_line_stays_as_long_as_one_file_has_it(tmp_path):
     A desk that has read both reads the folder again, and still has the line.
     """
     writer = unread_ledger(tmp_path)
-    line = writer.add("note", cells_of_decision(1))
+    line = writer.add("note", decision_row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     copied_file = path.with_name(f"{path.stem} (copy).jsonl")
     copied_file.write_bytes(path.read_bytes())
@@ -611,12 +611,12 @@ def test_all_machines_choose_the_same_of_two_lines_with_one_id(tmp_path, levels)
     """
     level_in_first_file, level_in_second_file = levels
     for file_name, level in (("0" * 16, level_in_first_file), ("1" * 16, level_in_second_file)):
-        cells = cells_of_decision(1, who=f"judge of {level}") | {"level": level}
+        cells = decision_row(1, annotator=f"judge of {level}") | {"level": level}
         write_sitting(tmp_path, VALID_ENTRY | {"row": cells}, name=file_name)
 
     ledger = read_ledger(tmp_path)
 
-    assert [line.row["level"] for line in standing(ledger.lines.values())] == ["calm"]
+    assert [line.row["level"] for line in in_force(ledger.lines.values())] == ["calm"]
     (message,) = ledger.damage
     assert "judge of calm" in message
     assert "judge of violent" in message
@@ -634,7 +634,7 @@ def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, mo
         names_in_forced_folders[folder] = {path.name for path in folder.iterdir()}
 
     monkeypatch.setattr(ledgers, "sync", record_names)
-    unread_ledger(tmp_path).add("note", cells_of_decision(1))
+    unread_ledger(tmp_path).add("note", decision_row(1))
 
     (path,) = tmp_path.glob("ledger/*.jsonl")
     assert path.name in names_in_forced_folders[tmp_path / "ledger"]
@@ -651,7 +651,7 @@ def test_the_first_line_of_a_sitting_is_its_header(tmp_path):
     header = Header(codebook, ("e" * 64,))
     ledger = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
 
-    ledger.add("note", cells_of_decision(1))
+    ledger.add("note", decision_row(1))
 
     (path,) = tmp_path.glob("ledger/*.jsonl")
     first_line, _line_of_note = path.read_bytes().splitlines()
@@ -668,7 +668,7 @@ def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
     codebook = StoredCodebook("d" * 64, 'name = "x"')
     header = Header(codebook, ("e" * 64,))
     writer = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
-    note = writer.add("note", cells_of_decision(1))
+    note = writer.add("note", decision_row(1))
     (path,) = tmp_path.glob("ledger/*.jsonl")
     line_of_header, line_of_note = path.read_bytes().splitlines(keepends=True)
     entry = json.loads(line_of_header)["entry"]
@@ -678,7 +678,7 @@ def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
     ledger = read_ledger(tmp_path)
 
     assert ledger.header_of(ledger.lines[note.id]) == header
-    assert ids_that_stand(ledger) == [note.id]
+    assert ids_in_force(ledger) == [note.id]
 
 
 def test_nothing_is_appended_after_a_torn_line(tmp_path):
@@ -712,16 +712,16 @@ def test_an_edited_row_replaces_a_line_whatever_its_clock(tmp_path):
     changed three times and so has a higher one. But the edited row names the note's last version by its id.
     """
     ledger = unread_ledger(tmp_path)
-    note = ledger.add("note", cells_of_decision(1))
+    note = ledger.add("note", decision_row(1))
     for number in range(3):
-        note = ledger.add("note", cells_of_decision(number), replaces=[note.id])
+        note = ledger.add("note", decision_row(number), replaces=[note.id])
     digest_of_table = token_hex(32)
-    edited_cells = cells_of_decision(9)
+    edited_cells = decision_row(9)
     edited_row = TableRow(edited_cells, note.id)
 
     ledger.add_table(digest_of_table, "note", [edited_row])
 
-    ((_, standing_cells),) = what_stands(read_ledger(tmp_path))
+    ((_, standing_cells),) = lines_in_force(read_ledger(tmp_path))
     assert standing_cells == edited_cells
 
 
@@ -744,10 +744,10 @@ def test_lines_of_an_imported_table_have_the_clocks_that_every_version_gave_them
     The table's own line has the clock 1, its rows have 2; a row that replaces a line has one more than that.
     """
     ledger = unread_ledger(tmp_path)
-    notes = [ledger.add("note", cells_of_decision(number)) for number in range(4)]
+    notes = [ledger.add("note", decision_row(number)) for number in range(4)]
     latest = notes[-1]
     earlier_ids = {*ledger.lines}
-    rows = [TableRow(cells_of_decision(5)), TableRow(cells_of_decision(6), latest.id)]
+    rows = [TableRow(decision_row(5)), TableRow(decision_row(6), latest.id)]
 
     ledger.add_table(token_hex(32), "note", rows)
 

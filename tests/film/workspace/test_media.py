@@ -20,7 +20,7 @@ from obygaze_film.commands.film_open import make_missing_media
 from obygaze_film.film_videos import make_media_of_films
 from obygaze_film.workspace import media
 from obygaze_film.workspace.media import STILLS_IN_ROW, StillSheet, make_media, media_paths
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 STARTS_OF_SHOTS = (0.0, 1.0, 4.0, 4.4, 9.0)
 """In seconds; the shot of 4.0 to 4.4 s has no key frame."""
@@ -69,7 +69,7 @@ def film(tmp_path_factory):
         encode_sound(container, audio)
     ends_of_shots = (*STARTS_OF_SHOTS[1:], 10.0)
     shots = pd.DataFrame({"start_s": STARTS_OF_SHOTS, "end_s": ends_of_shots, "flags": ""})
-    return path, replace(invented_film(n_rows=10, duration_s=10.0), shots=shots)
+    return path, replace(fake_scored_film(n_rows=10, duration_s=10.0), shots=shots)
 
 
 @pytest.fixture
@@ -105,8 +105,8 @@ def test_each_shot_has_its_own_still(media_of_film):
         pixels = np.asarray(sheet.convert("L"), dtype=float)
     assert pixels.shape == (54, 96 * STILLS_IN_ROW)
     greys = []
-    for place in range(5):
-        left = 96 * place
+    for index in range(5):
+        left = 96 * index
         still = pixels[:, left : left + 96]
         greys.append(still.mean())
     assert greys == pytest.approx([20, 70, 120, 170, 220], abs=6)
@@ -186,7 +186,7 @@ def test_a_film_without_shots_or_sound_has_100_stills(shared_data):
 
     This film was recorded upright, by a file that says that its pictures are turned: so are the stills.
     """
-    film_with_shots = invented_film(n_rows=10, duration_s=3.0)
+    film_with_shots = fake_scored_film(n_rows=10, duration_s=3.0)
     no_shots = film_with_shots.shots.iloc[:0]
     scored = replace(film_with_shots, shots=no_shots)
     path = shared_data / "videos" / "rotated_90.mov"

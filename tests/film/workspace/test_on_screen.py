@@ -14,7 +14,7 @@ from obygaze_features.manifest import builtin_codebook
 from obygaze_film.workspace.decisions import Decisions
 from tests.browsers import LONG_MS
 from tests.film.conftest import axe_violations
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 from tests.film.workspace.conftest import desks_in_threads
 from tests.film.workspace.deciding import judge_blindly
 from tests.film.workspace.driving import (
@@ -29,10 +29,10 @@ from tests.film.workspace.driving import (
     decided_texts,
     drag,
     give_name,
-    press_and_hear,
+    press_key_and_wait,
     seek,
+    wait_for_announcement,
     wait_until,
-    wait_until_said,
     wait_until_script_runs,
 )
 from tests.video.encoding import encode
@@ -126,7 +126,7 @@ def served_scholar(film, tmp_path_factory, cache_of_film):
     subtitles = pd.DataFrame(
         {"start_s": [119.0, 305.0], "end_s": [122.0, 309.0], "text": ["Look at her", "No"]}
     )
-    scored = replace(invented_film(n_rows=100, duration_s=600.0, traced=True), subtitles=subtitles)
+    scored = replace(fake_scored_film(n_rows=100, duration_s=600.0, traced=True), subtitles=subtitles)
     scored.write(folder / "tt1")
     with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
         patch.setenv("XDG_CACHE_HOME", str(cache_of_film))
@@ -188,7 +188,7 @@ def test_the_desk_shows_what_one_has_judged(desk_of_a_scholar):
     """The level Easy Negative is not what the model finds in this passage: one disagreement is counted."""
     page = desk_of_a_scholar
     key_of_easy_negative = "1"
-    press_and_hear(page, key_of_easy_negative)
+    press_key_and_wait(page, key_of_easy_negative)
     assert "not 1" in page.locator("#d-progress").inner_text()
     assert decided_texts(page) == ["Easy Negative"]
     assert page.evaluate(ELEMENTS_THAT_SCROLL) == []
@@ -229,7 +229,7 @@ def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
     page.keyboard.press(BEGIN_HERE)
     seek(page, 290)
     page.keyboard.press(END_HERE)
-    wait_until_said(page, "after the beginning")
+    wait_for_announcement(page, "after the beginning")
 
 
 def test_no_name_of_a_tier_is_cut_on_a_telephone(desk_of_a_scholar):
@@ -262,11 +262,11 @@ def served_with_everything(tmp_path_factory):
     folder = tmp_path_factory.mktemp("everything")
     starts = np.arange(0.0, 590.0, 6.0)
     subtitles = pd.DataFrame({"start_s": starts, "end_s": starts + 3.0, "text": "Look"})
-    scored = replace(invented_film(n_rows=100, duration_s=600.0), subtitles=subtitles)
+    scored = replace(fake_scored_film(n_rows=100, duration_s=600.0), subtitles=subtitles)
     scored.write(folder / "tt1")
     decisions = Decisions(folder / "tt1", scored, builtin_codebook("obygaze12"))
     for annotator in ("AB", "CD"):
-        judge_blindly(decisions, *["S", "HN"] * 5, who=annotator, in_all=10)
+        judge_blindly(decisions, *["S", "HN"] * 5, annotator=annotator, in_all=10)
     decisions.ledger.close()
     # 600 s of one grey a second, in a format that browsers do not play
     pictures = (np.full((48, 64, 3), second % 200, np.uint8) for second in range(600))
@@ -289,8 +289,8 @@ def test_nothing_is_drawn_over_the_timeline_and_the_film_stays_large(
     wait_until(page, "document.querySelectorAll('#d-table tbody tr').length")
     assert page.evaluate(ELEMENTS_OVER_THE_TIMELINE) == []
 
-    least_height_of_film = 120  # pixels
-    assert page.locator("video").bounding_box()["height"] >= least_height_of_film
+    min_height_of_film = 120  # pixels
+    assert page.locator("video").bounding_box()["height"] >= min_height_of_film
 
     page.context.close()
 
@@ -326,8 +326,8 @@ def test_a_french_browser_gets_all_pages_in_french(workspace_in_browser):
     give_name_in_french(page)
     page.locator("#d-title").click()  # keys are not letters of the name any more
     page.keyboard.press(NEXT_PASSAGE)
-    press_and_hear(page, VIOLENT, "gardé")
-    press_and_hear(page, UNDO, "annulé")
+    press_key_and_wait(page, VIOLENT, "gardé")
+    press_key_and_wait(page, UNDO, "annulé")
     assert "jugés : 0 sur 4" in page.locator("#d-progress").inner_text()
     assert_all_is_french(page)
 

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from obygaze_film.workspace.decisions import JUDGEMENTS
-from obygaze_film.workspace.ledger import Ledger, standing
+from obygaze_film.workspace.ledger import Ledger, in_force
 from tests.files import rows_of
 from tests.film.workspace.conftest import Served
 
@@ -141,5 +141,5 @@ def test_ledgers_of_two_clones_merge_without_a_conflict(tmp_path):
 
     merged = Ledger(clone, pytest.fail)  # which it calls if a file is damaged
     merged.read()
-    ids_that_stand = {line.id for line in standing(merged.lines.values())}
-    assert ids_that_stand == {replacement.id, other_replacement.id}
+    ids_in_force = {line.id for line in in_force(merged.lines.values())}
+    assert ids_in_force == {replacement.id, other_replacement.id}

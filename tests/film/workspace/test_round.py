@@ -7,7 +7,7 @@ from obygaze_features.manifest import Clip, Manifest, assign, read_manifest, wri
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_models.evaluation.rounds import round_progress
 from tests.command import obygaze
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 PEOPLE = ("AB", "CD", "EF")
 
@@ -19,7 +19,7 @@ def films(tmp_path):
     for number in range(6):
         name = f"tt{number + 1:07}"
         (tmp_path / name).mkdir()
-        films[name] = invented_film(name, duration_s=200.0, n_rows=20, seed=number, unlike_parts=())
+        films[name] = fake_scored_film(name, duration_s=200.0, n_rows=20, seed=number, unlike_parts=())
     return films
 
 

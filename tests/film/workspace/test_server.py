@@ -550,13 +550,13 @@ def test_decisions_are_undone_from_the_last_one_made_to_the_first(serve, scored_
     served.decide(kind="passage", start_s=60, end_s=90, level="violent")
 
     said = []
-    kinds_that_stand = []
+    kinds_in_force = []
     for _ in range(4):
         _, answer = served.decide(kind="undo")
         said.append(answer["said"])
-        kinds_that_stand.append([decision["kind"] for decision in answer["you"]])
+        kinds_in_force.append([decision["kind"] for decision in answer["you"]])
 
-    assert kinds_that_stand == [["note", "judgement"], ["judgement"], [], []]
+    assert kinds_in_force == [["note", "judgement"], ["judgement"], [], []]
     assert said[3] != said[0]
 
 
@@ -695,7 +695,7 @@ def test_the_probability_without_a_concept_is_a_mean_over_the_spans_rows(films, 
     assert p_at_usual_shown == pytest.approx(expected, abs=0.0051)  # the desk shows two decimals
 
 
-def test_a_concept_changes_clip_and_span_in_the_same_direction(trained, gun_at_160_s):
+def test_a_concept_changes_clip_and_span_in_the_same_direction(trained_models, gun_at_160_s):
     """The clip and the span are the same 8 s: what the model's explanation says of one holds for the other.
 
     The sign that the desk shows is that of the change.
@@ -703,7 +703,7 @@ def test_a_concept_changes_clip_and_span_in_the_same_direction(trained, gun_at_1
     answer, store, clip = gun_at_160_s
     gun, p, p_at_usual = gun_of(answer)
 
-    model = load_model(trained.paths["pcbm_lr"])
+    model = load_model(trained_models.paths["pcbm_lr"])
     explained = explain(model, [store], clip.clip_id, {})
     place_of_gun = list(model.concepts).index("Gun")
     change_of_clip = explained.changes[place_of_gun]
@@ -837,11 +837,11 @@ def test_an_elan_export_has_only_what_its_viewer_may_see(desk_with_blind_judgeme
 
 
 @pytest.fixture
-def desk_that_learns(serve, films, trained, tmp_path):
+def desk_that_learns(serve, films, trained_models, tmp_path):
     """A desk with two films, and the corpus that their model was trained on."""
     shutil.copytree(films / "scored", tmp_path / "scored", ignore=shutil.ignore_patterns("*.staging"))
-    write_manifest(trained.manifest, tmp_path / "films.csv")
-    corpus = "--learn", str(tmp_path / "films.csv"), str(trained.store.where)
+    write_manifest(trained_models.manifest, tmp_path / "films.csv")
+    corpus = "--learn", str(tmp_path / "films.csv"), str(trained_models.store.where)
     return serve(tmp_path / "scored", films / "violence.codebook.toml", *corpus)
 
 

@@ -8,21 +8,21 @@ from obygaze_film.scored_files import JUDGEMENTS, PASSAGES, SETTLED
 from obygaze_film.workspace.decisions import read_decided
 from obygaze_film.workspace.judged_tables import read_judged
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge, judge_blindly, open_again
+from tests.film.workspace.deciding import judge, judge_blindly, reopen
 
 
 @pytest.fixture
 def judged_by_ab_and_cd(decisions):
     """AB and CD judged three windows blindly, and differ on the second and the third."""
-    judge_blindly(decisions, "calm", "violent", "calm", who="AB")
-    judge_blindly(decisions, "calm", "calm", "violent", who="CD")
+    judge_blindly(decisions, "calm", "violent", "calm", annotator="AB")
+    judge_blindly(decisions, "calm", "calm", "violent", annotator="CD")
     return decisions
 
 
-def settle(decisions, disagreement, level="violent", who="AB", **fields):
+def settle(decisions, disagreement, level="violent", annotator="AB", **fields):
     """Keep what somebody wrote down as agreed on a disagreement; return its id."""
     span = disagreement.start_s, disagreement.end_s
-    return decisions.keep("agreed", *span, who, level=level, parents=disagreement.decisions, **fields)
+    return decisions.keep("agreed", *span, annotator, level=level, parents=disagreement.decisions, **fields)
 
 
 def open_or_settled(decisions):
@@ -32,7 +32,7 @@ def open_or_settled(decisions):
 
 def agreed_ids(decisions):
     """Return the ids of the agreed decisions that stand."""
-    return [clip.clip_id for clip in decisions.kept["agreed"]]
+    return [clip.clip_id for clip in decisions.clips_by_kind["agreed"]]
 
 
 @pytest.mark.long
@@ -53,16 +53,16 @@ def test_people_differ_on_windows_that_they_judged_differently(judged_by_ab_and_
 def test_a_blind_judgement_is_not_compared_with_one_in_sight_of_the_score(decisions):
     """AB judged the first window blindly as calm. CD saw the model's score, and found it violent."""
     start_s, end_s = decisions.windows[0]
-    judge_blindly(decisions, "calm", who="AB")
-    judge(decisions, start=start_s, end=end_s, level="violent", who="CD")
+    judge_blindly(decisions, "calm", annotator="AB")
+    judge(decisions, start=start_s, end=end_s, level="violent", annotator="CD")
     assert decisions.disagreements() == []
 
 
 def test_judgements_in_sight_of_the_score_are_compared_with_each_other(decisions):
     """AB and CD saw the model's score when they judged the first window, as calm and as violent."""
     start_s, end_s = decisions.windows[0]
-    judge(decisions, start=start_s, end=end_s, level="calm", who="AB")
-    judge(decisions, start=start_s, end=end_s, level="violent", who="CD")
+    judge(decisions, start=start_s, end=end_s, level="calm", annotator="AB")
+    judge(decisions, start=start_s, end=end_s, level="violent", annotator="CD")
     assert len(decisions.disagreements()) == 1
 
 
@@ -92,7 +92,7 @@ def test_settling_disagreements_leaves_all_judgements(judged_by_ab_and_cd):
     for disagreement in decisions.disagreements():
         settle(decisions, disagreement, "violent")
 
-    assert len(decisions.kept["judgement"]) == 6
+    assert len(decisions.clips_by_kind["judgement"]) == 6
     assert len(rows_of(decisions.folder / JUDGEMENTS)) == 6
     blind_judgements = decisions.blind_judgements()
     assert set(blind_judgements) == {"AB", "CD"}
@@ -106,8 +106,8 @@ def test_a_new_agreement_replaces_the_former_until_undone(judged_by_ab_and_cd):
     decisions = judged_by_ab_and_cd
     disagreement, _other = decisions.disagreements()
 
-    violent_id = settle(decisions, disagreement, "violent", who="AB")
-    calm_id = settle(decisions, disagreement, "calm", who="AB")
+    violent_id = settle(decisions, disagreement, "violent", annotator="AB")
+    calm_id = settle(decisions, disagreement, "calm", annotator="AB")
     assert agreed_ids(decisions) == [calm_id]
 
     decisions.undo("AB")
@@ -116,7 +116,7 @@ def test_a_new_agreement_replaces_the_former_until_undone(judged_by_ab_and_cd):
 
 def judge_window_again(decisions, line_id, level):
     """Let the judge of a window judge it again, blindly."""
-    (clip,) = [clip for clip in decisions.kept["judgement"] if clip.clip_id == line_id]
+    (clip,) = [clip for clip in decisions.clips_by_kind["judgement"] if clip.clip_id == line_id]
     place = decisions.place_of(clip)
     judge(decisions, clip.start_s, clip.end_s, level, clip.annotator, place=place, n_planned=99)
 
@@ -135,7 +135,7 @@ def test_judging_again_reopens_a_settled_disagreement(judged_by_ab_and_cd):
     judgement_of_ab, _ = first.decisions
     judge_window_again(decisions, judgement_of_ab, "unsure")
     assert open_or_settled(decisions) == ["open", "open"]
-    assert decisions.kept["agreed"] == []
+    assert decisions.clips_by_kind["agreed"] == []
     assert any("agreed" in notice for notice in decisions.notices)
 
     decisions.undo("AB")
@@ -149,15 +149,15 @@ def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
     Both agreements stand, and the disagreement is open. EF's desk has read the ledger before AB wrote.
     """
     decisions_of_ab = judged_by_ab_and_cd
-    decisions_of_ef = open_again(decisions_of_ab)
+    decisions_of_ef = reopen(decisions_of_ab)
     disagreement, _other = decisions_of_ab.disagreements()
 
-    settle(decisions_of_ab, disagreement, "violent", who="AB")
-    settle(decisions_of_ef, disagreement, "calm", who="EF")
+    settle(decisions_of_ab, disagreement, "violent", annotator="AB")
+    settle(decisions_of_ef, disagreement, "calm", annotator="EF")
     decisions_of_ab.refresh()
 
     assert open_or_settled(decisions_of_ab) == ["open", "open"]
-    assert len(decisions_of_ab.kept["agreed"]) == 2
+    assert len(decisions_of_ab.clips_by_kind["agreed"]) == 2
 
 
 def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd):
@@ -169,7 +169,7 @@ def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd)
     of_two_spans = first._replace(decisions=(of_first_window, of_second_window))
     with pytest.raises(FilmError):
         settle(decisions, of_two_spans)
-    assert decisions.kept["agreed"] == []
+    assert decisions.clips_by_kind["agreed"] == []
 
 
 def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_cd):
@@ -180,7 +180,7 @@ def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_c
     of_one_person = first._replace(decisions=(id_of_judgement, id_of_judgement))
     with pytest.raises(FilmError):
         settle(decisions, of_one_person)
-    assert decisions.kept["agreed"] == []
+    assert decisions.clips_by_kind["agreed"] == []
 
 
 def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
@@ -191,12 +191,12 @@ def test_an_agreement_on_a_deleted_judgement_is_refused(judged_by_ab_and_cd):
     decisions.delete(judgement_id, decisions.lines[judgement_id].annotator)
     with pytest.raises(FilmError):
         settle(decisions, disagreement)
-    assert decisions.kept["agreed"] == []
+    assert decisions.clips_by_kind["agreed"] == []
 
 
 def agreed_levels_and_seen_scores(decisions):
     """Return the level of each agreement that stands, and "1" if who agreed saw the score, else "0"."""
-    return [(clip.level, clip.extras["seen_score"]) for clip in decisions.kept["agreed"]]
+    return [(clip.level, clip.extras["seen_score"]) for clip in decisions.clips_by_kind["agreed"]]
 
 
 def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judged_by_ab_and_cd):
@@ -232,9 +232,9 @@ def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_
     for disagreement in decisions.disagreements():
         settle(decisions, disagreement, "violent")
 
-    again = open_again(decisions)
+    again = reopen(decisions)
 
-    assert [clip.level for clip in again.kept["agreed"]] == ["violent", "violent"]
+    assert [clip.level for clip in again.clips_by_kind["agreed"]] == ["violent", "violent"]
     assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
 
 
@@ -246,7 +246,7 @@ def test_models_learn_an_agreement_in_place_of_two_judgements(judged_by_ab_and_c
     """
     decisions = judged_by_ab_and_cd
     disagreement, _other = decisions.disagreements()
-    settle(decisions, disagreement, "unsure", who="AB")
+    settle(decisions, disagreement, "unsure", annotator="AB")
     tables = (JUDGEMENTS, PASSAGES)
     folders = {decisions.folder: decisions.film}
 
@@ -279,7 +279,7 @@ def test_exports_say_who_agreed(judged_by_ab_and_cd):
         note="seen twice",
         is_blind=True,
         is_agreed=True,
-        id=decisions.kept["agreed"][0].clip_id,
+        id=decisions.clips_by_kind["agreed"][0].clip_id,
         definition=decisions.codebook.definition(),
         codebook=decisions.codebook,
     )

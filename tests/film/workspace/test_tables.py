@@ -17,9 +17,9 @@ from tests.film.workspace.deciding import (
     ROW_OF_AB,
     Standing,
     judge,
-    open_again,
-    standing_levels,
-    what_stands,
+    levels_in_force,
+    lines_in_force,
+    reopen,
 )
 
 
@@ -38,7 +38,7 @@ def test_concepts_that_may_have_stayed_ticked_by_mistake_are_named(decisions, tm
     folder_without_ledger.mkdir()
     shutil.copy(decisions.folder / JUDGEMENTS, folder_without_ledger)
 
-    with_ledger = open_again(decisions)
+    with_ledger = reopen(decisions)
     without_ledger = Decisions(folder_without_ledger, decisions.film, decisions.codebook)
 
     assert with_ledger.notices == []
@@ -76,9 +76,9 @@ def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, sc
     """
     decisions = Decisions(*scored_tt1)
 
-    standing = what_stands(decisions)
-    assert standing["judgement"] == [Standing("XY", 0, 8.5, "calm"), Standing("XY", 8, 16, "violent")]
-    assert standing["note"] == [Standing("XY", 0, 1, None, note="why")]
+    in_force = lines_in_force(decisions)
+    assert in_force["judgement"] == [Standing("XY", 0, 8.5, "calm"), Standing("XY", 8, 16, "violent")]
+    assert in_force["note"] == [Standing("XY", 0, 1, None, note="why")]
     notice_on_judgements, notice_on_notes = decisions.notices
     assert str(folder_of_earlier_version / JUDGEMENTS) in notice_on_judgements
     assert str(folder_of_earlier_version / NOTES) in notice_on_notes
@@ -101,9 +101,9 @@ def test_tables_that_are_read_into_a_ledger_keep_the_users_columns(folder_of_ear
 def test_tables_are_read_into_a_ledger_once(scored_tt1):
     """A second opening of the folder, which had tables alone, has nothing to report."""
     decisions = Decisions(*scored_tt1)
-    again = open_again(decisions)
+    again = reopen(decisions)
     assert again.notices == []
-    assert what_stands(again) == what_stands(decisions)
+    assert lines_in_force(again) == lines_in_force(decisions)
 
 
 @pytest.mark.usefixtures("folder_of_earlier_version")
@@ -122,13 +122,13 @@ def test_an_old_table_that_comes_back_removes_nothing(folder_of_earlier_version,
     table = folder_of_earlier_version / JUDGEMENTS
     old_content = table.read_bytes()
     decisions = Decisions(*scored_tt1)
-    judge(decisions, start=10, end=20, who="AB")
-    again = open_again(decisions)
+    judge(decisions, start=10, end=20, annotator="AB")
+    again = reopen(decisions)
 
     table.write_bytes(old_content)
-    judge(again, start=30, end=40, who="AB")
+    judge(again, start=30, end=40, annotator="AB")
 
-    assert len(standing_levels(again)) == 4
+    assert len(levels_in_force(again)) == 4
     assert len(rows_of(table)) == 4
     assert len(again.notices) > 0
     for notice in again.notices:
@@ -153,7 +153,7 @@ def test_a_row_is_of_the_film_however_it_spells_its_id(scored_tt1, spelling):
     """All of these name the film tt1."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, spelling)
 
-    (clip,) = decisions.kept["judgement"]
+    (clip,) = decisions.clips_by_kind["judgement"]
     assert clip.movie == "tt1"
     assert not any("of another film" in notice for notice in decisions.notices)
 
@@ -162,7 +162,7 @@ def test_a_row_of_another_film_stays_so_and_a_notice_says_it(scored_tt1):
     """In the folder of the film tt1 a table has one judgement, of the film tt2."""
     decisions = decisions_on_tt1_of_a_table_with_movie(scored_tt1, "tt2")
 
-    (clip,) = decisions.kept["judgement"]
+    (clip,) = decisions.clips_by_kind["judgement"]
     assert clip.movie == "tt2"
     assert any("of another film" in notice for notice in decisions.notices)
 
@@ -188,18 +188,18 @@ def test_a_decision_is_added_to_a_table_edited_meanwhile(decisions):
     What was edited by hand is kept as decisions, and the new one is written beside it: 4 in all.
     """
     table = decisions.folder / JUDGEMENTS
-    judge(decisions, start=0, end=8, level="calm", who="AB")
-    judge(decisions, start=20, end=28, level="calm", who="AB")
+    judge(decisions, start=0, end=8, level="calm", annotator="AB")
+    judge(decisions, start=20, end=28, level="calm", annotator="AB")
     replace_text(table, ",calm,", ",violent,")
     cells = {"clip_id": "b", "movie": "tt1", "start_s": 10, "end_s": 20, "level": "violent"}
     add_row(table, **cells, annotator="COLLEAGUE", seen_score=1)
 
-    judge(decisions, start=30, end=38, level="calm", who="AB")
+    judge(decisions, start=30, end=38, level="calm", annotator="AB")
 
     expected = [("AB", "calm"), ("AB", "violent"), ("AB", "violent"), ("COLLEAGUE", "violent")]
-    assert sorted(standing_levels(decisions)) == expected
+    assert sorted(levels_in_force(decisions)) == expected
     assert sorted((row["annotator"], row["level"]) for row in rows_of(table)) == expected
-    assert what_stands(open_again(decisions)) == what_stands(decisions)
+    assert lines_in_force(reopen(decisions)) == lines_in_force(decisions)
 
 
 def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
@@ -208,12 +208,12 @@ def test_an_edited_row_is_a_new_decision_in_a_sitting_of_its_own(decisions):
     The ledger has two files: that of the desk's sitting, and one of what came from the table.
     """
     table = decisions.folder / JUDGEMENTS
-    id_at_the_desk = judge(decisions, start=0, end=8, level="calm", who="AB")
+    id_at_the_desk = judge(decisions, start=0, end=8, level="calm", annotator="AB")
     replace_text(table, ",calm,", ",violent,")
 
-    judge(decisions, start=30, end=38, level="calm", who="AB")
+    judge(decisions, start=30, end=38, level="calm", annotator="AB")
 
-    standing_ids = [clip.clip_id for clip in decisions.kept["judgement"]]
+    standing_ids = [clip.clip_id for clip in decisions.clips_by_kind["judgement"]]
     assert id_at_the_desk not in standing_ids
     (notice,) = decisions.notices
     assert str(table) in notice
@@ -233,9 +233,9 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
 
     It separates cells by semicolons, begins the file with a byte order mark, and writes 8.50 for 8.5.
     """
-    judge(decisions, start=0, end=8.5, who="=A")
+    judge(decisions, start=0, end=8.5, annotator="=A")
     judge(decisions, start=10, end=20, level="violent", concepts=["Gun", "Dim light"])
-    before = what_stands(decisions)
+    before = lines_in_force(decisions)
     table = decisions.folder / JUDGEMENTS
     save_as_a_spreadsheet_does(table)
     saved = table.read_bytes()
@@ -244,9 +244,9 @@ def test_a_table_saved_by_a_spreadsheet_changes_nothing(decisions):
     assert b'"Gun;Dim light"' in saved  # in quotes, as semicolons part cells
     assert b"8.50" in saved
 
-    again = open_again(decisions)
+    again = reopen(decisions)
 
-    assert what_stands(again) == before
+    assert lines_in_force(again) == before
     assert again.notices == []
     files_of_ledger = list(decisions.folder.glob("ledger/*.jsonl"))
     assert len(files_of_ledger) == 1  # edits would be in a further one
@@ -262,12 +262,12 @@ def test_a_row_deleted_from_a_table_is_written_again(decisions):
     table.write_text(header + first_row, "utf-8")
     os.utime(table, (nine_seconds_later, nine_seconds_later))
 
-    again = open_again(decisions)
+    again = reopen(decisions)
 
     (notice,) = again.notices
     assert str(table) in notice
     assert len(rows_of(table)) == 2
-    assert len(standing_levels(again)) == 2
+    assert len(levels_in_force(again)) == 2
 
 
 def test_a_deleted_table_is_written_again_with_the_next_decision(decisions):
@@ -321,17 +321,17 @@ def test_a_table_that_becomes_wrong_stays_as_it_is_until_corrected(decisions):
     table.write_text(f"{HEADER_OF_JUDGEMENTS}{row_of_xy}\n{row_that_ends_after_the_film}\n", "utf-8")
     edited_table = table.read_bytes()
 
-    judge(decisions, start=10, end=20, who="AB")
-    judge(decisions, start=20, end=30, who="AB")
+    judge(decisions, start=10, end=20, annotator="AB")
+    judge(decisions, start=20, end=30, annotator="AB")
     (notice,) = decisions.notices
     assert str(table) in notice
     assert "line 3" in notice
     assert table.read_bytes() == edited_table
 
     replace_text(table, row_that_ends_after_the_film, "")
-    judge(decisions, start=30, end=40, who="AB")
+    judge(decisions, start=30, end=40, annotator="AB")
     assert len(rows_of(table)) == 4
-    assert len(standing_levels(decisions)) == 4
+    assert len(levels_in_force(decisions)) == 4
 
 
 def test_a_file_of_other_columns_is_refused_by_its_name(scored_tt1):
@@ -347,7 +347,7 @@ def test_commands_see_decisions_that_are_not_yet_in_the_table(decisions):
 
     Whatever reads the judgements of a folder writes the table anew.
     """
-    judge(decisions, start=10, end=20, who="AB")
+    judge(decisions, start=10, end=20, annotator="AB")
     decisions.ledger.add("judgement", ROW_OF_AB | {"annotator": "CD"})
 
     read = read_judged({decisions.folder: decisions.film}, decisions.codebook, (JUDGEMENTS,))
@@ -379,9 +379,11 @@ class Judgement(NamedTuple):
     level: str
 
 
-def judgements_that_stand(decisions):
+def judgements_in_force(decisions):
     """Return annotator, start and level of each judgement that stands."""
-    return sorted(Judgement(clip.annotator, clip.start_s, clip.level) for clip in decisions.kept["judgement"])
+    return sorted(
+        Judgement(clip.annotator, clip.start_s, clip.level) for clip in decisions.clips_by_kind["judgement"]
+    )
 
 
 def copy_first_row_for_bc(rows):
@@ -417,8 +419,8 @@ OF_AB_AT_8_S = Judgement("AB", 8, "calm")
 
 def edit_table_of_two_judgements(decisions, change_rows):
     """Let AB judge the spans from 0 and 8 s as calm, and somebody edit the table of them."""
-    judge(decisions, start=0, end=8, level="calm", who="AB")
-    judge(decisions, start=8, end=16, level="calm", who="AB")
+    judge(decisions, start=0, end=8, level="calm", annotator="AB")
+    judge(decisions, start=8, end=16, level="calm", annotator="AB")
     edit_rows(decisions.folder / JUDGEMENTS, change_rows)
     decisions.refresh()
 
@@ -440,8 +442,8 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
     edit_table_of_two_judgements(decisions, change_rows)
 
     expected = [OF_AB_AT_0_S, OF_AB_AT_8_S, judgement_of_bc]
-    assert judgements_that_stand(decisions) == expected
-    assert judgements_that_stand(open_again(decisions)) == expected
+    assert judgements_in_force(decisions) == expected
+    assert judgements_in_force(reopen(decisions)) == expected
     assert decisions.conflicts() == set()
     assert any("AB" in notice and "BC" in notice for notice in decisions.notices)
 
@@ -469,8 +471,8 @@ def test_a_row_of_another_span_is_a_new_judgement_whatever_its_id(decisions, cha
     """
     edit_table_of_two_judgements(decisions, change_rows)
 
-    assert judgements_that_stand(decisions) == expected
-    assert judgements_that_stand(open_again(decisions)) == expected
+    assert judgements_in_force(decisions) == expected
+    assert judgements_in_force(reopen(decisions)) == expected
     assert decisions.conflicts() == set()
     assert not any("AB" in notice and "BC" in notice for notice in decisions.notices)
 
@@ -480,18 +482,18 @@ def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
 
     The edited row is a second version already, so that its line in the ledger replaces another one.
     """
-    judge(decisions, start=0, end=8, level="calm", who="AB")
-    judge(decisions, start=0, end=8, level="violent", who="AB")
+    judge(decisions, start=0, end=8, level="calm", annotator="AB")
+    judge(decisions, start=0, end=8, level="violent", annotator="AB")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     decisions.refresh()
-    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "unsure")]
+    assert judgements_in_force(decisions) == [Judgement("AB", 0, "unsure")]
 
-    judge(decisions, start=0, end=8, level="violent", who="AB")
-    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "violent")]
+    judge(decisions, start=0, end=8, level="violent", annotator="AB")
+    assert judgements_in_force(decisions) == [Judgement("AB", 0, "violent")]
 
     decisions.undo("AB")
-    assert judgements_that_stand(decisions) == [Judgement("AB", 0, "unsure")]
-    assert judgements_that_stand(open_again(decisions)) == [Judgement("AB", 0, "unsure")]
+    assert judgements_in_force(decisions) == [Judgement("AB", 0, "unsure")]
+    assert judgements_in_force(reopen(decisions)) == [Judgement("AB", 0, "unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")
@@ -544,8 +546,8 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
     leaves the judgement as it is. Each edit but "leave" and "delete" adds one judgement.
     """
     rng = np.random.default_rng(0)
-    for start_s, who in ((0, "CD"), (8, "AB"), (16, "CD"), (24, "AB"), (32, "CD"), (40, "AB")):
-        judge(decisions, start=start_s, end=start_s + 8, level="calm", who=who)
+    for start_s, annotator in ((0, "CD"), (8, "AB"), (16, "CD"), (24, "AB"), (32, "CD"), (40, "AB")):
+        judge(decisions, start=start_s, end=start_s + 8, level="calm", annotator=annotator)
     table = decisions.folder / JUDGEMENTS
 
     for step in range(8):
@@ -561,4 +563,4 @@ def test_only_another_level_or_span_in_a_row_replaces_a_judgement(decisions):
         assert ids_that_went == replaced_ids
         assert len(ids_that_came) == len(adding_acts)
         assert len(rows_of(table)) == len(ids_after)  # the table is written anew
-    assert judgements_that_stand(open_again(decisions)) == judgements_that_stand(decisions)
+    assert judgements_in_force(reopen(decisions)) == judgements_in_force(decisions)

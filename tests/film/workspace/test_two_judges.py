@@ -17,7 +17,7 @@ from obygaze_film.workspace.open_film import OpenFilm, shown_judgements
 from obygaze_film.workspace.pages import desk_page, visible_decisions
 from tests.browsers import LONG_MS
 from tests.files import rows_of
-from tests.film.workspace.deciding import judge_blindly, open_again
+from tests.film.workspace.deciding import judge_blindly, reopen
 from tests.film.workspace.driving import (
     CALM,
     DELETE,
@@ -28,8 +28,8 @@ from tests.film.workspace.driving import (
     VIOLENT,
     Keyboard,
     decided_texts,
+    wait_for_announcement,
     wait_until,
-    wait_until_said,
     wait_until_script_runs,
 )
 from tests.film.workspace.test_people import synchronise
@@ -50,8 +50,8 @@ def machine(process, browser):
         context.set_default_timeout(LONG_MS)
         contexts.append(context)
         page = context.new_page()
-        with _redirecting_file(address) as door:
-            page.goto(door)
+        with _redirecting_file(address) as untrusted:
+            page.goto(untrusted)
             page.wait_for_url("http://**/film/0/read")
         page.goto(page.url.rpartition("/")[0] + f"/{mode}")
         return started, Keyboard(page)
@@ -76,7 +76,7 @@ def both_judged(folder, book):
     decisions = Decisions(folder, Timeline.read(folder), book)
     by_first, by_second = levels_of_both()
     judge_blindly(decisions, *by_first, in_all=N_WINDOWS)
-    judge_blindly(decisions, *by_second, who=HOSTILE_NAME, in_all=N_WINDOWS)
+    judge_blindly(decisions, *by_second, annotator=HOSTILE_NAME, in_all=N_WINDOWS)
     decisions.ledger.close()
 
 
@@ -134,7 +134,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     wait_until_script_runs(desk.page)
     assert "60" in desk.page.locator("#d-hidden").inner_text()
     desk.press(NEXT_DIFFERENCE)
-    wait_until_said(desk.page, "hidden")
+    wait_for_announcement(desk.page, "hidden")
     desk.give_name("AB")
     assert desk.count_of_differences() == "differ: 14, settled: 0"
 
@@ -153,7 +153,7 @@ def test_fourteen_disagreements_are_settled_by_keys_alone(machine, films, tmp_pa
     process.wait()
     desk.press(NEXT_DIFFERENCE)
     desk.press(CALM)
-    wait_until_said(desk.page, "Not kept")
+    wait_for_announcement(desk.page, "Not kept")
 
     # Started again it has all five.
     _process, desk_again = machine(here, path, mode)
@@ -268,7 +268,7 @@ def test_undecided_passages_leave_the_table_when_decided(desk_of_both):
     page.keyboard.press("Enter")
     wait_until(page, f"{TITLE}.startsWith('Passage')")
     desk_of_both.press(VIOLENT)
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     assert page.evaluate(COUNT_ROWS_OF_TABLE) == 4 - 1
     assert desk_of_both.errors == []
 
@@ -281,15 +281,15 @@ def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
     page.evaluate(DRAW_ALL_ROWS)
     desk_of_both.press(NEXT_DIFFERENCE)
     desk_of_both.press(VIOLENT)
-    wait_until_said(page, "kept")
+    wait_for_announcement(page, "kept")
     assert any("settled by" in text for text in decided_texts(page))
 
     desk_of_both.press(DELETE)
-    wait_until_said(page, "deleted")
+    wait_for_announcement(page, "deleted")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 0"
 
     desk_of_both.press(UNDO)
-    wait_until_said(page, "undo")
+    wait_for_announcement(page, "undo")
     assert desk_of_both.count_of_differences() == "differ: 14, settled: 1"
     assert desk_of_both.errors == []
 
@@ -297,8 +297,8 @@ def test_an_agreement_is_deleted_and_brought_back_by_keys(desk_of_both):
 @pytest.fixture
 def cd_is_unfinished(decisions):
     """AB has judged ten windows of ten, all calm, and CD six of ten, all violent."""
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
-    judge_blindly(decisions, *["violent"] * 6, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 6, annotator="CD", in_all=10)
     return decisions
 
 
@@ -338,11 +338,11 @@ def test_judges_are_compared_once_both_are_finished(cd_is_unfinished):
     decisions = cd_is_unfinished
     film = OpenFilm(0, decisions.film, decisions)
 
-    judge_blindly(decisions, *["violent"] * 4, who="CD", in_all=10)
+    judge_blindly(decisions, *["violent"] * 4, annotator="CD", in_all=10)
 
     assert len(visible_decisions(film, "CD")["differ"]) == 10
     assert judges_shown(film) == {"AB", "CD"}
-    newly_opened = OpenFilm(0, decisions.film, open_again(decisions))
+    newly_opened = OpenFilm(0, decisions.film, reopen(decisions))
     assert judges_shown(newly_opened) == {"AB", "CD"}
 
 
@@ -354,7 +354,7 @@ def test_a_newly_opened_desk_compares_by_nobody_while_one_is_unfinished(cd_is_un
 
     So the ten judgements of AB and the six of CD are all left out, and the note says why.
     """
-    film = OpenFilm(0, cd_is_unfinished.film, open_again(cd_is_unfinished))
+    film = OpenFilm(0, cd_is_unfinished.film, reopen(cd_is_unfinished))
     assert film.decisions.default_annotator == ""
 
     shown = shown_judgements(film)
@@ -371,8 +371,8 @@ def test_a_desk_without_scores_shows_nothing_made_in_sight_of_them(decisions):
     They settled the first blindly, and the second in sight; a passage was marked in sight. The passage and
     the second agreement, whose level could give the score away, are not shown: only that it is settled.
     """
-    judge_blindly(decisions, *["calm"] * 10, who="AB", in_all=10)
-    judge_blindly(decisions, *["violent"] * 10, who="CD", in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
+    judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent")
 
     def settle(disagreement, mode):
@@ -403,7 +403,7 @@ def test_a_hostile_name_or_note_is_text_in_the_page(decisions):
     The page has no image, and two scripts of its own.
     """
     html_with_script = "<img src=x onerror=window.ran=1></script><script>window.ran=1</script>"
-    judge_blindly(decisions, *["calm"] * 10, who=html_with_script, in_all=10)
+    judge_blindly(decisions, *["calm"] * 10, annotator=html_with_script, in_all=10)
     decisions.keep("passage", 50, 60, "AB", level="violent", note=html_with_script)
     film = OpenFilm(0, decisions.film, decisions)
 

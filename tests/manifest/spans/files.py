@@ -22,7 +22,7 @@ class Example:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def aligned(name, first, last, text):
+def alignable_annotation(name, first, last, text):
     """Write an annotation of ELAN that lasts from one time slot to another, both by their names."""
     return (
         f'<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="{name}" TIME_SLOT_REF1="{first}" '
@@ -30,7 +30,7 @@ def aligned(name, first, last, text):
     )
 
 
-def referring(name, above, text, more=""):
+def ref_annotation(name, above, text, more=""):
     """Write an annotation of ELAN that has the times of another one, which it refers to by its name."""
     return (
         f'<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="{name}" ANNOTATION_REF="{above}" {more}>'
@@ -145,7 +145,7 @@ def patched(content, *changes):
     return out.getvalue()
 
 
-def tabbed(*rows):
+def tsv(*rows):
     """Write rows of cells with tabs between them."""
     return "".join("\t".join(row) + "\n" for row in rows)
 
@@ -265,13 +265,13 @@ def web_annotation(target, text):
 
 EXAMPLES = {
     "eaf": Example(
-        eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("a1", "t1", "t2", "S")), "").replace(
+        eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", alignable_annotation("a1", "t1", "t2", "S")), "").replace(
             "</HEADER>", '<PROPERTY NAME="movie">tt0000042</PROPERTY></HEADER>'
         ),
         [(1.0, 5.0, "S", ())],
     ),
     "boris": Example(
-        tabbed(
+        tsv(
             [*BORIS, "Start (s)", "Stop (s)"],
             ["o", "films/tt0000042.mp4", "A", "S", "level", "STATE", "1.0", "5.0"],
             ["o", "films/tt0000042.mp4", "A", "body", "concepts", "STATE", "1.0", "5.0"],
@@ -282,7 +282,7 @@ EXAMPLES = {
         (POINT, "no time ('NA' is not a finite number of seconds)"),
     ),
     "elan-text": Example(
-        tabbed(
+        tsv(
             ["level", "", "00:00:01.000", "1.0", "00:00:05.000", "5.0", "00:00:04.000", "4.0", "S"],
             ["level", "", "00:00:07.000", "7.0", "00:00:09.000", "9.0", "00:00:02.000", "2.0", "EN"],
             ["level", "", "00:00:10.000", "10.0", "00:00:11.000", "11.0", "00:00:01.000", "1.0", ""],
@@ -363,7 +363,7 @@ EXAMPLES = {
         ("its times cannot be read",),
     ),
     "markers": Example(
-        tabbed(
+        tsv(
             ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"],
             ["S", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "level"],
             ["EN", "", "00:00:06:00", "00:00:07:00", "00:00:01:00", "level"],

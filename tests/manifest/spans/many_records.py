@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from tests.manifest.spans.files import aligned, eaf, referring, tier
+from tests.manifest.spans.files import alignable_annotation, eaf, ref_annotation, tier
 
 
 class Pattern(NamedTuple):
@@ -136,33 +136,33 @@ def eaf_tiers(n: int) -> str:
     slots = {f"t{i}": 10 * i for i in range(2 * n)}
     tiers = ""
     for i in range(n):
-        annotation = aligned(f"a{i}", f"t{2 * i}", f"t{2 * i + 1}", f"w{i}")
+        annotation = alignable_annotation(f"a{i}", f"t{2 * i}", f"t{2 * i + 1}", f"w{i}")
         tiers += tier(f"T{i}", annotation, f'ANNOTATOR="p{i}" PARENT_REF="T{i - 1}" PARTICIPANT="q{i}"')
     return eaf(slots, tiers)
 
 
-FIRST = tier("T", aligned("a0", "t0", "t1", "w"))
+FIRST = tier("T", alignable_annotation("a0", "t0", "t1", "w"))
 
 
 def eaf_chain(n: int) -> str:
     """Write n annotations, each of which refers to the one before."""
-    chain = "".join(referring(f"a{i}", f"a{i - 1}", f"w{i}") for i in range(1, n))
+    chain = "".join(ref_annotation(f"a{i}", f"a{i - 1}", f"w{i}") for i in range(1, n))
     return eaf({"t0": 0, "t1": None}, FIRST + tier("U", chain))
 
 
 def eaf_subdivided(n: int) -> str:
     """Write an annotation that is divided into n."""
-    parts = referring("a1", "a0", "w1")
+    parts = ref_annotation("a1", "a0", "w1")
     for i in range(2, n):
-        parts += referring(f"a{i}", "a0", f"w{i}", f'PREVIOUS_ANNOTATION="a{i - 1}"')
+        parts += ref_annotation(f"a{i}", "a0", f"w{i}", f'PREVIOUS_ANNOTATION="a{i - 1}"')
     return eaf({"t0": 0, "t1": 1000}, FIRST + tier("U", parts))
 
 
 def eaf_open_run(n: int) -> str:
     """Write n annotations that end in one slot without a time, from which n such slots follow each other."""
     slots = {f"k{i}": i for i in range(n)} | {f"u{i}": None for i in range(n)}
-    into_first = "".join(aligned(f"x{i}", f"k{i}", "u0", "w") for i in range(n))
-    run = "".join(aligned(f"y{i}", f"u{i}", f"u{i + 1}", "w") for i in range(n - 1))
+    into_first = "".join(alignable_annotation(f"x{i}", f"k{i}", "u0", "w") for i in range(n))
+    run = "".join(alignable_annotation(f"y{i}", f"u{i}", f"u{i + 1}", "w") for i in range(n - 1))
     return eaf(slots, tier("T", into_first + run))
 
 
@@ -173,7 +173,9 @@ def eaf_rounds(n: int) -> str:
     slots |= {f"k{i}": 5 * i for i in range(1, n)}
     tiers = ""
     for i in range(1, n):
-        annotations = aligned(f"a{i}", f"u{i - 1}", f"u{i}", "w") + aligned(f"b{i}", f"u{i}", f"k{i}", "w")
+        annotations = alignable_annotation(f"a{i}", f"u{i - 1}", f"u{i}", "w") + alignable_annotation(
+            f"b{i}", f"u{i}", f"k{i}", "w"
+        )
         tiers += tier(f"T{n - i}", annotations)
     return eaf(slots, tiers)
 

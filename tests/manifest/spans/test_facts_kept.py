@@ -10,7 +10,7 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.manifest import import_spans
-from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
+from tests.manifest.spans.files import VIA_HEAD, alignable_annotation, eaf, ref_annotation, sheet, tier, tsv
 
 SLOTS = {"t1": 1000, "t2": 5000}
 ELAN = ["Tier", "Participant", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
@@ -22,7 +22,7 @@ TABLE = "clip_id,movie,start_s,end_s,level,annotator\nc0,a,1,5,S,AB\n"
 
 
 def boris(*rows, names=BORIS):
-    return tabbed(names, *(["o", "a.mp4", *row] if len(row) < len(names) else row for row in rows))
+    return tsv(names, *(["o", "a.mp4", *row] if len(row) < len(names) else row for row in rows))
 
 
 def studio(*results, **note):
@@ -47,12 +47,12 @@ def track(number, label, more="", attribute="level"):
 # ---------------------------------------------------------------------------
 OF_TWO = {
     "BORIS, two subjects": boris(["Ann", "S", "STATE", "1", "5"], ["Bob", "EN", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]),
-    "BORIS, two observations of a film": tabbed(BORIS, *([o, "a.mp4", "", b, "STATE", "1", "5"] for o, b in (("p", "S"), ("q", "EN"), ("p", "Body")))),
-    "ELAN text, participants": tabbed(ELAN, ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
-    "ELAN text, annotators": tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
-    "EAF, participants": eaf(SLOTS, "".join(tier(f"human: {t}@{who}", aligned(v, "t1", "t2", v), f'ANNOTATOR="AB" PARTICIPANT="{who}"') for t, who, v in (("level", "Ann", "S"), ("level", "Bob", "EN"), ("concepts", "Ann", "Body"))), '<PROPERTY NAME="movie">a</PROPERTY>'),
-    "ELAN text, names of tiers": tabbed(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
-    "ELAN text without header": tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["concepts", "AB", "1.0", "5.0", "Body"]),
+    "BORIS, two observations of a film": tsv(BORIS, *([o, "a.mp4", "", b, "STATE", "1", "5"] for o, b in (("p", "S"), ("q", "EN"), ("p", "Body")))),
+    "ELAN text, participants": tsv(ELAN, ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
+    "ELAN text, annotators": tsv([ELAN[0], "Annotator", *ELAN[2:]], ["level", "AB", "1", "5", "S"], ["level", "CD", "1", "5", "EN"], ["concepts", "AB", "1", "5", "Body"]),
+    "EAF, participants": eaf(SLOTS, "".join(tier(f"human: {t}@{who}", alignable_annotation(v, "t1", "t2", v), f'ANNOTATOR="AB" PARTICIPANT="{who}"') for t, who, v in (("level", "Ann", "S"), ("level", "Bob", "EN"), ("concepts", "Ann", "Body"))), '<PROPERTY NAME="movie">a</PROPERTY>'),
+    "ELAN text, names of tiers": tsv(ELAN, ["level@AB", "", "1", "5", "S"], ["level@CD", "", "1", "5", "EN"], ["concepts@AB", "", "1", "5", "Body"]),
+    "ELAN text without header": tsv(["level", "AB", "1.0", "5.0", "S"], ["level", "CD", "1.0", "5.0", "EN"], ["concepts", "AB", "1.0", "5.0", "Body"]),
     "TextGrid": '"ooTextFile"\n"TextGrid"\n0 9 <exists> 3\n' + "".join(f'"IntervalTier" "{t}" 0 9 1 1 5 "{v}"\n' for t, v in (("l@AB", "S"), ("l@CD", "EN"), ("concepts@AB", "Body"))),
     "CVAT, two tracks": cvat(track(0, "S") + track(1, "EN") + track(0, "Body", attribute="concepts")),
 }  # fmt: skip
@@ -80,7 +80,7 @@ def test_labels_of_one_span_are_joined_only_within_one_source(import_files, cont
 
 # --- one span, two labels
 # ---------------------------------------------------------------------------
-KISS_SCENE = tier("scene", aligned("a", "t1", "t2", "kiss"))
+KISS_SCENE = tier("scene", alignable_annotation("a", "t1", "t2", "kiss"))
 OF_AB_IN_A = {"movie": "a", "annotator": "AB"}
 
 
@@ -90,12 +90,16 @@ def two_labels_of_one_span(first, second):
         "EAF, two tiers": (
             eaf(
                 SLOTS,
-                tier("x", aligned("a", "t1", "t2", first)) + tier("y", aligned("b", "t1", "t2", second)),
+                tier("x", alignable_annotation("a", "t1", "t2", first))
+                + tier("y", alignable_annotation("b", "t1", "t2", second)),
             ),
             {"tiers": {"x": "levels", "y": "levels"}, **OF_AB_IN_A},
         ),
         "EAF, two of one annotation": (
-            eaf(SLOTS, KISS_SCENE + tier("x", referring("b", "a", first) + referring("c", "a", second))),
+            eaf(
+                SLOTS,
+                KISS_SCENE + tier("x", ref_annotation("b", "a", first) + ref_annotation("c", "a", second)),
+            ),
             {"tiers": {"x": "levels"}, **OF_AB_IN_A},
         ),
         "RTTM": (
@@ -139,7 +143,7 @@ def test_a_span_of_two_levels_is_refused_with_both(import_files, content, option
 def document_with_codebook(movie, codebook):
     """Write a document of ELAN that names its film and its codebook, with a level S of AB."""
     header = f'<PROPERTY NAME="codebook">{codebook}</PROPERTY><PROPERTY NAME="movie">{movie}</PROPERTY>'
-    return eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), header)
+    return eaf(SLOTS, tier("human: level@AB", alignable_annotation("a", "t1", "t2", "S")), header)
 
 
 @pytest.mark.parametrize("other_codebook", ["mobygaze", "fights"])
@@ -167,7 +171,7 @@ class Case(NamedTuple):
     never: tuple
 
 
-def imports_as(content, *notices, never=(), name="a.x", n=1, options=None, **facts):
+def expect_import(content, *notices, never=(), name="a.x", n=1, options=None, **facts):
     """Expect that a file, or files {name: content}, are imported as `n` clips with these facts.
 
     A fact is a field of a clip or a column of its extras: `level="S"` for every clip, or a list of a value
@@ -189,7 +193,7 @@ def srt(text):
     return f"1\n{CUE}\n{text}\n"
 
 
-def grid(*tiers):
+def textgrid(*tiers):
     """Write a TextGrid: each tier is its name and its words, which last a second each from 0 s on."""
     blocks = []
     for name, *words in tiers:
@@ -201,7 +205,7 @@ def grid(*tiers):
 def signed(url):
     """Write a document of ELAN of a medium, with the level S of AB."""
     media = f'<MEDIA_DESCRIPTOR MEDIA_URL="{url}"/>'
-    return eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), media)
+    return eaf(SLOTS, tier("human: level@AB", alignable_annotation("a", "t1", "t2", "S")), media)
 
 
 def rectangle(last):
@@ -257,147 +261,147 @@ def cue_of_digits(digits):
 
 ASKS = {"from": "Ann", "what": "asks", "to": ["Bob", "Cid"], "when": 3}
 CASES = {
-    "nobody in focus is no subject that keeps apart": imports_as(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
-    "the comment of a STOP": imports_as(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
-    "who speaks, WebVTT": imports_as("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
-    "who speaks, ASS": imports_as("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
-    "fields of RTTM": imports_as("SPEAKER a 2 1 4 <NA> <NA> S 0.93 <NA>\n", "(channel, confidence)", never=("orthography",)),
-    "columns of ELAN": imports_as(tabbed([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
-    "a tier that is signed by another than its name says": imports_as(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
-    "a level and concepts in one text, VIAN": imports_as("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
-    "a keyword 1.0, VIAN": imports_as(vian_keyword("1.0"), never=["keyword"], text="Body"),
-    "a keyword 0, VIAN": imports_as(vian_keyword("0"), never=["keyword"], text=None),
-    "a keyword True, VIAN": imports_as(vian_keyword("True"), "1 keyword not read (Voc:Body True)", text=None),
-    "BORIS that names no offset": imports_as(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
-    "BORIS that names an offset of 0": imports_as(tabbed([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
-    "two STARTs": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
-    "a STOP without START": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("STOP", "5"), ("STOP", "7"))), names=EVENTS), "line 4: STOP without START", start_s=1, end_s=5),
-    "a POINT while a state goes on": imports_as(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("POINT", "3"), ("STOP", "5"))), names=EVENTS), "line 3", start_s=1, end_s=5),
-    "a turn of nobody": imports_as("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
-    "a turn of no length": imports_as("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
-    "a row of ELAN with a cell too many": imports_as(tabbed(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
-    "ELAN in a workbook": imports_as(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
-    **{f"ELAN in frames of {form}": imports_as(tabbed(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, text="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
-    "ELAN in Italian, with its file": imports_as(tabbed([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", text="S"),
-    "media of ELAN that begin later": imports_as(eaf(SLOTS, tier("human: level@AB", aligned("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
-    "a level and concepts in one text, ActivityNet": imports_as(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
-    **{f"a segment of ActivityNet from {start} to {end} s of 5": imports_as(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
-    "an element of CVAT of no kind that is known": imports_as(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
-    "a frame of CVAT with shapes and a tag with a box that is ticked": imports_as(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",), options={"tiers": {"label": "levels", "checkbox": "concepts"}}),
-    "a tag of CVAT without its frame": imports_as(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
-    "a track that CVAT annotated by itself": imports_as(cvat(track(0, "S", 'source="auto"')), "model", n=0),
-    "a tag that CVAT annotated by itself": imports_as(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
-    "a track, and a tag, that a model of CVAT helped to draw": imports_as(cvat(track(0, "S", 'source="semi-auto"') + '<tag label="S" frame="3" source="semi-auto"/>'), n=3, seen_score="1"),
-    "a box that CVAT drew by itself": imports_as(cvat(track(0, "S", 'source="manual"').replace("<box", '<box source="auto"')), n=2, seen_score="1"),
-    "a label that a model's prediction began": imports_as(studio(labels("S"), parent_prediction=3), seen_score="1"),
-    "a label that was a prediction": imports_as(studio(labels("S", origin="prediction")), seen_score="1"),
-    "whose a label is": imports_as(studio(labels("S"), completed_by={"email": "AB"}), annotator="AB"),
-    "what was cancelled": imports_as(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
-    "labels of one region": imports_as(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
-    "a film by a suffix that films seldom have": imports_as(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
-    "a key of a rectangle without its frame": imports_as(rectangle(None), "without a stretch of time", n=0),
-    "what nobody marked": imports_as(studio(), "nothing is marked", n=0),
-    "notes of regions": imports_as(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
-    "a clock in a column of milliseconds": imports_as("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
-    "a clock in a column of frames": imports_as("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
-    **{f"a rectangle that is drawn until frame {last} of 100": imports_as(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
-    "rows without times, columns of labels": imports_as(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "a sum", n=1, options={"columns": {"concepts": ["Body"]}}, concepts=("Body",)),
-    **{f"{empty} for no value": imports_as(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
-    "a film NA, RTTM": imports_as("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
-    "no film, RTTM": imports_as("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),
-    "an annotator null, ELAN": imports_as(tabbed([ELAN[0], "Annotator", *ELAN[2:]], ["l", "null", "1", "5", "S"]), "annotator 'null'"),
-    "a header of WebVTT that moves times": imports_as("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
-    **{f"a header of ASS, Timer: {speed}": imports_as(f"[Script Info]\nTimer: {speed}\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", *words, never=never) for speed, words, never in (("50.0", ["Timer"], ()), ("100,0000", [], ("Timer",)))},
-    **{f"a film whose first span is at {start}": imports_as(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
-    "pictures of their own": imports_as(cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>'), "1.jpg", n=0),
-    **{f"<{name} and c>": imports_as(srt(f"if <{name} and c> then"), text=f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")},
-    "tags": imports_as(srt("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>"), text="A B C D"),
-    "a break": imports_as(srt("one<br>two"), text="one two"),
-    "a tag with a colon": imports_as(srt('<span style="x: y">A</span>'), text="A"),
-    "braces that are escaped": imports_as("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
-    "a word of the codebook on a tier of others": imports_as(grid(("words", "sure", "I", "am", "fine", "today")), "'words': 1 of 5", "--tier words=labels", n=5, level=None),
-    "a word of the codebook on a tier of few others": imports_as(grid(("words", "sure", "hi")), "'words': 1 of 2", n=2, level=None),
-    **{f"the film of {name}": imports_as(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
-    **{f"the media {url}": imports_as(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
-    **{f"--movie {told}": imports_as(content, n=1, movie=movie, options={"movie": told}) for content in (grid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
-    **{f"films {one} and {other}": imports_as({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", grid(("a", "hi")), ["1 movie named", "y/a)"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
-    "media in folders of two films": imports_as(two_signed("file:///C:/f/a.mp4", "file:///D:/g/a.mp4"), "1 movie named", n=2, movie="a"),
-    "media in one folder, written in two ways": imports_as(two_signed("file:///C:/F/a.mp4", "c:\\f\\a.mp4"), n=2, movie="a", never=["folders"]),
-    "media of one name, picture and sound": imports_as(two_signed("a.mp4", "./f/a.wav"), n=2, movie="a", never=["folders"]),
-    **{f"{column}s of one id": imports_as(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
-    "a film that an export does not name": imports_as(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
-    "a film that subtitles are of": imports_as(srt("Hi"), never=("by the file's name",)),
-    "what VIA says of its film and attribute": imports_as(VIA_HEAD.replace("level", "note") + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="note"),
-    "a text of VIA with a comma": imports_as(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
-    "a page of IMDb": imports_as(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
-    "a number for a film, a list of people": imports_as(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
-    "an answer about a clip of no table": imports_as({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
-    "answers without a table": imports_as(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
-    "an error of a server": imports_as('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
-    "an arrow in a cell": imports_as(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
-    "an arrow in a cell of ELAN": imports_as(tabbed(["words", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
-    "an arrow in a cell of BORIS": imports_as(tabbed([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
-    "an answer whose times are a clock": imports_as(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
-    "a level that is named and denied": imports_as(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
-    "a question twice in an object": imports_as(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
-    "a tier of texts": imports_as(grid(("Ann", "hi")), text="hi", tier="Ann"),
-    **{f"a spreadsheet's form: {form}": imports_as(content, movie="a", start_s=1.5, end_s=2.5, level="S", never=("whole films",), options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
-    "thousands of Germany": imports_as("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
-    "thousands of America": imports_as('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
-    "a copy of a file": imports_as({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
-    "the same words twice at one time": imports_as(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
-    "what else a repeated label says, concepts in any order": imports_as(tabbed([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look;", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
-    "words of films": imports_as(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
-    "all texts of a graph": imports_as(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
-    "one text of a graph as the level": imports_as(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
-    "letters of a wrong encoding that are controls": imports_as("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
-    "a NUL in a table of a tool": imports_as(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", text="S"),
-    **{f"a file on the disk of Label Studio {place}": imports_as(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
-    "times below a second alone": imports_as(table("a,0.25,0.75"), "first second"),
-    "a turn in the first second": imports_as("SPEAKER a 1 0.25 0.5 <NA> <NA> S <NA> <NA>\n", never=("first second",)),
-    "a tier that is not there": imports_as(grid(("gaze", "S")), "no tier 'gaez' is there (did you mean 'gaze'?)", n=0, options={"tiers": {"gaez": "levels"}}),
-    "a tier that is there": imports_as(grid(("gaze", "S")), never=("no tier",), level="S", options={"tiers": {"Gaze ": "levels"}}),
-    "whether the score was in sight, between blanks": imports_as("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB, 0 \n", seen_score="0"),
-    "whether the score was in sight, as data frames write it": imports_as("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB,1.0\n", seen_score="1"),
-    "tiers of texts": imports_as(grid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
-    "subtitles in frames": imports_as("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
-    **{f"subtitles in frames without their rate {sign}": imports_as(f"1\n00:00:01{sign}12 --> 00:00:05{sign}00\nHi\n", "--rate", n=0, options={"rate": None}) for sign in ":;"},
-    **{f"subtitles in drop frame {sign}": imports_as(f"1\n00{sign}00{sign}01;12 --> 00{sign}01{sign}00;02\nHi\n", start_s=1.4014, end_s=60.06, options={"rate": Fraction(30000, 1001)}) for sign in ":;"},
-    "blanks that end no cue": imports_as("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
-    "lines of another encoding": imports_as(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
-    "a text beside concepts at its times": imports_as(studio(labels("Body", from_name="concepts"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
-    "a text beside a level and concepts": imports_as(tabbed(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
-    "every line of events of ASS": imports_as("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
-    "a dialogue among the fonts of ASS": imports_as("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
-    **{f"a block of SRT without times {block!r}": imports_as(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
-    "a block of SRT without times, blank lines below numbers": imports_as("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
-    "a block of SRT without times below one without a text": imports_as("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
-    "a line above the name of a cue of WebVTT": imports_as(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
-    **{f"a number of SRT, {number!r}": imports_as(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
-    "5 digits of milliseconds": imports_as(cue_of_digits("5"), "line 2: digits of", start_s=1.005),
-    "50 digits of milliseconds": imports_as(cue_of_digits("50"), "line 2: digits of", start_s=1.05),
-    "500 digits of milliseconds": imports_as(cue_of_digits("500"), start_s=1.5, never=["digits of"]),
-    "a place of WebVTT in hundredths": imports_as(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
-    "words behind the times of SRT": imports_as(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
-    "words behind the times of WebVTT": imports_as(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
-    "a comment of WebVTT with a line of blanks": imports_as(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 span"),
-    "a text of SRT with an empty line": imports_as("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
-    "a row above the header of a tool": imports_as("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
-    "times without a name and a length": imports_as(tabbed(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
-    "a line above the annotations of ELAN": imports_as("damaged\n" + tabbed(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
-    "what a model wrote": imports_as("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", text="S", seen_score="1"),
-    "a turn of a thousandth": imports_as("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
-    "concepts below a tier that is not read": imports_as(eaf(SLOTS, tier("scene", aligned("a", "t1", "t2", "kiss")) + tier("x", referring("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
-    "what is new in a copy": imports_as({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
-    "a folder of one video, and a row without": imports_as("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
-    "media of a film in two folders": imports_as(tabbed(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
-    "films in a folder, and in one each": imports_as("video,start_s,end_s\nC:\\f\\a.mp4,1,5\nC:\\f\\b.mp4,1,5\n", n=2, never=("folders",)),
-    "films in folders of their own": imports_as("video,start_s,end_s\n/f/x/a.mp4,1,5\n/f/y/b.mp4,1,5\n", n=2, never=("folders",)),
-    "a film in folders": imports_as("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
-    "a late span of a film whose length is known": imports_as("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
-    "modifiers and comments of BORIS": imports_as(tabbed(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
-    "keys of ActivityNet": imports_as(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
-    "a sound file and its stem": imports_as("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
+    "nobody in focus is no subject that keeps apart": expect_import(boris(["No focal subject", "S", "STATE", "1", "5"], ["Ann", "Body", "STATE", "1", "5"]), level="S", concepts=("Body",)),
+    "the comment of a STOP": expect_import(boris(["", "S", "START", "1", "begins"], ["", "S", "STOP", "5", "ends"], names=EVENTS), comment="begins; ends"),
+    "who speaks, WebVTT": expect_import("WEBVTT\n\n00:01.000 --> 00:05.000\n<v.loud Ann &amp; Bo>Hi</v>\n", text="Hi", subject="Ann & Bo"),
+    "who speaks, ASS": expect_import("[Events]\nFormat: Start, End, Name, Text\nDialogue: 0:00:01.00,0:00:05.00,Ann,Hi\n", text="Hi", subject="Ann"),
+    "fields of RTTM": expect_import("SPEAKER a 2 1 4 <NA> <NA> S 0.93 <NA>\n", "(channel, confidence)", never=("orthography",)),
+    "columns of ELAN": expect_import(tsv([*ELAN, "Certainty", "Empty"], ["level", "", "1", "5", "S", "low", ""]), "1 column not read (Certainty)"),
+    "a tier that is signed by another than its name says": expect_import(eaf(SLOTS, tier("human: level@AB", alignable_annotation("a", "t1", "t2", "S"), 'ANNOTATOR="CD"')), "AB", options={"movie": "a"}, annotator="CD"),
+    "a level and concepts in one text, VIAN": expect_import("FILM,START_MS,END_MS,SELECTOR_TYPE,ANNOTATION_BODY,Voc:Body\na,1000,5000,SEGMENT,S,1\n", level="S", concepts=("Body",)),
+    "a keyword 1.0, VIAN": expect_import(vian_keyword("1.0"), never=["keyword"], text="Body"),
+    "a keyword 0, VIAN": expect_import(vian_keyword("0"), never=["keyword"], text=None),
+    "a keyword True, VIAN": expect_import(vian_keyword("True"), "1 keyword not read (Voc:Body True)", text=None),
+    "BORIS that names no offset": expect_import(boris(["", "S", "STATE", "1", "5"]), "no Time offset (s)", text="S"),
+    "BORIS that names an offset of 0": expect_import(tsv([*BORIS, "Time offset (s)"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "0.0"]), never=["offset"], text="S"),
+    "two STARTs": expect_import(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "0"), ("START", "1"), ("STOP", "5"))), names=EVENTS), "line 2: START without STOP", "no Source lists media", start_s=1, end_s=5),
+    "a STOP without START": expect_import(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("STOP", "5"), ("STOP", "7"))), names=EVENTS), "line 4: STOP without START", start_s=1, end_s=5),
+    "a POINT while a state goes on": expect_import(boris(*(["", "S", kind, time, ""] for kind, time in (("START", "1"), ("POINT", "3"), ("STOP", "5"))), names=EVENTS), "line 3", start_s=1, end_s=5),
+    "a turn of nobody": expect_import("SPEAKER a 1 1 4 <NA> <NA> <NA> <NA> <NA>\n", text=None),
+    "a turn of no length": expect_import("SPEAKER a 1 1 0 <NA> <NA> S <NA> <NA>\n", "it has no length", n=0),
+    "a row of ELAN with a cell too many": expect_import(tsv(ELAN, ["level", "", "1", "5", "S"], ["level", "", "6", "7", "S", "x"]), "line 3: 6 cells where others have 5", start_s=1),
+    "ELAN in a workbook": expect_import(sheet([ELAN, ["level", "", 1, 5, "S"]]), start_s=1, end_s=5, level="S"),
+    **{f"ELAN in frames of {form}": expect_import(tsv(["Tier", f"Begin Time - hh:mm:ss:ff {form}", f"End Time - hh:mm:ss:ff {form}", "Annotation"], ["l", start, "00:00:05:00", "S"]), start_s=1.4, end_s=5, text="S", options={"rate": None}) for form, start in (("PAL", "00:00:01:10"), ("PAL-50fps", "00:00:01:20"))},
+    "ELAN in Italian, with its file": expect_import(tsv([*(f"{name} - ss.msec" for name in ("Inizio", "Fine", "Durata")), "Annotazione", "Nome file"], ["1.0", "5.0", "4.0", "S", "b.eaf"]), "header in another language", movie="b", text="S"),
+    "media of ELAN that begin later": expect_import(eaf(SLOTS, tier("human: level@AB", alignable_annotation("a", "t1", "t2", "S")), "".join(f'<MEDIA_DESCRIPTOR MEDIA_URL="{name}.mp4" TIME_ORIGIN="2000"/>' for name in "bc")), "'b.mp4' is taken as the film", "(TIME_ORIGIN), 2000 ms", options={"movie": "a"}, start_s=3, end_s=7),
+    "a level and concepts in one text, ActivityNet": expect_import(json.dumps({"database": {"a": {"annotations": [{"segment": [1, 5], "label": ["Body", "S"]}]}}}), level="S", concepts=("Body",)),
+    **{f"a segment of ActivityNet from {start} to {end} s of 5": expect_import(json.dumps({"database": {"a": {"duration": 5, "annotations": [{"segment": [1, 5], "label": "S"}, {"segment": [start, end], "label": "EN"}]}}}), said, n=n) for start, end, n, said in ((4, 6, 2, "cut at the end of its video, 5 s"), (5, 6, 1, "begins behind the end of its video, 5 s"))},
+    "an element of CVAT of no kind that is known": expect_import(cvat("<skeletons/> stray"), "element skeletons: of a kind that is not read", "left out: 'stray'", n=0),
+    "a frame of CVAT with shapes and a tag with a box that is ticked": expect_import(cvat('<image id="25" name="frame_000025"><box/><tag label="S"><attribute name="Body">true</attribute></tag></image>'), "image 25: shapes of single frames", start_s=1, end_s=1.04, level="S", concepts=("Body",), options={"tiers": {"label": "levels", "checkbox": "concepts"}}),
+    "a tag of CVAT without its frame": expect_import(cvat('<tag label="S"/>'), "without the number of its frame", n=0),
+    "a track that CVAT annotated by itself": expect_import(cvat(track(0, "S", 'source="auto"')), "model", n=0),
+    "a tag that CVAT annotated by itself": expect_import(cvat('<tag label="S" frame="3" source="auto"/>'), "model", n=0),
+    "a track, and a tag, that a model of CVAT helped to draw": expect_import(cvat(track(0, "S", 'source="semi-auto"') + '<tag label="S" frame="3" source="semi-auto"/>'), n=3, seen_score="1"),
+    "a box that CVAT drew by itself": expect_import(cvat(track(0, "S", 'source="manual"').replace("<box", '<box source="auto"')), n=2, seen_score="1"),
+    "a label that a model's prediction began": expect_import(studio(labels("S"), parent_prediction=3), seen_score="1"),
+    "a label that was a prediction": expect_import(studio(labels("S", origin="prediction")), seen_score="1"),
+    "whose a label is": expect_import(studio(labels("S"), completed_by={"email": "AB"}), annotator="AB"),
+    "what was cancelled": expect_import(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
+    "labels of one region": expect_import(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
+    "a film by a suffix that films seldom have": expect_import(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
+    "a key of a rectangle without its frame": expect_import(rectangle(None), "without a stretch of time", n=0),
+    "what nobody marked": expect_import(studio(), "nothing is marked", n=0),
+    "notes of regions": expect_import(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
+    "a clock in a column of milliseconds": expect_import("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),
+    "a clock in a column of frames": expect_import("movie,segmentation_name,start_frame,end_frame,annotation_0\na,M,00:00:01:00,00:00:05:00,S\n", start_s=1, end_s=5),
+    **{f"a rectangle that is drawn until frame {last} of 100": expect_import(rectangle(last), start_s=0, end_s=4) for last in (60, 100, 101)},
+    "rows without times, columns of labels": expect_import(table("a,1,5,S,1", "Total,,,,", head="movie,start_s,end_s,level,Body"), "line 3", "a sum", n=1, options={"columns": {"concepts": ["Body"]}}, concepts=("Body",)),
+    **{f"{empty} for no value": expect_import(table(f"{empty},1,5,AB", f"m,6,7,{empty}", head="movie,start_s,end_s,annotator"), f"movie {empty!r}", f"annotator {empty!r}", n=2) for empty in ("NA", "nan", "NULL")},
+    "a film NA, RTTM": expect_import("SPEAKER NA 1 1 4 <NA> <NA> S <NA> <NA>\n", "movie 'NA'"),
+    "no film, RTTM": expect_import("SPEAKER <NA> 1 1 4 <NA> <NA> S <NA> <NA>\n", "film 'a'", movie="a", never=("taken as",)),
+    "an annotator null, ELAN": expect_import(tsv([ELAN[0], "Annotator", *ELAN[2:]], ["l", "null", "1", "5", "S"]), "annotator 'null'"),
+    "a header of WebVTT that moves times": expect_import("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:10.000,MPEGTS:0\n\n00:01.000 --> 00:05.000\nx\n", "X-TIMESTAMP-MAP"),
+    **{f"a header of ASS, Timer: {speed}": expect_import(f"[Script Info]\nTimer: {speed}\n[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n", *words, never=never) for speed, words, never in (("50.0", ["Timer"], ()), ("100,0000", [], ("Timer",)))},
+    **{f"a film whose first span is at {start}": expect_import(table(*LATE).format(start), "first hour (b: ", n=4, never=("a: 00",)) for start in ("10:00:01.000", "3600")},
+    "pictures of their own": expect_import(cvat('<image id="0" name="x/1.jpg"><tag label="S"/></image>'), "1.jpg", n=0),
+    **{f"<{name} and c>": expect_import(srt(f"if <{name} and c> then"), text=f"if <{name} and c> then") for name in ("b", "i", "u", "s", "p", "em", "strong", "font")},
+    "tags": expect_import(srt("<font color='red' size=3>A</font> <b >B</b > <c.yellow>C</c> <br/>D<I>"), text="A B C D"),
+    "a break": expect_import(srt("one<br>two"), text="one two"),
+    "a tag with a colon": expect_import(srt('<span style="x: y">A</span>'), text="A"),
+    "braces that are escaped": expect_import("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,{\\i1}a \\{b\\p1\\} c\n", text="a {b\\p1} c"),
+    "a word of the codebook on a tier of others": expect_import(textgrid(("words", "sure", "I", "am", "fine", "today")), "'words': 1 of 5", "--tier words=labels", n=5, level=None),
+    "a word of the codebook on a tier of few others": expect_import(textgrid(("words", "sure", "hi")), "'words': 1 of 2", n=2, level=None),
+    **{f"the film of {name}": expect_import(srt("Hi"), *words, name=name, movie=movie) for name, movie, *words in (("Dr. No.srt", "Dr. No"), ("Mr. Smith.1939.srt", "Mr. Smith.1939"), ("tt0000042.x.srt", "tt0000042"), ("Alien.pt-BR.forced.srt", "Alien", ".pt-BR"), ("Alien.it.vtt", "Alien", ".it"), ("rocky.iv.srt", "rocky.iv"), ("dr.no.srt", "dr.no", "film 'dr.no'"), ("Say.It.srt", "Say.It"), *((f"film.{more}.srt", "film", f".{more}") for more in ("mp4", "mkv.en", "EN", "SDH", "es-419", "zh-Hant-TW.default", "fil", "eaf")))},
+    **{f"the media {url}": expect_import(signed(url), movie=movie) for url, movie in (("file:///C:/films/Rocky #1.mp4", "Rocky #1"), ("./O Brother? 2000.mp4", "O Brother? 2000"), ("FILE:/f/Who? id=3.mp4", "Who? id=3"), ("file://srv/f/a%20b%23.mp4", "a b#"), ("https://x.example/a.mp4?b#c", "a"))},
+    **{f"--movie {told}": expect_import(content, n=1, movie=movie, options={"movie": told}) for content in (textgrid(("a", "hi")), table("1,5", head="start_s,end_s"), table("b.mp4,1,5", head="video,start_s,end_s"), signed("b.mp4")) for told, movie in (("C:\\f\\tt0000042.mp4", "tt0000042"), ("https://www.imdb.com/title/tt0000042/fullcredits", "tt0000042"), ("\\\\srv\\s\\a.mkv", "a"), (" a  b", "a b"))},
+    **{f"films {one} and {other}": expect_import({one: content, other: content.replace("hi", "you").replace("AB", "CD")}, *words, n=2, never=never) for one, other, content, words, never in (("x/a.TextGrid", "y/a.TextGrid", textgrid(("a", "hi")), ["1 movie named", "y/a)"], []), ("x/a.en.srt", "y/a.fr.srt", srt("hi"), ["1 movie named"], []), ("x/a.srt", "b.srt", srt("hi"), [], ["folders"]))},
+    "media in folders of two films": expect_import(two_signed("file:///C:/f/a.mp4", "file:///D:/g/a.mp4"), "1 movie named", n=2, movie="a"),
+    "media in one folder, written in two ways": expect_import(two_signed("file:///C:/F/a.mp4", "c:\\f\\a.mp4"), n=2, movie="a", never=["folders"]),
+    "media of one name, picture and sound": expect_import(two_signed("a.mp4", "./f/a.wav"), n=2, movie="a", never=["folders"]),
+    **{f"{column}s of one id": expect_import(table(*(f"{name},1,5" for name in OF_ONE_ID), head=f"{column},start_s,end_s"), "2 movies begin with tt0000042 ", n=4, never=("tt0000043 (",)) for column in ("movie", "video")},
+    "a film that an export does not name": expect_import(json.dumps([{"id": 1, "data": {"text": "x"}, "annotations": [{"result": [labels("S")]}]}]), "film 'project-1'", name="project-1.json", movie="project-1"),
+    "a film that subtitles are of": expect_import(srt("Hi"), never=("by the file's name",)),
+    "what VIA says of its film and attribute": expect_import(VIA_HEAD.replace("level", "note") + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""1"":""hi""}"\n', movie="b", text="hi", tier="note"),
+    "a text of VIA with a comma": expect_import(VIA_HEAD + '"1_b","[""b.mp4""]",0,"[1,5]","[]","{""3"":""well, yes""}"\n', text="well, yes"),
+    "a page of IMDb": expect_import(table("https://www.imdb.com/title/tt0000042/?ref_=x,1,5"), movie="tt0000042"),
+    "a number for a film, a list of people": expect_import(json.dumps({"moviegraphs": [{"movie": 42, "start_s": 1, "end_s": 5, "mood": "x", "interactions": [ASKS]}]}), "2 keys not read (mood, when of interactions)", movie="42", text="Ann: asks: Bob, Cid"),
+    "an answer about a clip of no table": expect_import({"t.csv": TABLE, "a.jsonl": asked("c0", "c9")}, "c9", n=3, options={"annotator": "vlm"}),
+    "answers without a table": expect_import(asked("c0", "c9"), never=("c9",), n=2, options={"annotator": "vlm"}),
+    "an error of a server": expect_import('{"error": "overloaded"}\n' + asked("c0"), "line 1"),
+    "an arrow in a cell": expect_import(table("a,1,5,go --> there", head="movie,start_s,end_s,text"), text="go --> there"),
+    "an arrow in a cell of ELAN": expect_import(tsv(["words", "", "1.0", "5.0", "4.0", "go --> there"]), text="go --> there"),
+    "an arrow in a cell of BORIS": expect_import(tsv([*BORIS, "Comment"], ["o", "a.mp4", "", "S", "STATE", "1", "5", "go --> there"]), comment="go --> there"),
+    "an answer whose times are a clock": expect_import(asked("c0", start_s="00:00:01", end_s="00:00:05"), n=0),
+    "a level that is named and denied": expect_import(asked("c0", answers={"level": "S", "level:S": "no"}), n=0),
+    "a question twice in an object": expect_import(asked("c0") + asked("c1").replace('{"level": "S"}', '{"level": "S", "level": "EN"}'), clip_id="c0"),
+    "a tier of texts": expect_import(textgrid(("Ann", "hi")), text="hi", tier="Ann"),
+    **{f"a spreadsheet's form: {form}": expect_import(content, movie="a", start_s=1.5, end_s=2.5, level="S", never=("whole films",), options={"rate": Fraction(24)}) for form, content in SHEETS.items()},
+    "thousands of Germany": expect_import("video;start_s;end_s;level\na.mp4;999,5;1000,5;S\n", start_s=999.5, end_s=1000.5),
+    "thousands of America": expect_import('video,start_s,end_s,level\na.mp4,"1,234.5","1,280",S\n', start_s=1234.5, end_s=1280.0),
+    "a copy of a file": expect_import({"a.rttm": KISS, "copy.rttm": KISS}, "a.rttm", n=2),
+    "the same words twice at one time": expect_import(f"1\n{CUE}\nNo!\n\n2\n{CUE}\nNo!\n", n=2),
+    "what else a repeated label says, concepts in any order": expect_import(tsv([*BORIS, "Modifier #1"], *(["o", "a.mp4", "", label, "STATE", "1", "5", modifier] for label, modifier in (("S;Body;Look;", "x"), ("S;Look;Body", "y")))), "but for modifiers", concepts=("Look", "Body")),
+    "words of films": expect_import(f"1\n{CUE}\nSure\n\n2\n{CUE}\nLook\n", n=2, level=None, concepts=(), text=["Sure", "Look"]),
+    "all texts of a graph": expect_import(json.dumps({"moviegraphs": [GRAPH]}), n=6, movie="tt1", start_s=3.0, end_s=40.5, tier=["situation", "scene", "character", "character", "interaction", "interaction"], text=["Sure", "bar", "Ann", "Bob", "Ann: asks: Bob", "smiles"]),
+    "one text of a graph as the level": expect_import(json.dumps({"moviegraphs": [GRAPH]}), level="S", tier="situation", options={"tiers": {"situation": "levels"}}),
+    "letters of a wrong encoding that are controls": expect_import("1\n00:00:01,000 --> 00:00:05,000\n\x9cuvre\n", "U+0080 to U+009F", text="uvre"),
+    "a NUL in a table of a tool": expect_import(boris(["", "S\0", "STATE", "1", "5"]), "NUL left out", text="S"),
+    **{f"a file on the disk of Label Studio {place}": expect_import(studio(labels("S")).replace("a.wav", f"/data/local-files/?d={place}"), movie="a b") for place in ("a%20b.wav", "x%5Ca%20b.wav", "x/a%20b.wav")},
+    "times below a second alone": expect_import(table("a,0.25,0.75"), "first second"),
+    "a turn in the first second": expect_import("SPEAKER a 1 0.25 0.5 <NA> <NA> S <NA> <NA>\n", never=("first second",)),
+    "a tier that is not there": expect_import(textgrid(("gaze", "S")), "no tier 'gaez' is there (did you mean 'gaze'?)", n=0, options={"tiers": {"gaez": "levels"}}),
+    "a tier that is there": expect_import(textgrid(("gaze", "S")), never=("no tier",), level="S", options={"tiers": {"Gaze ": "levels"}}),
+    "whether the score was in sight, between blanks": expect_import("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB, 0 \n", seen_score="0"),
+    "whether the score was in sight, as data frames write it": expect_import("movie,start_s,end_s,level,annotator,seen_score\na,1,5,S,AB,1.0\n", seen_score="1"),
+    "tiers of texts": expect_import(textgrid(("Ann", "hi"), ("Bob", "hi")), n=2, text="hi", tier=["Ann", "Bob"]),
+    "subtitles in frames": expect_import("1\n00:00:01:12 --> 00:00:05:00\nHi\n", start_s=1.48, end_s=5.0),
+    **{f"subtitles in frames without their rate {sign}": expect_import(f"1\n00:00:01{sign}12 --> 00:00:05{sign}00\nHi\n", "--rate", n=0, options={"rate": None}) for sign in ":;"},
+    **{f"subtitles in drop frame {sign}": expect_import(f"1\n00{sign}00{sign}01;12 --> 00{sign}01{sign}00;02\nHi\n", start_s=1.4014, end_s=60.06, options={"rate": Fraction(30000, 1001)}) for sign in ":;"},
+    "blanks that end no cue": expect_import("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:900000\n\n00:01.000 --> 00:05.000\n \nhello\n", "X-TIMESTAMP-MAP", text="hello"),
+    "lines of another encoding": expect_import(b"".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},500\n{word}\n\n".encode(encoding) for n, (word, encoding) in enumerate([*[("Déjà", "utf-8")] * 3, ("café", "cp1252")], start=1)), "line 15", n=4, text=[*["Déjà"] * 3, "café"]),
+    "a text beside concepts at its times": expect_import(studio(labels("Body", from_name="concepts"), {"type": "textarea", "value": {**SPAN, "text": ["a note"]}}, {"type": "rating", "value": {**SPAN, "rating": 4}}), n=3, concepts=[(), (), ("Body",)], text=["a note", "4", ""]),
+    "a text beside a level and concepts": expect_import(tsv(*([tier, "", "1.0", "5.0", "4.0", text] for tier, text in (("level", "S"), ("note", "hi"), ("concept", "Body")))), n=2, level=["S", None], concepts=[("Body",), ()]),
+    "every line of events of ASS": expect_import("[Script Info]\n[Events]\n; a remark\n" + "".join(f"{kind}: 0,0:00:01.00,0:00:05.00,Default,,0,0,0,,x\n" for kind in ("Dialogue", "Picture", "Sound", "Movie", "Dia}ogue", "")), "1 of 6 spans", "1 more left out", "a picture", "a sound", "a dia}ogue", "a line of no kind"),
+    "a dialogue among the fonts of ASS": expect_import("[Events]\nDialogue: 0,0:00:01.00,0:00:05.00,D,,0,0,0,,x\n[Fonts]\nDialogue: 0,0:00:06.00,0:00:07.00,D,,0,0,0,,y\n", "line 4: in [fonts]", text="x"),
+    **{f"a block of SRT without times {block!r}": expect_import(f"2\n00:00:02,000 --> 00:00:02,500\nhi\n\n{block}\n\n4\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 5: text without times", never=("empty line",), n=2, text="hi") for block in ("3\nyou", "3\n00:00:06,000 :07,000\nyou", "3\n\nyou")},
+    "a block of SRT without times, blank lines below numbers": expect_import("2\n\n00:00:02,000 --> 00:00:02,500\nhi\n\n3\nyou\n\n4\n\n00:00:04,000 --> 00:00:04,500\nhi\n", "2 of 3 spans", "line 6: text without times", never=("empty line",), n=2, text="hi"),
+    "a block of SRT without times below one without a text": expect_import("1\n00:00:02,000 --> 00:00:02,500\n\n2\nyou\n\n3\n00:00:04,000 --> 00:00:04,500\nhi\n", "line 2: no text", "line 4: text without times", n=1, text="hi"),
+    "a line above the name of a cue of WebVTT": expect_import(f"WEBVTT\n\nyou\n1\n{CUE.replace(',', '.')}\nhi\n", "line 3: text without times", n=1, text="hi"),
+    **{f"a number of SRT, {number!r}": expect_import(f"5\n{CUE}\nhi{number}00:00:06,000 --> 00:00:07,000\nyou\n", n=2, text=["hi", "you"]) for number in ("\n\n6\n\n", "\n6\n")},
+    "5 digits of milliseconds": expect_import(cue_of_digits("5"), "line 2: digits of", start_s=1.005),
+    "50 digits of milliseconds": expect_import(cue_of_digits("50"), "line 2: digits of", start_s=1.05),
+    "500 digits of milliseconds": expect_import(cue_of_digits("500"), start_s=1.5, never=["digits of"]),
+    "a place of WebVTT in hundredths": expect_import(f"WEBVTT\n\n{CUE.replace(',', '.')} line:84.66%\nhi\n", never=("digits of",)),
+    "words behind the times of SRT": expect_import(f"1\n{CUE} Ann\nhi\n", text="Ann hi", never=("setting",)),
+    "words behind the times of WebVTT": expect_import(f"WEBVTT\n\n{CUE.replace(',', '.')} two words\nhi\n", "1 setting not read (two words)", text="hi"),
+    "a comment of WebVTT with a line of blanks": expect_import(f"WEBVTT\n\nNOTE a\n \nb\n\n{CUE.replace(',', '.')}\nhi\n", "1 of 1 span"),
+    "a text of SRT with an empty line": expect_import("1\n00:00:01,000 --> 00:00:05,000\nCount:\n\n2\n\n2\n00:00:06,000 --> 00:00:07,000\nyou\n", "empty line", n=2, text=["Count: 2", "you"]),
+    "a row above the header of a tool": expect_import("My fights,,\n" + "segmentation_name,start_ms,end_ms\nM,1000,5000\n", "1 row above the header"),
+    "times without a name and a length": expect_import(tsv(["level", "AB", "1.0", "5.0", "S"], ["level", "AB", "6.0", "7.0", "EN"]), "begins and ends", n=2),
+    "a line above the annotations of ELAN": expect_import("damaged\n" + tsv(["level", "", "00:00:01.000", "00:00:05.000", "00:00:04.000", "S"]), "1 line above"),
+    "what a model wrote": expect_import("".join(f"SPEAKER a 1 1 4 <NA> <NA> {label} <NA> <NA>\n" for label in ("S", "obygaze:_segments")), "1 of 2 spans", "of a model", text="S", seen_score="1"),
+    "a turn of a thousandth": expect_import("SPEAKER a 1 1 0.001 <NA> <NA> S <NA> <NA>\n", "shorter than a frame", n=0),
+    "concepts below a tier that is not read": expect_import(eaf(SLOTS, tier("scene", alignable_annotation("a", "t1", "t2", "kiss")) + tier("x", ref_annotation("b", "a", "Body"))), concepts=("Body",), options={"movie": "a", "annotator": "AB", "tiers": {"x": "concepts"}}),
+    "what is new in a copy": expect_import({"a.rttm": KISS, "copy.rttm": KISS.replace("hi", "ho")}, "a.rttm", n=3),
+    "a folder of one video, and a row without": expect_import("video,movie,start_s,end_s\nx/a.mp4,,1,5\n,x,6,7\n", n=2, movie="x", never=("videos are taken",)),
+    "media of a film in two folders": expect_import(tsv(BORIS, *([o, f"{o}/a.mp4", "", "S", "STATE", "1", "5"] for o in "pq")), n=2, movie="m", options={"movie": "m"}),
+    "films in a folder, and in one each": expect_import("video,start_s,end_s\nC:\\f\\a.mp4,1,5\nC:\\f\\b.mp4,1,5\n", n=2, never=("folders",)),
+    "films in folders of their own": expect_import("video,start_s,end_s\n/f/x/a.mp4,1,5\n/f/y/b.mp4,1,5\n", n=2, never=("folders",)),
+    "a film in folders": expect_import("video,start_s,end_s\nm/x/a.mp4,1,5\nm/y/a.mp4,1,5\n", n=2, movie="m"),
+    "a late span of a film whose length is known": expect_import("video,start_s,end_s\na.mp4,3601,3602\n", never=("first hour",), options={"length_of": lambda _: 7200.0}),
+    "modifiers and comments of BORIS": expect_import(tsv(["Observation id", "observer", "Media file", "Behavior", "Modifiers", "Behavior type", "Start (s)", "Stop (s)", "Comment start"], ["o", "AB", "f.mp4", "Look", "man|close", "STATE", "1", "2", "unsure"], ["o", "AB", "f.mp4", "Look", "", "STATE", "3", "4", ""]), "observer", n=2, modifiers=["man|close", ""], comment=["unsure", ""]),
+    "keys of ActivityNet": expect_import(json.dumps({"database": {"v": {"annotations": [{"segment": [1, 2], "sentence": "x"}, {"segment": [1, 2], "label": "S", "score": 1}]}}}), "(sentence, score)"),
+    "a sound file and its stem": expect_import("".join(f"SPEAKER {film} 1 1 1 <NA> <NA> Ann <NA> <NA>\n" for film in ("sounds/film0.wav", "film0")), n=2, movie="film0"),
 }  # fmt: skip
 
 
@@ -472,7 +476,7 @@ def test_names_that_differ_only_in_quotes_dashes_and_blanks_are_one_film(import_
 
 
 TWO_TASKS_WITHOUT_FILMS = json.dumps([{"id": n, "data": {"x": "y"}, "annotations": []} for n in (1, 2)])
-TWO_OBSERVATIONS_WITHOUT_MEDIA = tabbed(
+TWO_OBSERVATIONS_WITHOUT_MEDIA = tsv(
     BORIS, ["p", "NA", "", "S", "STATE", "1", "5"], ["q", "NA", "", "S", "STATE", "1", "5"]
 )
 TWO_TASKS_OF_CVAT = cvat("").replace("</meta>", "<task><source>b.mp4</source></task></meta>")
@@ -570,7 +574,7 @@ def test_videos_of_one_name_are_told_apart_by_folders_in_a_table(import_files, t
     [
         boris(["", "S", "STATE", "1.234", "5.240"]).replace("\t", ";"),
         "movie;segmentation_name;start_ms;end_ms\na;M;1.000;5.000\n",
-        tabbed(ELAN, ["l", "", "1.234", "5.240", "S"]).replace("\t", ";"),
+        tsv(ELAN, ["l", "", "1.234", "5.240", "S"]).replace("\t", ";"),
     ],
     ids=["BORIS", "VIAN", "ELAN"],
 )
@@ -602,8 +606,8 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_
 
     Look, from 1 to 2 s, is a clip of its own. The order of the files does not matter.
     """
-    levels = grid(("level", "S", ""))
-    concepts = grid(("concepts", "Body", "Look"))
+    levels = textgrid(("level", "S", ""))
+    concepts = textgrid(("concepts", "Body", "Look"))
     for files in ({"l.x": levels, "c.x": concepts}, {"c.x": concepts, "l.x": levels}):
         clips, _ = import_files(files, movie="a")
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}

@@ -9,7 +9,7 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
-from tests.manifest.spans.files import VIA_HEAD, aligned, eaf, referring, sheet, tabbed, tier
+from tests.manifest.spans.files import VIA_HEAD, alignable_annotation, eaf, ref_annotation, sheet, tier, tsv
 
 SHORT = 'File type = "ooTextFile"\nObject class = "TextGrid"\n\n0\n10\n<exists>\n1\n"IntervalTier"\n"a"\n0\n10\n1\n1\n5\n"S"\n'
 BORIS_7 = "Observation id\to\n\nMedia file(s)\nPlayer #1\ta.mp4\n\nTime offset (s)\t{}\n\nTime\tMedia file path\tSubject\tBehavior\tStatus\n1.0\ta.mp4\t\tS\tSTART\n5.0\ta.mp4\t\tS\tSTOP\n"
@@ -32,7 +32,7 @@ def boris_table(*media):
     rows = []
     for n, (source, offset) in enumerate(media):
         rows.append([f"o{n}", source, offset, "S", "STATE", "1", "5"])
-    return tabbed(BORIS_8, *rows)
+    return tsv(BORIS_8, *rows)
 
 
 def boris_table_of_two_media(start, stop, name):
@@ -42,18 +42,18 @@ def boris_table_of_two_media(start, stop, name):
     """
     media = "player #1:b.mp4;x/a.mp4|player #2:c.mp4"
     durations = "180.000;360.000|540"
-    return tabbed(BORIS_9, ["o", media, durations, "S", "STATE", start, stop, name])
+    return tsv(BORIS_9, ["o", media, durations, "S", "STATE", start, stop, name])
 
 
 def eaf_with_subdivided_scene(parts):
     """Write a document of ELAN with a scene from 1 to 9 s, which the annotations `parts` of AB divide."""
-    scene = tier("scene", aligned("a", "t1", "t2", "kiss"))
+    scene = tier("scene", alignable_annotation("a", "t1", "t2", "kiss"))
     return eaf({"t1": 1000, "t2": 9000}, scene + tier("human: level@AB", parts))
 
 
 def elan(*rows, names=ELAN):
     """Write the table that ELAN exports, with tabs, below these headings."""
-    return tabbed(names, *rows)
+    return tsv(names, *rows)
 
 
 def cvat_track(frames, attribute="S"):
@@ -73,7 +73,7 @@ def label_studio_task(result, **task):
 
 RANGES = {"ranges": [{"start": 26, "end": 125}], "timelinelabels": ["S"]}
 STRETCH = {"type": "timelinelabels", "value": RANGES}
-EAF = eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", aligned("x", "t1", "t2", "S")))
+EAF = eaf({"t1": 1000, "t2": 5000}, tier("human: level@AB", alignable_annotation("x", "t1", "t2", "S")))
 CLOCKS = ("00:00:01.000", "00:00:05.000")
 READ = {
     "BORIS 7 with what stands above the table": BORIS_7.format("0.0"),
@@ -84,7 +84,7 @@ READ = {
     "BORIS two players": boris_table(("player #1:films/a.mp4|player #2:b.mp4", "0")),
     "BORIS two players, of versions 8.9": boris_table(("player #1: films/a.mp4 player #2: b.mp4", "0")),
     "BORIS 7 with two players": BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #2\tb.mp4\n\nTime off"),
-    "BORIS a file that is not found": tabbed(BORIS_9, ["o", "a.mp4", "9", "S", "STATE", "1", "5", "Not found"]),
+    "BORIS a file that is not found": tsv(BORIS_9, ["o", "a.mp4", "9", "S", "STATE", "1", "5", "Not found"]),
     "BORIS second of two media": boris_table_of_two_media("181", "185", "x/a.mp4"),
     "BORIS with a row of nothing": boris_table(("a.mp4", "0")) + "\t" * 6 + "\n",
     "TextGrid short, old": SHORT.replace("ooTextFile", "ooTextFile short").replace("Object class = ", ""),
@@ -95,10 +95,10 @@ READ = {
     "ELAN in German": elan(["level", "", "1.0", "1000", "5.0", "5000", "4.0", "4000", "S"], names=("Zeile", "Teilnehmer", *(f"{name} - {form}" for name in ("Anfangszeit", "Endzeit", "Dauer") for form in ("ss.msec", "msec")), "Anmerkung")),
     "ELAN in German, whole seconds": elan(["level", "", "1", "5", "4", "S"], names=("Zeile", "Teilnehmer", *(f"{name} - ss.msec" for name in ("Anfangszeit", "Endzeit", "Dauer")), "Anmerkung")),
     "ELAN without names of tiers": elan(["1.0", "5.0", "S"], names=("Begin Time - ss.msec", "End Time - ss.msec", "Annotation")),
-    "ELAN without header, numbers as participant": tabbed(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
-    "ELAN without header, in milliseconds, numbers as participant": tabbed(["level", "12", "1000", "5000", "4000", "S"]),
-    **{f"ELAN without header and durations, {start}, numbers as participant": tabbed(["level", "0", start, end, "S"]) for start, end in (("1.0", "5.0"), ("00:00:01", "00:00:05"))},
-    "ELAN without header, with its file": tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
+    "ELAN without header, numbers as participant": tsv(["level", "12", *CLOCKS, "00:00:04.000", "S"]),
+    "ELAN without header, in milliseconds, numbers as participant": tsv(["level", "12", "1000", "5000", "4000", "S"]),
+    **{f"ELAN without header and durations, {start}, numbers as participant": tsv(["level", "0", start, end, "S"]) for start, end in (("1.0", "5.0"), ("00:00:01", "00:00:05"))},
+    "ELAN without header, with its file": tsv(["level", "", *CLOCKS, "00:00:04.000", "S", "C:\\d\\a.eaf"]),
     "ELAN with ids and descriptions": elan(["level", *CLOCKS, "S", "a1", "a word of the vocabulary", "a.mp4"], names=("Tier", "Begin Time - hh:mm:ss.ms", "End Time - hh:mm:ss.ms", "Annotation", "Annotation ID", "Description", "File Path")),
     "ELAN whose media are not moved": "#a.mp4 -- offset: 0\n" + elan(["level", *CLOCKS, "S", "a.eaf"]),
     "ELAN tier that begins with a quote": elan(['"level"', *CLOCKS, "S", "a.eaf"]),
@@ -129,14 +129,14 @@ READ = {
     "video of a page": "video,start_s,end_s,level\nhttps://www.youtube.com/watch?v=a&t=1,1,5,S\n",
     "EAF": EAF,
     **{f"EAF in {name}": EAF.replace("?>", said).replace("@AB", "@Zoë").encode(name) for name, said in (("latin-1", " encoding='latin-1'?>"), ("shift_jis_2004", " encoding='shift_jis_2004'?>"), ("cp1252", "?>"), ("utf-16-be", " encoding='UTF-16'?>"))},
-    "EAF first half of a subdivision": eaf_with_subdivided_scene(referring("b", "a", "S") + referring("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
-    "EAF below the first half of a subdivision": eaf_with_subdivided_scene(referring("d", "b", "S")).replace("<TIER", tier("half", referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + referring("b", "a", "x")) + "<TIER", 1),
-    "EAF below a subdivision that stands behind it": eaf_with_subdivided_scene(referring("d", "b", "S") + referring("e", "c", "") + referring("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", referring("b", "a", "x") + referring("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
-    "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", aligned("d", "t1", "t2", "S") + aligned("e", "t2", "t3", "") + aligned("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", aligned("b", "t1", "t2", "x") + aligned("c", "t2", "t4", "y"))),
-    "EAF milliseconds with a point": eaf({"t1": "1000.0", "t2": "5000.0"}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))),
-    "EAF an id twice to which none refers": eaf({"t1": 1000, "t2": 5000, "t3": 9000}, tier("human: level@AB", aligned("x", "t1", "t2", "S") + aligned("x", "t2", "t3", "EN"))),
+    "EAF first half of a subdivision": eaf_with_subdivided_scene(ref_annotation("b", "a", "S") + ref_annotation("c", "a", "", 'PREVIOUS_ANNOTATION="b"')),
+    "EAF below the first half of a subdivision": eaf_with_subdivided_scene(ref_annotation("d", "b", "S")).replace("<TIER", tier("half", ref_annotation("c", "a", "y", 'PREVIOUS_ANNOTATION="b"') + ref_annotation("b", "a", "x")) + "<TIER", 1),
+    "EAF below a subdivision that stands behind it": eaf_with_subdivided_scene(ref_annotation("d", "b", "S") + ref_annotation("e", "c", "") + ref_annotation("f", "c", "", 'PREVIOUS_ANNOTATION="e"')).replace("<LINGUISTIC", tier("half", ref_annotation("b", "a", "x") + ref_annotation("c", "a", "y", 'PREVIOUS_ANNOTATION="b"')) + "<LINGUISTIC", 1),
+    "EAF below a subdivision without times that stands behind it": eaf({"t1": 1000, "t2": None, "t3": None, "t4": 9000}, tier("human: level@AB", alignable_annotation("d", "t1", "t2", "S") + alignable_annotation("e", "t2", "t3", "") + alignable_annotation("f", "t3", "t4", ""), 'PARENT_REF="half"') + tier("half", alignable_annotation("b", "t1", "t2", "x") + alignable_annotation("c", "t2", "t4", "y"))),
+    "EAF milliseconds with a point": eaf({"t1": "1000.0", "t2": "5000.0"}, tier("human: level@AB", alignable_annotation("x", "t1", "t2", "S"))),
+    "EAF an id twice to which none refers": eaf({"t1": 1000, "t2": 5000, "t3": 9000}, tier("human: level@AB", alignable_annotation("x", "t1", "t2", "S") + alignable_annotation("x", "t2", "t3", "EN"))),
     "EAF with a document type": EAF.replace("<ANN", '<!DOCTYPE ANNOTATION_DOCUMENT SYSTEM "EAFv3.0.dtd">\n<ANN', 1),
-    "BORIS whose other behaviours have codes of one letter": tabbed(BORIS_8, *(["o", "a.mp4", "0", code, "STATE", start, end] for code, start, end in (("S", "1", "5"), ("s", "6", "9")))),
+    "BORIS whose other behaviours have codes of one letter": tsv(BORIS_8, *(["o", "a.mp4", "0", code, "STATE", start, end] for code, start, end in (("S", "1", "5"), ("s", "6", "9")))),
     "table with tabs, whose quotes are letters": 'movie\tstart_s\tend_s\tlevel\ttitle\na\t1\t5\tS\t"Giliap\n',
     **{f"table of a data frame with its index, from {first}": f"{mark},movie,start_s,end_s,level\n{first},a,1,5,S\n{first + 1},a,5,6,EN\n" for first, mark in ((0, ""), (1, '""'))},
     "EAF without a header": re.sub("<HEADER.*</HEADER>", "", EAF),
@@ -204,7 +204,7 @@ def test_a_form_that_tools_write_is_read_whole(import_content, form):
 REFUSED = {
     "BORIS offset above the table": (BORIS_7.format("10.0"), "offset"),
     "BORIS offset in small letters": (boris_table(("a.mp4", "10")).replace("Time offset", "time offset"), "moved"),
-    "BORIS two media without observation": (tabbed(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
+    "BORIS two media without observation": (tsv(BORIS_8[1:], ["a.mp4", "", "S", "STATE", "1", "5"], ["b.mp4", "", "S", "STATE", "1", "5"]), "Observation id"),
     "BORIS media one after the other": (boris_table(("player #1:a.mp4;b.mp4", "0")), "2 media"),
     "BORIS media one after the other, above the table": (BORIS_7.format("0.0").replace("\n\nTime off", "\nPlayer #1\tb.mp4\n\nTime off"), "2 media"),
     "BORIS media one after the other, one without a length": (boris_table_of_two_media("1", "5", "b.mp4").replace("180.000;", ";"), "2 media"),
@@ -217,7 +217,7 @@ REFUSED = {
     "a timeline of Premiere that is cut": ('<?xml version="1.0"?>\n<!DOCTYPE xmeml>\n<xmeml version="4">', "Final Cut Pro 7 XML"),
     "a table of a scale": ("movie,start_s,end_s,codebook,valence\na,1,2,mediaeval15,blue\n", "line 2, column valence"),
     "a table of thousands that a spreadsheet saved": ("movie;start_s;end_s\na;1.234;5.240\n", "could be"),
-    "EAF of nobody": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S"))), "annotator in ELAN"),
+    "EAF of nobody": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", alignable_annotation("x", "t1", "t2", "S"))), "annotator in ELAN"),
     "VIAN with a cell too many": ("segmentation_name,start_ms,end_ms\nM,1,2,3\n", "line 2: 4 cells"),
     "TextGrid binary": (b"ooBinaryFile\x08TextGrid\x81", "found a binary file"),
     "TextGrid that does not say whether it has tiers": (SHORT.replace("<exists>\n", ""), "1 where <exists>"),
@@ -229,12 +229,12 @@ REFUSED = {
     "another object of Praat": (SHORT.replace("TextGrid", "PitchTier"), "PitchTier"),
     "ELAN in frames of NTSC": (elan(["l", "00:00:01:00", "00:00:05:00", "S"], names=("Tier", "Begin Time - hh:mm:ss:ff NTSC", "End Time - hh:mm:ss:ff NTSC", "Annotation")), "hh:mm:ss.ms"),
     "ELAN whose media are moved": ("#a.mp4 -- offset: 200\n" + elan(["l", *CLOCKS, "S", "a.eaf"]), "moved by 200 ms"),
-    **{f"ELAN without header, behind the text {note}": (tabbed(["level", "", *CLOCKS, "00:00:04.000", "S", note]), "1 column after the text") for note in ("note", "He looks.")},
+    **{f"ELAN without header, behind the text {note}": (tsv(["level", "", *CLOCKS, "00:00:04.000", "S", note]), "1 column after the text") for note in ("note", "He looks.")},
     "ELAN in French without durations": (elan(["l", *CLOCKS, "S"], names=("Acteur", "Début - hh:mm:ss.ms", "Durée - hh:mm:ss.ms", "Annotation")), "a header in English"),
     "ELAN with durations in place of ends": (elan(["level", "1.0", "4.0", "S"], names=("Tier", "Begin Time - ss.msec", "Duration - ss.msec", "Annotation")), "no begin and end times"),
     "ELAN in Spanish, a column for each tier": (elan([*CLOCKS, "00:00:04.000", "S", "hola"], names=(*(f"{name} - hh:mm:ss.ms" for name in ("Tiempo inicial", "Tiempo final", "Duración")), "nivel", "notas")), "a header in English"),
-    "ELAN without header, in milliseconds, which of them are begins": (tabbed(["level", "0", "1000", "5000", "S"]), "a header in English"),
-    "a table of sounds with frequencies behind begins and ends": (tabbed(["Nr", "View", "Channel", "Begin (s)", "End (s)", "Low (Hz)", "High (Hz)", "Word"], *(["1", "View 1", "1", f"{n}.5", f"{n}.9", "900.5", "1200.5", "S"] for n in range(9))), "start_s=Begin"),
+    "ELAN without header, in milliseconds, which of them are begins": (tsv(["level", "0", "1000", "5000", "S"]), "a header in English"),
+    "a table of sounds with frequencies behind begins and ends": (tsv(["Nr", "View", "Channel", "Begin (s)", "End (s)", "Low (Hz)", "High (Hz)", "Word"], *(["1", "View 1", "1", f"{n}.5", f"{n}.9", "900.5", "1200.5", "S"] for n in range(9))), "start_s=Begin"),
     "VIA without its attributes": (VIA_HEAD.replace("}}", "}"), "ATTRIBUTE"),
     "VIA project": ('{"project":{},"metadata":{"1":{"vid":"1","z":[1,5]}}}', "VIA"),
     "ActivityNet results": ('{"results":{"a":[{"segment":[1,5]}]}}', "model"),
@@ -257,13 +257,13 @@ REFUSED = {
     "a quote never closed": ('movie,start_s,end_s,note\na,1,2,"x\n', "line 2"),
     **{f"subtitles, {text[:6]}": (text, "then import the|SubRip") for text in ("[00:01.00]Hi\n", "Scenarist_SCC V1.0\n\n00:00:00;22\t9425 94ad\n", "850STL25.0110009 Film\n")},
     "EAF two values of an annotation": (EAF.replace("</ANNOTATION_VALUE>", "</ANNOTATION_VALUE><ANNOTATION_VALUE>EN</ANNOTATION_VALUE>"), "S; EN"),
-    "EAF a part of no chain": (eaf_with_subdivided_scene(referring("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
+    "EAF a part of no chain": (eaf_with_subdivided_scene(ref_annotation("b", "a", "S", 'PREVIOUS_ANNOTATION="z"')), "no time"),
     "ELAN in a workbook, media moved": (sheet([["#a.mp4 -- offset: 120"], ELAN[:4], ["level", *CLOCKS, "S"]]), "moved by 120 ms"),
     "EAF slot twice": (EAF.replace("<TIME_SLOT TIME_SLOT_ID=\"t2\"", '<TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="1"/><TIME_SLOT TIME_SLOT_ID="t2"'), "t2"),
     "EAF slot that is not there": (EAF.replace('REF2="t2"', 'REF2="t3"').replace("</TIME_ORDER>", '<TIME_SLOT TIME_SLOT_ID="t4"/></TIME_ORDER>'), "slot 't3'"),
     **{f"EAF offset of {origin!r}": (EAF.replace("</HEADER>", f'<MEDIA_DESCRIPTOR MEDIA_URL="a.mp4" TIME_ORIGIN="{origin}"/></HEADER>'), f"TIME_ORIGIN '{origin}'") for origin in ("1.5", "-")},
-    "EAF reference to nothing": (EAF.replace('"x"', '""').replace("</TIER>", referring("y", "", "S") + "</TIER>"), "annotation 'y': it has no time"),
-    "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", aligned("x", "t1", "t2", "S")) + tier("human: concepts", referring("x", "x", "Body"))), "id of 2 annotations"),
+    "EAF reference to nothing": (EAF.replace('"x"', '""').replace("</TIER>", ref_annotation("y", "", "S") + "</TIER>"), "annotation 'y': it has no time"),
+    "EAF annotation twice": (eaf({"t1": 1000, "t2": 5000}, tier("human: level", alignable_annotation("x", "t1", "t2", "S")) + tier("human: concepts", ref_annotation("x", "x", "Body"))), "id of 2 annotations"),
 }  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def test_a_form_that_would_be_misread_is_refused_with_its_own_reason(import_cont
 
 
 LEFT_OUT = {
-    **{f"EAF from 5 s to {end} ms": eaf({"t1": 5000, "t2": end}, tier("human: level@AB", aligned("x", "t1", "t2", "S"))) for end in (5000, 1000)},
+    **{f"EAF from 5 s to {end} ms": eaf({"t1": 5000, "t2": end}, tier("human: level@AB", alignable_annotation("x", "t1", "t2", "S"))) for end in (5000, 1000)},
     "RTTM name with a blank": "SPEAKER my a 1 1 4 <NA> <NA> S <NA> <NA>\n",
     "VIA metadata cut": VIA_HEAD + '"1_b","[""a.mp4""]",0,"[1,5]","[]","{""1"":"\n',
     "VIA as a spreadsheet saves it": VIA_HEAD + '"1_b";"[""a.mp4""]";0;"[1,5]";"[]";"{""1"":""1""}"\n',

@@ -11,10 +11,10 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans, load_codebook
 from tests.command import obygaze
-from tests.manifest.spans.files import EXAMPLES, aligned, eaf, referring, sheet, tier
+from tests.manifest.spans.files import EXAMPLES, alignable_annotation, eaf, ref_annotation, sheet, tier
 
 SLOTS = {"t1": 1000, "t2": 5000, "t3": 7000, "t4": 9000}
-LEVEL = tier("human: level", aligned("a1", "t1", "t2", "S"))
+LEVEL = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_the_offset_of_the_video_moves_all_times(import_file, media_of_document,
 
     A recorder of sound may have been started at another time, here 500 ms. The film is the video.
     """
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": 5000}
 
     clips, _ = read_elan(import_file, level, slots=slots, header=media_of_document, movie=movie)
@@ -115,7 +115,7 @@ def test_the_offset_of_the_video_moves_all_times(import_file, media_of_document,
 
 def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_file):
     """The document begins at 2000 ms of tt1.mp4, and with other.mp4."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": 5000}
     two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
 
@@ -152,14 +152,14 @@ def test_an_old_document_names_its_film_by_its_media_file(import_file):
 
 REFERRING = 'PARENT_REF="human: level"'
 """The attribute of a tier whose annotations refer to those of the tier of levels."""
-CLOTHES_BY_CD = tier("human: concepts@CD", referring("a4", "a1", "Clothes"), REFERRING)
-LEVEL_BY_AB = tier("human: level", aligned("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
+CLOTHES_BY_CD = tier("human: concepts@CD", ref_annotation("a4", "a1", "Clothes"), REFERRING)
+LEVEL_BY_AB = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"), 'ANNOTATOR="AB"')
 
 
 def test_concepts_that_refer_to_a_level_are_kept(import_file):
     """S (a1) is from t1 to t2, 1 to 5 s. Body and Look refer to it, so they have its times."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
-    body_and_look = referring("a2", "a1", "Body") + referring("a3", "a1", "Look")
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
+    body_and_look = ref_annotation("a2", "a1", "Body") + ref_annotation("a3", "a1", "Look")
     concepts = tier("human: concepts", body_and_look, REFERRING)
 
     clips, _ = read_elan(import_file, level, concepts)
@@ -169,9 +169,9 @@ def test_concepts_that_refer_to_a_level_are_kept(import_file):
 
 def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(import_file):
     """S (a1) is from t1 to t2, 1 to 5 s. Body refers to it, and so does Clothes, on a tier of CD."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
-    concepts = tier("human: concepts", referring("a2", "a1", "Body"), REFERRING)
-    concepts_by_cd = tier("human: concepts@CD", referring("a4", "a1", "Clothes"), REFERRING)
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
+    concepts = tier("human: concepts", ref_annotation("a2", "a1", "Body"), REFERRING)
+    concepts_by_cd = tier("human: concepts@CD", ref_annotation("a4", "a1", "Clothes"), REFERRING)
 
     clips, _ = read_elan(import_file, level, concepts, concepts_by_cd)
 
@@ -181,7 +181,9 @@ def test_concepts_that_refer_to_a_level_are_kept_from_all_tiers(import_file):
 @pytest.mark.parametrize("level_tier", [LEVEL, LEVEL_BY_AB], ids=["of nobody", "of AB"])
 def test_concepts_at_the_times_of_a_level_are_kept(import_file, level_tier):
     """The level S, Body and Look are each from t1 to t2, 1 to 5 s, so they are one clip."""
-    body_and_look = aligned("a2", "t1", "t2", "Body") + aligned("a3", "t1", "t2", "Look")
+    body_and_look = alignable_annotation("a2", "t1", "t2", "Body") + alignable_annotation(
+        "a3", "t1", "t2", "Look"
+    )
 
     clips, _ = read_elan(import_file, level_tier, tier("human: concepts", body_and_look))
 
@@ -204,7 +206,9 @@ def test_slots_without_times_are_spread_evenly_between_those_that_have_some(impo
     """
     slots = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
     levels = (
-        aligned("a1", "t1", "t2", "S") + aligned("a2", "t2", "t3", "EN") + aligned("a3", "t3", "t4", "HN")
+        alignable_annotation("a1", "t1", "t2", "S")
+        + alignable_annotation("a2", "t2", "t3", "EN")
+        + alignable_annotation("a3", "t3", "t4", "HN")
     )
 
     clips, _ = read_elan(import_file, tier("human: level", levels), slots=slots)
@@ -214,7 +218,7 @@ def test_slots_without_times_are_spread_evenly_between_those_that_have_some(impo
 
 def test_an_annotation_whose_end_nothing_tells_is_refused(import_file):
     """S (a1) ends at t2, which has no time, and no other annotation goes on from there."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": None}
     with pytest.raises(ManifestError, match=r"film.eaf.*a1"):
         read_elan(import_file, level, slots=slots)
@@ -226,8 +230,13 @@ def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(import_file)
     The scenes put t2 halfway between t1 and t4, at 4 s; the levels then put t3 halfway between 1 and 4 s.
     """
     slots = {"t1": 1000, "t2": None, "t3": None, "t4": 7000}
-    scenes = tier("scene", aligned("a3", "t1", "t2", "x") + aligned("a4", "t2", "t4", "x"))
-    levels = tier("human: level", aligned("a1", "t1", "t3", "S") + aligned("a2", "t3", "t2", "EN"))
+    scenes = tier(
+        "scene", alignable_annotation("a3", "t1", "t2", "x") + alignable_annotation("a4", "t2", "t4", "x")
+    )
+    levels = tier(
+        "human: level",
+        alignable_annotation("a1", "t1", "t3", "S") + alignable_annotation("a2", "t3", "t2", "EN"),
+    )
 
     clips, _ = read_elan(import_file, levels, scenes, slots=slots)
 
@@ -244,15 +253,15 @@ def test_a_slot_between_one_that_is_spread_and_its_start_is_halfway(import_file)
 )
 def test_a_time_that_cannot_be_read_is_refused_by_file_and_annotation(import_file, start, reason):
     """Times are whole numbers of milliseconds from 0 on. The level, a1, begins at t1."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match=rf"film.eaf.*a1.*{reason}"):
         read_elan(import_file, level, slots={"t1": start, "t2": 5})
 
 
 def test_an_unreadable_time_on_an_unread_tier_is_no_error(import_file):
     """The tier "words" holds no labels, so that the time "later" of its one annotation does not matter."""
-    level = tier("human: level", aligned("a1", "t1", "t2", "S"))
-    words = tier("words", aligned("b1", "t9", "t2", "hello"))
+    level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
+    words = tier("words", alignable_annotation("b1", "t9", "t2", "hello"))
 
     clips, account = read_elan(import_file, level, words, slots={"t1": 1000, "t2": 5000, "t9": "later"})
 
@@ -263,11 +272,11 @@ def test_an_unreadable_time_on_an_unread_tier_is_no_error(import_file):
 @pytest.mark.parametrize("name", ["human:level", "Human: level", "human: level ", "HUMAN:  LEVEL@AB"])
 def test_a_tier_is_found_whatever_its_blanks_and_case(import_file, name):
     """Our tier of levels is called "human: level"."""
-    clips, _ = read_elan(import_file, tier(name, aligned("a1", "t1", "t2", "S")))
+    clips, _ = read_elan(import_file, tier(name, alignable_annotation("a1", "t1", "t2", "S")))
     assert clips == [(1.0, 5.0, "S", ())]
 
 
-LEVEL_ON_A_COPIED_TIER = tier("human: level-cp", aligned("a1", "t1", "t2", "S"))
+LEVEL_ON_A_COPIED_TIER = tier("human: level-cp", alignable_annotation("a1", "t1", "t2", "S"))
 """The level S on a tier that ELAN made as a copy of our tier "human: level"."""
 
 
@@ -293,15 +302,15 @@ def test_a_tier_that_the_user_names_must_be_there(import_file):
 
 def test_a_tier_of_a_model_cannot_be_read_as_one_of_people(import_file):
     """Tiers whose names begin with "obygaze:" are what a model says of the film."""
-    of_model = tier("obygaze: segments", aligned("a1", "t1", "t2", "S"))
+    of_model = tier("obygaze: segments", alignable_annotation("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
         read_elan(import_file, of_model, tiers={"obygaze: segments": "levels"})
 
 
 def test_two_tiers_whose_names_differ_in_a_blank_are_refused(import_file):
     """The tiers "human: level" and "human:level" would be one."""
-    first = tier("human: level", aligned("a1", "t1", "t2", "S"))
-    second = tier("human:level", aligned("a2", "t3", "t4", "S"))
+    first = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
+    second = tier("human:level", alignable_annotation("a2", "t3", "t4", "S"))
     with pytest.raises(ManifestError, match="rename"):
         read_elan(import_file, first, second)
 

@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import pytest
 
-from obygaze_features import apart, limits
-from obygaze_features.apart import Child, reader_process
+from obygaze_features import limits, sandbox
 from obygaze_features.errors import InputError, ManifestError
 from obygaze_features.limits import Limits, limits_of
 from obygaze_features.manifest import (
@@ -34,13 +33,14 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest.importers import person_tables
 from obygaze_features.manifest.importers.imported import ClipIds
-from obygaze_features.manifest.spans import read_apart, span_file
-from obygaze_features.manifest.spans.account import MOST_LISTED, MOST_REASONS
-from obygaze_features.manifest.spans.read_apart import FileContent
+from obygaze_features.manifest.spans import read_in_sandbox, span_file
+from obygaze_features.manifest.spans.account import MAX_LISTED, MAX_REASONS
+from obygaze_features.manifest.spans.read_in_sandbox import FileContent
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Table
-from tests.manifest.spans.files import aligned, eaf, open_document, referring, sheet, tier
+from obygaze_features.sandbox import Child, reader_process
+from tests.manifest.spans.files import alignable_annotation, eaf, open_document, ref_annotation, sheet, tier
 from tests.process import python
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the parent watches there")
@@ -57,21 +57,21 @@ KINDS = ["a fork"] if FORKS in os.environ else ["a new Python"]
 @pytest.fixture(autouse=True)
 def _children(monkeypatch):
     """Read in children, which other tests do without."""
-    monkeypatch.setitem(apart._state, "is child", False)
+    monkeypatch.setitem(sandbox._state, "is child", False)
 
 
 @pytest.fixture(params=KINDS)
 def kind(request):
     """Return how children are started; a process with other threads cannot be forked."""
     if request.param == "a fork":
-        assert apart._may_fork()
+        assert sandbox._may_fork()
     return request.param
 
 
 @pytest.fixture
 def child(kind, monkeypatch):
     """A child of each kind."""
-    monkeypatch.setattr(apart, "_may_fork", lambda: kind == "a fork")
+    monkeypatch.setattr(sandbox, "_may_fork", lambda: kind == "a fork")
     with reader_process() as each:
         yield each
 
@@ -80,18 +80,18 @@ def child(kind, monkeypatch):
 def limits_of_1_s_and_64_mb(monkeypatch):
     """Give each child a second, and 64 MB above what it has when it is idle."""
     megabytes_64 = 64 << 20
-    monkeypatch.setattr(apart, "limits_of", lambda _: Limits(1, megabytes_64))
-    monkeypatch.setattr(apart, "WALL_FACTOR", 100.0)  # a busy machine starts a new Python late
+    monkeypatch.setattr(sandbox, "limits_of", lambda _: Limits(1, megabytes_64))
+    monkeypatch.setattr(sandbox, "WALL_FACTOR", 100.0)  # a busy machine starts a new Python late
 
 
 def limit_what_an_import_may_hold(monkeypatch, memory: int):
     """Let an import hold this many bytes of memory for what its files say."""
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=memory))
+    monkeypatch.setattr(read_in_sandbox, "limits_of", lambda size: limits_of(size)._replace(memory=memory))
 
 
 def limit_a_childs_time(monkeypatch, cpu_s: int):
     """Let a child read a file for this many seconds of the processor: longer, and it is stopped, an error."""
-    monkeypatch.setattr(apart, "limits_of", lambda size: limits_of(size)._replace(cpu_s=cpu_s))
+    monkeypatch.setattr(sandbox, "limits_of", lambda size: limits_of(size)._replace(cpu_s=cpu_s))
 
 
 def compute_without_end() -> Iterator[bytes]:
@@ -306,8 +306,8 @@ def pretend_to_be_a_child_that_has_no_child(monkeypatch):
     def ask_another(*_):
         pytest.fail("a child asked another")
 
-    monkeypatch.setitem(apart._state, "is child", True)
-    monkeypatch.setattr(apart, "_ask_worker", ask_another)
+    monkeypatch.setitem(sandbox._state, "is child", True)
+    monkeypatch.setattr(sandbox, "_ask_worker", ask_another)
 
 
 def test_a_child_reads_on_its_own(monkeypatch):
@@ -352,7 +352,7 @@ def test_a_file_reads_the_same_whether_this_process_may_be_forked(tmp_path, n_th
 
 def let_reading_in_this_process_fail(monkeypatch):
     """Let this process fail if it reads a workbook, or proposes what its columns are, itself."""
-    monkeypatch.setattr(apart, "_may_fork", lambda: False)  # a fork would have what is patched here
+    monkeypatch.setattr(sandbox, "_may_fork", lambda: False)  # a fork would have what is patched here
     monkeypatch.setattr(person_tables, "propose", lambda *_: pytest.fail("proposed here"))
     monkeypatch.setattr(span_file, "read_workbook", lambda *_: pytest.fail("read here"))
 
@@ -407,12 +407,12 @@ def test_records_that_are_left_out_come_back_with_their_places_and_reasons(child
     path = tmp_path / "a.txt"
     path.write_text("a")
 
-    content = read_apart.read_apart(child, path, Reading(), leave_out_20_001_records)
+    content = read_in_sandbox.read_in_sandbox(child, path, Reading(), leave_out_20_001_records)
 
     account = content.file.account
     assert account.left_out[:2] == [("line \ud83d", "no end"), ("line 0", "no text")]
-    assert len(account.left_out) == MOST_LISTED
-    assert account.unlisted == {"no text": 20_001 - MOST_LISTED}
+    assert len(account.left_out) == MAX_LISTED
+    assert account.unlisted == {"no text": 20_001 - MAX_LISTED}
     assert account.n_left_out == 20_001
 
 
@@ -426,7 +426,7 @@ def test_reasons_that_are_all_different_are_counted_together(tmp_path):
     for number in range(30_000):
         account.leave_out(f"line {number}", f"the same as line {number} of b.srt")
 
-    assert len(account.unlisted) <= MOST_REASONS + 1
+    assert len(account.unlisted) <= MAX_REASONS + 1
     assert account.n_left_out == 30_000
     assert "1 of 30,001 spans read" in account.line()
     assert "29,996 more left out" in account.line()
@@ -559,8 +559,8 @@ def test_spans_take_memory_within_the_limits_here_or_are_refused_in_a_line(tmp_p
 
         result = measured_import(tmp_path, path)
 
-        most_mb = limits_of(path.stat().st_size).memory >> 20
-        assert result.peak_mb <= most_mb
+        max_mb = limits_of(path.stat().st_size).memory >> 20
+        assert result.peak_mb <= max_mb
         if result.refusal:
             assert "divide it" in result.refusal
     if case not in {"speakers", "empty cells"}:
@@ -586,7 +586,9 @@ def test_what_an_import_may_hold_is_counted_over_all_its_files(tmp_path, monkeyp
 
 def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
     """The limit is 1000 times the size of a file. A pipe has none before it is read: its limit would be 0."""
-    monkeypatch.setattr(read_apart, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size))
+    monkeypatch.setattr(
+        read_in_sandbox, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size)
+    )
     read_end, write_end = os.pipe()
     os.write(write_end, srt_of(60).encode())
     os.close(write_end)
@@ -662,7 +664,7 @@ def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("a")
 
-    content = read_apart.read_apart(child, path, Reading(), span_of_half_a_letter)
+    content = read_in_sandbox.read_in_sandbox(child, path, Reading(), span_of_half_a_letter)
 
     (record,) = content.records
     assert (record.text, record.start_s) == ("\ud83d", 1.0)
@@ -675,7 +677,7 @@ def test_a_childs_message_has_every_fact_of_an_account():
     The path is known here, and left-out records are sent apart.
     """
     fields = set(Account.__dataclass_fields__)
-    assert set(read_apart._AccountMessage.__struct_fields__) == fields - {"path", "left_out"}
+    assert set(read_in_sandbox._AccountMessage.__struct_fields__) == fields - {"path", "left_out"}
 
 
 def test_a_childs_message_has_every_fact_of_a_table():
@@ -684,7 +686,7 @@ def test_a_childs_message_has_every_fact_of_a_table():
     The path is known here, and rows are sent apart.
     """
     fields = set(Table.__dataclass_fields__)
-    assert set(read_apart._TableMessage.__struct_fields__) == fields - {"path", "rows"}
+    assert set(read_in_sandbox._TableMessage.__struct_fields__) == fields - {"path", "rows"}
 
 
 SOCKET_WITHOUT_FILTER = """
@@ -762,8 +764,8 @@ def test_what_an_annotation_refers_to_counts_as_what_this_process_holds(tmp_path
 
     Their 90 * 89 / 2 = 4005 references can't be held with 400,000 bytes.
     """
-    first = tier("T", aligned("a0", "t0", "t1", "w"))
-    others = "".join(referring(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
+    first = tier("T", alignable_annotation("a0", "t0", "t1", "w"))
+    others = "".join(ref_annotation(f"a{k}", f"a{k - 1}", "w") for k in range(1, 90))
     path = tmp_path / "a.eaf"
     path.write_text(eaf({"t0": 0, "t1": 1000}, first + tier("U", others)))
     limit_what_an_import_may_hold(monkeypatch, memory=400_000)

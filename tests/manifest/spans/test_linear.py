@@ -14,7 +14,7 @@ from tests.manifest.spans.many_records import FILES, file_of
 
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 
-MOST_FOR_TWICE_THE_WORK = 3.0
+MAX_FOR_TWICE_THE_WORK = 3.0
 """Twice the work takes 2 times as long if time is linear in it, and 4 times as long if it is quadratic."""
 
 
@@ -55,13 +55,13 @@ def import_or_refuse(path):
 
 def ratio_of_times(longer_work, shorter_work):
     """Return the CPU time of some work, divided by that of shorter work."""
-    ratio = least_cpu_s(longer_work, 1) / least_cpu_s(shorter_work, 1)
-    if ratio >= MOST_FOR_TWICE_THE_WORK:  # the machine may be busy: look closer
-        ratio = least_cpu_s(longer_work, 4) / least_cpu_s(shorter_work, 4)
+    ratio = min_cpu_s(longer_work, 1) / min_cpu_s(shorter_work, 1)
+    if ratio >= MAX_FOR_TWICE_THE_WORK:  # the machine may be busy: look closer
+        ratio = min_cpu_s(longer_work, 4) / min_cpu_s(shorter_work, 4)
     return ratio
 
 
-def least_cpu_s(work, n_runs):
+def min_cpu_s(work, n_runs):
     """Return the least CPU time of some runs of some work, in seconds."""
     took = []
     for _ in range(n_runs):

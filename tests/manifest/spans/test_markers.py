@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from tests.manifest.spans.files import tabbed
+from tests.manifest.spans.files import tsv
 
 NTSC_RATE = Fraction(30_000, 1001)
 """29.97 frames a second, at which time codes may leave out labels (drop frame)."""
@@ -34,7 +34,7 @@ def test_markers_of_premiere_have_types_and_descriptions(import_files):
 
     At 25 frames a second, 5 s and 12 frames are 5.48 s.
     """
-    table = tabbed(
+    table = tsv(
         ["Marker Name", "Description", "In", "Out", "Duration", "Marker Type"],
         ["kiss", "at night", "00:00:01:00", "00:00:05:12", "00:00:04:12", "Chapter"],
         ["", "only this", "00:00:06:00", "00:00:07:00", "00:00:01:00", "Comment"],
@@ -52,7 +52,7 @@ def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
 
     00;10;00;00 is frame 10 * 60 * 30 - 9 * 2 = 17,982. A frame lasts 1001 / 30,000 s.
     """
-    table = tabbed(HEADINGS_OF_PREMIERE, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", "00;01;00;02", "00;10;00;00", "", "Comment"])
 
     (clip,), _ = import_files({"a.csv": table}, rate=Fraction(30_000, 1001))
 
@@ -72,7 +72,7 @@ def test_drop_frame_time_codes_of_premiere_are_real_seconds(import_files):
 )
 def test_time_codes_that_cannot_be_counted_are_refused(import_files, in_and_out, options, reason):
     """A semicolon in a time code says that labels are dropped (at 29.97 frames a second), a colon that none is."""
-    table = tabbed(HEADINGS_OF_PREMIERE, ["S", "", *in_and_out, "", ""])
+    table = tsv(HEADINGS_OF_PREMIERE, ["S", "", *in_and_out, "", ""])
     with pytest.raises(ManifestError, match=reason):
         import_files({"a.csv": table}, **options)
 
@@ -117,7 +117,7 @@ def test_avids_text_names_who_set_a_marker_and_its_length(import_files, comment,
 def test_a_table_of_premiere_in_another_language_is_read_by_the_places_of_its_columns(import_files):
     """In Russian, the six columns are name, description, in, out, duration and type, as in English."""
     headings = ["Имя маркера", "Описание", "Вход", "Выход", "Длительность", "Тип маркера"]
-    table = tabbed(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
+    table = tsv(headings, ["kiss", "", "00:00:01:00", "00:00:05:00", "00:00:04:00", "Комментарий"])
 
     clips, notices = import_files({"a.csv": table.encode("utf-16")})
 
@@ -294,7 +294,7 @@ def otio_of(*lengths):
 
 def test_a_marker_of_one_frame_in_premiere_is_a_span(import_files):
     """Markers from 1 s on last one and two frames, of 0.04 s each."""
-    table = tabbed(
+    table = tsv(
         HEADINGS_OF_PREMIERE,
         ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],
         ["S", "", "00:00:01:00", "00:00:01:02", "", "Comment"],

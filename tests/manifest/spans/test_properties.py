@@ -17,11 +17,11 @@ from tests.manifest.spans.files import (
     TEXTGRID,
     VIA_HEAD,
     VIAN,
-    aligned,
+    alignable_annotation,
     eaf,
     sheet,
-    tabbed,
     tier,
+    tsv,
 )
 
 WORDS = (
@@ -180,7 +180,7 @@ FORMS = {
     "vtt": ("WEBVTT\n\n", "00:{a:02}.000 --> 00:{b:02}.000\nword{k}\n\n", ""),
     "rttm": ("", "SPEAKER tt1 1 {a} 4 <NA> <NA> word{k} <NA> <NA>\n", ""),
     "ass": (EXAMPLES["ass"].content.partition("Dialogue")[0], "Dialogue: 0,0:00:{a:02}.00,0:00:{b:02}.00,word{k}\n", ""),
-    "eaf": (HEAD, aligned("a{k}", "t{a}", "t{b}", "S"), TAIL),
+    "eaf": (HEAD, alignable_annotation("a{k}", "t{a}", "t{b}", "S"), TAIL),
     "textgrid": (GRID, ' intervals [{k}]:\n xmin = {a}\n xmax = {b}\n text = "word{k}"\n', ""),
     "cvat": (
         CVAT.partition("<track")[0],
@@ -228,7 +228,7 @@ FORMS = {
     "elan-text": ("", "words\t\t{a}.0\t{b}.0\t4.0\tword{k}\n", ""),
     "table": ("movie,start_s,end_s,annotator,text\n", "tt1,{a}.0,{b}.0,word{k},word{k}\n", ""),
     "judgements": ("movie,start_s,end_s,annotator,text,level,seen_score\n", "tt1,{a}.0,{b}.0,word{k},word{k},S,0\n", ""),
-    "boris": (tabbed(BOUTS), "word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n", ""),
+    "boris": (tsv(BOUTS), "word{k}\tSTATE\t{a}.0\t{b}.0\ttt1.mp4\n", ""),
 }  # fmt: skip
 """Of each kind: what is above the records of a file, a record, and what is below.
 

@@ -395,9 +395,9 @@ def test_a_speaker_is_no_label_whatever_the_name(import_marks, first_speaker, se
 def test_the_export_of_a_scored_film_gives_no_label_when_it_is_imported(tmp_path, kind):
     """A film that a model scored is exported with the model's words, such as "S". They are no person's labels."""
     from obygaze_film.exchange import export
-    from tests.film.page.invented import invented_film
+    from tests.film.page.invented import fake_scored_film
 
-    film = invented_film(n_rows=40, duration_s=600.0)
+    film = fake_scored_film(n_rows=40, duration_s=600.0)
     path = tmp_path / f"film.{kind}"
     path.write_text(export(film, kind), encoding="utf-8")
 

@@ -3,7 +3,7 @@
 import json
 from typing import NamedTuple
 
-from tests.manifest.spans.files import aligned, eaf, tabbed, tier
+from tests.manifest.spans.files import alignable_annotation, eaf, tier, tsv
 
 
 class Mark(NamedTuple):
@@ -22,7 +22,7 @@ def as_eaf(marks):
     for n, mark in enumerate(marks):
         start, end = f"t{mark.start}", f"t{mark.end}"
         slots |= {start: 1000 * mark.start, end: 1000 * mark.end}
-        annotation = aligned(f"a{n}", start, end, mark.text)
+        annotation = alignable_annotation(f"a{n}", start, end, mark.text)
         annotations[mark.tier] = annotations.get(mark.tier, "") + annotation
     tiers = "".join(tier(name, body, 'ANNOTATOR="AB"') for name, body in annotations.items())
     return eaf(slots, tiers, '<PROPERTY NAME="movie">tt1</PROPERTY>')
@@ -42,14 +42,14 @@ def as_textgrid(marks):
 def as_elan_text(marks):
     """Write the table that ELAN exports, with tabs: a row for each mark."""
     head = ["Tier", "Begin Time - ss.msec", "End Time - ss.msec", "Annotation"]
-    return tabbed(head, *([mark.tier, f"{mark.start}.0", f"{mark.end}.0", mark.text] for mark in marks))
+    return tsv(head, *([mark.tier, f"{mark.start}.0", f"{mark.end}.0", mark.text] for mark in marks))
 
 
 def as_boris(marks):
     """Write the table of BORIS: a row for each mark, whose tier is the category of a behaviour."""
     head = ["Media file name", "Behavior", "Behavioral category", "Behavior type", "Start (s)", "Stop (s)"]
     rows = (["tt1.mp4", mark.text, mark.tier, "STATE", str(mark.start), str(mark.end)] for mark in marks)
-    return tabbed(head, *rows)
+    return tsv(head, *rows)
 
 
 def as_labelstudio(marks):
@@ -139,7 +139,7 @@ def as_moviegraphs(marks):
 def as_markers(marks):
     """Write the table of markers of Premiere: the tier of a mark is the type of its marker."""
     rows = ([mark.text, f"00:00:{mark.start:02}:00", f"00:00:{mark.end:02}:00", mark.tier] for mark in marks)
-    return tabbed(["Marker Name", "In", "Out", "Marker Type"], *rows)
+    return tsv(["Marker Name", "In", "Out", "Marker Type"], *rows)
 
 
 def as_jsonld(marks):

@@ -10,7 +10,7 @@ from obygaze_features.store.testing import seal_arrays
 SPACE = "toy-clip sha256:0123"
 
 
-def keep_vectors(path, ids, vectors, *, space=SPACE, **changes):
+def save_vectors_to(path, ids, vectors, *, space=SPACE, **changes):
     """Seal a store `path-1.0.0` with one pooled vector an id."""
     rows = {"pooled": np.asarray(vectors, np.float32)}
     provenance = changes if space is None else {"space": space, **changes}
@@ -18,8 +18,8 @@ def keep_vectors(path, ids, vectors, *, space=SPACE, **changes):
 
 
 @pytest.fixture(scope="session")
-def keep():
-    return keep_vectors
+def save_vectors():
+    return save_vectors_to
 
 
 @pytest.fixture(scope="session")

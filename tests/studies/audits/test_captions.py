@@ -13,8 +13,8 @@ IMAGES = "caption_id,image_id\nc1,i1\nc2,i1\nc3,i2\n"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory, keep):
-    return keep(tmp_path_factory.mktemp("texts") / "captions", TEXTS, np.eye(len(TEXTS)), texts=TEXTS)
+def store(tmp_path_factory, save_vectors):
+    return save_vectors(tmp_path_factory.mktemp("texts") / "captions", TEXTS, np.eye(len(TEXTS)), texts=TEXTS)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_table_without_a_caption_is_refused(table, rows):
         read_captions(table(f"image_id,caption\n{rows}"))
 
 
-def test_a_store_of_clips_has_no_captions(keep, table, tmp_path):
-    clips = keep(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
+def test_a_store_of_clips_has_no_captions(save_vectors, table, tmp_path):
+    clips = save_vectors(tmp_path / "clips", ["c1"], [[1.0, 0.0]])
     with pytest.raises(AuditError, match="group toy"):
         read_captions(table(IMAGES), clips)

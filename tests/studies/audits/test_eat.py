@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from obygaze_studies.eat import MOST_EXACT, associations, critical_d, effect, exact, sampled
+from obygaze_studies.eat import MAX_EXACT, associations, critical_d, effect, exact, sampled
 from obygaze_studies.eat_stimuli import label
 from obygaze_studies.errors import AuditError
 
@@ -93,7 +93,7 @@ def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n, m):
 
 
 def test_partitions_of_44_targets_are_counted_and_of_more_refused():
-    assert MOST_EXACT == 44
+    assert MAX_EXACT == 44
     assert exact(*draw_associations(0, 20, 24))["n_partitions"] == math.comb(44, 20)
     with pytest.raises(ValueError, match="45 targets"):
         exact(*draw_associations(0, 20, 25))

@@ -31,7 +31,7 @@ def stimuli(shared_data):
 
 
 @pytest.fixture(scope="module")
-def audit_planted(tmp_path_factory, keep):
+def audit_synthetic(tmp_path_factory, save_vectors):
     """Return a function that audits four images X, near two texts A, and four Y, near two texts B."""
     folder = tmp_path_factory.mktemp("planted")
     rng = np.random.default_rng(0)
@@ -44,8 +44,8 @@ def audit_planted(tmp_path_factory, keep):
 
     images = [f"{side}{row}" for side in "XY" for row in range(4)]
     texts = [f"{side}{row}" for side in "AB" for row in range(2)]
-    keep(folder / "images", images, np.vstack([vectors("X", 4), vectors("Y", 4)]))
-    keep(folder / "texts", texts, np.vstack([vectors("A", 2), vectors("B", 2)]))
+    save_vectors(folder / "images", images, np.vstack([vectors("X", 4), vectors("Y", 4)]))
+    save_vectors(folder / "texts", texts, np.vstack([vectors("A", 2), vectors("B", 2)]))
 
     def run(tests=(PLANTED_TEST,), **changes):
         given = {
@@ -61,11 +61,11 @@ def audit_planted(tmp_path_factory, keep):
 
 
 def test_a_planted_association_has_a_large_effect_and_exchanged_targets_the_negative(
-    audit_planted,
+    audit_synthetic,
 ):
     """The exact p is that of the observed partition alone."""
     exchanged = EatTest("exchanged", PLANTED_TEST.y, PLANTED_TEST.x, PLANTED_TEST.a, PLANTED_TEST.b)
-    row, row_of_exchanged = records(audit_planted([PLANTED_TEST, exchanged]).data)
+    row, row_of_exchanged = records(audit_synthetic([PLANTED_TEST, exchanged]).data)
     assert row["d"] > 1
     assert row["star"] is True
     n_partitions = math.comb(8, 4)
@@ -74,14 +74,14 @@ def test_a_planted_association_has_a_large_effect_and_exchanged_targets_the_nega
     assert row_of_exchanged["d"] == pytest.approx(-row["d"])
     assert row_of_exchanged["star"] is True
     with pytest.raises(AuditError, match="'RN50'"):
-        audit_planted(model="RN50")  # which is not in the paper
+        audit_synthetic(model="RN50")  # which is not in the paper
 
 
-def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, keep):
+def test_more_targets_than_can_be_counted_are_sampled_with_the_seed(tmp_path, save_vectors):
     """46 targets have too many partitions, so 500 are drawn. The same seed gives the same bytes."""
     rng = np.random.default_rng(0)
-    ids = [f"i{place:02}" for place in range(46)]
-    keep(tmp_path / "both", ids, rng.normal(size=(46, 4)))
+    ids = [f"i{index:02}" for index in range(46)]
+    save_vectors(tmp_path / "both", ids, rng.normal(size=(46, 4)))
     embeddings = read_embeddings(tmp_path / "both")
     test = EatTest("t", tuple(ids[:23]), tuple(ids[23:]), ("i00",), ("i30",))
     given = {"items": {name: {} for name in ids}, "text_ids": {name: name for name in ids}, "tests": [test]}
@@ -206,28 +206,28 @@ def test_printed_stars_agree_with_the_critical_effect_but_for_one():
         "a text in both sets",
     ],
 )
-def test_a_mistake_names_the_test_the_set_and_the_id(audit_planted, changes, message):
+def test_a_mistake_names_the_test_the_set_and_the_id(audit_synthetic, changes, message):
     fields = {"x": PLANTED_TEST.x, "y": PLANTED_TEST.y, "a": PLANTED_TEST.a, "b": PLANTED_TEST.b} | changes
     with pytest.raises(AuditError, match=message):
-        audit_planted([EatTest("t", **fields)])
+        audit_synthetic([EatTest("t", **fields)])
 
 
-def test_an_image_without_features_is_named(audit_planted, tmp_path, keep):
+def test_an_image_without_features_is_named(audit_synthetic, tmp_path, save_vectors):
     ids = [f"{side}{row}" for side in "XY" for row in range(4)]
-    path = keep(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
+    path = save_vectors(tmp_path / "bad", ids, np.eye(8, 5) + 1, failed={"Y2": "the file is empty (0 bytes)"})
     with pytest.raises(AuditError, match=r"test t, set Y: Y2.*bad-1\.0\.0, group toy"):
-        audit_planted(images=read_embeddings(path))
+        audit_synthetic(images=read_embeddings(path))
 
 
 @pytest.mark.parametrize(("space", "size"), [("other-clip sha256:9", 5), ("toy-clip sha256:0123", 6)])
-def test_unequal_spaces_are_refused_and_both_named(audit_planted, tmp_path, keep, space, size):
-    keep(tmp_path / "other", ["A0", "A1", "B0", "B1"], np.eye(4, size), space=space)
+def test_unequal_spaces_are_refused_and_both_named(audit_synthetic, tmp_path, save_vectors, space, size):
+    save_vectors(tmp_path / "other", ["A0", "A1", "B0", "B1"], np.eye(4, size), space=space)
     with pytest.raises(AuditError, match=r"images-1.0.0, group toy .*other-1.0.0, group toy"):
-        audit_planted(texts=read_embeddings(tmp_path / "other"))
+        audit_synthetic(texts=read_embeddings(tmp_path / "other"))
 
 
-def test_a_store_that_names_no_space_is_not_compared(tmp_path, keep):
-    keep(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
+def test_a_store_that_names_no_space_is_not_compared(tmp_path, save_vectors):
+    save_vectors(tmp_path / "old", ["a"], np.ones((1, 2)), space=None)
     unknown = read_embeddings(tmp_path / "old")
     assert unknown.space is None
     with pytest.raises(AuditError, match="'space'"):

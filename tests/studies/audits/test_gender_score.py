@@ -276,8 +276,10 @@ def test_nothing_to_score_is_an_error_with_the_first_reason():
         audit_gender_score([caption("c", "a man")], {}, scorer({"a man": 0.5}))
 
 
-def test_similarities_come_from_a_text_store_or_there_is_the_reason_why_not(tmp_path, keep):
-    path = keep(tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"})
+def test_similarities_come_from_a_text_store_or_there_is_the_reason_why_not(tmp_path, save_vectors):
+    path = save_vectors(
+        tmp_path / "texts", ["t1", "t2", "t3"], [[1, 0], [3, 4], [0, 2]], failed={"t3": "too long"}
+    )
     similarity = embedded_similarity(read_embeddings(path), {"a man": "t1", "shoe": "t2", "sock": "t3"})
     assert similarity("a man", "shoe") == pytest.approx(0.6)  # the cosine of (1, 0) and (3, 4)
     assert "hat" in similarity("a man", "hat")  # a text without an id

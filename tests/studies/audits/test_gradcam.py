@@ -12,20 +12,20 @@ from obygaze_features.backbones.presets import PRESETS
 from obygaze_features.errors import BackboneError, ObygazeError
 from obygaze_features.manifest import read_manifest
 from obygaze_studies.saliency.maps_file import read_maps
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 from tests.rounding import assert_close, network_rounding
 from tests.tiny_checkpoints import tiny_checkpoint, tiny_text_checkpoint
 
-torch = later("torch")
-small = later("tests.studies.audits.small_networks")
-nn = later("torch.nn")
-AutoTokenizer = later("transformers", "AutoTokenizer")
-CLIPModel = later("transformers", "CLIPModel")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-activation = later("obygaze_studies.saliency.class_activation")
-every_pair = later("obygaze_studies.saliency.class_activation", "every_pair")
-read_pairs = later("obygaze_studies.saliency.class_activation", "read_pairs")
+torch = lazy_import("torch")
+small = lazy_import("tests.studies.audits.small_networks")
+nn = lazy_import("torch.nn")
+AutoTokenizer = lazy_import("transformers", "AutoTokenizer")
+CLIPModel = lazy_import("transformers", "CLIPModel")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+activation = lazy_import("obygaze_studies.saliency.class_activation")
+every_pair = lazy_import("obygaze_studies.saliency.class_activation", "every_pair")
+read_pairs = lazy_import("obygaze_studies.saliency.class_activation", "read_pairs")
 
 pytestmark = pytest.mark.usefixtures("grad_cam")
 

@@ -11,20 +11,20 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 from obygaze_features.errors import BackboneError
-from tests.later import cpu, later
+from tests.lazy_import import cpu, lazy_import
 from tests.tiny_checkpoints import tiny_language_model
 
-tokenizers = later("tokenizers")
-torch = later("torch")
-load_file = later("safetensors.torch", "load_file")
-save_file = later("safetensors.torch", "save_file")
-LlamaConfig = later("transformers", "LlamaConfig")
-LlamaForCausalLM = later("transformers", "LlamaForCausalLM")
-PreTrainedTokenizerFast = later("transformers", "PreTrainedTokenizerFast")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-language_model = later("obygaze_studies.gender_score.language_model", "language_model")
-means_of_probabilities = later("obygaze_studies.gender_score.language_model", "means_of_probabilities")
+tokenizers = lazy_import("tokenizers")
+torch = lazy_import("torch")
+load_file = lazy_import("safetensors.torch", "load_file")
+save_file = lazy_import("safetensors.torch", "save_file")
+LlamaConfig = lazy_import("transformers", "LlamaConfig")
+LlamaForCausalLM = lazy_import("transformers", "LlamaForCausalLM")
+PreTrainedTokenizerFast = lazy_import("transformers", "PreTrainedTokenizerFast")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+language_model = lazy_import("obygaze_studies.gender_score.language_model", "language_model")
+means_of_probabilities = lazy_import("obygaze_studies.gender_score.language_model", "means_of_probabilities")
 
 TEXTS = ("a man riding a motorcycle on a road", "a woman riding", "Übung, 漫画!", "a")
 
@@ -58,9 +58,9 @@ def probabilities_one_by_one(model, text):
     """Compute P(next token | begin token and all before it) one token after the other, the end token last."""
     ids = [0, *model.tokenizer(text)["input_ids"], 0]
     result = []
-    for place in range(1, len(ids)):
-        logits = model.network(input_ids=torch.tensor([ids[:place]])).logits[0, -1].double()
-        result.append(float(torch.softmax(logits, dim=0)[ids[place]]))
+    for index in range(1, len(ids)):
+        logits = model.network(input_ids=torch.tensor([ids[:index]])).logits[0, -1].double()
+        result.append(float(torch.softmax(logits, dim=0)[ids[index]]))
     return result
 
 

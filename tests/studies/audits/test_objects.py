@@ -15,12 +15,12 @@ IMAGES = ("i0", "i1", "i2")
 
 
 @pytest.fixture
-def stores(tmp_path, keep):
+def stores(tmp_path, save_vectors):
     """Texts along the axes; image k is mostly object k, and a little the next one."""
-    texts = {f"t{place}": text for place, text in enumerate(needed_texts(OBJECTS))}
+    texts = {f"t{index}": text for index, text in enumerate(needed_texts(OBJECTS))}
     vectors = np.eye(4)[:3] + 0.5 * np.eye(4)[1:]
-    images = read_embeddings(keep(tmp_path / "images", IMAGES, 7 * vectors))
-    return images, read_embeddings(keep(tmp_path / "texts", texts, np.eye(4), texts=texts))
+    images = read_embeddings(save_vectors(tmp_path / "images", IMAGES, 7 * vectors))
+    return images, read_embeddings(save_vectors(tmp_path / "texts", texts, np.eye(4), texts=texts))
 
 
 def test_planted_objects_are_found_most_probable_first(stores):
@@ -44,7 +44,7 @@ def test_probabilities_are_a_softmax_over_the_scaled_cosines(stores):
 
 
 def test_improbable_objects_are_left_out_and_counted(stores):
-    report = audit_objects(*stores, OBJECTS, scale=1, least=0.9)
+    report = audit_objects(*stores, OBJECTS, scale=1, minimum=0.9)
     assert report.data.empty
     assert "3 images have no object with a probability of 0.9 or more" in report.notes
 
@@ -63,8 +63,8 @@ def test_a_list_of_objects_that_cannot_be_told_apart_is_refused(stores, objects,
         audit_objects(*stores, objects)
 
 
-def test_images_of_another_space_than_the_texts_are_refused(stores, tmp_path, keep):
+def test_images_of_another_space_than_the_texts_are_refused(stores, tmp_path, save_vectors):
     _, texts = stores
-    images = read_embeddings(keep(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
+    images = read_embeddings(save_vectors(tmp_path / "other", ["a"], np.ones((1, 4)), space="another"))
     with pytest.raises(AuditError, match="another"):
         audit_objects(images, texts, OBJECTS)

@@ -6,11 +6,11 @@ from obygaze_features.errors import ExtractError
 from obygaze_studies.gender_score.belief_revision import read_priors
 from obygaze_studies.gender_score.priors import measure_priors, texts_to_score, write_priors
 from tests.files import written
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.tiny_checkpoints import tiny_language_model
 
-Compute = later("obygaze_features.backbones.compute", "Compute")
-language_model = later("obygaze_studies.gender_score.language_model", "language_model")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+language_model = lazy_import("obygaze_studies.gender_score.language_model", "language_model")
 
 CAPTIONS = """caption_id,image_id,caption
 c1,i1,a man riding a motorcycle

@@ -6,13 +6,13 @@ import pytest
 from obygaze_studies.audit_common.embeddings import read_embeddings
 from obygaze_studies.errors import AuditError
 
-from .conftest import keep_vectors
+from .conftest import save_vectors_to
 
 TEXTS = {"t1": "a man", "t2": "a woman", "t3": "a dog"}
 
 
 def seal_store_of_texts(folder, texts=TEXTS, **changes):
-    return keep_vectors(folder / "texts", TEXTS, np.eye(3, 4), texts=texts, **changes)
+    return save_vectors_to(folder / "texts", TEXTS, np.eye(3, 4), texts=texts, **changes)
 
 
 def ids_of_texts(folder, table=None):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 from .corpus import tiny_clip, write_corpus
 from .three_steps import Oracle
 
-torch = later("torch")
-LsmdcSettings = later("obygaze_studies.lsmdc.plan", "LsmdcSettings")
+torch = lazy_import("torch")
+LsmdcSettings = lazy_import("obygaze_studies.lsmdc.plan", "LsmdcSettings")
 
 
 @pytest.fixture(scope="session", autouse=True)

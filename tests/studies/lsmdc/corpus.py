@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from obygaze_studies.lsmdc.lsmdc16 import FILES
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.video.encoding import encode
 
-save_file = later("safetensors.torch", "save_file")
-quiet = later("obygaze_features.backbones.checkpoint", "quiet")
-untrained = later("obygaze_features.backbones.checkpoint", "untrained")
+save_file = lazy_import("safetensors.torch", "save_file")
+quiet = lazy_import("obygaze_features.backbones.checkpoint", "quiet")
+untrained = lazy_import("obygaze_features.backbones.checkpoint", "untrained")
 
 PATTERNS = 16
 """What a video may show; `picture` draws each."""

@@ -7,15 +7,15 @@ import pytest
 from obygaze_features.backbones.weights import find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.errors import TrainError
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 from .corpus import write_in_openai_format
 
-torch = later("torch")
-load_file = later("safetensors.torch", "load_file")
-is_half = later("obygaze_studies.lsmdc.execution", "is_half")
-plan = later("obygaze_studies.lsmdc.plan")
-rules = later("obygaze_studies.lsmdc.step")
+torch = lazy_import("torch")
+load_file = lazy_import("safetensors.torch", "load_file")
+is_half = lazy_import("obygaze_studies.lsmdc.execution", "is_half")
+plan = lazy_import("obygaze_studies.lsmdc.plan")
+rules = lazy_import("obygaze_studies.lsmdc.step")
 
 GROUPS = ((0.5, 0.2), (1.0, 0.2), (0.5, 0.0), (1.0, 0.0))
 """Rate and decay of the original's groups, at rate 1 and half of it for CLIP."""

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 from obygaze_features.backbones.weights import find_weights
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 from .corpus import PATTERNS, VOCABULARY, caption, picture
 from .three_steps import learn, network_of
 
-torch = later("torch")
-CaptionTokenizer = later("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
-LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
-Processes = later("obygaze_studies.lsmdc.execution", "Processes")
-plan = later("obygaze_studies.lsmdc.plan")
-evaluate = later("obygaze_studies.lsmdc.retrieval", "evaluate")
-Pairs = later("obygaze_studies.lsmdc.samples", "Pairs")
-Batch = later("obygaze_studies.lsmdc.step", "Batch")
+torch = lazy_import("torch")
+CaptionTokenizer = lazy_import("obygaze_features.backbones.tokenizer", "CaptionTokenizer")
+LsmdcFormat = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+Processes = lazy_import("obygaze_studies.lsmdc.execution", "Processes")
+plan = lazy_import("obygaze_studies.lsmdc.plan")
+evaluate = lazy_import("obygaze_studies.lsmdc.retrieval", "evaluate")
+Pairs = lazy_import("obygaze_studies.lsmdc.samples", "Pairs")
+Batch = lazy_import("obygaze_studies.lsmdc.step", "Batch")
 
 pytestmark = pytest.mark.long
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
-rules = later("obygaze_studies.lsmdc.step")
+torch = lazy_import("torch")
+rules = lazy_import("obygaze_studies.lsmdc.step")
 
 RATES = {"large": 1e-3, "small": 1e-7}
 DECAYS = {"weight": 0.2, "bias": 0.0}
@@ -18,35 +18,37 @@ STEPS_OF_THE_ORIGINAL = (1, 3, 4, 30)
 
 
 @pytest.fixture(scope="module")
-def given(oracle):
+def original_run(oracle):
     return dict(np.load(oracle.folder / "bertadam.npz"))
 
 
-def run(given, case, dtype):
+def run(original_run, case, dtype):
     """Take the thirty steps; yield number, parameters and optimiser after each."""
     kind = getattr(torch, dtype)
-    tensors = {name: torch.tensor(given[f"{name}.0"], dtype=kind, requires_grad=True) for name in DECAYS}
+    tensors = {
+        name: torch.tensor(original_run[f"{name}.0"], dtype=kind, requires_grad=True) for name in DECAYS
+    }
     groups = {name: rules.ParameterGroup(RATES[case], decay) for name, decay in DECAYS.items()}
     optimiser = rules.BertAdam(tensors, groups, STEPS)
     for step in range(STEPS):
         for name, value in tensors.items():
-            value.grad = torch.tensor(given[f"{case}.grad.{name}"][step], dtype=kind)
+            value.grad = torch.tensor(original_run[f"{case}.grad.{name}"][step], dtype=kind)
         optimiser.step()
         yield step + 1, {name: value.detach().numpy() for name, value in tensors.items()}, optimiser
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("case", ["large", "small"])
-def test_moments_and_parameters_of_thirty_steps_are_the_originals(given, case, dtype):
+def test_moments_and_parameters_of_thirty_steps_are_the_originals(original_run, case, dtype):
     compared = []
-    for step, tensors, optimiser in run(given, case, dtype):
+    for step, tensors, optimiser in run(original_run, case, dtype):
         if step not in STEPS_OF_THE_ORIGINAL:
             continue
         compared.append(step)
-        assert np.array_equal(optimiser.m["weight"].numpy(), given[f"{case}.{dtype}.{step}.m"])
-        assert np.array_equal(optimiser.v["weight"].numpy(), given[f"{case}.{dtype}.{step}.v"])
+        assert np.array_equal(optimiser.m["weight"].numpy(), original_run[f"{case}.{dtype}.{step}.m"])
+        assert np.array_equal(optimiser.v["weight"].numpy(), original_run[f"{case}.{dtype}.{step}.v"])
         for name in DECAYS:
-            expected = given[f"{case}.{dtype}.{step}.{name}"]
+            expected = original_run[f"{case}.{dtype}.{step}.{name}"]
             difference = np.abs(tensors[name] - expected).max()
             assert difference <= difference_of_processors(expected, case, dtype), (step, name)
     assert compared == [*STEPS_OF_THE_ORIGINAL]

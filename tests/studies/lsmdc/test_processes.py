@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.ports import free_ports
 
 from .three_steps import VARIANTS, furthest, three_steps
 
-torch = later("torch")
-load_file = later("safetensors.torch", "load_file")
-train = later("obygaze_studies.lsmdc", "train")
-Processes = later("obygaze_studies.lsmdc.execution", "Processes")
-choose_device = later("obygaze_studies.lsmdc.execution", "choose_device")
+torch = lazy_import("torch")
+load_file = lazy_import("safetensors.torch", "load_file")
+train = lazy_import("obygaze_studies.lsmdc", "train")
+Processes = lazy_import("obygaze_studies.lsmdc.execution", "Processes")
+choose_device = lazy_import("obygaze_studies.lsmdc.execution", "choose_device")
 
 pytestmark = [pytest.mark.long, pytest.mark.nightly]
 

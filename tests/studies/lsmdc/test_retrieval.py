@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from obygaze_studies.errors import TrainError
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-retrieval = later("obygaze_studies.lsmdc.retrieval")
+retrieval = lazy_import("obygaze_studies.lsmdc.retrieval")
 
 CASES = ("plain", "ties", "repeated_clips", "all_equal", "nan_row", "perfect")
 

@@ -20,20 +20,20 @@ from obygaze_studies.errors import TrainError
 from obygaze_studies.lsmdc.lsmdc16 import FILES
 from tests.command import obygaze
 from tests.files import rows_of
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 from .corpus import clip_id
 
-torch = later("torch")
-load_file = later("safetensors.torch", "load_file")
-load = later("obygaze_features.backbones.xclip_lsmdc", "load")
-Listener = later("tests.studies.lsmdc.listener", "Listener")
-make_plan = later("obygaze_studies.lsmdc", "make_plan")
-run = later("obygaze_studies.lsmdc.run")
-state = later("obygaze_studies.lsmdc.state")
-step = later("obygaze_studies.lsmdc.step")
-train = later("obygaze_studies.lsmdc", "train")
-RunFolder = later("obygaze_studies.lsmdc.state", "RunFolder")
+torch = lazy_import("torch")
+load_file = lazy_import("safetensors.torch", "load_file")
+load = lazy_import("obygaze_features.backbones.xclip_lsmdc", "load")
+Listener = lazy_import("tests.studies.lsmdc.listener", "Listener")
+make_plan = lazy_import("obygaze_studies.lsmdc", "make_plan")
+run = lazy_import("obygaze_studies.lsmdc.run")
+state = lazy_import("obygaze_studies.lsmdc.state")
+step = lazy_import("obygaze_studies.lsmdc.step")
+train = lazy_import("obygaze_studies.lsmdc", "train")
+RunFolder = lazy_import("obygaze_studies.lsmdc.state", "RunFolder")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -53,7 +53,7 @@ def module_tmp(tmp_path_factory):
 
 
 @pytest.fixture
-def whole(settings, module_tmp):
+def uninterrupted_run(settings, module_tmp):
     """Give a run that nothing interrupted, and what came of it; made once."""
     out = module_tmp / "whole"
     of_a_run = settings(out=out)
@@ -66,31 +66,31 @@ N_EPOCHS, STEPS_OF_EPOCH = 2, 3
 
 
 @pytest.mark.long
-def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(whole):
+def test_a_run_writes_settings_log_measures_tokenizer_weights_state_and_a_card(uninterrupted_run):
     names = {"run.json", "left_out.csv", "log.csv", "epochs.json", "test.json", "README.md"}
     names |= {"tokenizer.json", "tokenizer_config.json"}
     names |= {"epoch-0.safetensors", "epoch-1.safetensors", "model.safetensors", "state.safetensors"}
-    assert files_of(whole.out).keys() == names
+    assert files_of(uninterrupted_run.out).keys() == names
 
-    rows = rows_of(whole.out / "log.csv")
+    rows = rows_of(uninterrupted_run.out / "log.csv")
     assert [int(row["step"]) for row in rows] == list(range(N_EPOCHS * STEPS_OF_EPOCH))
     assert tuple(rows[0]) == state.LOG_COLUMNS
     assert float(rows[0]["rate_factor"]) == 0
-    card = (whole.out / "README.md").read_text()
+    card = (uninterrupted_run.out / "README.md").read_text()
     assert "validation, epoch 1 (4 sentences, 4 clips)" in card
     assert "Juno (3)" in card  # a film shared with ObyGaze12
 
 
 @pytest.mark.long
-def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(whole):
-    epochs = json.loads((whole.out / "epochs.json").read_text())
+def test_the_model_is_that_of_the_epoch_with_the_best_validation_recall(uninterrupted_run):
+    epochs = json.loads((uninterrupted_run.out / "epochs.json").read_text())
     recalls = [measures["published"]["text_to_video"]["R@1"] for measures in epochs]
     best = N_EPOCHS - 1 - int(np.argmax(recalls[::-1]))  # of equal recalls the last epoch
-    model = (whole.out / "model.safetensors").read_bytes()
-    assert model == (whole.out / f"epoch-{best}.safetensors").read_bytes()
+    model = (uninterrupted_run.out / "model.safetensors").read_bytes()
+    assert model == (uninterrupted_run.out / f"epoch-{best}.safetensors").read_bytes()
 
-    network, size = load(find_weights(whole.out))
-    written = load_file(whole.out / "model.safetensors")
+    network, size = load(find_weights(uninterrupted_run.out))
+    written = load_file(uninterrupted_run.out / "model.safetensors")
     loaded = size.from_port(network.state_dict())
     assert {name: value.dtype for name, value in written.items()} == dict.fromkeys(loaded, torch.float32)
     assert all(torch.equal(written[name], value) for name, value in loaded.items())
@@ -148,7 +148,9 @@ def countdown(monkeypatch):
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(whole, settings, countdown):
+def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(
+    uninterrupted_run, settings, countdown
+):
     """Killed at every place of a step at some time, it ends with the files of a run that was not killed."""
     resumed = settings(resume=True)
     more_times_than_needed = 30
@@ -161,14 +163,16 @@ def test_a_training_killed_repeatedly_and_resumed_gives_the_same_bytes(whole, se
             continue
     assert outcome.complete
     files = {name: data for name, data in files_of(resumed.out).items() if not name.endswith(".partial")}
-    expected = files_of(whole.out)
+    expected = files_of(uninterrupted_run.out)
 
     assert files.keys() == expected.keys()
     assert [name for name in expected if files[name] != expected[name]] == []
 
 
 @pytest.mark.long  # trains, is stopped, trains again
-def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_bytes(whole, settings):
+def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_bytes(
+    uninterrupted_run, settings
+):
     resumed = settings(resume=True)
     # It asks after each of the three steps of the first epoch, after this epoch, and after step 4.
     answers = iter([False, False, False, False, True])
@@ -178,18 +182,20 @@ def test_a_training_that_is_stopped_on_request_and_resumed_ends_with_the_same_by
 
     assert train(resumed, watch=listener).complete
     assert any("step 4 of 6" in text for text in listener.said)
-    assert files_of(resumed.out) == files_of(whole.out)
+    assert files_of(resumed.out) == files_of(uninterrupted_run.out)
 
 
 @pytest.mark.long
-def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(whole, settings):
-    before = files_of(whole.out)
-    assert train(settings(out=whole.out, resume=True)).complete
+def test_a_complete_run_is_resumed_without_a_change_and_not_overwritten_or_resumed_otherwise(
+    uninterrupted_run, settings
+):
+    before = files_of(uninterrupted_run.out)
+    assert train(settings(out=uninterrupted_run.out, resume=True)).complete
     with pytest.raises(TrainError, match="--resume"):
-        train(settings(out=whole.out))
+        train(settings(out=uninterrupted_run.out))
     with pytest.raises(TrainError, match="lr"):
-        train(settings(out=whole.out, lr=1e-4, resume=True))
-    assert files_of(whole.out) == before
+        train(settings(out=uninterrupted_run.out, lr=1e-4, resume=True))
+    assert files_of(uninterrupted_run.out) == before
 
 
 def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(settings, tmp_path):
@@ -200,17 +206,19 @@ def test_a_training_that_is_stopped_while_videos_are_decoded_makes_no_folder(set
 
 
 @pytest.mark.long
-def test_a_run_that_another_process_trains_is_not_resumed(whole, settings):
+def test_a_run_that_another_process_trains_is_not_resumed(uninterrupted_run, settings):
     """What a killed training left half written is removed first."""
-    half_written = whole.out / ".tmpOrMfiG"
+    half_written = uninterrupted_run.out / ".tmpOrMfiG"
     half_written.touch()
-    with RunFolder(whole.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
-        train(settings(out=whole.out, resume=True))
+    with RunFolder(uninterrupted_run.out).locked_for_training(), pytest.raises(StoreError, match="whole"):
+        train(settings(out=uninterrupted_run.out, resume=True))
     assert not half_written.exists()
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("whole")  # which has filled the cache: decoding asks whether to stop, too
+@pytest.mark.usefixtures(
+    "uninterrupted_run"
+)  # which has filled the cache: decoding asks whether to stop, too
 def test_a_damaged_state_is_refused_by_its_name(settings):
     resumed = settings(epochs=1, resume=True)
     answers = iter([False, True])  # stop after the second step
@@ -334,25 +342,34 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_decoded(settings
 
 
 @pytest.mark.long
-def test_a_store_says_how_the_run_that_extracted_it_was_trained(whole, corpus, tmp_path):
+def test_a_store_says_how_the_run_that_extracted_it_was_trained(uninterrupted_run, corpus, tmp_path):
     """Two commands extract the features of one film with the weights of a run."""
     (tmp_path / "films").mkdir()
     (video,) = (corpus / "videos").rglob(f"{clip_id('test', 3)}.avi")
     os.link(video, tmp_path / "films" / "film.avi")
     manifest, store = tmp_path / "films.csv", tmp_path / "store"
-    options = ["--backbone", "xclip-lsmdc", "--weights", whole.out, "--workers", 1, "--device", "cpu"]
+    options = [
+        "--backbone",
+        "xclip-lsmdc",
+        "--weights",
+        uninterrupted_run.out,
+        "--workers",
+        1,
+        "--device",
+        "cpu",
+    ]
 
     assert obygaze("manifest", "import", "folder", tmp_path / "films", "--out", manifest) == 0
     assert obygaze("extract", manifest, store, *options) == 0
 
     provenance = open_store(store)["xclip-lsmdc"].provenance
     training = provenance["training"]
-    assert provenance["weights_sha256"] == find_weights(whole.out).sha256
-    assert training["clip"]["weights_sha256"] == find_weights(whole.clip).sha256
+    assert provenance["weights_sha256"] == find_weights(uninterrupted_run.out).sha256
+    assert training["clip"]["weights_sha256"] == find_weights(uninterrupted_run.clip).sha256
     assert (training["arithmetic"], training["gather_share"]) == ("float32", 0.25)
     assert len(training["data"]["training"]["frames_sha256"]) == 64  # hexadecimal digits
     assert training["movies"]["shared_with_obygaze12"] == {"Juno": 3, "Pulp Fiction": 3}
     # Texts that the run embeds are in the space of its clips.
-    texts = load_text_backbone("xclip-lsmdc-text", weights=str(whole.out))
+    texts = load_text_backbone("xclip-lsmdc-text", weights=str(uninterrupted_run.out))
     assert texts.provenance["training"] == training
     assert texts.provenance["space"] == embedding_space(provenance)

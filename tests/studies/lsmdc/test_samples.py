@@ -11,12 +11,12 @@ import pytest
 from obygaze_features.backbones.weights import Weights, find_weights
 from obygaze_features.errors import BackboneError
 from obygaze_studies.lsmdc.frame_cache import kept_frames
-from tests.later import later
+from tests.lazy_import import lazy_import
 
 from .corpus import VOCABULARY
 
-tokenizers = later("obygaze_features.backbones.tokenizer")
-samples = later("obygaze_studies.lsmdc.samples")
+tokenizers = lazy_import("obygaze_features.backbones.tokenizer")
+samples = lazy_import("obygaze_studies.lsmdc.samples")
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.rounding import rounding
 
 from .three_steps import PAIRS, furthest, three_steps
 
-torch = later("torch")
-normalize = later("torch.nn.functional", "normalize")
-rules = later("obygaze_studies.lsmdc.step")
+torch = lazy_import("torch")
+normalize = lazy_import("torch.nn.functional", "normalize")
+rules = lazy_import("obygaze_studies.lsmdc.step")
 
 
 @pytest.fixture(scope="module")

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-torch = later("torch")
-LsmdcSettings = later("obygaze_studies.lsmdc", "LsmdcSettings")
-load_file = later("safetensors.torch", "load_file")
-save_file = later("safetensors.torch", "save_file")
-LsmdcFormat = later("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
-XClipLsmdc = later("obygaze_features.backbones.xclip_lsmdc_network", "XClipLsmdc")
-train = later("obygaze_studies.lsmdc", "train")
-execution = later("obygaze_studies.lsmdc.execution")
-rules = later("obygaze_studies.lsmdc.step")
+torch = lazy_import("torch")
+LsmdcSettings = lazy_import("obygaze_studies.lsmdc", "LsmdcSettings")
+load_file = lazy_import("safetensors.torch", "load_file")
+save_file = lazy_import("safetensors.torch", "save_file")
+LsmdcFormat = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "LsmdcFormat")
+XClipLsmdc = lazy_import("obygaze_features.backbones.xclip_lsmdc_network", "XClipLsmdc")
+train = lazy_import("obygaze_studies.lsmdc", "train")
+execution = lazy_import("obygaze_studies.lsmdc.execution")
+rules = lazy_import("obygaze_studies.lsmdc.step")
 
 PAIRS = 6
 """Clips with their captions in each of the oracle's batches."""

@@ -31,14 +31,14 @@ def spec(make, choose=None):
 FAST = spec(lambda _: make_pipeline(ClippedScaler(), LogisticRegression()))
 
 
-def train_violence(sides, model):
+def train_violence(dev_and_test, model):
     """Train on the dev clips; return the test clips' scores of violence, and how the model was chosen."""
-    return call_test_clips(sides, "violence", model)
+    return call_test_clips(dev_and_test, "violence", model)
 
 
-def train_affect(sides, model):
+def train_affect(dev_and_test, model):
     """Train on the dev clips; return the test clips' classes by axis, and how the models were chosen."""
-    return call_test_clips(sides, "affect", model)
+    return call_test_clips(dev_and_test, "affect", model)
 
 
 def annotations_of_test_clips(manifest):
@@ -66,14 +66,16 @@ def task(make_task):
 
 
 @pytest.fixture
-def sides(task):
+def dev_and_test(task):
     """Its dev clips, of six films, and its test clips, of the six others."""
     return load_sides(*task)
 
 
-def test_violence_that_is_separable_has_an_average_precision_of_1_and_its_penalty_is_recorded(task, sides):
+def test_violence_that_is_separable_has_an_average_precision_of_1_and_its_penalty_is_recorded(
+    task, dev_and_test
+):
     _, manifest = task
-    run, selection = train_violence(sides, LINEAR)
+    run, selection = train_violence(dev_and_test, LINEAR)
     assert average_precision(run, violence_qrels(annotations_of_test_clips(manifest))) == 1.0
 
     record = selection["violence"]
@@ -84,9 +86,9 @@ def test_violence_that_is_separable_has_an_average_precision_of_1_and_its_penalt
     assert [candidate["chosen"] for candidate in record["candidates"]].count(True) == 1
 
 
-def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(task, sides):
+def test_affect_that_is_separable_has_an_accuracy_of_1_and_a_penalty_for_each_step(task, dev_and_test):
     _, manifest = task
-    calls, selection = train_affect(sides, LINEAR)
+    calls, selection = train_affect(dev_and_test, LINEAR)
     for axis in ("valence", "arousal"):
         truth = true_classes(annotations_of_test_clips(manifest), axis)
         values, *_ = accuracy(calls[axis], truth)
@@ -121,17 +123,17 @@ def test_the_most_probable_class_is_called_not_the_one_nearest_to_the_mean(p_abo
     assert called_ranks(model, np.zeros((1, 1)), np.array(["m"]), n_classes=3).tolist() == [called]
 
 
-def test_baselines_score_or_call_all_clips_alike(sides):
-    run, _ = train_violence(sides, BUILTIN_MODELS["always_positive"])
+def test_baselines_score_or_call_all_clips_alike(dev_and_test):
+    run, _ = train_violence(dev_and_test, BUILTIN_MODELS["always_positive"])
     assert len(set(run.values())) == 1
-    calls, _ = train_affect(sides, BUILTIN_MODELS["median_level"])
+    calls, _ = train_affect(dev_and_test, BUILTIN_MODELS["median_level"])
     assert len(set(calls["arousal"].values())) == 1
 
 
 @pytest.mark.parametrize("name", ["median_level", "pcbm_lr"], ids=["of ordered classes", "of concepts"])
-def test_a_model_that_cannot_tell_violence_is_refused(sides, name):
+def test_a_model_that_cannot_tell_violence_is_refused(dev_and_test, name):
     with pytest.raises(TaskError, match=name):
-        train_violence(sides, BUILTIN_MODELS[name])
+        train_violence(dev_and_test, BUILTIN_MODELS[name])
 
 
 @pytest.mark.long
@@ -159,9 +161,9 @@ def test_a_model_trained_on_shuffled_labels_has_the_average_precision_of_random_
     assert abs(np.mean(of_random_scores)) < 4 * deviation / np.sqrt(n_shuffles * n_random_runs)
 
 
-def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold(sides):
-    X = sides.data.X
-    movie_of = {row.tobytes(): movie for row, movie in zip(X, sides.data.movies.tolist(), strict=True)}
+def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold(dev_and_test):
+    X = dev_and_test.data.X
+    movie_of = {row.tobytes(): movie for row, movie in zip(X, dev_and_test.data.movies.tolist(), strict=True)}
     movies_of_fits = []  # of the inner folds, and of all dev clips
 
     class Watched(ClippedScaler):
@@ -169,10 +171,10 @@ def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold
             movies_of_fits.append({movie_of[row.tobytes()] for row in X})
             return super().fit(X, y)
 
-    train_violence(sides, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
+    train_violence(dev_and_test, spec(lambda _: make_pipeline(Watched(), LogisticRegression())))
 
     *movies_of_inner_folds, movies_of_last_fit = movies_of_fits
-    dev_movies = set(sides.data.movies[sides.dev].tolist())
+    dev_movies = set(dev_and_test.data.movies[dev_and_test.dev].tolist())
     assert movies_of_last_fit == dev_movies
     # The scaler is fitted once in each fold: penalties, which only the last step has, share it.
     held_out = [dev_movies - movies for movies in movies_of_inner_folds]
@@ -183,15 +185,15 @@ def test_no_test_clip_is_trained_on_and_each_movie_is_held_out_of_one_inner_fold
 
 def test_a_clip_without_features_is_missing_from_the_run(make_task):
     """Of 120 test clips, one file was empty."""
-    sides = load_sides(*make_task(failed="ACCEDE00239.mp4"))
-    run, _ = train_violence(sides, FAST)
+    dev_and_test = load_sides(*make_task(failed="ACCEDE00239.mp4"))
+    run, _ = train_violence(dev_and_test, FAST)
     assert len(run) == 119
-    (excluded,) = sides.excluded["test"]
+    (excluded,) = dev_and_test.excluded["test"]
     assert excluded == {"clip_id": "ACCEDE00239.mp4", "reason": "failed: the file is empty (0 bytes)"}
 
 
 @pytest.mark.parametrize("train", [train_violence, train_affect])
-def test_labels_of_test_clips_change_nothing(task, sides, train):
+def test_labels_of_test_clips_change_nothing(task, dev_and_test, train):
     store, manifest = task
     clips = []
     for clip in manifest:
@@ -201,7 +203,7 @@ def test_labels_of_test_clips_change_nothing(task, sides, train):
         else:
             clips.append(clip)
     sides_without_test_labels = load_sides(store, manifest.with_clips(clips))
-    assert train(sides_without_test_labels, FAST) == train(sides, FAST)
+    assert train(sides_without_test_labels, FAST) == train(dev_and_test, FAST)
 
 
 @pytest.mark.parametrize(
@@ -231,9 +233,9 @@ def test_the_origin_of_the_features_is_seen_in_the_provenance(make_task, provena
 )
 def test_dev_labels_that_teach_nothing_are_refused(task, is_violent, message):
     store, manifest = task
-    sides = load_sides(store, with_violence(manifest, is_violent))
+    dev_and_test = load_sides(store, with_violence(manifest, is_violent))
     with pytest.raises(TaskError, match=message):
-        train_violence(sides, FAST)
+        train_violence(dev_and_test, FAST)
 
 
 def test_manifests_and_stores_that_are_not_of_the_task_are_refused(task, make_task):

@@ -27,8 +27,8 @@ small = st.integers(0, 4)
 def clips_of(*rows):
     return Manifest(
         tuple(
-            Clip(str(place), movie, level=level, concepts=concepts)
-            for place, (movie, level, concepts) in enumerate(rows)
+            Clip(str(index), movie, level=level, concepts=concepts)
+            for index, (movie, level, concepts) in enumerate(rows)
         ),
         Path(),
     )

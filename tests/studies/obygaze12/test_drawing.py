@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 from sklearn.tree import DecisionTreeClassifier
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.process import python
 
-charts = later("obygaze_studies.audit_common.charts")
+charts = lazy_import("obygaze_studies.audit_common.charts")
 
 NAN = float("nan")
 

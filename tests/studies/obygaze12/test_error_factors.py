@@ -5,10 +5,10 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from tests.later import later
+from tests.lazy_import import lazy_import
 
-figure6 = later("obygaze_studies.obygaze12.figure6")
-error_factors = later("obygaze_studies.obygaze12.figure6", "error_factors")
+figure6 = lazy_import("obygaze_studies.obygaze12.figure6")
+error_factors = lazy_import("obygaze_studies.obygaze12.figure6", "error_factors")
 
 
 PLANTED, WITHOUT_EFFECT, CONSTANT = 0, 1, 2

@@ -72,11 +72,11 @@ def test_the_perceptrons_f1_is_the_originals_within_its_spread(results, original
         theirs = np.array(runs)
         assert theirs.shape[1:] == (8, 2)
         # Run to run the original's means differ by up to .01; ours may by twice that.
-        for place, name in enumerate(("f1_weighted", "f1_pos")):
+        for index, name in enumerate(("f1_weighted", "f1_pos")):
             result = ours[name].to_numpy()
-            assert result.mean() == pytest.approx(theirs[..., place].mean(), abs=0.02), (cell, name)
-            assert result.min() >= theirs[..., place].min() - 0.05
-            assert result.max() <= theirs[..., place].max() + 0.05
+            assert result.mean() == pytest.approx(theirs[..., index].mean(), abs=0.02), (cell, name)
+            assert result.min() >= theirs[..., index].min() - 0.05
+            assert result.max() <= theirs[..., index].max() + 0.05
 
 
 def test_the_heads_f1_is_the_originals(results, original):

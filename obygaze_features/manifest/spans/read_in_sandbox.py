@@ -12,14 +12,14 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from obygaze_features.apart import Child
-from obygaze_features.door import is_stream
 from obygaze_features.errors import InputError
 from obygaze_features.limits import limits_of
-from obygaze_features.manifest.spans.account import MOST_LISTED, Account
+from obygaze_features.manifest.spans.account import MAX_LISTED, Account
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import Reading, SpanFile
 from obygaze_features.manifest.text_tables import Row, Table, content_of
+from obygaze_features.sandbox import Child
+from obygaze_features.untrusted import is_stream
 
 PACKED: Final = b"m"
 ESCAPED: Final = b"j"
@@ -34,13 +34,13 @@ that are left out, the rest."""
 
 PART_BYTES: Final = 1 << 16
 
-MOST_NAME: Final = 1000
+MAX_NAME: Final = 1000
 """Characters of a tier's name."""
 
-MOST_TEXT: Final = 131_072
+MAX_TEXT: Final = 131_072
 """Characters of the text of a span, as of a cell of a table."""
 
-MOST_SHARED: Final = 100_000
+MAX_SHARED: Final = 100_000
 """Different cells of a table of which each is one text in memory, however often it is written."""
 
 MEMORY_OF_A_ROW: Final = 1150
@@ -135,7 +135,7 @@ class MemoryBudget:
 
     def add(
         self,
-        where: object,
+        location: object,
         *,
         rows: int = 0,
         records: int = 0,
@@ -149,7 +149,7 @@ class MemoryBudget:
 
         Parameters
         ----------
-        where
+        location
             The file, for the message.
         rows
             Number of rows of tables.
@@ -184,7 +184,7 @@ class MemoryBudget:
         most = limits_of(self._n_bytes_of_files).memory
         if self._memory > most:
             raise InputError(
-                f"{where}: its records take more than the {most >> 20:,} MB of memory that an import of "
+                f"{location}: its records take more than the {most >> 20:,} MB of memory that an import of "
                 "files of this size may take: divide it into several files, and import them apart"
             )
 
@@ -236,7 +236,7 @@ class _Part(msgspec.Struct, array_like=True):
     content: Any
 
 
-def read_apart(
+def read_in_sandbox(
     child: Child,
     path: Path,
     reading: Reading,
@@ -330,10 +330,10 @@ class _ReceivedParts:
         elif part.kind == ROWS:
             self._add_rows(part.content, n_bytes)
         elif part.kind == LEFT_OUT:
-            for where, reason in part.content:
+            for location, reason in part.content:
                 # The text of a reason is shared in memory, as very many records may be left out for it.
                 shared_reason = self._reasons.setdefault(reason, reason)
-                self.left_out.append((where, shared_reason))
+                self.left_out.append((location, shared_reason))
         elif part.kind == REST:
             self.rest = part.content
             self._budget.add(self._path, findings=n_bytes)
@@ -427,7 +427,7 @@ class _Cells:
     Attributes
     ----------
     n_texts
-        How many texts are in memory. Only the first `MOST_SHARED` different texts are shared; others count
+        How many texts are in memory. Only the first `MAX_SHARED` different texts are shared; others count
         each time.
     """
 
@@ -446,7 +446,7 @@ class _Cells:
             if first_cell is None:
                 self.n_texts += 1
                 first_cell = cell
-                if len(self._first) < MOST_SHARED:
+                if len(self._first) < MAX_SHARED:
                     self._first[cell] = cell
             cells.append(first_cell)
         return cells
@@ -456,7 +456,7 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
     """Yield records, with equal ones that are no spans (`RawSpan.fault`) combined into one.
 
     So a file with very many records to leave out needs little memory, and its account still adds up. The
-    first `MOST_LISTED` of these records are yielded as they are. Later ones that differ only in their places
+    first `MAX_LISTED` of these records are yielded as they are. Later ones that differ only in their places
     become one record with their number (`n_records`), yielded last.
     """
     n_faults = 0
@@ -467,7 +467,7 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
         fault = record.fault()  # why it is no span; "" if it is one
         if fault:
             n_faults += 1
-        if not fault or n_faults <= MOST_LISTED:
+        if not fault or n_faults <= MAX_LISTED:
             yield record
             continue
         key = _all_but_place(record, fault)
@@ -496,21 +496,21 @@ def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
-    """Yield records; those with a text of more than `MOST_TEXT` characters get a reason, to be left out.
+    """Yield records; those with a text of more than `MAX_TEXT` characters get a reason, to be left out.
 
     Raises
     ------
     ManifestError
-        The name of a tier, which each of its records repeats, has more than `MOST_NAME` characters.
+        The name of a tier, which each of its records repeats, has more than `MAX_NAME` characters.
     """
     for record in records:
-        if len(record.tier) > MOST_NAME:
+        if len(record.tier) > MAX_NAME:
             raise file.error(
                 f"{record.where}: on a tier whose name has {len(record.tier):,} characters, where at most "
-                f"{MOST_NAME:,} are read"
+                f"{MAX_NAME:,} are read"
             )
-        if len(record.text) > MOST_TEXT:
-            reason = f"a text of more than {MOST_TEXT:,} characters"
+        if len(record.text) > MAX_TEXT:
+            reason = f"a text of more than {MAX_TEXT:,} characters"
             yield replace(record, text="", reason=record.reason or reason)
         else:
             yield record

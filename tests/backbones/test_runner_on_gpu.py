@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from obygaze_features.backbones import BackboneOutput
 from obygaze_features.backbones.presets import IMAGENET, Affine
 from obygaze_features.errors import BackboneError
-from tests.later import later
+from tests.lazy_import import lazy_import
 from tests.rounding import assert_close
 
-torch = later("torch")
-pretended_card = later("tests.backbones.pretended_card")
-Card = later("tests.backbones.pretended_card", "Card")
-Network = later("tests.backbones.row_network", "Network")
-running = later("obygaze_features.backbones.runner")
-Compute = later("obygaze_features.backbones.compute", "Compute")
-Runner = later("obygaze_features.backbones.runner", "Runner")
+torch = lazy_import("torch")
+pretended_card = lazy_import("tests.backbones.pretended_card")
+Card = lazy_import("tests.backbones.pretended_card", "Card")
+Network = lazy_import("tests.backbones.row_network", "Network")
+running = lazy_import("obygaze_features.backbones.runner")
+Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
+Runner = lazy_import("obygaze_features.backbones.runner", "Runner")
 F, SIZE = 3, 4
 OUTPUTS = (
     BackboneOutput("frames", (F, 3)),

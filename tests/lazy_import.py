@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 
-class later:  # noqa: N801  it reads as an import
+class lazy_import:  # noqa: N801  it reads as an import
     """Stands for a module, or for what it defines, and imports it when it is used."""
 
     __slots__ = ("_module", "_name")
@@ -48,7 +48,7 @@ class later:  # noqa: N801  it reads as an import
         return key in self._meant()
 
     def __or__(self, other: Any) -> Any:
-        return self._meant() | (other._meant() if isinstance(other, later) else other)
+        return self._meant() | (other._meant() if isinstance(other, lazy_import) else other)
 
     def __mro_entries__(self, _bases: Any) -> tuple[Any]:
         return (self._meant(),)

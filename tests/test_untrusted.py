@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 
 import obygaze_film
 import obygaze_models as om
-from obygaze_features import door
-from obygaze_features.door import (
+from obygaze_features import untrusted
+from obygaze_features.errors import InputError, LinkError, ObygazeError
+from obygaze_features.exchange.import_tables import table_items
+from obygaze_features.manifest import import_spans, load_codebook, read_manifest, read_subtitles
+from obygaze_features.store import open_store
+from obygaze_features.untrusted import (
     open_regular,
     parse_json,
     parse_toml,
     read_bytes,
     read_text,
 )
-from obygaze_features.errors import InputError, LinkError, ObygazeError
-from obygaze_features.exchange.import_tables import table_items
-from obygaze_features.manifest import import_spans, load_codebook, read_manifest, read_subtitles
-from obygaze_features.store import open_store
 from obygaze_models.persistence.zoo_list import read_zoo
 from tests.process import execute
 
@@ -255,7 +255,7 @@ def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path,
     def open_growing_file(*_, **__):
         return GrowingFile(path)
 
-    monkeypatch.setattr(door, "open_regular", open_growing_file)
+    monkeypatch.setattr(untrusted, "open_regular", open_growing_file)
     with pytest.raises(InputError, match="a"):
         read_bytes(path, 8)
 
@@ -291,7 +291,7 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
 def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, name):
     """Five bytes wait there. What was read is kept: reading again gives the same.
 
-    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MOST_BYTES`
+    A limit of four bytes refuses them, and one of five does not. Of a stream, one byte more than `MAX_BYTES`
     is read, here 4 + 1: enough to see that there are too many.
     """
     reading_end, writing_end = os.pipe()
@@ -299,8 +299,8 @@ def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, na
     os.close(writing_end)
     path = Path(f"/dev/fd/{reading_end}" if name == "the pipe" else name)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"12345")))
-    monkeypatch.setattr(door, "MOST_BYTES", 4)
-    forget_what_was_read = door._read_stream.cache_clear
+    monkeypatch.setattr(untrusted, "MAX_BYTES", 4)
+    forget_what_was_read = untrusted._read_stream.cache_clear
     forget_what_was_read()
 
     try:

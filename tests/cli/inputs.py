@@ -30,7 +30,7 @@ from obygaze_studies.gender_score.priors import write_priors
 from obygaze_studies.mediaeval15 import import_mediaeval15
 from obygaze_studies.saliency.maps_file import SIDE, Maps, write_maps
 from tests.film.films import MODELS, film_store
-from tests.planted_models import Shelf, corpus, make_shelf
+from tests.planted_models import TrainedModels, corpus, train_and_save_models
 from tests.studies.lsmdc.corpus import picture, tiny_clip, write_corpus, write_video
 from tests.tiny_checkpoints import tiny_language_model, tiny_text_checkpoint
 from tests.video.encoding import encode
@@ -42,7 +42,7 @@ FIELDS = "clip_id,movie,video,start_s,end_s,level,concepts,annotator"
 MAN, WOMAN = "an angry man with a shoe", "a sad woman with a shoe"
 SWAPPED = (MAN.replace("man", "woman"), WOMAN.replace("woman", "man"))
 TABLES = {
-    "ids.txt": [f"f{film}-{place:02}" for film in range(6) for place in range(30)],
+    "ids.txt": [f"f{film}-{workdir:02}" for film in range(6) for workdir in range(30)],
     "few.txt": ["f0-07", "f0-14"],
     "frames.csv": [
         "clip_id,frame,shown_ms,f0,f1,score",
@@ -131,32 +131,32 @@ def _write_films_and_models(folder: Path) -> None:
     their clips; other films (`more`, with f0 again, and `alien`, unlike the others); a film m in windows, its
     scores and its truth; and files to import.
     """
-    trained = make_shelf(folder, MODELS)
-    write_manifest(trained.manifest, folder / "films.csv")
+    trained_models = train_and_save_models(folder, MODELS)
+    write_manifest(trained_models.manifest, folder / "films.csv")
     cuts = [
         f"{clip.clip_id},{clip.movie},{clip.start_s},{clip.end_s},{number % 5}"
-        for number, clip in enumerate(trained.manifest)
+        for number, clip in enumerate(trained_models.manifest)
     ]
     _write_lines(folder / "variables.csv", ["clip_id,movie,start_s,end_s,cuts", *cuts])
     _, more_films = corpus(folder, "more", ("g0", "f0"), seed=1)
     write_manifest(more_films, folder / "more.csv")
     corpus(folder, "alien", ("g8",), seed=2, shift=30.0)
-    _write_scored_film(folder, trained)
+    _write_scored_film(folder, trained_models)
     rng = np.random.default_rng(0)
     _write_arrays_to_import(folder, rng)
     _write_videos_to_import(folder, rng)
 
 
-def _write_scored_film(folder: Path, trained: Shelf) -> None:
+def _write_scored_film(folder: Path, trained_models: TrainedModels) -> None:
     """Write the windows of a film m of two minutes, a model's scores of them, and its truth."""
     store = film_store(folder, "m", end_s=120.0)
-    score_film(store, [trained.paths["pcbm_lr"]]).write(folder / "scored")
+    score_film(store, [trained_models.paths["pcbm_lr"]]).write(folder / "scored")
     truth = []
     for number in range(6):  # six spans of 20 s, calm and violent in turn
         start_s = 20.0 * number
         level = ("calm", "violent")[number % 2]
         truth.append(Clip(f"m-{number}", "m", "", start_s, start_s + 20, level))
-    write_manifest(Manifest(tuple(truth), folder, trained.manifest.codebook), folder / "truth.csv")
+    write_manifest(Manifest(tuple(truth), folder, trained_models.manifest.codebook), folder / "truth.csv")
 
 
 def _write_arrays_to_import(folder: Path, rng: np.random.Generator) -> None:
@@ -208,11 +208,11 @@ def _clips_with_concepts(rng: np.random.Generator) -> list[Clip]:
     """Make 16 clips of 4 s of each movie: those with the concept Body are S, the others EN and HN in turn."""
     clips = []
     for movie in range(4):
-        for place in range(16):
+        for index in range(16):
             concepts = [concept for concept in VISUAL_CONCEPTS if rng.random() < 0.4]
-            level = "S" if "Body" in concepts else ("EN", "HN")[place % 2]
-            start_s = 4.0 * place
-            clip_id = f"m{movie}-{place:02}"
+            level = "S" if "Body" in concepts else ("EN", "HN")[index % 2]
+            start_s = 4.0 * index
+            clip_id = f"m{movie}-{index:02}"
             clips.append(
                 Clip(clip_id, f"m{movie}", "", start_s, start_s + 4, level, concepts=tuple(concepts))
             )
@@ -283,15 +283,15 @@ def _write_segments_of_two_annotators(folder: Path) -> None:
     segments = []
     for movie in range(4):
         for annotator, later_s in (("ann", 0.0), ("bea", 0.5)):
-            for place in range(8):
-                start_s = 8.0 * place + 1 + later_s
+            for index in range(8):
+                start_s = 8.0 * index + 1 + later_s
                 segment = Clip(
-                    f"m{movie}-{annotator}-{place}",
+                    f"m{movie}-{annotator}-{index}",
                     f"m{movie}",
                     "",
                     start_s,
                     start_s + 3,
-                    level=("S", "HN")[place % 2],
+                    level=("S", "HN")[index % 2],
                     concepts=("Body",),
                     annotator=annotator,
                 )
@@ -321,9 +321,9 @@ def _write_comparisons(folder: Path, clips: list[Clip]) -> None:
     write_manifest(Manifest(tuple(without_levels), folder, codebook), folder / "scaled.csv")
     header = "worker,left,right,chosen"
     comparisons = []
-    for later_place, later in enumerate(clips):
-        for place, earlier in enumerate(clips[:later_place]):
-            comparisons.append(f"w{place % 3},{earlier.clip_id},{later.clip_id},{later.clip_id}")
+    for later_place, lazy_import in enumerate(clips):
+        for index, earlier in enumerate(clips[:later_place]):
+            comparisons.append(f"w{index % 3},{earlier.clip_id},{lazy_import.clip_id},{lazy_import.clip_id}")
     _write_lines(folder / "pairs.csv", [header, *comparisons])
     _write_lines(folder / "one-pair.csv", [header, "w,m0-00,m0-01,m0-02", "w,m0-00,x,x"])
 

@@ -1,6 +1,6 @@
-"""A card decodes beside the cores: the clips and the store are those of cores alone, whatever the card does.
+"""A GPU decodes beside the cores: the clips and the store are those of cores alone, whatever the GPU does.
 
-The cards are pretended ones (`pretended_cards`): nothing here was decoded on a card.
+The GPUs are pretended ones (`pretended_gpus`): nothing here was decoded on a GPU.
 """
 
 import json
@@ -16,10 +16,10 @@ import pytest
 
 from obygaze_features import extract
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import card_pool
-from obygaze_features.extraction.card_pool import BY_CORES, ON_CARD, PASSES_AHEAD, CardPool
-from obygaze_features.extraction.card_process import CARD_THREADS
+from obygaze_features.extraction import gpu_pool
 from obygaze_features.extraction.decode_clips import PASS_CLIPS, DecodeTask, Request
+from obygaze_features.extraction.gpu_pool import BY_CORES, ON_GPU, PASSES_AHEAD, GpuPool
+from obygaze_features.extraction.gpu_process import GPU_THREADS
 from obygaze_features.manifest import Clip, Manifest
 from obygaze_features.store import staging_path
 from obygaze_features.video import fps, keyframes, uniform
@@ -29,7 +29,7 @@ from obygaze_features.video.index import index_packets
 from ..files import written
 from ..video.conftest import draw_number, spoiled
 from ..video.encoding import encode
-from .pretended_cards import Breaks, FallsBack, Narrow, NoCard, Noted, PretendedCard, WrongBit
+from .pretended_gpus import Breaks, FallsBack, Narrow, NoGpu, Noted, PretendedGpu, WrongBit
 from .test_decode_pool import assert_same, decoded_alone, in_order, quarter
 
 N_FRAMES = 100
@@ -64,7 +64,7 @@ def windows_of(path: Path, number=4, prepare=quarter, **changes) -> list[DecodeT
 
 
 def remarks_on_decoders(clips) -> Counter:
-    """Count the remarks that say what decoded a clip: ON_CARD, or BY_CORES with a reason."""
+    """Count the remarks that say what decoded a clip: ON_GPU, or BY_CORES with a reason."""
     counts = Counter()
     for clip in clips:
         counts.update(remark for remark in clip.remarks if is_on_decoder(remark))
@@ -72,7 +72,7 @@ def remarks_on_decoders(clips) -> Counter:
 
 
 def is_on_decoder(remark: str) -> bool:
-    return remark == ON_CARD or remark.startswith(BY_CORES)
+    return remark == ON_GPU or remark.startswith(BY_CORES)
 
 
 def without_remarks_on_decoders(clip):
@@ -89,29 +89,29 @@ def assert_equal_clips_of_cores(clips, tasks):
 FILMS = ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm")
 
 
-def wait_for_card(pool):
-    """Wait until a pool's card is opened, so that a test does not depend on who is quicker.
+def wait_for_gpu(pool):
+    """Wait until a pool's GPU is opened, so that a test does not depend on who is quicker.
 
     Until then, the only events are of that process, and none of them brings a clip.
     """
     while not pool._is_open:
         event = pool._pool.get(1.0)
         if event is not None:
-            clips = pool._handle_card_event(event)
+            clips = pool._handle_gpu_event(event)
             assert not clips
     return pool
 
 
-def decode_with(card, tasks, timeout_s=LIMIT_S):
-    """Decode clips by one worker and a card that is there before the first is begun."""
-    with CardPool(1, timeout_s, 1, card) as pool:
-        wait_for_card(pool)
+def decode_with(gpu, tasks, timeout_s=LIMIT_S):
+    """Decode clips by one worker and a GPU that is there before the first is begun."""
+    with GpuPool(1, timeout_s, 1, gpu) as pool:
+        wait_for_gpu(pool)
         return in_order(pool.decode(tasks), tasks)
 
 
 @pytest.mark.long
-def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
-    """Of 12 clips, at least 8 are decoded on the card; others may be given to a worker that is free.
+def test_a_gpu_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
+    """Of 12 clips, at least 8 are decoded on the GPU; others may be given to a worker that is free.
 
     Six films of several codecs, depths and ranges have two windows each.
     """
@@ -119,31 +119,31 @@ def test_a_card_gives_the_clips_of_cores_in_every_codec_and_depth(folder):
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv", "full-range.mp4", "hevc.mkv", "vp9.webm"):
         tasks += windows_of(folder / name, number=2)
 
-    clips = decode_with(PretendedCard(), tasks)
+    clips = decode_with(PretendedGpu(), tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
-    assert set(remarks) == {ON_CARD}
-    assert remarks[ON_CARD] >= 8
+    assert set(remarks) == {ON_GPU}
+    assert remarks[ON_GPU] >= 8
 
 
 @pytest.mark.long
-def test_key_frames_of_a_whole_film_come_from_a_card_too(folder):
-    """The clip is the same as by a core; its remark says that the card decoded it."""
+def test_key_frames_of_a_whole_film_come_from_a_gpu_too(folder):
+    """The clip is the same as by a core; its remark says that the GPU decoded it."""
     three_key_frames = {"keys": Request(keyframes(3), quarter)}
     whole_film = DecodeTask("whole", folder / "h264.mp4", start_s=None, end_s=None, requests=three_key_frames)
 
-    clips = decode_with(PretendedCard(), [whole_film])
+    clips = decode_with(PretendedGpu(), [whole_film])
 
     assert_equal_clips_of_cores(clips, [whole_film])
-    assert remarks_on_decoders(clips) == {ON_CARD: 1}
+    assert remarks_on_decoders(clips) == {ON_GPU: 1}
 
 
 @pytest.mark.long
-def test_a_codec_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
+def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder):
     """The first group of pictures of each codec and pixel format is decoded by a core too, and compared.
 
-    Both films are of one codec and pixel format; the card changes a bit in their first group.
+    Both films are of one codec and pixel format; the GPU changes a bit in their first group.
     """
     tasks = windows_of(folder / "h264.mp4", number=2) + windows_of(folder / "interlaced.mkv", number=2)
 
@@ -157,7 +157,7 @@ def test_a_codec_of_which_the_card_gives_a_wrong_bit_goes_to_the_cores(folder):
 
 @pytest.mark.long
 def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
-    """The card is right in the first group, by which the codec is tried, and wrong from then on."""
+    """The GPU is right in the first group, by which the codec is tried, and wrong from then on."""
     film = folder / "h264.mp4"
     n_in_first_group = len(group_around(index_packets(film), 0))
     tasks = windows_of(film, number=2)
@@ -170,8 +170,8 @@ def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
 
 
 @pytest.mark.long
-def test_a_codec_that_the_card_leaves_to_ffmpeg_goes_to_the_cores(folder):
-    """FFmpeg falls back to a core silently where a card has no decoder of the codec."""
+def test_a_codec_that_the_gpu_leaves_to_ffmpeg_goes_to_the_cores(folder):
+    """FFmpeg falls back to a core silently where a GPU has no decoder of the codec."""
     tasks = windows_of(folder / "vp9.webm")
 
     clips = decode_with(FallsBack(), tasks)
@@ -182,31 +182,31 @@ def test_a_codec_that_the_card_leaves_to_ffmpeg_goes_to_the_cores(folder):
 
 
 @pytest.mark.long
-def test_only_clips_of_a_size_that_the_card_does_not_decode_go_to_the_cores(folder, tmp_path):
-    """The card decodes pictures of up to 96 pixels in width. One film is 192 wide, the other one 96."""
+def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folder, tmp_path):
+    """The GPU decodes pictures of up to 96 pixels in width. One film is 192 wide, the other one 96."""
     wide_pictures = (np.tile(draw_number(number), (2, 2, 1)) for number in range(50))
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
     narrow_tasks = windows_of(folder / "h264.mp4", number=1)
 
-    with CardPool(1, LIMIT_S, 1, Narrow()) as pool:
-        wait_for_card(pool)
+    with GpuPool(1, LIMIT_S, 1, Narrow()) as pool:
+        wait_for_gpu(pool)
         wide_clips = in_order(pool.decode(wide_tasks), wide_tasks)
         narrow_clips = in_order(pool.decode(narrow_tasks), narrow_tasks)
 
     assert_equal_clips_of_cores(wide_clips, wide_tasks)
     assert_equal_clips_of_cores(narrow_clips, narrow_tasks)
-    assert ON_CARD not in remarks_on_decoders(wide_clips)
-    assert set(remarks_on_decoders(narrow_clips)) == {ON_CARD}
+    assert ON_GPU not in remarks_on_decoders(wide_clips)
+    assert set(remarks_on_decoders(narrow_clips)) == {ON_GPU}
 
 
 @pytest.mark.long
 def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
-    """A decoder adds the grain of AV1, and a card may draw it otherwise."""
+    """A decoder adds the grain of AV1, and a GPU may draw it otherwise."""
     with_grain = {"g": "25", "preset": "10", "svtav1-params": "film-grain=30:lp=1"}
     film = encode(tmp_path / "grain.mkv", pictures(50), "libsvtav1", options=with_grain)
     tasks = windows_of(film, number=2)
 
-    clips = decode_with(PretendedCard(), tasks)
+    clips = decode_with(PretendedGpu(), tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     (remark,) = remarks_on_decoders(clips)
@@ -214,8 +214,8 @@ def test_films_with_synthetic_grain_go_to_the_cores(tmp_path):
 
 
 @pytest.mark.long
-def test_files_that_are_not_for_a_card_go_to_the_cores(folder, tmp_path):
-    """The card is for pictures larger than 48 x 32. Each of ten clips says why cores decoded it."""
+def test_files_that_are_not_for_a_gpu_go_to_the_cores(folder, tmp_path):
+    """The GPU is for pictures larger than 48 x 32. Each of ten clips says why cores decoded it."""
     small = encode(tmp_path / "small.mp4", (draw_number(number)[:32, :48] for number in range(100)))
     without_index = encode(tmp_path / "raw.avi", pictures(), options={"g": "25"})  # H.264 in AVI
     noise = written(tmp_path / "noise.mp4", bytes(range(256)) * 40)
@@ -227,11 +227,11 @@ def test_files_that_are_not_for_a_card_go_to_the_cores(folder, tmp_path):
         *windows_of(folder / "hevc.mkv", 2, strict=True),  # to be refused at the first damage
     ]
 
-    clips = decode_with(PretendedCard(least_pixels=48 * 32 + 1), tasks)
+    clips = decode_with(PretendedGpu(min_pixels=48 * 32 + 1), tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     remarks = remarks_on_decoders(clips)
-    assert ON_CARD not in remarks
+    assert ON_GPU not in remarks
     assert remarks.total() == 10
 
 
@@ -241,7 +241,7 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
     damaged_film = spoiled(folder / "h264.mp4", tmp_path / "damaged.mp4", [30])
     tasks = windows_of(damaged_film)
 
-    clips = decode_with(PretendedCard(), tasks)
+    clips = decode_with(PretendedGpu(), tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     assert "partial" in {clip.status for clip in clips}
@@ -249,27 +249,27 @@ def test_a_damaged_file_gives_the_clips_of_cores(folder, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True], ids=["dies", "hangs"])
-def test_a_card_that_dies_or_hangs_loses_no_clip(folder, hangs):
+def test_a_gpu_that_dies_or_hangs_loses_no_clip(folder, hangs):
     """Its process ends at the fifth frame, as often as it is begun again; cores decode what it had begun.
 
-    Nine clips are of three films. A card that hangs is given up after 4 s.
+    Nine clips are of three films. A GPU that hangs is given up after 4 s.
     """
     tasks = []
     for name in ("h264.mp4", "interlaced.mkv", "ten-bits.mkv"):
         tasks += windows_of(folder / name, number=3)
-    card = Breaks(n=4, hangs=hangs)
+    gpu = Breaks(n=4, hangs=hangs)
 
-    clips = decode_with(card, tasks, timeout_s=4.0 if hangs else 600.0)
+    clips = decode_with(gpu, tasks, timeout_s=4.0 if hangs else 600.0)
 
     assert_equal_clips_of_cores(clips, tasks)
     assert any("its process ended" in remark for remark in remarks_on_decoders(clips))
 
 
 @pytest.mark.long
-def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_path):
-    """The card decodes no codec, and notes each file that it opens: there is one note.
+def test_a_codec_that_the_gpu_does_not_decode_is_tried_on_it_once(folder, tmp_path):
+    """The GPU decodes no codec, and notes each file that it opens: there is one note.
 
-    The clips are more than two passes of one film, so that the card is offered several.
+    The clips are more than two passes of one film, so that the GPU is offered several.
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     n_clips = 2 * PASS_CLIPS + 2
@@ -278,9 +278,9 @@ def test_a_codec_that_the_card_does_not_decode_is_tried_on_it_once(folder, tmp_p
         start_s = 0.1 * number
         tasks.append(DecodeTask(str(number), folder / "h264.mp4", start_s, start_s + 0.2, two_frames))
     names_of_opened_files = tmp_path / "opened"
-    card = Noted(notes=names_of_opened_files)
+    gpu = Noted(notes=names_of_opened_files)
 
-    clips = decode_with(card, tasks)
+    clips = decode_with(gpu, tasks)
 
     assert_equal_clips_of_cores(clips, tasks)
     assert names_of_opened_files.read_text(encoding="utf-8").split() == ["h264.mp4"]
@@ -311,28 +311,28 @@ def store_by_cores(folder, tmp_path_factory):
 
 
 @pytest.fixture
-def install_card(monkeypatch):
-    """Let extractions by `cuda` use a pretended card, which is there before the first clip is begun."""
+def install_gpu(monkeypatch):
+    """Let extractions by `cuda` use a pretended GPU, which is there before the first clip is begun."""
 
-    def install(card):
-        monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: card)
-        monkeypatch.setattr(CardPool, "__enter__", wait_for_card)
+    def install(gpu):
+        monkeypatch.setattr(gpu_pool, "MAKE_GPU", lambda _number: gpu)
+        monkeypatch.setattr(GpuPool, "__enter__", wait_for_gpu)
 
     return install
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "card", [PretendedCard(), Breaks(n=60), WrongBit()], ids=["right", "dies", "a wrong bit"]
+    "gpu", [PretendedGpu(), Breaks(n=60), WrongBit()], ids=["right", "dies", "a wrong bit"]
 )
-def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
-    folder, tmp_path, card, install_card, file_digests, store_by_cores
+def test_a_store_that_is_extracted_with_a_gpu_is_that_of_the_cores(
+    folder, tmp_path, gpu, install_gpu, file_digests, store_by_cores
 ):
-    """Every file has the same digest, whether the card works, dies on the way, or gives wrong bits.
+    """Every file has the same digest, whether the GPU works, dies on the way, or gives wrong bits.
 
     One clip has failed, for its file is absent.
     """
-    install_card(card)
+    install_gpu(gpu)
 
     store, report = extract_films(folder, tmp_path / "s", decoder="cuda")
 
@@ -342,24 +342,22 @@ def test_a_store_that_is_extracted_with_a_card_is_that_of_the_cores(
 
 
 @pytest.mark.long
-def test_frames_that_are_kept_with_a_card_are_those_of_the_cores(
-    folder, tmp_path, install_card, file_digests
-):
-    """Two extractions keep the frames of their clips in folders: by cores alone, and with a card."""
-    install_card(PretendedCard())
+def test_frames_that_are_kept_with_a_gpu_are_those_of_the_cores(folder, tmp_path, install_gpu, file_digests):
+    """Two extractions keep the frames of their clips in folders: by cores alone, and with a GPU."""
+    install_gpu(PretendedGpu())
     kept_by_cores = tmp_path / "kept_by_cores"
-    kept_with_card = tmp_path / "kept_with_card"
+    kept_with_gpu = tmp_path / "kept_with_gpu"
 
     extract_films(folder, tmp_path / "cores", keep_frames=kept_by_cores)
-    extract_films(folder, tmp_path / "card", decoder="cuda", keep_frames=kept_with_card)
+    extract_films(folder, tmp_path / "card", decoder="cuda", keep_frames=kept_with_gpu)
 
-    assert file_digests(kept_with_card) == file_digests(kept_by_cores)
+    assert file_digests(kept_with_gpu) == file_digests(kept_by_cores)
 
 
 @pytest.mark.long
-def test_an_extraction_on_a_machine_without_a_card_begins_no_stage(folder, tmp_path, monkeypatch):
+def test_an_extraction_on_a_machine_without_a_gpu_begins_no_stage(folder, tmp_path, monkeypatch):
     """The library libcuda.so.1 of NVIDIA's driver is not found."""
-    monkeypatch.setattr(card_pool, "MAKE_CARD", lambda _number: NoCard())
+    monkeypatch.setattr(gpu_pool, "MAKE_GPU", lambda _number: NoGpu())
 
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
         extract(manifest_of(folder), tmp_path / "s", n_frames=4, decoder="cuda", licence="CC0-1.0")
@@ -367,17 +365,17 @@ def test_an_extraction_on_a_machine_without_a_card_begins_no_stage(folder, tmp_p
 
 
 @pytest.mark.long
-def test_a_card_that_is_gone_when_decoding_begins_ends_the_run(folder):
+def test_a_gpu_that_is_gone_when_decoding_begins_ends_the_run(folder):
     """The library libcuda.so.1 of NVIDIA's driver is not found."""
     with pytest.raises(ExtractError, match=r"libcuda\.so\.1"):
-        decode_with(NoCard(), windows_of(folder / "h264.mp4"))
+        decode_with(NoGpu(), windows_of(folder / "h264.mp4"))
 
 
 @pytest.mark.long
-def test_only_a_few_clips_at_a_time_are_begun_where_a_card_hands_all_back(folder, tmp_path):
-    """All 40 files are too small for the card, which hands them back for the worker; the rest must wait.
+def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder, tmp_path):
+    """All 40 files are too small for the GPU, which hands them back for the worker; the rest must wait.
 
-    Begun are at most 3 clips by the worker, as many as the card takes at once, and as many handed back.
+    Begun are at most 3 clips by the worker, as many as the GPU takes at once, and as many handed back.
     """
     two_frames = {"two": Request(uniform(2), quarter)}
     tasks = []
@@ -385,24 +383,24 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_card_hands_all_back(folder
         film = tmp_path / f"{number}.mp4"
         film.symlink_to(folder / "h264.mp4")
         tasks.append(DecodeTask(str(number), film, start_s=None, end_s=None, requests=two_frames))
-    card_of_larger_pictures = PretendedCard(least_pixels=2**30)
+    gpu_of_larger_pictures = PretendedGpu(min_pixels=2**30)
 
-    most_begun = 0
-    with CardPool(1, LIMIT_S, 1, card_of_larger_pictures) as pool:
-        wait_for_card(pool)
+    max_running = 0
+    with GpuPool(1, LIMIT_S, 1, gpu_of_larger_pictures) as pool:
+        wait_for_gpu(pool)
         for _clip in pool.decode(tasks):
             n_begun = len(pool._running) + len(pool._handed_back)
-            most_begun = max(most_begun, n_begun)
+            max_running = max(max_running, n_begun)
 
-    most_on_card = CARD_THREADS + PASSES_AHEAD
-    assert most_begun <= 3 + most_on_card + most_on_card
+    max_on_gpu = GPU_THREADS + PASSES_AHEAD
+    assert max_running <= 3 + max_on_gpu + max_on_gpu
 
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
 
 
-def run_benchmark_of_card(*options, **environment) -> subprocess.CompletedProcess[str]:
-    """Run the benchmark of decoding on a card."""
+def run_benchmark_of_gpu(*options, **environment) -> subprocess.CompletedProcess[str]:
+    """Run the benchmark of decoding on a GPU."""
     command = [sys.executable, str(BENCHMARK), "--decode", *options]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
@@ -410,9 +408,9 @@ def run_benchmark_of_card(*options, **environment) -> subprocess.CompletedProces
 
 
 @pytest.mark.long
-def test_the_benchmark_of_a_card_says_in_one_line_that_there_is_none():
-    """An empty CUDA_VISIBLE_DEVICES hides all cards from a process."""
-    result = run_benchmark_of_card(CUDA_VISIBLE_DEVICES="")
+def test_the_benchmark_of_a_gpu_says_in_one_line_that_there_is_none():
+    """An empty CUDA_VISIBLE_DEVICES hides all GPUs from a process."""
+    result = run_benchmark_of_gpu(CUDA_VISIBLE_DEVICES="")
 
     assert result.returncode == 1
     assert result.stdout == ""
@@ -422,9 +420,9 @@ def test_the_benchmark_of_a_card_says_in_one_line_that_there_is_none():
 
 @pytest.mark.long
 @pytest.mark.nightly
-def test_the_benchmark_of_a_card_runs_with_a_pretended_one():
-    """With --tiny, the benchmark decodes little, on a card that is pretended."""
-    result = run_benchmark_of_card("--tiny")
+def test_the_benchmark_of_a_gpu_runs_with_a_pretended_one():
+    """With --tiny, the benchmark decodes little, on a GPU that is pretended."""
+    result = run_benchmark_of_gpu("--tiny")
 
     assert result.returncode == 0, result.stdout + result.stderr
     assert "FAILED" not in result.stdout

@@ -21,24 +21,24 @@ from obygaze_features.errors import InputError, LinkError
 STANDARD: Final = Path("-")
 """Standard input where a file is read, standard output where one is written."""
 
-MOST_BYTES: Final = 1 << 28
+MAX_BYTES: Final = 1 << 28
 """Most bytes of a file that is held in memory, unless its reader sets another limit."""
 
-MOST_LINES: Final = 1 << 30
+MAX_LINES: Final = 1 << 30
 """Most bytes of a journal, or of a table that may have a line for each frame."""
 
 NOT_A_FILE: Final = "a pipe or a device, and a file was expected"
 
-LEAST_READ_BYTES: Final = 1 << 16
+MIN_READ_BYTES: Final = 1 << 16
 """Least bytes that are asked for at a time."""
 
-MOST_TOML: Final = 1 << 22
+MAX_TOML_BYTES: Final = 1 << 22
 """Most bytes of a TOML document."""
 
-MOST_POINTS_IN_LINE: Final = 200
+MAX_POINTS_IN_LINE: Final = 200
 """Most points in a line of TOML, in a key or not: memory grows with the square of those of a key."""
 
-MOST_SIGNS: Final = 500
+MAX_SIGNS: Final = 500
 CHARACTERS_PER_FURTHER_SIGN: Final = 24
 """Most points and opening brackets of a TOML document, and for how many characters it may have one more.
 
@@ -46,7 +46,7 @@ Each may begin a table, which takes about a kilobyte. They are counted wherever 
 comments too: what a simpler grammar takes for a text may be a key to the parser. Files that people write have
 one in 20 to 80 characters."""
 
-MOST_DIGITS: Final = 1000
+MAX_DIGITS: Final = 1000
 """Digits in a row, hexadecimal ones and `_` too, that a TOML document may have, in a number or not: to parse
 a number takes more than a hundred bytes for each digit."""
 
@@ -72,18 +72,18 @@ EXPECTED_IN_TOML: Final = {
 }
 """How Python's parser of TOML begins its messages -> what was expected. Its own words name no remedy."""
 
-_LONG_NUMBER = re.compile(rf"(?<![0-9A-Fa-f_])[0-9A-Fa-f_]{{{MOST_DIGITS + 1}}}")
+_LONG_NUMBER = re.compile(rf"(?<![0-9A-Fa-f_])[0-9A-Fa-f_]{{{MAX_DIGITS + 1}}}")
 
 _NAME_OF_STREAM = re.compile(r"/(dev|proc/self)/fd/\d+|/dev/stdin")
 """Names of streams that are open already, such as the pipe of a shell's `<(...)`."""
 
 
-def open_regular(path: Path | str, most: int | None = None, *, within: Path | None = None) -> io.FileIO:
+def open_regular(path: Path | str, maximum: int | None = None, *, within: Path | None = None) -> io.FileIO:
     """Open a regular file for reading; a pipe or device, on which reading might wait for ever, is refused.
 
     Parameters
     ----------
-    most
+    maximum
         Largest size in bytes that is accepted; None for any size.
     within
         An untrusted folder that contains the file: symbolic links below it are not followed. None for a path
@@ -116,7 +116,7 @@ def open_regular(path: Path | str, most: int | None = None, *, within: Path | No
 
     # What was opened counts, and not its name, which another file may have got meanwhile.
     try:
-        _refuse_unsuitable(os.fstat(descriptor), path, most)
+        _refuse_unsuitable(os.fstat(descriptor), path, maximum)
     except (OSError, InputError):
         os.close(descriptor)
         raise
@@ -132,7 +132,7 @@ def _refuse_links(path: Path | str, within: Path) -> None:
         raise LinkError(f"{path}: a link, and a file of this folder was expected")
 
 
-def _refuse_unsuitable(status: os.stat_result, path: Path | str, most: int | None) -> None:
+def _refuse_unsuitable(status: os.stat_result, path: Path | str, maximum: int | None) -> None:
     """Refuse what was opened if it is no regular file, or too large.
 
     Parameters
@@ -141,15 +141,15 @@ def _refuse_unsuitable(status: os.stat_result, path: Path | str, most: int | Non
         Status of the open file.
     path
         Its path, for messages.
-    most
+    maximum
         Most bytes that are accepted; None for any size.
     """
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: {NOT_A_FILE}")
-    if most is not None and status.st_size > most:
-        raise InputError(_too_large(path, most))
+    if maximum is not None and status.st_size > maximum:
+        raise InputError(_too_large(path, maximum))
 
 
 def is_stream(path: Path) -> bool:
@@ -157,8 +157,8 @@ def is_stream(path: Path) -> bool:
     return path == STANDARD or _NAME_OF_STREAM.fullmatch(str(path)) is not None
 
 
-def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None) -> bytes:
-    """Read a file that has at most `most` bytes, or standard input.
+def read_bytes(path: Path, maximum: int = MAX_BYTES, *, within: Path | None = None) -> bytes:
+    """Read a file that has at most `maximum` bytes, or standard input.
 
     What standard input held is cached, so that it can be read again.
 
@@ -166,7 +166,7 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     ----------
     path
         The file; `STANDARD` for standard input.
-    most
+    maximum
         Most bytes that are accepted.
     within
         An untrusted folder that contains the file: links below it are refused. None for a path that the user
@@ -180,26 +180,26 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, within: Path | None = None
     if is_stream(path):
         data = _read_stream(str(path))
     else:
-        with open_regular(path, most, within=within) as file:
+        with open_regular(path, maximum, within=within) as file:
             try:
-                data = _read_up_to(file, most)
+                data = _read_up_to(file, maximum)
             except OSError as error:
                 error.filename = error.filename or str(path)
                 raise
-    if len(data) > most:
-        raise InputError(_too_large(path, most))
+    if len(data) > maximum:
+        raise InputError(_too_large(path, maximum))
     return data
 
 
-def _read_up_to(file: io.FileIO, most: int) -> bytes:
-    """Read a file to its end, or until more than `most` bytes were read."""
+def _read_up_to(file: io.FileIO, maximum: int) -> bytes:
+    """Read a file to its end, or until more than `maximum` bytes were read."""
     # Each read reserves memory for all that it asks for, so it asks for the size that the file has now.
     # The byte more than that shows whether the file has grown meanwhile.
     file_bytes = os.fstat(file.fileno()).st_size
-    bytes_at_once = max(file_bytes + 1, LEAST_READ_BYTES)
+    bytes_at_once = max(file_bytes + 1, MIN_READ_BYTES)
     blocks = []
     n_bytes = 0
-    while n_bytes <= most:
+    while n_bytes <= maximum:
         block = file.read(bytes_at_once)
         if not block:
             break
@@ -208,9 +208,9 @@ def _read_up_to(file: io.FileIO, most: int) -> bytes:
     return b"".join(blocks)
 
 
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
+def read_text(path: Path, maximum: int = MAX_BYTES) -> str:
     """Read a file of UTF-8 as `read_bytes` does, and decode it (`decoded`)."""
-    return decoded(read_bytes(path, most))
+    return decoded(read_bytes(path, maximum))
 
 
 def decoded(data: bytes) -> str:
@@ -276,18 +276,18 @@ def _refuse_costly_toml(text: str) -> None:
     Each point or opening bracket may begin a table, which takes a kilobyte; keys of many parts and numbers of
     many digits take memory that grows faster than their length.
     """
-    if len(text) > MOST_TOML:
-        raise ValueError(f"more than the {MOST_TOML >> 20} MB that are read")
+    if len(text) > MAX_TOML_BYTES:
+        raise ValueError(f"more than the {MAX_TOML_BYTES >> 20} MB that are read")
     for number, row in enumerate(text.split("\n"), start=1):
-        if row.count(".") > MOST_POINTS_IN_LINE:
+        if row.count(".") > MAX_POINTS_IN_LINE:
             raise ValueError(
-                f"more than {MOST_POINTS_IN_LINE} points in line {number}; expected keys of few parts"
+                f"more than {MAX_POINTS_IN_LINE} points in line {number}; expected keys of few parts"
             )
     if _LONG_NUMBER.search(text):
-        raise ValueError(f"more than {MOST_DIGITS:,} digits in a row")
+        raise ValueError(f"more than {MAX_DIGITS:,} digits in a row")
     n_signs = text.count(".") + text.count("[") + text.count("{")
-    most_signs = MOST_SIGNS + len(text) // CHARACTERS_PER_FURTHER_SIGN
-    if n_signs > most_signs:
+    max_signs = MAX_SIGNS + len(text) // CHARACTERS_PER_FURTHER_SIGN
+    if n_signs > max_signs:
         raise ValueError(f"{n_signs:,} points and brackets in {len(text):,} characters: too many")
 
 
@@ -309,17 +309,17 @@ def parse_json(data: bytes | str) -> Any:
 def _read_stream(name: str) -> bytes:
     """Read a stream and cache its bytes, because it can be read only once.
 
-    One byte more than `MOST_BYTES` is read, which shows that there are too many.
+    One byte more than `MAX_BYTES` is read, which shows that there are too many.
     """
     if name in {str(STANDARD), "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"}:
-        return sys.stdin.buffer.read(MOST_BYTES + 1)
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
     with open(name, "rb") as file:  # noqa: PTH123 - a pipe that the caller's shell fills
-        return file.read(MOST_BYTES + 1)
+        return file.read(MAX_BYTES + 1)
 
 
-def _too_large(path: Path | str, most: int) -> str:
-    """Return the message for a file of more than `most` bytes."""
-    n_megabytes = most >> 20
-    n_kilobytes = most >> 10
+def _too_large(path: Path | str, maximum: int) -> str:
+    """Return the message for a file of more than `maximum` bytes."""
+    n_megabytes = maximum >> 20
+    n_kilobytes = maximum >> 10
     size = f"{n_megabytes} MB" if n_megabytes else f"{n_kilobytes} KB"
     return f"{path}: larger than the {size} that such a file may have"

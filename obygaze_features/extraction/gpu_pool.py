@@ -16,22 +16,22 @@ from typing import Any, NamedTuple
 
 from obygaze_features.backbones import Backbone
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction.card_process import (
-    CARD_THREADS,
-    CardOpened,
-    ClipGiven,
-    NewPass,
-    PassEnded,
-    serve_card,
-)
 from obygaze_features.extraction.decode_clips import DecodedClip, DecodeTask, take_pictures
 from obygaze_features.extraction.decoders import CUDA, PYAV
 from obygaze_features.extraction.films import FilePass, Films, WorkQueue
+from obygaze_features.extraction.gpu_process import (
+    GPU_THREADS,
+    ClipGiven,
+    GpuOpened,
+    NewPass,
+    PassEnded,
+    serve_gpu,
+)
 from obygaze_features.extraction.pool import DecodePool
-from obygaze_features.video.hardware import Card, NvidiaCard
+from obygaze_features.video.hardware import Gpu, NvidiaGpu
 from obygaze_features.workers import Event, Parent, WorkerPool
 
-MOST_STARTS = 3
+MAX_STARTS = 3
 """Times that the process of the GPU is started: after the last death cores decode alone."""
 
 PASSES_AHEAD = 2
@@ -40,27 +40,27 @@ PASSES_AHEAD = 2
 SEARCHED_PASSES = 64
 """Passes at the front of the queue among which one for the GPU is looked for: the search stays short."""
 
-ON_CARD = "decoded on a card, in the bits of a core"
+ON_GPU = "decoded on a card, in the bits of a core"
 BY_CORES = "decoded by cores, not on the card"
 """Remarks on clips."""
 
 STRICT = "--strict asks for what only cores tell of damage"
 """Reason why cores decode a clip."""
 
-CARD_SEARCH_S = 60.0
-"""Seconds that looking for a card may take."""
+GPU_SEARCH_S = 60.0
+"""Seconds that looking for a GPU may take."""
 
-MAKE_CARD: Callable[[int], Card] = NvidiaCard
+MAKE_GPU: Callable[[int], Gpu] = NvidiaGpu
 """Returns the GPU of a number; tests put a pretended one in its place."""
 
 
-class _CardKey(NamedTuple):
+class _GpuKey(NamedTuple):
     """Key of the only task of the GPU's process, and so of its events, unlike those of the decode workers."""
 
     process_number: int
 
 
-class CardPool(DecodePool):
+class GpuPool(DecodePool):
     """Decode clips on a GPU, in a process of its own, and on cores, in separate processes.
 
     It keeps track of the passes on the GPU, of those that it handed back, and of why passes and files are
@@ -74,22 +74,22 @@ class CardPool(DecodePool):
         Time limit for one clip, in seconds.
     batch_size
         Clips that are taken together.
-    card
+    GPU
         The GPU.
     """
 
-    def __init__(self, workers: int, timeout_s: float, batch_size: int, card: Card) -> None:
+    def __init__(self, workers: int, timeout_s: float, batch_size: int, gpu: Gpu) -> None:
         """Start the decode workers, one for each core, and the process of the GPU.
 
         A pass is a list of clips of one file that are decoded together.
         """
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
-        self._card = card
+        self._gpu = gpu
         self._process_number = 0  # how often the process of the GPU has been started
         self._is_open = False  # whether that process can decode
         self._pass_numbers = count()  # of passes that the GPU gets: 0, 1, ...
         # Number of each pass that the GPU decodes -> position in the pass -> task that is not decoded yet.
-        self._on_card: dict[Hashable, dict[int, DecodeTask]] = {}
+        self._on_gpu: dict[Hashable, dict[int, DecodeTask]] = {}
         # Passes that the GPU did not decode, and why; they wait for a decode worker.
         self._handed_back: deque[tuple[FilePass, str]] = deque()
         # File that the GPU does not decode -> why.
@@ -116,11 +116,11 @@ class CardPool(DecodePool):
         queue
             Passes that wait; the pass that is given is removed from it.
         """
-        if self._card_has_room():
+        if self._gpu_has_room():
             for position, file_pass in enumerate(islice(queue, SEARCHED_PASSES)):
-                if self._is_for_card(file_pass):
+                if self._is_for_gpu(file_pass):
                     del queue[position]
-                    self._put_on_card(file_pass)
+                    self._put_on_gpu(file_pass)
                     return True
 
         if not self._has_room():
@@ -131,13 +131,13 @@ class CardPool(DecodePool):
             return True
         if queue:
             file_pass = queue.popleft()
-            self._put_on_cores(file_pass, self._why_not_on_card(file_pass))
+            self._put_on_cores(file_pass, self._why_not_on_gpu(file_pass))
             return True
         return False
 
     def _is_idle(self) -> bool:
         """Return whether no pass is being decoded, nor was handed back by the GPU and waits for a core."""
-        if self._on_card or self._handed_back:
+        if self._on_gpu or self._handed_back:
             return False
         return super()._is_idle()
 
@@ -155,8 +155,8 @@ class CardPool(DecodePool):
         films
             Films whose frames are measured for shots; None if there are none.
         """
-        if isinstance(event.key, _CardKey):
-            return self._handle_card_event(event)
+        if isinstance(event.key, _GpuKey):
+            return self._handle_gpu_event(event)
 
         clips = super()._handle_event(event, queue, films)
         reason = self._reason_of_pass.get(event.key, "")
@@ -167,43 +167,43 @@ class CardPool(DecodePool):
             return clips
         return [_remarked(clip, f"{BY_CORES}: {reason}") for clip in clips]
 
-    # --- the card
+    # --- the GPU
     # -------------------------------------------------------------------------
     def _start(self) -> WorkerPool:
-        """Start the process of the GPU, which sends `CardOpened` once it can decode.
+        """Start the process of the GPU, which sends `GpuOpened` once it can decode.
 
         It has one task, which lasts as long as the process; passes are messages to it.
         """
         self._process_number += 1
         self._is_open = False
         folder = Path(self._shared.name)
-        serve = partial(serve_card, card=self._card, folder=folder, n_threads=CARD_THREADS)
+        serve = partial(serve_gpu, gpu=self._gpu, folder=folder, n_threads=GPU_THREADS)
         # Its events come together with those of the decode workers.
         process = WorkerPool(1, serve, beside=self._pool)
-        process.put(_CardKey(self._process_number), None)
+        process.put(_GpuKey(self._process_number), None)
         return process
 
-    def _card_has_room(self) -> bool:
+    def _gpu_has_room(self) -> bool:
         """Return whether the GPU takes another pass.
 
         Its process holds one pass for each of its threads, and `PASSES_AHEAD` more that wait. If it hands
         passes back faster than the cores decode them, it gets no more until they have caught up.
         """
-        most_passes = CARD_THREADS + PASSES_AHEAD
-        has_place = len(self._on_card) < most_passes
-        few_wait_for_cores = len(self._handed_back) < most_passes
+        max_passes = GPU_THREADS + PASSES_AHEAD
+        has_place = len(self._on_gpu) < max_passes
+        few_wait_for_cores = len(self._handed_back) < max_passes
         return self._is_open and has_place and few_wait_for_cores
 
-    def _is_for_card(self, file_pass: FilePass) -> bool:
+    def _is_for_gpu(self, file_pass: FilePass) -> bool:
         """Return whether the GPU may decode a pass; all other passes are for cores."""
         measures_shots = file_pass.stretch is not None  # decodes all of a part of a film to find its shots
         uses_measured_frames = len(file_pass.stretch_frames) > 0  # some come from such a pass
         if measures_shots or uses_measured_frames:
             return False
         needs_pictures = take_pictures(file_pass.tasks)  # False if all backbones take sound
-        return needs_pictures and not self._why_not_on_card(file_pass)
+        return needs_pictures and not self._why_not_on_gpu(file_pass)
 
-    def _why_not_on_card(self, file_pass: FilePass) -> str:
+    def _why_not_on_gpu(self, file_pass: FilePass) -> str:
         """Return why the GPU cannot decode a pass (clips of one file); "" if no reason is known."""
         if not file_pass.tasks:
             return ""
@@ -212,18 +212,18 @@ class CardPool(DecodePool):
             return STRICT
         return self._reason_of_file.get(first_task.path, "")
 
-    def _put_on_card(self, file_pass: FilePass) -> None:
+    def _put_on_gpu(self, file_pass: FilePass) -> None:
         """Send a pass to the process of the GPU, and remember its clips until they are decoded."""
         key = next(self._pass_numbers)
-        self._on_card[key] = dict(enumerate(file_pass.tasks))
-        self._process.tell(_CardKey(self._process_number), NewPass(key, file_pass, self.timeout_s))
+        self._on_gpu[key] = dict(enumerate(file_pass.tasks))
+        self._process.tell(_GpuKey(self._process_number), NewPass(key, file_pass, self.timeout_s))
 
     def _put_on_cores(self, file_pass: FilePass, reason: str) -> None:
         """Give a pass to a decode worker, and remember why cores decode it; "" if there is no reason."""
         key = self._put(file_pass)
         self._reason_of_pass[key] = reason
 
-    def _handle_card_event(self, event: Event) -> list[DecodedClip]:
+    def _handle_gpu_event(self, event: Event) -> list[DecodedClip]:
         """Handle a message of the GPU's process, or its end; return the clip that it brings, if any.
 
         When a pass ends, its clips that the GPU did not decode are queued for cores.
@@ -231,7 +231,7 @@ class CardPool(DecodePool):
         Parameters
         ----------
         event
-            A message (`CardOpened`, `ClipGiven` or `PassEnded`), or the end of the process.
+            A message (`GpuOpened`, `ClipGiven` or `PassEnded`), or the end of the process.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class CardPool(DecodePool):
         ExtractError
             There is no GPU that decodes.
         """
-        is_of_earlier_process = event.key != _CardKey(self._process_number)
+        is_of_earlier_process = event.key != _GpuKey(self._process_number)
         if is_of_earlier_process:
             return []
         process_has_ended = event.kind != "item"
@@ -253,15 +253,15 @@ class CardPool(DecodePool):
 
         message = event.value
         if isinstance(message, ClipGiven):
-            del self._on_card[message.key][message.position]
-            return [_remarked(message.clip, ON_CARD)]
-        if isinstance(message, CardOpened):
+            del self._on_gpu[message.key][message.position]
+            return [_remarked(message.clip, ON_GPU)]
+        if isinstance(message, GpuOpened):
             self._allow_passes(message)
         elif isinstance(message, PassEnded):
-            self._end_pass_on_card(message)
+            self._end_pass_on_gpu(message)
         return []
 
-    def _allow_passes(self, message: CardOpened) -> None:
+    def _allow_passes(self, message: GpuOpened) -> None:
         """Allow passes to be sent to the GPU's process, which has started and can decode.
 
         If it cannot, an error is raised when that is found at its first start. At a later start the driver
@@ -279,10 +279,10 @@ class CardPool(DecodePool):
         """
         is_first_start = self._process_number == 1
         if message.missing and is_first_start:
-            raise ExtractError(no_card(message.missing))
+            raise ExtractError(no_gpu(message.missing))
         self._is_open = not message.missing
 
-    def _end_pass_on_card(self, message: PassEnded) -> None:
+    def _end_pass_on_gpu(self, message: PassEnded) -> None:
         """Queue for cores the clips of an ended pass that the GPU did not decode, and remember why.
 
         Parameters
@@ -290,7 +290,7 @@ class CardPool(DecodePool):
         message
             Which pass has ended, why clips of it are left, and whether the reason holds for the whole file.
         """
-        undecoded_tasks = list(self._on_card.pop(message.key).values())
+        undecoded_tasks = list(self._on_gpu.pop(message.key).values())
         if not undecoded_tasks:
             return
         self._handed_back.append((FilePass(undecoded_tasks), message.reason))
@@ -301,7 +301,7 @@ class CardPool(DecodePool):
     def _end_process(self, how: str) -> None:
         """Queue for cores what the GPU's ended process had not decoded, and start the process again.
 
-        It is started `MOST_STARTS` times at most.
+        It is started `MAX_STARTS` times at most.
 
         Parameters
         ----------
@@ -311,11 +311,11 @@ class CardPool(DecodePool):
         self._is_open = False
         self._process.close()
         reason = f"its process ended ({how}), or a clip took longer than {self.timeout_s:g} s"
-        for undecoded_tasks in self._on_card.values():
+        for undecoded_tasks in self._on_gpu.values():
             if undecoded_tasks:
                 self._handed_back.append((FilePass(list(undecoded_tasks.values())), reason))
-        self._on_card.clear()
-        if self._process_number < MOST_STARTS:
+        self._on_gpu.clear()
+        if self._process_number < MAX_STARTS:
             self._process = self._start()
 
 
@@ -348,11 +348,11 @@ def decode_pool(
     """
     if decoder != CUDA:
         return DecodePool(workers, timeout_s, decoder, batch_size)
-    card = MAKE_CARD(card_number(backbones))
-    return CardPool(workers, timeout_s, batch_size, card)
+    gpu = MAKE_GPU(gpu_number(backbones))
+    return GpuPool(workers, timeout_s, batch_size, gpu)
 
 
-def card_number(backbones: Sequence[Backbone]) -> int:
+def gpu_number(backbones: Sequence[Backbone]) -> int:
     """Return the number of the GPU that decodes: the one that backbones run on; 0 if none runs on a GPU.
 
     If they run on several GPUs, it is that of the first backbone on one.
@@ -364,7 +364,7 @@ def card_number(backbones: Sequence[Backbone]) -> int:
     return 0
 
 
-def refuse_without_card(backbones: Sequence[Backbone]) -> None:
+def refuse_without_gpu(backbones: Sequence[Backbone]) -> None:
     """Raise an error unless a GPU of this machine can decode video.
 
     The GPU is tried in a separate process, because a faulty driver may end the process that calls it.
@@ -379,25 +379,25 @@ def refuse_without_card(backbones: Sequence[Backbone]) -> None:
     ExtractError
         The message says what is missing.
     """
-    card = MAKE_CARD(card_number(backbones))
+    gpu = MAKE_GPU(gpu_number(backbones))
     with WorkerPool(1, _send_missing) as pool:
         # The pool ends the process after the limit. A hanging driver may delay even that, so the wait for the
         # event has a limit too.
-        pool.put("look for a GPU", card, limit_s=CARD_SEARCH_S)
-        event = pool.get(timeout_s=2 * CARD_SEARCH_S)
+        pool.put("look for a GPU", gpu, limit_s=GPU_SEARCH_S)
+        event = pool.get(timeout_s=2 * GPU_SEARCH_S)
     missing = "the driver of the card fails, or does not answer"
     if event is not None and event.kind == "item":
         missing = event.value
     if missing:
-        raise ExtractError(no_card(missing))
+        raise ExtractError(no_gpu(missing))
 
 
-def _send_missing(card: Any, parent: Parent) -> None:
+def _send_missing(gpu: Any, parent: Parent) -> None:
     """Try a GPU in a process of its own: send what is missing to decode on it, "" if nothing is."""
-    parent.send(card.missing())
+    parent.send(gpu.missing())
 
 
-def no_card(missing: str) -> str:
+def no_gpu(missing: str) -> str:
     """Return the message that no GPU can decode, and what to do.
 
     Parameters

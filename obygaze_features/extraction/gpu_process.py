@@ -1,7 +1,7 @@
 """Decode passes over films on a GPU ("card"), in one process with several threads.
 
 A GPU's driver takes some 400 MB for each process, and may take a process down: so all threads of a GPU are
-in one process, which can be killed, and which the main process sees through messages alone (`card_pool`).
+in one process, which can be killed, and which the main process sees through messages alone (`gpu_pool`).
 What the GPU does not decode to the same bits as a core is handed back with the reason.
 """
 
@@ -30,12 +30,12 @@ from obygaze_features.extraction.films import FilePass
 from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.video import share_in
 from obygaze_features.video.hardware import (
-    MOST_COMPARED,
-    Card,
-    CardReader,
+    MAX_COMPARED,
+    Gpu,
     GpuCheck,
+    GpuReader,
     NotDecoded,
-    NotOnCard,
+    NotOnGpu,
     check_for_gpu,
     find_difference,
     group_around,
@@ -47,14 +47,14 @@ from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import FrameRequests, WindowResult, Windows
 from obygaze_features.workers import Parent
 
-CARD_THREADS = 4
+GPU_THREADS = 4
 """Passes that are decoded at once on a GPU: while one is decoded, frames of others are converted to RGB."""
 
 DAMAGED_CLIPS = "damage is told by cores"
 """Reason why a pass leaves clips to cores though the GPU decoded all of it."""
 
 
-class CardOpened(NamedTuple):
+class GpuOpened(NamedTuple):
     """Message that the process has looked for its GPU: what is missing to decode on it, or ""."""
 
     missing: str
@@ -84,7 +84,7 @@ class NewPass(NamedTuple):
     limit_s: float
 
 
-def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_threads: int) -> None:
+def serve_gpu(_task: object, parent: Parent, *, gpu: Gpu, folder: Path, n_threads: int) -> None:
     """Be the process of a GPU: decode the clips that the main process sends, until this process is killed.
 
     Clips of one file are sent together, as a pass. Several passes are decoded at once, each in a thread.
@@ -94,9 +94,9 @@ def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_thr
     _task
         Unused: the work comes as messages of the main process.
     parent
-        The main process. It sends a `NewPass` for each pass, and gets `CardOpened`, then `ClipGiven` for each
+        The main process. It sends a `NewPass` for each pass, and gets `GpuOpened`, then `ClipGiven` for each
         decoded clip and `PassEnded` for each pass.
-    card
+    GPU
         The GPU.
     folder
         Where processes share what they compute for a large file.
@@ -104,12 +104,12 @@ def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_thr
         Passes that are decoded at once.
     """
     share_in(folder)
-    missing = card.missing()
-    parent.send(CardOpened(missing))
+    missing = gpu.missing()
+    parent.send(GpuOpened(missing))
     if missing:
         return
     waiting: queue.SimpleQueue[NewPass] = queue.SimpleQueue()
-    decoder = CardDecoder(card, parent)
+    decoder = GpuDecoder(gpu, parent)
     for _number in range(n_threads):
         thread = threading.Thread(target=decoder.decode_all, args=(waiting,), daemon=True)
         thread.start()
@@ -117,7 +117,7 @@ def serve_card(_task: object, parent: Parent, *, card: Card, folder: Path, n_thr
         waiting.put(parent.receive())
 
 
-class CardDecoder:
+class GpuDecoder:
     """Decode passes on one GPU, in several threads.
 
     It remembers which kinds of streams the GPU decodes to the same bits as a core, which sizes of them it
@@ -125,15 +125,15 @@ class CardDecoder:
 
     Parameters
     ----------
-    card
+    GPU
         The GPU.
     parent
         Receives what is decoded.
     """
 
-    def __init__(self, card: Card, parent: Parent) -> None:
+    def __init__(self, gpu: Gpu, parent: Parent) -> None:
         """Begin without results of earlier checks and comparisons, which all threads share."""
-        self._card = card
+        self._gpu = gpu
         self._parent = parent
         self._watch = Watch()
         # File -> whether the GPU may decode it, by its headers.
@@ -185,7 +185,7 @@ class CardDecoder:
         if not errors:  # only damaged clips are left, if any
             return PassEnded(new_pass.key, DAMAGED_CLIPS)
         error = errors[0]
-        for_whole_file = isinstance(error, NotOnCard) and error.for_whole_file
+        for_whole_file = isinstance(error, NotOnGpu) and error.for_whole_file
         return PassEnded(new_pass.key, _reason_of(error), for_whole_file)
 
     def _decode_until_error(
@@ -233,17 +233,17 @@ class CardDecoder:
 
         Raises
         ------
-        NotOnCard
+        NotOnGpu
             A core must read them: a setting is not its default, or the GPU does not decode this file or its
             kind of stream to the same bits.
         """
         # By default `strict` is False and `known` is None.
         has_other_settings = any(settings.values())
         if has_other_settings:
-            raise NotOnCard("a core reads these windows")
+            raise NotOnGpu("a core reads these windows")
         check = self._checked_headers(path)
         if check.reason:
-            raise NotOnCard(check.reason, for_whole_file=True)
+            raise NotOnGpu(check.reason, for_whole_file=True)
 
         table = index_packets(path)
         stream = _KindAndSize(kind_of(table), check.width, check.height)
@@ -252,11 +252,11 @@ class CardDecoder:
         compared_frames = group_around(table, _first_frame(table, windows))
 
         try:
-            self._refuse_different_pictures(path, stream, compared_frames[:MOST_COMPARED])
+            self._refuse_different_pictures(path, stream, compared_frames[:MAX_COMPARED])
             sample = None  # a core's picture, with which the reader compares the GPU's
             if path not in self._compared_files:
                 sample = sample_of(path, compared_frames[0])
-            yield from CardReader(path, requests, self._card, sample).read_all(windows)
+            yield from GpuReader(path, requests, self._gpu, sample).read_all(windows)
         except NotDecoded:
             self._not_decoded.add(stream)
             raise
@@ -265,7 +265,7 @@ class CardDecoder:
     def _checked_headers(self, path: Path) -> GpuCheck:
         """Return whether the GPU may decode a file, by its headers, which are read once."""
         if path not in self._check_of_file:
-            self._check_of_file[path] = check_for_gpu(path, self._card.least_pixels)
+            self._check_of_file[path] = check_for_gpu(path, self._gpu.min_pixels)
         return self._check_of_file[path]
 
     def _refuse_different_pictures(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
@@ -283,22 +283,22 @@ class CardDecoder:
 
         Raises
         ------
-        NotOnCard
+        NotOnGpu
             With the reason.
         """
         kind = stream.kind
         with self._lock_of_kind[kind]:
             if stream in self._not_decoded:
-                raise NotOnCard(f"a card does not decode {kind} of this size", for_whole_file=True)
+                raise NotOnGpu(f"a card does not decode {kind} of this size", for_whole_file=True)
             if kind not in self._difference_of_kind:
                 try:
-                    self._difference_of_kind[kind] = find_difference(path, frames, self._card)
+                    self._difference_of_kind[kind] = find_difference(path, frames, self._gpu)
                 except NotDecoded:  # the GPU gives no pictures of this kind and size, another size may work
                     self._not_decoded.add(stream)
                     raise
             difference = self._difference_of_kind[kind]
         if difference:
-            raise NotOnCard(difference, for_whole_file=True)
+            raise NotOnGpu(difference, for_whole_file=True)
 
 
 class _KindAndSize(NamedTuple):
@@ -326,7 +326,7 @@ def _first_frame(table: PacketTable, windows: Windows) -> int:
 
 def _reason_of(error: Exception) -> str:
     """Return in one line why a GPU did not decode clips."""
-    if isinstance(error, NotOnCard):
+    if isinstance(error, NotOnGpu):
         return str(error)
     return f"a card failed: {type(error).__name__}: {first_line(error, 200)}"
 

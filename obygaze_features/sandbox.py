@@ -53,7 +53,7 @@ WHAT_TO_DO: Final = (
 )
 """Advice at the end of messages on a file that took too much, or crashed its reader."""
 
-MOST_BYTES: Final = 1 << 32
+MAX_BYTES: Final = 1 << 32
 """Size of the largest part of an answer, which the memory of the child limits too."""
 
 CRASH_MEMORY_SHARE: Final = 0.6
@@ -68,7 +68,7 @@ WATCH_S: Final = 0.2
 FIRST_KEPT_FILE: Final = 200
 """Number of the first of the two files that a fork keeps, its pipes; it closes all with other numbers."""
 
-MOST_FILES: Final = 1 << 16
+MAX_FILES: Final = 1 << 16
 """End of the numbers of files that a fork closes."""
 
 _HEAD = struct.Struct("<cQ")
@@ -248,7 +248,7 @@ def _nearest_known_class(error: ObygazeError) -> str:
     raise AssertionError(error)
 
 
-def _raise_failure(ending: _Message, request: Request, where: str) -> None:
+def _raise_failure(ending: _Message, request: Request, location: str) -> None:
     """Raise the error with which a child's request failed; do nothing if it succeeded.
 
     Parameters
@@ -257,7 +257,7 @@ def _raise_failure(ending: _Message, request: Request, where: str) -> None:
         How the request has ended, as `_do_request` returns it.
     request
         The request.
-    where
+    location
         What messages call the file.
     """
     if ending.kind == DONE:
@@ -268,8 +268,8 @@ def _raise_failure(ending: _Message, request: Request, where: str) -> None:
     if "system" in failure:
         raise OSError(*failure["system"])
     if "out of memory" in failure:
-        raise _memory_error(request, where)
-    raise RuntimeError(f"in the process that reads {where}:\n{failure['bug']}")
+        raise _memory_error(request, location)
+    raise RuntimeError(f"in the process that reads {location}:\n{failure['bug']}")
 
 
 def _error_of_ours(class_name: str, message: str, column: str) -> ObygazeError:
@@ -295,13 +295,13 @@ def _error_of_ours(class_name: str, message: str, column: str) -> ObygazeError:
     return ObygazeError(message)
 
 
-def _memory_error(request: Request, where: str) -> InputError:
+def _memory_error(request: Request, location: str) -> InputError:
     """Return the error for a file that takes more memory to read than the request's limits allow."""
     limit_mb = request.limits.memory >> 20
-    return InputError(f"{where}: to read it takes more than {limit_mb:,} MB of memory: {WHAT_TO_DO}")
+    return InputError(f"{location}: to read it takes more than {limit_mb:,} MB of memory: {WHAT_TO_DO}")
 
 
-def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
+def _refuse_large(n_bytes: int, request: Request, location: str) -> None:
     """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it.
 
     Parameters
@@ -310,19 +310,19 @@ def _refuse_large(n_bytes: int, request: Request, where: str) -> None:
         Bytes of the answer so far.
     request
         The request, with the limit.
-    where
+    location
         The file, for messages.
     """
     if n_bytes > request.limits.memory:
-        raise _memory_error(request, where)
+        raise _memory_error(request, location)
 
 
-def _time_error(request: Request, where: str) -> InputError:
+def _time_error(request: Request, location: str) -> InputError:
     """Return the error for a file that takes more processor time to read than it may."""
-    return InputError(f"{where}: to read it takes more than {request.limits.cpu_s} s: {WHAT_TO_DO}")
+    return InputError(f"{location}: to read it takes more than {request.limits.cpu_s} s: {WHAT_TO_DO}")
 
 
-def _crash_error(cause: str, request: Request, where: str) -> InputError:
+def _crash_error(cause: str, request: Request, location: str) -> InputError:
     """Return the error for a child that ended without an answer.
 
     Parameters
@@ -331,14 +331,14 @@ def _crash_error(cause: str, request: Request, where: str) -> InputError:
         Why it ended, as `_ProcessEnd.cause` returns it.
     request
         What it was to do.
-    where
+    location
         What messages call the file.
     """
     if cause == "time":
-        return _time_error(request, where)
+        return _time_error(request, location)
     if cause == "memory":
-        return _memory_error(request, where)
-    return InputError(f"{where}: the process that reads it crashed ({cause}): {WHAT_TO_DO}")
+        return _memory_error(request, location)
+    return InputError(f"{location}: the process that reads it crashed ({cause}): {WHAT_TO_DO}")
 
 
 class _ProcessEnd(NamedTuple):
@@ -397,14 +397,14 @@ class _Forked:
         self._requests: BinaryIO | None = None  # pipe to the fork; None while there is no fork
         self._answers: BinaryIO | None = None  # pipe from the fork
 
-    def ask(self, request: Request, where: str) -> Iterator[bytes]:
+    def ask(self, request: Request, location: str) -> Iterator[bytes]:
         """Send a request to the forked process, and start it if need be; yield the parts of its answer.
 
         Parameters
         ----------
         request
             The request.
-        where
+        location
             The file, for messages.
 
         Raises
@@ -423,17 +423,17 @@ class _Forked:
             message = _receive(self._answers)
             while message.kind == PART:
                 n_bytes += len(message.content)
-                _refuse_large(n_bytes, request, where)
+                _refuse_large(n_bytes, request, location)
                 yield message.content
                 message = _receive(self._answers)
         except EOFError:  # the pipe of the answers has ended: the fork has died
             cause = self.end().cause(request.limits)
-            raise _crash_error(cause, request, where) from None
+            raise _crash_error(cause, request, location) from None
         except BaseException:  # Ctrl-C, or the caller closes this generator
             self.end()
             raise
 
-        _raise_failure(message, request, where)  # the last message says how the request ended
+        _raise_failure(message, request, location)  # the last message says how the request ended
 
     def _start(self) -> None:
         """Fork this process, with a pipe for requests and one for answers."""
@@ -535,7 +535,7 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     for standard_stream in (0, 1, 2):  # input, output and errors
         os.dup2(nothing, standard_stream)
     os.closerange(3, FIRST_KEPT_FILE)
-    os.closerange(FIRST_KEPT_FILE + 2, MOST_FILES)
+    os.closerange(FIRST_KEPT_FILE + 2, MAX_FILES)
     return new_requests, new_answers
 
 
@@ -552,7 +552,7 @@ def _receive(stream: BinaryIO) -> _Message:
     if len(head) < _HEAD.size:
         raise EOFError
     kind, size = _HEAD.unpack(head)
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise EOFError
     content = stream.read(size)
     if len(content) < size:
@@ -569,7 +569,7 @@ _asking = threading.Lock()
 """Held by the thread whose request the worker does."""
 
 
-def _ask_worker(request: Request, where: str) -> list[bytes]:
+def _ask_worker(request: Request, location: str) -> list[bytes]:
     """Send a request to a worker process, where forks are not possible; return the parts of its answer.
 
     Requests of several threads are done one after the other. The worker is kept for the next request, unless
@@ -579,7 +579,7 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
     ----------
     request
         The request.
-    where
+    location
         The file, for messages.
 
     Raises
@@ -591,23 +591,23 @@ def _ask_worker(request: Request, where: str) -> list[bytes]:
         pool = _current_pool()
         watch = _Watch(pool, request.limits)
         try:
-            answer = _answer_of_worker(pool, request, where, watch)
+            answer = _answer_of_worker(pool, request, location, watch)
         except BaseException:  # Ctrl-C, too large an answer, or a bug
             end_children()
             raise
 
     ending = answer.last
     if ending.kind == "late":
-        raise _time_error(request, where)
+        raise _time_error(request, location)
     if ending.kind == "died":
         cause = watch.exceeded  # the limit for which the watch has ended the worker
         if not cause:
             cause = _ProcessEnd.parse(str(ending.value), watch.peak).cause(request.limits)
-        raise _crash_error(cause, request, where)
+        raise _crash_error(cause, request, location)
 
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
-    _raise_failure(_unpacked_ending(last_item), request, where)
+    _raise_failure(_unpacked_ending(last_item), request, location)
     return parts
 
 
@@ -626,7 +626,7 @@ def _current_pool() -> WorkerPool:
     search_path = tuple(sys.path)
     if search_path not in _pools:
         end_children()
-        _pools[search_path] = WorkerPool(1, _do_worker_task, most_bytes=MOST_BYTES)
+        _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
     return _pools[search_path]
 
 
@@ -690,7 +690,7 @@ class _Watch:
                 os.kill(pid, signal.SIGTERM)
 
 
-def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Watch) -> _Answer:
+def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: _Watch) -> _Answer:
     """Send a request to a worker, and collect the parts of its answer, until it is done or has died.
 
     The first item that the worker sends is not a part of the answer: it says what the worker had used before
@@ -702,14 +702,14 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
         The pool of the worker.
     request
         The request.
-    where
+    location
         The file, for messages.
     watch
         Checks meanwhile what the worker uses.
     """
     key = next(_keys)
-    most_wall_s = WALL_FACTOR * request.limits.cpu_s
-    pool.put(key, request, most_wall_s)
+    max_wall_s = WALL_FACTOR * request.limits.cpu_s
+    pool.put(key, request, max_wall_s)
     items: list[bytes] = []
     n_bytes = 0
     while True:
@@ -726,7 +726,7 @@ def _answer_of_worker(pool: WorkerPool, request: Request, where: str, watch: _Wa
             continue
         items.append(event.value)
         n_bytes += len(event.value)
-        _refuse_large(n_bytes, request, where)
+        _refuse_large(n_bytes, request, location)
 
 
 def _do_worker_task(request: Request, parent: Parent) -> None:

@@ -1,6 +1,6 @@
-"""Cards that need no card: a core decodes in the card's process, and the card misbehaves as it is told to.
+"""Cards that need no GPU: a core decodes in the GPU's process, and the GPU misbehaves as it is told to.
 
-Frames go through the formats in which NVIDIA's cards hold them, so that what brings them back is tried too.
+Frames go through the formats in which NVIDIA's GPUs hold them, so that what brings them back is tried too.
 """
 
 import itertools
@@ -16,48 +16,48 @@ import numpy as np
 from obygaze_features.video.hardware import CORES_FORMATS, to_core_format
 from obygaze_features.video.source import LIMITS, opened
 
-CARD_FORMAT_OF = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
-"""Format in which a core gives pixels -> the one in which a card holds them."""
+GPU_FORMAT_OF = {pixels: held for held, formats in CORES_FORMATS.items() for pixels in formats}
+"""Format in which a core gives pixels -> the one in which a GPU holds them."""
 
 FRAMES_COPIED = itertools.count(1)
-"""Numbers the frames that are copied from the card in this process; cards are frozen and hold no count."""
+"""Numbers the frames that are copied from the GPU in this process; GPUs are frozen and hold no count."""
 
 
 @dataclass(frozen=True)
-class PretendedCard:
-    """A card that gives the bits of a core, of pictures of `least_pixels` and more."""
+class PretendedGpu:
+    """A GPU that gives the bits of a core, of pictures of `min_pixels` and more."""
 
-    least_pixels: int = 0
+    min_pixels: int = 0
 
     def missing(self):
         return ""
 
     @contextmanager
     def opened(self, path):
-        """Open a file as `NvidiaCard` does: film grain is listed as side data, so that it is noticed."""
+        """Open a file as `NvidiaGpu` does: film grain is listed as side data, so that it is noticed."""
         with opened(path) as source:
             source.context.options = LIMITS | {"export_side_data": "film_grain"}
             yield source
 
-    def is_from_card(self, _frame):
+    def is_from_gpu(self, _frame):
         return True
 
     def to_host(self, frame, pixels):
-        held = CARD_FORMAT_OF.get(pixels, pixels)
+        held = GPU_FORMAT_OF.get(pixels, pixels)
         return to_core_format(frame.reformat(format=held, threads=1), held, pixels)
 
 
 @dataclass(frozen=True)
-class NoCard(PretendedCard):
-    """No card: there is no driver."""
+class NoGpu(PretendedGpu):
+    """No GPU: there is no driver."""
 
     def missing(self):
         return "libcuda.so.1 of NVIDIA's driver is not found"
 
 
 @dataclass(frozen=True)
-class WrongBit(PretendedCard):
-    """A card that is right for the first frames of a process, and then changes a bit in the rows at the top.
+class WrongBit(PretendedGpu):
+    """A GPU that is right for the first frames of a process, and then changes a bit in the rows at the top.
 
     Attributes
     ----------
@@ -80,24 +80,24 @@ class WrongBit(PretendedCard):
 
 
 @dataclass(frozen=True)
-class FallsBack(PretendedCard):
-    """A card that cannot decode: FFmpeg lets a core decode in its place, without a word."""
+class FallsBack(PretendedGpu):
+    """A GPU that cannot decode: FFmpeg lets a core decode in its place, without a word."""
 
-    def is_from_card(self, _frame):
+    def is_from_gpu(self, _frame):
         return False
 
 
 @dataclass(frozen=True)
-class Narrow(PretendedCard):
-    """A card that cannot decode pictures that are wider than 96 pixels."""
+class Narrow(PretendedGpu):
+    """A GPU that cannot decode pictures that are wider than 96 pixels."""
 
-    def is_from_card(self, frame):
+    def is_from_gpu(self, frame):
         return frame.width <= 96
 
 
 @dataclass(frozen=True)
-class Breaks(PretendedCard):
-    """A card that crashes its process, or hangs, at a frame that is copied from it.
+class Breaks(PretendedGpu):
+    """A GPU that crashes its process, or hangs, at a frame that is copied from it.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Breaks(PretendedCard):
 
 @dataclass(frozen=True)
 class Noted(FallsBack):
-    """A card that cannot decode, and notes every file that it opens."""
+    """A GPU that cannot decode, and notes every file that it opens."""
 
     notes: Path = Path()
 
