@@ -913,7 +913,7 @@ def _read_signatures(stores: list[Store], only: Collection[str] | None) -> _Clip
         A store has no signatures, or the stores have other numbers of frames.
     """
     n_frames = _common_n_frames(stores)
-    distinct = _DistinctSigns(n_most=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
+    distinct = _DistinctSigns(max_signatures=sum(len(store[GROUP]) for store in stores), n_frames=n_frames)
     signature_of_clip: dict[_Clip, int] = {}
     n_plain = []  # for each store, clips that show too little
     for number, store in enumerate(stores, start=1):
@@ -946,18 +946,18 @@ def _signatures_of_store(
     Returns
     -------
     dict
-        Clip -> the place of its signature in `distinct`.
+        Clip -> the index of its signature in `distinct`.
     """
     signature_of_clip: dict[_Clip, int] = {}
     for start, block in store[GROUP].blocks("frames"):
-        places_in_block = np.flatnonzero(is_read[start : start + len(block)])
-        for clip_index in places_in_block.tolist():
-            row = start + clip_index
+        indices_in_block = np.flatnonzero(is_read[start : start + len(block)])
+        for index_in_block in indices_in_block.tolist():
+            row = start + index_in_block
             stored = store.clips[row]
             # Without a digest, the row counts as different from all others.
             digest = stored.digests.get(f"{GROUP}/frames", f"{number} {row}")
             location = f"{store.where}: frames of {GROUP} of clip {stored.clip_id}"
-            signature = distinct.place_of(digest, block[clip_index], location)
+            signature = distinct.index_of(digest, block[index_in_block], location)
             if signature is not None:  # it shows enough
                 clip = _Clip(number, stored.movie, stored.start_s or 0.0, row, stored.clip_id)
                 signature_of_clip[clip] = signature
@@ -1034,26 +1034,26 @@ class _DistinctSigns:
 
     Parameters
     ----------
-    n_most : int
+    max_signatures : int
         Largest number of different signatures.
     n_frames : int
         Number of frames in a signature.
     """
 
-    def __init__(self, n_most: int, n_frames: int) -> None:
-        """Reserve room for `n_most` signatures of `n_frames` frames each."""
+    def __init__(self, max_signatures: int, n_frames: int) -> None:
+        """Reserve room for `max_signatures` signatures of `n_frames` frames each."""
         # Only the part that is written takes memory. A list would have to be copied at the end.
-        self._signs = np.empty((n_most, n_frames, len(FEATURES)), np.int8)
-        self._place_of_signs: dict[bytes, int] = {}  # digest of signs -> their place in `_signs`
-        # Digest of frames -> the place of their signs; None if too few of the frames show anything.
-        self._place_of_frames: dict[str, int | None] = {}
+        self._signs = np.empty((max_signatures, n_frames, len(FEATURES)), np.int8)
+        self._index_of_signs: dict[bytes, int] = {}  # digest of signs -> their index in `_signs`
+        # Digest of frames -> the index of their signs; None if too few of the frames show anything.
+        self._index_of_frames: dict[str, int | None] = {}
 
     def signs(self) -> Signs:
         """Return the different signs, [S, F, 1321]."""
-        return self._signs[: len(self._place_of_signs)]
+        return self._signs[: len(self._index_of_signs)]
 
-    def place_of(self, digest: str, frames: NDArray[np.floating], location: str) -> int | None:
-        """Return the position of a clip's signs among the distinct ones; new signs are added.
+    def index_of(self, digest: str, frames: NDArray[np.floating], location: str) -> int | None:
+        """Return the index of a clip's signs in `signs()`; new signs are added there.
 
         None if too few of the clip's frames show anything.
 
@@ -1066,18 +1066,18 @@ class _DistinctSigns:
         location
             What messages call it.
         """
-        if digest in self._place_of_frames:
-            return self._place_of_frames[digest]
+        if digest in self._index_of_frames:
+            return self._index_of_frames[digest]
 
         signs = signs_of(frames, location)
-        n_shown = np.count_nonzero(signs[:, -1])  # frames that show something
-        clip_index = None
-        if n_shown >= MIN_FRAMES:
+        shows_something = signs[:, -1]  # by frame, 1 or 0
+        index = None
+        if np.count_nonzero(shows_something) >= MIN_FRAMES:
             digest_of_signs = hashlib.sha256(signs.tobytes()).digest()
-            clip_index = self._place_of_signs.setdefault(digest_of_signs, len(self._place_of_signs))
-            self._signs[clip_index] = signs
-        self._place_of_frames[digest] = clip_index
-        return clip_index
+            index = self._index_of_signs.setdefault(digest_of_signs, len(self._index_of_signs))
+            self._signs[index] = signs
+        self._index_of_frames[digest] = index
+        return index
 
 
 def signs_of(frames: NDArray[np.floating], location: str) -> Signs:

@@ -46,10 +46,11 @@ def npy_rows(path: Path, options: TableOptions) -> Iterator[FileContent]:
         raise StoreError(f"{path}: one matrix, whose columns have no names: --columns '*' takes all")
 
     def read_column(name: str) -> NoReturn:
-        """Stand for the reader of a named column, which is never called: a .npy file has none."""
+        """Take the place of a reader of named columns, of which a .npy file has none."""
         raise KeyError(name)
 
-    ids, _ = read_row_ids(path, (), options.ids, read_column)
+    column_names = ()
+    ids, _ = read_row_ids(path, column_names, options.ids, read_column)
     only_array = ""  # the only array of a file needs no name
     no_frame_columns = FrameColumns()
     yield group_rows_by_clip(

@@ -66,13 +66,21 @@ class FolderAsOpened(FolderFiles):
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
-        data = self._files.read(name, start, stop)
+        try:
+            data = self._files.read(name, start, stop)
+        except FileNotFoundError:
+            self.refuse_another_store()
+            raise
         self.refuse_another_store()
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        yield from self._files.stream(name, start)
+        try:
+            yield from self._files.stream(name, start)
+        except FileNotFoundError:
+            self.refuse_another_store()
+            raise
         self.refuse_another_store()
 
     def open(self, name: str) -> FileIO:

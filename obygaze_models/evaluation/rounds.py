@@ -116,7 +116,7 @@ def _errors_per_half_width(lines: Sequence["_Line"], independent: float) -> floa
     lines : sequence of _Line
         Of all annotators.
     independent : float
-        As `drifts` takes it.
+        Share of the calls that are independent of each other, from 0 to 1.
     """
     fitted = [line for line in lines if np.isfinite(line.change)]  # the others have too few films
     # A line has two parameters: of n films, n - 2 degrees of freedom are left.

@@ -102,7 +102,7 @@ def reads_frames(model: Model, store: Store) -> bool:
     if not has_frame_outputs(model):
         return False
     if model.card.reduced_by:
-        # The model could not have read the clips of a store without tokens.
+        # It reads tokens, which have frames. That the store has tokens was checked as its clips were read.
         return True
     group = store[model.card.backbone]
     return "frames" in group.arrays and group.shape("frames")[-1] == model.card.n_features

@@ -24,7 +24,11 @@ def clips_of_levels(*, only_in_first_movie, in_its_place):
 
 @pytest.mark.parametrize(("extreme", "in_its_place"), [("S", "HN"), ("EN", "HN")])
 def test_the_level_and_its_movie_are_named(extreme, in_its_place):
-    """Without tt0 a step between two levels has clips on one side only."""
+    """Where tt0 is left out and tested, the highest or the lowest of the three levels is in no other movie.
+
+    A model of levels learns one border between each two neighbours, and for one of them it would have clips
+    on one side only.
+    """
     clips = clips_of_levels(only_in_first_movie=extreme, in_its_place=in_its_place)
 
     with pytest.raises(ProtocolError) as refused:

@@ -615,9 +615,10 @@ class ReasonByHand:
 def test_a_reason_says_whether_there_is_more_or_less_of_its_concept_than_usual(film):
     """As in "more Body": the concept's mean value in the passage is above the one usual in training.
 
-    If the passage's rows lie on both sides of the usual value, two means may disagree: those of value and
-    probability, or of what is added to the logit and to the probability. Then the reason is "mixed".
-    `ReasonByHand` computes these means from the passage's rows.
+    A reason is "mixed" if the passage's rows lie on both sides of the usual value, and two of its means
+    disagree: the value is above the usual one and the concept's probability below, or what the concept adds
+    to the logit has another sign than what it adds to the probability. `ReasonByHand` computes these means
+    from the passage's rows.
     """
     concepts = concepts_by_name(film)
     for passage_by_hand in raw_passages(film):
@@ -629,9 +630,10 @@ def test_a_reason_says_whether_there_is_more_or_less_of_its_concept_than_usual(f
             if reason.amount == "mixed":
                 assert by_hand.rows_are_on_both_sides
                 assert not (value_and_p_agree and logit_and_p_agree)
-            else:
-                assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
-                assert value_and_p_agree or by_hand.p_is_usual or not by_hand.rows_are_on_both_sides
+                continue
+            assert reason.amount == ("more" if by_hand.value_is_above_usual else "less")
+            if by_hand.rows_are_on_both_sides and not by_hand.p_is_usual:
+                assert value_and_p_agree
 
 
 def beginning_of(text_key, words):

@@ -351,7 +351,7 @@ def test_a_film_with_nine_judged_windows_counts_as_not_judged(films, judgements_
 
     (note,) = [note for note in comparison.notes if "tt00" in note]
     n_windows = int((cells_of(films[0]).content_s > 0).sum())
-    needed = needed_windows(judgements_by_ab=9, left=n_windows - 9, minimum=10)
+    needed = needed_windows(judged=9, left=n_windows - 9, minimum=10)
     assert needed in note
     assert Words("fr").translated(needed) in Words("fr").translated(note)
 

@@ -333,7 +333,7 @@ def test_windows_to_judge_and_a_rate_are_as_in_their_snapshot(films, blind_judge
     first, second, _, fourth, _ = films
 
     windows_of_three_films = choose_next([fourth, first, second], 12)
-    windows_after_judgements = choose_next([first], 9, blind_judgements=list(blind_judgements))
+    windows_after_judgements = choose_next([first], 9, judged=list(blind_judgements))
     rate_of_both, _notices = correct_rate(first, blind_judgements)
 
     assert len(windows_of_three_films) == 12

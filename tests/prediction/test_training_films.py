@@ -259,7 +259,10 @@ def test_the_same_training_gives_the_same_file(films, folder_of_models, tmp_path
 
 @pytest.mark.long
 def test_a_new_film_is_not_known(with_pictures, tmp_path):
-    """It is drawn at random, as are the four films whose pictures and features the model keeps."""
+    """It is drawn at random, as are the four films whose pictures and features the model keeps.
+
+    `with_pictures` is that model. A film that it knew would have "trained_on" as the flag of its clips.
+    """
     rng = np.random.default_rng(7)
     new_film = drawn_film(rng, look(rng))
     store = make_sealed_store(tmp_path, "asked", {"new": new_film}, with_pictures=True)

@@ -219,7 +219,7 @@ def test_a_stream_whose_only_packet_is_cut_off_begins_at_no_byte(tmp_path):
     length = b"\x07\xec"
     film = tmp_path / "broken-off.vob"
     film.write_bytes(start_code_of_private_stream + length)
-    sound = ListedStream(place=1, id=0x80, kind="audio", codec="ac3")
+    sound = ListedStream(stream_index=1, id=0x80, kind="audio", codec="ac3")
 
     (late_stream,) = late_streams.late_streams([film], {"mpeg"}, [sound])
 

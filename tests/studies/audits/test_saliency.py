@@ -111,18 +111,32 @@ def test_without_regions_there_is_a_row_a_pair(planted):
     assert {row["roi"] for row in records(results.data)} == {None}
 
 
-def test_stored_maps_have_the_same_bytes_and_give_the_same_audit(planted, tmp_path):
-    kept = []
-    for name in ("one.zarr", "one.zarr", "other.zarr"):
-        write_maps(planted, tmp_path / name)
-        files = (path for path in (tmp_path / name).rglob("*") if path.is_file())
-        kept.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
-    assert kept[0] == kept[1] == kept[2]
-    maps = read_maps(tmp_path / "one.zarr")
+def bytes_of_files(folder):
+    """Read all files below a folder: relative path -> bytes."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_same_maps_are_stored_as_the_same_bytes(planted, tmp_path):
+    """In another folder, and written over themselves."""
+    write_maps(planted, tmp_path / "one.zarr")
+    bytes_written_once = bytes_of_files(tmp_path / "one.zarr")
+
+    write_maps(planted, tmp_path / "one.zarr")
+    write_maps(planted, tmp_path / "other.zarr")
+
+    assert bytes_of_files(tmp_path / "one.zarr") == bytes_written_once
+    assert bytes_of_files(tmp_path / "other.zarr") == bytes_written_once
+
+
+def test_maps_that_were_stored_are_read_as_they_were_and_give_the_same_audit(planted, tmp_path):
+    write_maps(planted, tmp_path / "maps.zarr")
+
+    maps = read_maps(tmp_path / "maps.zarr")
+
     assert (maps.pairs, maps.about) == (planted.pairs, planted.about)
     np.testing.assert_array_equal(maps.raw, planted.raw)
-    regions = {one: [region((0, SIDE), (0, SIDE))] for one in ("top", "low", "dark")}
-
+    whole_image = region(rows=(0, SIDE), columns=(0, SIDE))
+    regions = {image: [whole_image] for image in ("top", "low", "dark")}
     assert to_json(audit_maps(maps, regions)) == to_json(audit_maps(planted, regions))
 
 
