@@ -68,8 +68,10 @@ class Plan:
     ----------
     out : Path
         Folder of the run.
-    films, models : sequence of str
+    films : sequence of str
         Files.
+    models : sequence of str
+        Files, URLs, or names in a list of models.
     shots : str
         How shots are found: a detector, `none`, or a table of them.
     """
@@ -151,7 +153,9 @@ class Plan:
 
     def score_step(self, options: Sequence[object]) -> Step:
         """Plan to score the films; `options` are further options of `film score`."""
-        models = [Path(model) for model in self.models]
+        # Only a file's name can be taken for an option. As a path, a URL would lose a slash, and the file
+        # ./NAME would be the model NAME of a list.
+        models = [Path(model) if model.startswith("-") else model for model in self.models]
         words = ["film", "score", *models, self.features_store, *self._shots_option, *options]
         return Step([*words, "--out", self.scored_folder], self.scored_folder, once=False)
 

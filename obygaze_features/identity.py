@@ -19,6 +19,13 @@ _COMMON_SIGN = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ")
 """Signs that programs write for each other -> the sign that stands for them: `'` for apostrophes, `-` for
 hyphens, a blank for an underscore."""
 
+_PLAIN_SIGN: dict[int, int | None] = {**_COMMON_SIGN, ord("ı"): ord("i")}
+"""These signs, signs of full width, and signs without width (None) -> what `plain` writes for them."""
+for _sign in range(0x21, 0x7F):
+    _PLAIN_SIGN[_sign + 0xFEE0] = _PLAIN_SIGN.get(_sign, _sign)
+for _letter in f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}":
+    _PLAIN_SIGN[ord(_letter)] = None
+
 _MARKS = ((0x0300, 0x036F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F))
 """First and last code point of the blocks of marks on letters of any script; vowels of other scripts stay."""
 
@@ -26,10 +33,10 @@ _VARIANTS = (0xFE00, 0xFE0F)
 """Selectors of the form of a sign, which have no width."""
 
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
+"""An IMDb id, with or without its letters and zeros, or the address of its page."""
+
 _ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-_ALIKE = str.maketrans("‘’ʼ′`‐‑‒–—−_", "'''''------ ", f"\u200b\u2060\ufeff\xad{SIGNS_OF_DIRECTION}")
-_ALIKE[ord("ı")] = ord("i")
-_ALIKE |= {sign + 0xFEE0: _ALIKE.get(sign, sign) for sign in range(0x21, 0x7F)}  # full width
+"""A title with its article behind it, and perhaps a year: `birds, the (1963)`."""
 
 
 class SameNames(NamedTuple):
@@ -215,7 +222,7 @@ def plain(text: str) -> str:
     >>> plain("Birds,  The"), plain("L\u2019Avventura"), plain("Amour_fou")
     ('the birds', "l'avventura", 'amour fou')
     """
-    alike = " ".join(text.translate(_ALIKE).split())
+    alike = " ".join(text.translate(_PLAIN_SIGN).split())
     # The capital I with a dot of Turkish is folded to an i and a dot above it, which is removed.
     folded = composed(alike.casefold()).replace("i\u0307", "i")
     with_article = _ARTICLE.match(folded) if ", " in folded else None

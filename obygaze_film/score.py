@@ -563,7 +563,7 @@ def _model_record(scorer: _Scorer, rows: pd.DataFrame, grid: RowGrid) -> ModelRe
         levels_left_out=list(card.levels_left_out or ()),
         human=human,
         labelled_by=list(card.labelled_by),
-        has_changes=any(str(column).endswith("_change") for column in rows),
+        has_changes=any(f"{concept}_change" in rows for concept in model.concepts),
     )
 
 

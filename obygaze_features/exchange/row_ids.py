@@ -88,10 +88,8 @@ def _read_ids(path: Path) -> list[str]:
         if name in header:
             column = header.index(name)
             for line, cells in rows[1:]:
-                if len(cells) <= column:
-                    raise StoreError(
-                        f"{path}: line {line}: no cell of the column {name}; every row needs one"
-                    )
+                if len(cells) <= column or not cells[column]:
+                    raise StoreError(f"{path}: line {line}: no {name}; every row needs one")
             return [cells[column] for _, cells in rows[1:]]
     # Each line is an id. One with the delimiter in it was divided into cells, which are joined again.
     return [delimiter.join(cells) for _, cells in rows]

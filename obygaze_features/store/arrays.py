@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ArgumentError, StoreError
 from obygaze_features.schema import Count, fits
-from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened
+from obygaze_features.store.files_as_opened import LocalFiles, refuse_another_store
 from obygaze_features.store.format import (
     ARRAYS,
     RAGGED_ARRAYS,
@@ -35,7 +35,6 @@ from obygaze_features.store.format import (
 )
 from obygaze_features.store.store_files import (
     READ_AT_ONCE,
-    FolderFiles,
     StoreFiles,
     damaged,
     missing_chunk_error,
@@ -376,7 +375,7 @@ class SealedArray:
         open_files
             Gets each file that is opened, and closes it.
         """
-        if not isinstance(self._files, FolderFiles) or not self._sharded:
+        if not isinstance(self._files, LocalFiles) or not self._sharded:
             return None
         files = self._files
 
@@ -394,7 +393,7 @@ class SealedArray:
         It is that of one stored object (a chunk or a shard), which is read as a whole. From a shard in a
         local folder, single rows can be read: then as many as fit in `TOKEN_BYTES_AT_ONCE`, but at least one.
         """
-        if isinstance(self._files, FolderFiles) and self._sharded:
+        if isinstance(self._files, LocalFiles) and self._sharded:
             return min(self._block_rows, max(1, TOKEN_BYTES_AT_ONCE // self._row_bytes))
         return self._block_rows
 
@@ -440,13 +439,8 @@ class SealedArray:
                 for _ in threads.map(read_block, blocks):  # raises what a thread has raised
                     pass
         if self._sharded:  # rows of shards are parts of files, which have no digest
-            self._refuse_another_store()
+            refuse_another_store(self._files)
         return values
-
-    def _refuse_another_store(self) -> None:
-        """Raise a StoreError if another store was put at the store's address or path meanwhile."""
-        if isinstance(self._files, FilesAsOpened | FolderAsOpened):
-            self._files.refuse_another_store()
 
     def _fill(
         self, block: int, rows: slice, values: NDArray[Any], open_once: Callable[[str], FileIO] | None
@@ -482,7 +476,7 @@ class SealedArray:
         except FileNotFoundError:
             raise missing_chunk_error(self._files, name) from None
         if not is_intact:
-            self._refuse_another_store()
+            refuse_another_store(self._files)
             raise damaged(f"{self._files.where}/{name}: this chunk is damaged", self._files.where)
 
     def _fill_from_chunk(self, block: int, rows: slice, values: NDArray[Any]) -> bool:
@@ -532,7 +526,7 @@ class SealedArray:
         open_once
             Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
         """
-        if not isinstance(self._files, FolderFiles):
+        if not isinstance(self._files, LocalFiles):
             return self._fill_in_one_request(name, rows, values)
         if open_once is not None:
             return self._fill_from_open_shard(open_once(name), rows, values)

@@ -15,6 +15,7 @@ read: whoever writes a store writes its list of digests.
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import FileIO
 from threading import Lock
 from typing import NamedTuple
@@ -49,44 +50,61 @@ class _ListOfFolder(NamedTuple):
     n_bytes: int
 
 
-class FolderAsOpened(FolderFiles):
-    """The files of a store in a folder, which must stay those of the store that was opened."""
+class FolderAsOpened:
+    """The files of a store in a folder, which must stay those of the store that was opened.
 
-    _files: FolderFiles
-    _list_as_opened: _ListOfFolder | None
-    _tag_digests: bytes | None
+    Attributes
+    ----------
+    files
+        The files of the folder.
+    where, name, readers
+        Those of `files`.
+    """
 
     def __init__(self, files: FolderFiles) -> None:
         """Keep what tells the store in the folder from another one."""
-        super().__init__(files.path, files.readers, links=files.links)
-        # The dataclass is frozen: it is its fields that never change.
-        object.__setattr__(self, "_files", files)
-        object.__setattr__(self, "_list_as_opened", self._list_now())
-        object.__setattr__(self, "_tag_digests", self._tag_digests_now())
+        self.files = files
+        self.where = files.where
+        self.name = files.name
+        self.readers = files.readers
+        self._list_as_opened = self._list_now()
+        self._tag_digests = self._tag_digests_now()
+
+    def names(self) -> list[str]:
+        """List every file, below `data/` and beside it."""
+        return self.files.names()
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether there is an ordinary file of this name."""
+        return self.files.is_plain(name)
+
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        return self.files.size(name)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
-        try:
-            data = self._files.read(name, start, stop)
-        except FileNotFoundError:
-            self.refuse_another_store()
-            raise
+        with self._refused_if_gone():
+            data = self.files.read(name, start, stop)
         self.refuse_another_store()
         return data
 
     def stream(self, name: str, start: int = 0) -> Iterator[bytes]:
         """Yield a file from `start` in blocks."""
-        try:
-            yield from self._files.stream(name, start)
-        except FileNotFoundError:
-            self.refuse_another_store()
-            raise
+        with self._refused_if_gone():
+            yield from self.files.stream(name, start)
         self.refuse_another_store()
 
     def open(self, name: str) -> FileIO:
         """Open a file. Whoever reads it calls `refuse_another_store` when the last part has come."""
+        with self._refused_if_gone():
+            return self.files.open(name)
+
+    @contextmanager
+    def _refused_if_gone(self) -> Iterator[None]:
+        """Say of a file that is not there that another store is in the folder, if so."""
         try:
-            return self._files.open(name)
+            yield
         except FileNotFoundError:
             self.refuse_another_store()
             raise
@@ -107,7 +125,7 @@ class FolderAsOpened(FolderFiles):
     def _list_now(self) -> _ListOfFolder | None:
         """Return what the file system says of the list of digests now; None if it is not there."""
         try:
-            status = (self.path / DIGESTS).stat()
+            status = (self.files.path / DIGESTS).stat()
         except OSError:
             return None
         return _ListOfFolder(status.st_mtime_ns, status.st_size)
@@ -115,7 +133,7 @@ class FolderAsOpened(FolderFiles):
     def _tag_digests_now(self) -> bytes | None:
         """Read the list of lists; None if there is none that can be read."""
         try:
-            with self._files.open(TAG_DIGESTS) as file:
+            with self.files.open(TAG_DIGESTS) as file:
                 return file.read()
         except (OSError, StoreError):
             return None
@@ -259,3 +277,16 @@ def another_store_error(location: str) -> StoreError:
         f"{location}: the store at this address is another than the one that was opened, or gone: open it "
         "again"
     )
+
+
+LocalFiles = FolderFiles | FolderAsOpened
+"""Files of a folder, of which a file can be opened and read in parts."""
+
+
+def refuse_another_store(files: StoreFiles) -> None:
+    """Raise a StoreError if another store was put in the place of one whose files must stay as opened.
+
+    Other files, such as those of a zip, are not compared.
+    """
+    if isinstance(files, FilesAsOpened | FolderAsOpened):
+        files.refuse_another_store()

@@ -1,7 +1,7 @@
 """Grow a sealed store: plan a stage that adds clips to it, in the place of one that is sealed."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,6 +118,7 @@ def plan_growth(
     refuse_two_spellings(
         (clip.movie for clip in (*old_clips.values(), *new_clips)),
         f"write the name in the manifest as {parent.where} has it",
+        sealed={clip.movie for clip in old_clips.values()},
     )
     refuse_version(parent, version, n_new_clips=len(new_clips))
     all_clips = [*old_clips.values(), *new_clips]
@@ -199,7 +200,7 @@ def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -
             )
 
 
-def refuse_two_spellings(movies: Iterable[str], advice: str) -> None:
+def refuse_two_spellings(movies: Iterable[str], advice: str, sealed: Collection[str] = ()) -> None:
     """Raise a StoreError if the names of two movies are spellings of one (`same_movies`).
 
     They are one film, which would be two in a store of all these movies. Models that leave out one of them
@@ -211,9 +212,13 @@ def refuse_two_spellings(movies: Iterable[str], advice: str) -> None:
         The movies of the clips; "" for a clip without a movie, which is skipped.
     advice
         What to do about it, for the message.
+    sealed
+        The movies of a store that grows. Two of them are never refused: no manifest can change them.
     """
     named_movies = [movie for movie in movies if movie]
     for movie, other_spelling in same_movies(named_movies).same:
+        if movie in sealed and other_spelling in sealed:
+            continue
         raise StoreError(
             f"movies {other_spelling!r} and {movie!r} are one name: one film would be two in the store; "
             f"{advice}"

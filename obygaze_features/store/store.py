@@ -17,7 +17,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.io import local_path
 from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.clip_table import ClipTable, clip_table
-from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened
+from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened, refuse_another_store
 from obygaze_features.store.files_remote import as_url, open_url
 from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
 from obygaze_features.store.format import (
@@ -370,9 +370,7 @@ class Store:
     def version(self) -> str:
         """Version of the store's content, such as 1.0.0."""
         info = read_required(self.files, BAG_INFO)
-        if isinstance(self.files_as_opened, FilesAsOpened | FolderAsOpened):
-            # The list of digests does not name this file.
-            self.files_as_opened.refuse_another_store()
+        refuse_another_store(self.files_as_opened)  # the list of digests does not name this file
         return parse_info(info).get("Store-Version", "")
 
     @cached_property

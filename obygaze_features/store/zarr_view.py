@@ -13,7 +13,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from obygaze_features.errors import StoreError
-from obygaze_features.store.files_as_opened import FilesAsOpened
+from obygaze_features.store.files_as_opened import refuse_another_store
 from obygaze_features.store.format import FEATURES
 from obygaze_features.store.group import StoreOfGroups
 from obygaze_features.store.store_files import chunk_of, missing_chunk_error
@@ -63,8 +63,8 @@ class SealedZarr(Store):
         try:
             data = await asyncio.to_thread(files.read, name, start, stop)
             is_part = byte_range is not None
-            if is_part and isinstance(files, FilesAsOpened):
-                await asyncio.to_thread(files.refuse_another_store)
+            if is_part:
+                await asyncio.to_thread(refuse_another_store, files)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             if chunk_of(name) is None:
                 return None

@@ -7,6 +7,7 @@ something else replaces its decision. One that goes back to no decision is a new
 file lacks stays as it is.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,9 +43,9 @@ HUNDREDTHS_ROUNDING_S: Final = 0.0065
 """Seconds by which a time in hundredths of a second may differ from a decision's and be the same: half of
 one, and the milliseconds of the decision. Subtitles that an editor saved as `ass` have such times."""
 
-ADVICE_OF_A_RATE: Final = "--rate"
-"""Part of the message of `import_spans` about times in frames without a frame rate. The option that it
-advises is one of `obygaze manifest import spans`, and an import into a film has none."""
+OPTIONS_OF_SPANS: Final = re.compile(r"--(?:rate|unit|start|word|column|wide|movie|encoding)\b")
+"""Options of `obygaze manifest import spans` that messages of `import_spans` advise, such as `--rate` for
+times in frames. An import into a film has none of them."""
 
 WORD_OF_A_GUESS: Final = "which is a guess"
 """Part of the notice of `import_spans` that it guessed the encoding of a file."""
@@ -133,8 +134,8 @@ def read_annotations(
     ManifestError
         The file is of no known kind, or something in it cannot be read; the message names the place.
     FilmError
-        Its times are in frames, and the file does not say how many a second has. Or it is not UTF-8, and
-        names or notes in it depend on the guess of its encoding.
+        An option of `manifest import spans` has to say how to read it, such as how many frames a second has.
+        Or it is not UTF-8, and names or notes in it depend on the guess of its encoding.
     """
     from obygaze_features.manifest import import_spans  # noqa: PLC0415 - slow, and films are opened without it
 
@@ -143,11 +144,10 @@ def read_annotations(
             [path], Path(), tiers=tiers, movie=movie, annotator=annotator, codebook=codebook
         )
     except ManifestError as error:
-        # The text tells: there is no class of errors for times in frames without a frame rate.
-        lacks_frame_rate = ADVICE_OF_A_RATE in str(error)
-        if lacks_frame_rate:
+        # The text tells: there are no classes of errors for what an option would solve.
+        if OPTIONS_OF_SPANS.search(str(error)):
             # This message explains how to convert the file with `obygaze manifest import spans` first.
-            raise FilmError(message("import_rate", error=error, path=path)) from None
+            raise FilmError(message("import_options", error=error, path=path)) from None
         raise
     _refuse_guessed_names(path, imported.manifest.clips, imported.notices)
     (account,) = imported.accounts  # one for each file

@@ -93,6 +93,7 @@ def _candidates(
     film_of_clip = np.repeat(np.arange(len(films)), [len(rows_of_film[film]) for film in films])
     clips = _along_directions(features, common, rows)
     lengths = _squared_lengths(clips)
+    first_clips = np.searchsorted(film_of_clip, np.arange(len(films)))  # of each film
 
     sampled = []
     for number in range(len(films)):
@@ -105,8 +106,9 @@ def _candidates(
     for start in range(0, len(all_sampled), ROWS_AT_ONCE):
         some = all_sampled[start : start + ROWS_AT_ONCE]
         is_near = _squared_distances(clips[some], clips) <= (SLACK * LARGEST_DISTANCE) ** 2 * lengths
-        for place, near in zip(*np.nonzero(is_near), strict=True):
-            film, other = int(film_of_clip[some[place]]), int(film_of_clip[near])
+        is_near_film = np.logical_or.reduceat(is_near, first_clips, axis=1)  # [256, films]
+        for place, other in np.argwhere(is_near_film).tolist():
+            film = int(film_of_clip[some[place]])
             if film != other:
                 found.add((min(film, other), max(film, other)))
     return [(films[film], films[other]) for film, other in sorted(found)]

@@ -30,9 +30,10 @@ def test_a_table_without_a_row_is_no_list_of_ids(tmp_path):
         read_ids(tmp_path / "few.csv")
 
 
-def test_a_row_that_ends_before_its_id_is_named(tmp_path):
+@pytest.mark.parametrize("row", ["HN", "HN,"], ids=["it ends before its id", "its id is empty"])
+def test_a_row_without_an_id_is_named(tmp_path, row):
     """The row is not passed over, as its clip would be missing in the copy."""
-    (tmp_path / "few.csv").write_text("level,clip_id\nS,a-1\nHN\n")
+    (tmp_path / "few.csv").write_text(f"level,clip_id\nS,a-1\n{row}\n")
 
-    with pytest.raises(StoreError, match=r"few\.csv: line 3: no cell of the column clip_id"):
+    with pytest.raises(StoreError, match=r"few\.csv: line 3: no clip_id; every row needs one"):
         read_ids(tmp_path / "few.csv")

@@ -1,4 +1,4 @@
-"""Films and models whose names begin with a dash go through all steps of a run."""
+"""Films and models go through all steps of a run as they were named, also where a name begins with a dash."""
 
 from pathlib import Path
 
@@ -27,3 +27,13 @@ def test_a_run_writes_into_a_folder_that_begins_with_a_dash():
     assert format_command(plan.extract_step([], None).words) == (
         "$ obygaze extract ./-out/windows.csv ./-out/features"
     )
+
+
+def test_models_are_named_to_the_step_as_they_were_to_the_run():
+    """A URL has two slashes, ./gaze is a file where gaze is a name in a list, and a name stays one."""
+    models = ["https://lab.example.org/gaze.model", "./gaze", "gaze@1.0.0"]
+    plan = Plan(Path("out"), films=["film.mkv"], models=models, shots="none")
+
+    words = format_command(plan.score_step([]).words).replace("\\\n", "").split()
+
+    assert words[2:7] == ["film", "score", *models]

@@ -40,6 +40,18 @@ def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path,
     assert "films-1.0.0 has it" in str(refusal.value)
 
 
+def test_a_store_that_has_both_spellings_already_grows_by_another_film(tmp_path):
+    """It was made when both were taken for films, and no name in the manifest would mend it."""
+    movies = {"a": "The Birds", "b": "Birds, The"}
+    two_vectors = {"net": {"pooled": np.ones((2, 3), np.float32)}}
+    parent = open_store(seal_arrays(tmp_path / "films", movies, two_vectors))
+    new_clips = [PlannedClip("c", "Casablanca", 0.0, 1.5)]
+
+    plan = plan_growth(parent, "1.1.0", new_clips, [spec_of(parent["net"])], CORPUS)
+
+    assert [clip.movie for clip in plan.clips] == ["The Birds", "Birds, The", "Casablanca"]
+
+
 def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
     """Names that are equal, and names of different films, are no two spellings."""
     parent = make_sealed_store(tmp_path, "films", "Casablanca")

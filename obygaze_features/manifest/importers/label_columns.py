@@ -40,6 +40,7 @@ from obygaze_features.manifest.spans.headings import (
     is_headed_by,
     meanings_of_heading,
     without_name,
+    words_of,
 )
 from obygaze_features.text import first_few
 
@@ -204,7 +205,27 @@ class LabelColumns:
             self._propose_annotators(of_annotators)
         elif self._lacks_levels() and columns:
             self._propose_labels("level", [self._likeliest_levels(columns)], "levels")
+            self._ask_whether_of_several_people(columns)
         self._mention_levels([column for column in columns if column in self._unread.remaining])
+
+    def _ask_whether_of_several_people(self, columns: Sequence[str]) -> None:
+        """Ask whether columns are of different people, if they differ in one word that may be a name.
+
+        Their common words say that they are of no annotator, which may be meant of all of them, as in
+        `Round 1 AB` and `Round 1 CD`.
+        """
+        if len(columns) < 2 or any(map(is_of_model_or_doubt, columns)):
+            return
+        words_of_columns = [set(words_of(column)) for column in columns]
+        common_words = set.intersection(*words_of_columns)
+        for words in words_of_columns:
+            name = " ".join(words - common_words)
+            if not name.isalpha() or names_no_annotator(name):
+                return
+        self._proposal.doubts.append(
+            f"if {first_few(list(map(repr, columns)), SHOWN)} are of different people, give "
+            f"{wide_option(columns)} in place of these columns"
+        )
 
     def _likeliest_levels(self, columns: Sequence[str]) -> str:
         """Return the column that is most likely meant as the levels, where at most one names an annotator.

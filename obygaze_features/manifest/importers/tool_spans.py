@@ -600,15 +600,23 @@ class ToolSpans:
             stem += f"-{slug(annotator)}"
         # The video that the span names, else the video of its film.
         medium = raw.cells.get("media", "") or mark.movie
+        # Of answers of machines no word is explained: they keep the codebook's (`_words_of`).
+        advises_word = file.account.kind != ANSWERS
         with error_context(f"{file.path}: {raw.where}"):
+            level = None
+            if mark.level:
+                level = _named(mark.level, codebook.level_spelled, advises_word=advises_word)
+            concepts = [
+                _named(name, codebook.concept_spelled, advises_word=advises_word) for name in mark.concepts
+            ]
             return Clip(
                 clip_id=raw.cells.get("clip_id") or self._ids.new(stem, number),
                 movie=mark.movie,
                 video=self._films.files.stored_path_of_movie(medium),
                 start_s=None if raw.is_whole_file else raw.start_s,
                 end_s=None if raw.is_whole_file else raw.end_s,
-                level=_named(mark.level, codebook.level_spelled) if mark.level else None,
-                concepts=tuple(_named(name, codebook.concept_spelled) for name in mark.concepts),
+                level=level,
+                concepts=tuple(concepts),
                 annotator=annotator,
                 extras=extras,
             )
@@ -685,14 +693,23 @@ class ToolSpans:
         return first.file is file and is_on_other_tier and not names_annotator and not is_said_by_person
 
 
-def _named(text: str, look_up: Callable[[str], str]) -> str:
-    """Return the codebook's name of a label; refuse a text that is none, with the option that explains it.
+def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:
+    """Return the codebook's name of a label; refuse a text that is none.
 
-    `look_up` is the codebook's look-up of a level or a concept.
+    Parameters
+    ----------
+    text
+        The label as it is written.
+    look_up
+        The codebook's look-up of a level or a concept.
+    advises_word
+        Whether the refusal has the option by which the person explains the text.
     """
     try:
         return look_up(text)
     except ManifestError as refusal:
+        if not advises_word:
+            raise
         option = f"--word {shlex.quote(f'{text}=LABEL')}"
         raise ManifestError(f"{refusal}; or say what it stands for: {option}") from None
 

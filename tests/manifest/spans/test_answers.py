@@ -386,3 +386,16 @@ def test_questions_of_levels_hold_the_construct():
     questions = codebook_questions(OBYGAZE12)
     for level in OBYGAZE12.level_names:
         assert OBYGAZE12.construct in questions[f"level:{level}"]
+
+
+def test_a_concept_that_is_none_is_refused_without_an_option_that_does_not_work(import_files):
+    """Answers keep the codebook's words: `--word` explains none of them."""
+    answer = (
+        '{"clip_id": "c0", "movie": "f", "start_s": 1, "end_s": 5, "model": "m", '
+        '"answers": {"concept:Gun": "yes"}}'
+    )
+
+    with pytest.raises(ManifestError, match="unknown concept 'Gun'") as refusal:
+        import_files({"answers.jsonl": answer})
+
+    assert "--word" not in str(refusal.value)

@@ -1,0 +1,34 @@
+"""Columns of levels that differ in a person's name, beside words that say that they are of no annotator."""
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+
+ROWS = "\nf,1,2,S,EN\nf,3,4,EN,EN\n"
+
+
+def table_of(first, second):
+    """Write a table of two clips with two columns of levels."""
+    return f"movie,start_s,end_s,{first},{second}{ROWS}"
+
+
+def test_whether_columns_of_one_round_are_of_two_people_is_asked(import_files):
+    """The first column alone was proposed, as levels of nobody."""
+    table = table_of("Round 1 AB", "Round 1 CD")
+
+    with pytest.raises(ManifestError, match="different people, give --wide 'Round 1 AB,Round 1 CD'"):
+        import_files({"t.csv": table})
+
+    clips, _ = import_files({"t.csv": table}, wide=["Round 1 AB", "Round 1 CD"])
+    assert [clip.annotator for clip in clips] == ["Round 1 AB", "Round 1 CD"] * 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("Pass 1", "Pass 2"), ("old level", "new level"), ("final", "gold")]
+)
+def test_columns_that_name_no_person_are_not_asked_about(import_files, first, second):
+    """Two times, or two words for what was decided together, are no two people."""
+    with pytest.raises(ManifestError) as refusal:
+        import_files({"t.csv": table_of(first, second)})
+
+    assert "different people" not in str(refusal.value)
