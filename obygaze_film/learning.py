@@ -298,8 +298,32 @@ def learn_from_judgements(
         before=before,
         after=after,
         films=_by_film(spec.name, data, joined_data, before, after),
-        notes=tuple(filtered.notices),
+        notes=(*filtered.notices, *_notes_on_other_levels(judged.clips, after)),
     )
+
+
+def _notes_on_other_levels(judged: Sequence[Clip], after: Run) -> list[str]:
+    """Note how many judgements have a level that the model does not learn, such as EN for HN vs S.
+
+    They are tested, if the test has their level, and change no model.
+
+    Parameters
+    ----------
+    judged : sequence of Clip
+        The judged clips that the model was trained anew with.
+    after : Run
+        The evaluation with them, whose record has the classes that the model learns.
+    """
+    target = after.record["train"]
+    if target["kind"] != "levels":  # of a concept, each clip with or without it is learnt
+        return []
+    learnt_levels = {level for levels in target["classes"] for level in levels}
+    others = sorted(clip.level for clip in judged if clip.level and clip.level not in learnt_levels)
+    if not others:
+        return []
+    shown = ", ".join(dict.fromkeys(others))
+    n_of_all = f"{len(others)} of {counted(len(judged), 'judgement')}"
+    return [f"{n_of_all} not learnt from: no level that {target['title']} is trained on ({shown})"]
 
 
 def _evaluate(

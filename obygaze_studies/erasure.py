@@ -40,6 +40,10 @@ ROUNDING_OF_COVARIANCE = 1e-9
 most one half."""
 N_ROUNDS = 6
 """How often the vectors are erased and scaled to length 1 again."""
+ROUNDING_OF_FEATURES = 1e-12
+"""Features whose standard deviation is at most this part of the largest value do not vary, but for rounding.
+They are left as they are: the rounding of an erased one would tell the attribute to a probe of scaled
+features."""
 MIN_VARIANCE_SHARE = 1e-10
 """Directions with less than this part of the largest variance are not whitened: they hold only rounding."""
 
@@ -63,7 +67,10 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     A function that erases the attribute from features [M, D].
     """
     mean = X.mean(axis=0)
-    centred = X - mean
+    deviation = X.std(axis=0)
+    varies = deviation > ROUNDING_OF_FEATURES * np.abs(X).max()
+    # In units of each feature's deviation, so that no feature is taken for rounding beside a larger one.
+    centred = (X[:, varies] - mean[varies]) / deviation[varies]  # [N, V], of the V features that vary
     value_of_item = np.array(attribute)
     indicators = [value_of_item == value for value in np.unique(value_of_item)]
     membership = np.stack(indicators, axis=1).astype(np.float64)  # [N, values], 1 for the item's value
@@ -71,22 +78,24 @@ def leace(X: Floats, attribute: ArrayLike) -> Callable[[Floats], Floats]:
     # Whitening: the principal axes of the features, each divided by the standard deviation along it. Axes
     # along which the features do not vary, but for rounding, are left out.
     variances, all_axes = np.linalg.eigh(centred.T @ centred / len(X))
-    is_kept = variances > MIN_VARIANCE_SHARE * max(float(variances.max()), 0.0)
+    is_kept = variances > MIN_VARIANCE_SHARE * float(variances.max(initial=0.0))
     deviations = np.sqrt(variances[is_kept])
-    axes = all_axes[:, is_kept]  # [D, R]
-    whitening = axes / deviations  # [D, R], W for features in rows
+    axes = all_axes[:, is_kept]  # [V, R]
+    whitening = axes / deviations  # [V, R], W for features in rows
 
     # The directions of the whitened space that covary with the attribute, [R, directions].
-    covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [D, values]
+    covariance = centred.T @ (membership - membership.mean(axis=0)) / len(X)  # [V, values]
     all_directions, sizes, _ = np.linalg.svd(whitening.T @ covariance, full_matrices=False)
     directions = all_directions[:, sizes > ROUNDING_OF_COVARIANCE]
 
-    # Whiten, project on the directions, and undo the whitening, [D, D].
-    projection = whitening @ directions @ (directions.T * deviations) @ axes.T
+    # Whiten, project on the directions, and undo the whitening, [V, V]; in the features' own units.
+    projection_of_scaled = whitening @ directions @ (directions.T * deviations) @ axes.T
+    projection = projection_of_scaled / deviation[varies][:, None] * deviation[varies]
 
     def erase(features: Floats) -> Floats:
         """Take away from features [M, D] their part in the directions of the attribute."""
-        erased: Floats = features - (features - mean) @ projection
+        erased: Floats = features.copy()
+        erased[:, varies] -= (features[:, varies] - mean[varies]) @ projection
         return erased
 
     return erase

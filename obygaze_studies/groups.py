@@ -367,10 +367,7 @@ def _shrunken_shares(
             "low",
             "high",
         ),
-        sentence=(
-            "of {n_cells:,} cells with {n_items:,} items the estimate is lowest for "
-            "{least} and highest for {most}"
-        ),
+        sentence=("of {n_cells:,} cells with {n_items:,} items {extremes}"),
         source="Fay and Herriot, JASA 1979; the spread around the sum is averaged over",
     )
 )
@@ -398,19 +395,34 @@ def audit_groups(items: Mapping[str, Row], *, outcome: str, by: Sequence[str]) -
     for estimated in estimate_cells(np.array(values), attributes):
         value_of_attribute = dict(zip(by, estimated["cell"], strict=True))
         rows.append({**estimated, "cell": " ".join(estimated["cell"]), **value_of_attribute})
-    lowest = min(rows, key=lambda row: row["estimate"])
-    highest = max(rows, key=lambda row: row["estimate"])
     return Finding(
         rows=rows,
         sentence_values={
-            "least": lowest["cell"],
-            "most": highest["cell"],
+            "extremes": _extremes(rows),
             "n_cells": len(rows),
             "n_items": len(ids),
         },
         record={"outcome": outcome, "by": list(by), "left_out": len(items) - len(ids)},
         remarks=remarks,
     )
+
+
+def _extremes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say which cells have the lowest and the highest estimate, or that all have one.
+
+    Parameters
+    ----------
+    rows
+        A row for each cell, with the fields `cell` and `estimate`.
+    """
+    lowest = min(rows, key=lambda row: row["estimate"])
+    highest = max(rows, key=lambda row: row["estimate"])
+    if len(rows) == 1:
+        return f"the estimate of {lowest['cell']} is the only one"
+    # Estimates are sums of logarithms and exponentials, equal but for rounding.
+    if math.isclose(lowest["estimate"], highest["estimate"], rel_tol=1e-9):
+        return "all have the same estimate"
+    return f"the estimate is lowest for {lowest['cell']} and highest for {highest['cell']}"
 
 
 def _cells_of_column(items: Mapping[str, Row], ids: Sequence[str], column: str) -> list[str]:

@@ -65,8 +65,9 @@ def merge(
     ------
     StoreError
         If backbones, shapes or provenance differ; if a clip differs between two stores that both have it; if
-        a table of clips, or the bytes of a row, do not have the digest that their store records; or if the
-        destination exists. The message names the field, or the clip and what differs.
+        a table of clips, or the bytes of a row, do not have the digest that their store records; if a store
+        is given twice; or if the destination exists. The message names the field, or the clip and what
+        differs.
 
     Examples
     --------
@@ -82,6 +83,7 @@ def merge(
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
     for store in stores:
         _refuse_changed_table(store)
+    _refuse_store_given_twice(stores)
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
     validate_licence(attributes["licence"])
@@ -119,6 +121,21 @@ def merge(
             counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
             progress=show,
         )
+
+
+def _refuse_store_given_twice(stores: Sequence[Store]) -> None:
+    """Refuse a store that is given twice, by one path or by two: another one was likely meant.
+
+    Stores of the same clips at two places may be merged, as parts that overlap may.
+    """
+    seen = set[str]()
+    for store in stores:
+        location = store.where if "://" in store.where else str(Path(store.where).resolve())
+        if location in seen:
+            raise StoreError(
+                f"{store.where}: this store is given twice; give each once, and with it the others to merge"
+            )
+        seen.add(location)
 
 
 def _refuse_changed_table(store: Store) -> None:

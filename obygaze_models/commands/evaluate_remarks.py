@@ -97,6 +97,12 @@ def remarks(
     # Annotator -> estimated rates of correct labels, with --experts noisy.
     for annotator, rates in run.record.get("noise", {}).items():
         lines.append(_noise_remark(annotator, rates))
+    if run.record.get("noise_untold"):
+        lines.append(
+            "warning: annotators agree no more often than by chance, so that their labels do not tell who of "
+            "them is right: the estimates above may follow from where they began; models trained on each "
+            "annotator's labels (--experts each) show whose the features can tell"
+        )
     lines += other_notes
     lines += _exclusion_remarks(run)
     lines += _seen_scores_remark(run)

@@ -17,6 +17,7 @@ from obygaze_models.evaluation.experts import (
     DenoisedLabels,
     Experts,
     Variant,
+    agree_by_chance,
     denoise_labels,
     uses_of_machines,
 )
@@ -530,6 +531,8 @@ def _add_annotators(
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]
         record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+        if agree_by_chance(np.stack(list(plan.label_plan.noisy.values()))):
+            record["noise_untold"] = True
     # The other annotators, whose mean label is compared like a model's score.
     if any(test.mean_of_others is not None for test in plan.tests):
         record["models"][OTHER_ANNOTATOR] = {"title": OTHER_TITLE}

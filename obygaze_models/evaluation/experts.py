@@ -12,6 +12,7 @@ many features would otherwise repeat what annotators said. Without features this
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn.model_selection import GroupKFold
 
-from obygaze_features.text import counted
+from obygaze_features.text import counted, first_few
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.texts import GivenScore
 from obygaze_models.dataset.dataset import Dataset
@@ -38,6 +39,9 @@ N_COPIES = 4
 SHARES = ("negative", "positive", "dawid_skene_negative", "dawid_skene_positive")
 """Shares of negative and of positive clips that an annotator labels correctly, as `denoise_labels` estimates
 them: with a model of the features, and without one (Dawid and Skene)."""
+
+MAX_ANNOTATORS_SHOWN: Final = 4
+"""Messages name at most so many annotators."""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -122,7 +126,8 @@ def plan_labels(
     Raises
     ------
     ProtocolError
-        `train_on` is given and the labels are of one annotator; or the target is of ordered levels.
+        `train_on` is given and the labels are of one annotator; or the target is of ordered levels; or, for
+        ``soft`` and ``noisy``, the annotators' labels cancel each other on every clip.
     """
     by_annotator = data.labels.experts
     is_of_one_person = len(by_annotator) > 1 and len(data.labels.people) == 1  # beside machines
@@ -144,12 +149,68 @@ def plan_labels(
     for test in tests:
         tests_by_annotators.extend(_tests_by_annotators(test, data.labels))
     labels_of_annotators = {name: target.of(labels) for name, labels in by_annotator.items()}
+    if train_on in {"soft", "noisy"}:
+        _refuse_cancelled_labels(target, labels_of_annotators, train_on)
     return LabelPlan(
         training_labels=_training_labels(target.of(data.labels), labels_of_annotators, train_on),
         tests=tests_by_annotators,
         by_annotator=True,
         noisy=labels_of_annotators if train_on == "noisy" else {},
     )
+
+
+def _refuse_cancelled_labels(
+    target: Target, labels_of_annotators: Mapping[str, Ints], train_on: Experts
+) -> None:
+    """Refuse labels that cancel each other: every judged clip has as many positive labels as negative ones.
+
+    Then nothing tells one clip from another, and a model would repeat the rounding errors of its fit.
+
+    Raises
+    ------
+    ProtocolError
+        The labels cancel each other.
+    """
+    calls = np.stack(list(labels_of_annotators.values()))  # [J annotators, N clips]
+    n_positive = (calls == 1).sum(axis=0)
+    n_labels = (calls != NOT_ASKED).sum(axis=0)
+    is_judged = n_labels > 0
+    if not is_judged.any() or not np.array_equal(2 * n_positive, n_labels):
+        return
+    annotators = first_few([repr(name) for name in labels_of_annotators], MAX_ANNOTATORS_SHOWN)
+    n_clips = int(is_judged.sum())
+    raise ProtocolError(
+        f"the labels of {annotators} cancel each other: on every judged clip ({n_clips}), as many say "
+        f"positive as negative for {target.title}, which leaves --experts {train_on} nothing to learn; "
+        "if one of them has the classes the other way round, mend that table; --experts each trains on each "
+        "annotator alone"
+    )
+
+
+def agree_by_chance(calls: Ints) -> bool:
+    """Return whether annotators of the same clips agree no more often than by chance.
+
+    Then their labels do not tell who of them is right: labels of annotators who are right more often than
+    wrong go together. Whether two labels go together is their covariance over the clips that both judged,
+    summed over all pairs of annotators. Annotators who share no clip are told apart by the features alone,
+    and are not meant here.
+
+    Parameters
+    ----------
+    calls : ndarray of int, shape [J, N]
+        0 or 1; `NOT_ASKED` where an annotator did not judge a clip.
+    """
+    n_shared_clips = 0
+    covariance = 0.0
+    for first, second in combinations(calls, 2):
+        is_shared = (first != NOT_ASKED) & (second != NOT_ASKED)
+        n_shared = int(is_shared.sum())
+        if n_shared:
+            n_shared_clips += n_shared
+            deviations = first[is_shared] - first[is_shared].mean()
+            covariance += float(deviations @ second[is_shared])
+    # A sum of rounding errors is 0.
+    return n_shared_clips > 0 and covariance <= 1e-9 * n_shared_clips
 
 
 def _training_labels(

@@ -25,6 +25,7 @@ from obygaze_features.manifest.importers.column_contents import (
     range_in,
     texts_in_heading,
 )
+from obygaze_features.manifest.importers.last_frames import with_ends_after_last_frames
 from obygaze_features.manifest.importers.whole_minutes import with_minutes_as_typed
 from obygaze_features.manifest.spans.headings import (
     DURATION,
@@ -100,6 +101,8 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     if is_of_a_workbook:
         table = with_minutes_as_typed(table)
     _refuse_numbers_like_minutes(table, heading_of_time, file.reading)
+    if _are_frames(table, heading_of_time, file.reading):
+        table = with_ends_after_last_frames(table)
     for name, heading in heading_of_time.items():
         if name in table.columns:
             table = _in_seconds(table, name, heading, file)
@@ -108,6 +111,26 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
 
     # Ends are computed last, as starts and durations may have had different units.
     return with_ends(table, file.reading.rate)
+
+
+def _are_frames(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> bool:
+    """Return whether numbers in the columns of starts and of ends are frames, as headings or the person say.
+
+    Parameters
+    ----------
+    table
+        The table, whose columns of times have the manifest's names already.
+    heading_of_time
+        The manifest's name of a column of times -> the heading that the table has.
+    reading
+        What the person says.
+    """
+    for name in TIMES:
+        if name not in heading_of_time or name not in table.columns:
+            return False
+        if unit_of_heading(heading_of_time[name]).unit_beside(reading.unit) != FRAMES:
+            return False
+    return True
 
 
 def _refuse_numbers_like_minutes(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> None:

@@ -405,7 +405,18 @@ class LabelColumns:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
 
         Other columns whose headings hold the name of such an annotator belong to them too.
+
+        Raises
+        ------
+        ManifestError
+            The columns are of films, so that their headings would become names of annotators.
         """
+        if self._has_films_as_columns(levels):
+            raise self._unread.file.error(
+                f"columns of levels ({_shown(levels)}) seem to be of films, and rows of annotators: turn the "
+                "table on its side, as spreadsheets do by Paste special > Transpose: a row for each film, "
+                "with its name in a column 'movie' or 'video', and a column for each annotator"
+            )
         annotators = annotators_of(levels, self._table.columns)
         annotator_of_times = self._annotator_of_times(annotators)
         if annotator_of_times:
@@ -419,6 +430,31 @@ class LabelColumns:
 
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
+
+    def _has_films_as_columns(self, levels: Sequence[str]) -> bool:
+        """Return whether columns of levels belong to films, as in a table that is turned on its side.
+
+        Either their headings are names of video files, or the rows are of annotators: each row of another
+        one, with no column that says the film or the start.
+        """
+        if are_files(levels):
+            return True
+        says_span = self._unread.has_column_for("clip_id", "movie", "video", START) or any(
+            self._unread.column_meant_as(name, lambda _column: True) for name in ("movie", "video", START)
+        )
+        if says_span:
+            return False
+        column = self._column_of_annotators()
+        if not column:
+            return False
+        annotators = [row.cells[column].strip() for row in self._table.rows if not row.is_empty]
+        return len(annotators) > 1 and all(annotators) and len(set(annotators)) == len(annotators)
+
+    def _column_of_annotators(self) -> str:
+        """Return the column that says who annotated: the manifest's own, or by its heading; "" for none."""
+        if "annotator" in self._table.columns:
+            return "annotator"
+        return self._unread.column_meant_as("annotator", self._unread.can_be_people)
 
     def _annotator_of_times(self, annotators: Sequence[str]) -> str:
         """Return the annotator in whose columns alone the times are, by their heading; "" if there is none.

@@ -27,6 +27,7 @@ from obygaze_features.manifest.importers.table_layout import Layout, TooManyColu
 from obygaze_features.manifest.importers.table_rows import (
     clip_rows,
     maybe_commented_out,
+    maybe_no_clips,
     with_films_of_blocks,
     with_whole_names,
 )
@@ -168,6 +169,7 @@ class PersonTables:
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
         rows_with_sign = [] if are_judgements else maybe_commented_out(table)
+        sums_or_examples = [] if are_judgements else maybe_no_clips(table)
 
         # 3. Make all clips before the first is yielded, as any row may have a problem. `consumed` frees the
         # memory of rows and clips while they are used.
@@ -183,6 +185,12 @@ class PersonTables:
         if rows_with_sign:
             what = counted(len(rows_with_sign), "row that begins", "rows that begin")
             account.note(f"read {what} with a sign of comments ({_places(rows_with_sign)})")
+        if sums_or_examples:
+            what = counted(len(sums_or_examples), "row is", "rows are")
+            account.note(
+                f"{what} called like a sum or an example, and read as a clip ({_places(sums_or_examples)}): "
+                "delete what is none"
+            )
         is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
             account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))

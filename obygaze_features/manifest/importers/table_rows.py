@@ -1,8 +1,9 @@
 """Tell the rows of a person's table that are clips from those that are none: sums, legends, remarks."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, NamedTuple
 
 from obygaze_features.cells import is_unreadable
@@ -45,6 +46,19 @@ SUMS: Final = {
     "총계", "평균",
 }  # fmt: skip
 """Words that people and programs write in front of a sum, as names are compared (`plain`)."""
+
+LABELLED_SUMS: Final = {
+    *SUMS, "mode", "modus", "modalwert", "modalité", "moda", "modo", "modaal", "мода", "最頻値", "众数",
+    "최빈값", "majority", "majority vote", "mehrheit", "majorité", "mayoría", "maggioranza", "maioria",
+}  # fmt: skip
+"""Words in front of a row that sums labels up, which may have a label itself."""
+
+EXAMPLES: Final = {
+    "example", "e.g.", "eg", "beispiel", "z.b.", "musterzeile", "exemple", "p.ex.", "ejemplo", "p.ej.",
+    "esempio", "p.es.", "exemplo", "voorbeeld", "bijv.", "przykład", "пример", "příklad", "örnek",
+    "παράδειγμα", "مثال", "例", "例如", "示例", "예", "예시",
+}  # fmt: skip
+"""Words in front of a row that a template shows as an example of what to type."""
 
 SUM_SIGNS: Final = ("n =", "n=", "ø")
 """Signs that begin a number of cases or a mean, with other text behind them: `n = 12`, `ø 3.4`."""
@@ -137,6 +151,42 @@ def maybe_commented_out(table: Table) -> list[Row]:
     """Return the rows that begin with a sign of comments, which may as well belong to a name."""
     ids_of_comments = {id(comment.row) for comment in commented_out(table)}
     return [row for row in _rows_with_comment_sign(table) if id(row) not in ids_of_comments]
+
+
+def maybe_no_clips(table: Table) -> list[Row]:
+    """Return the rows that are called like sums or like examples of templates, such as `Mode` or `Example`.
+
+    A film may have such a name, so that the rows are read. They are only rows whose name stands in no other
+    row, and sums only among the last rows.
+    """
+    rows = [row for row in table.rows if not row.is_empty]
+    names_of_rows = [_names(row) for row in rows]
+    n_rows_of_name = Counter(chain.from_iterable(names_of_rows))
+    first_of_last_rows = len(rows) - LAST_ROWS
+    doubtful = []
+    for index, (row, names) in enumerate(zip(rows, names_of_rows, strict=True)):
+        for name in names:
+            is_sum = index > 0 and index >= first_of_last_rows and name.rstrip(" :.") in LABELLED_SUMS
+            is_example = _begins_as_example(name)
+            if n_rows_of_name[name] == 1 and (is_sum or is_example):
+                doubtful.append(row)
+                break
+    return doubtful
+
+
+def _names(row: Row) -> set[str]:
+    """Return what a row is called: its first filled cell, and its film."""
+    names = {plain(cell) for column, cell in row.cells.items() if cell.strip() and _is_film_column(column)}
+    filled_cells = _filled_cells(row)
+    return names | {plain(filled_cells[0])}
+
+
+def _begins_as_example(name: str) -> bool:
+    """Return whether a name begins with a word for an example: `Example`, `e.g. Titanic`, `z. B. Titanic`."""
+    words = name.replace("(", " ").replace(")", " ").replace(":", " ").split()
+    first_word = "".join(words[:1])
+    first_two_words = "".join(words[:2])  # of an abbreviation with a blank in it, as `z. B.`
+    return first_word in EXAMPLES or first_two_words in EXAMPLES
 
 
 def _rows_with_comment_sign(table: Table) -> list[Row]:

@@ -1,0 +1,94 @@
+"""Labels that cancel each other teach nothing; labels that go against each other do not tell who is right."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import obygaze_features as of
+import obygaze_models as om
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.errors import ProtocolError
+from obygaze_models.evaluation.experts import agree_by_chance
+
+NOT_ASKED = -1
+N_CLIPS = 80
+
+
+def plant(folder, *, n_agreed):
+    """Plant 80 clips of four films, whose features know A's labels; B says the opposite of all but some."""
+    generator = np.random.default_rng(0)
+    movie_of = {}
+    rows = []
+    X = []
+    for number in range(N_CLIPS):
+        clip_id = f"clip{number:02}"
+        movie_of[clip_id] = f"film{number % 4}"
+        is_positive = number % 3 == 0
+        is_agreed = number < n_agreed
+        X.append(generator.normal(size=3) + 2 * is_positive)
+        level_of_a, level_of_b = ("S", "EN") if is_positive else ("EN", "S")
+        if is_agreed:
+            level_of_b = level_of_a
+        rows.append(Clip(clip_id, movie_of[clip_id], "", level=level_of_a, annotator="A"))
+        rows.append(Clip(clip_id, movie_of[clip_id], "", level=level_of_b, annotator="B"))
+    store = seal_arrays(folder / "store", movie_of, {"lab": {"pooled": np.array(X, np.float32)}})
+    return of.open_store(store), Manifest(tuple(rows), Path())
+
+
+def evaluate(store, manifest, experts):
+    return om.evaluate(om.load_dataset(store, manifest), ["linear"], "en_s", experts=experts)
+
+
+@pytest.mark.parametrize("experts", ["soft", "noisy"])
+def test_two_annotators_of_opposite_labels_are_refused(tmp_path, experts):
+    """Every clip is as much positive as negative: a model would rank clips by the rounding of its sums."""
+    store, manifest = plant(tmp_path, n_agreed=0)
+
+    with pytest.raises(ProtocolError, match=r"'A', 'B' cancel each other: on every judged clip \(80\).*each"):
+        evaluate(store, manifest, experts)
+
+
+def test_each_annotator_of_opposite_labels_is_learnt_alone(tmp_path):
+    """What the message proposes works, and tests on either annotator's labels are there."""
+    store, manifest = plant(tmp_path, n_agreed=0)
+
+    run = evaluate(store, manifest, "each")
+
+    assert {"linear@A", "linear@B"} <= set(run.predictions.table["model"])
+
+
+def test_who_is_right_is_untold_where_annotators_agree_less_than_by_chance(tmp_path):
+    """With 15 of 80 labels in common, A and B could change places: the run says so."""
+    store, manifest = plant(tmp_path, n_agreed=15)
+
+    run = evaluate(store, manifest, "noisy")
+    om.write_run(run, tmp_path / "run")
+
+    assert run.record["noise_untold"]
+    assert om.read_run(tmp_path / "run").record["noise_untold"]
+
+
+def test_who_is_right_is_told_by_annotators_who_mostly_agree(tmp_path):
+    store, manifest = plant(tmp_path, n_agreed=70)
+
+    run = evaluate(store, manifest, "noisy")
+
+    assert "noise_untold" not in run.record
+
+
+@pytest.mark.parametrize(
+    ("calls", "by_chance"),
+    [
+        ([[0, 0, 1, 1], [0, 0, 1, 1]], False),
+        ([[0, 0, 1, 1], [1, 1, 0, 0]], True),
+        ([[0, 0, 1, 1], [0, 1, 0, 1]], True),
+        # A and B are opposite, but C, who judged the same clips twice as surely, goes with A.
+        ([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 0]], False),
+        # Without shared clips nothing is known of agreement.
+        ([[0, 1, NOT_ASKED, NOT_ASKED], [NOT_ASKED, NOT_ASKED, 1, 0]], False),
+    ],
+)
+def test_agreement_by_chance_is_seen_on_shared_clips(calls, by_chance):
+    assert agree_by_chance(np.array(calls)) == by_chance

@@ -1,0 +1,31 @@
+"""Judgements of a level that the model does not learn are counted: they change no model."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from obygaze_features.manifest import Clip
+from obygaze_film.learning import _notes_on_other_levels
+
+HN_VS_S = {"kind": "levels", "title": "HN vs S", "classes": [["HN"], ["S"]]}
+LOOK = {"kind": "concept", "title": "Look", "classes": []}
+
+
+def judged(*levels):
+    return [Clip(f"clip{number}", "film", "", level=level) for number, level in enumerate(levels)]
+
+
+def run_that_learns(target):
+    return SimpleNamespace(record={"train": target})
+
+
+def test_judgements_that_a_model_of_two_levels_does_not_learn_are_counted():
+    """The report named 12 judgements and the same AUC before and after, and did not say why."""
+    notes = _notes_on_other_levels(judged("EN", "EN", "NS", "S", ""), run_that_learns(HN_VS_S))
+
+    assert notes == ["3 of 5 judgements not learnt from: no level that HN vs S is trained on (EN, NS)"]
+
+
+@pytest.mark.parametrize("target", [HN_VS_S, LOOK])
+def test_nothing_is_said_where_all_judgements_are_learnt_from(target):
+    assert _notes_on_other_levels(judged("HN", "S"), run_that_learns(target)) == []

@@ -1,0 +1,34 @@
+"""A row that is called like a sum or an example may be a film: it is read, and the person is told of it."""
+
+import pytest
+
+HEADER = "movie,start_s,end_s,level\n"
+
+
+@pytest.mark.parametrize("name", ["Mode", "Modus", "Median:", "Moda", "众数"])
+def test_last_row_called_like_a_sum_of_labels_is_told(import_files, name):
+    clips, messages = import_files({"a.csv": f"{HEADER}f,0,5,EN\nf,5,10,S\n{name},2,3,EN\n"})
+
+    assert len(clips) == 3
+    assert f"called like a sum or an example, and read as a clip (line 4, '{name}')" in messages
+
+
+@pytest.mark.parametrize(
+    "name", ["Example", "e.g. Titanic", "z. B. Titanic", "Beispiel: Titanic", "(ejemplo)"]
+)
+def test_row_called_like_an_example_is_told(import_files, name):
+    _, messages = import_files({"a.csv": f"{HEADER}{name},0,5,EN\nf,0,5,EN\nf,5,10,S\n"})
+
+    assert f"(line 2, '{name}'): delete what is none" in messages
+
+
+def test_film_of_several_rows_is_a_film_whatever_its_name(import_files):
+    _, messages = import_files({"a.csv": f"{HEADER}Max,0,5,EN\nMax,5,9,S\nExample,0,5,EN\nExample,5,9,S\n"})
+
+    assert "called like" not in messages
+
+
+def test_first_row_is_no_sum(import_files):
+    _, messages = import_files({"a.csv": f"{HEADER}Max,0,5,EN\nf,5,9,S\n"})
+
+    assert "called like" not in messages
