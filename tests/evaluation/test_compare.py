@@ -192,6 +192,11 @@ def with_a_renamed_clip(table):
     return table.assign(clip_id=table["clip_id"].replace("m00-0", "other"))
 
 
+def with_one_more_clip(table):
+    one_more = table.iloc[-1:].assign(clip_id="m11-one-more")
+    return pd.concat([table, one_more], ignore_index=True)
+
+
 def with_labels_exchanged(table):
     return table.assign(label=1 - table["label"])
 
@@ -200,6 +205,7 @@ def with_labels_exchanged(table):
     ("change", "message"),
     [
         (without_last_three_clips, r"3 are in .*strong alone.* m11-357"),
+        (with_one_more_clip, r"1 are in other alone.* m11-one-more"),
         (with_a_renamed_clip, r"1 are in .*strong.* m00-0"),
         (with_labels_exchanged, r"label of 360 clips .* m00-0"),
     ],
@@ -209,7 +215,7 @@ def test_runs_of_different_clips_or_labels_are_refused(run_of_strong_model, chan
 
     The run "strong" has them all; the other one is changed. The first clip that differs is named.
     """
-    other_run = run_of(change(make_predictions(0.5, noise=1)))
+    other_run = run_of(change(make_predictions(0.5, noise=1)), "other")
     with pytest.raises(CompareError, match=message):
         compare(side(run_of_strong_model), side(other_run))
 
@@ -352,3 +358,27 @@ def test_a_file_that_is_no_record_is_refused(tmp_path, run_of_strong_model, text
         (tmp_path / "run.json").write_text(text, "utf-8")
     with pytest.raises(RunError, match=rf"run\.json{message}"):
         read_run(tmp_path)
+
+
+def test_no_difference_from_constant_scores_is_larger_than_one_half_of_the_auc():
+    """The AUC of scores that do not vary is .5 whatever films are drawn, so that a lead is .5 at most.
+
+    Other metrics have no such value: the lead in average precision may be larger, with four films too.
+    """
+    good = make_predictions(2.5, model="mlp", n_movies=4)
+    constant = make_predictions(0.0, model="prior", n_movies=4).assign(score=0.25)
+    run = run_of(pd.concat([good, constant], ignore_index=True))
+
+    leads = compare(side(run, "mlp"), side(run, "prior")).metrics.set_index("metric")
+    behind = compare(side(run, "prior"), side(run, "mlp")).metrics.set_index("metric")
+
+    assert leads.loc["auc", "method_high"] == 0.5
+    assert behind.loc["auc", "method_low"] == -0.5
+    assert leads.loc["average_precision", "method_high"] > leads.loc["average_precision", "difference"] > 0.5
+
+
+def test_a_run_without_predictions_is_refused():
+    """Such a run is left by a task without a clip: nothing of it can be compared."""
+    empty = run_of(make_predictions(1.0).iloc[:0], "empty")
+    with pytest.raises(CompareError, match="empty: the run has no predictions"):
+        side(empty)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import norm, ttest_1samp
 
 from obygaze_models.evaluation import t_interval
-from obygaze_models.evaluation.paired_tests import corrected_t, detectable, sign_flip
+from obygaze_models.evaluation.paired_tests import (
+    N_DRAWS,
+    corrected_t,
+    detectable,
+    sign_flip,
+    smallest_p,
+)
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=8))
@@ -48,6 +54,7 @@ def test_without_a_movie_that_defines_the_metric_there_is_no_p():
     """The only movie has no difference of the two models (NaN)."""
     result = sign_flip([np.nan])
     assert np.isnan(result.p)
+    assert (result.n_pairs, result.n_patterns) == (0, 0)
 
 
 @pytest.fixture
@@ -80,16 +87,20 @@ def test_the_p_of_drawn_patterns_is_near_that_of_a_normal_distribution(differenc
 
 
 def test_the_p_of_drawn_patterns_is_never_0():
-    """Of 30 equal differences only 2 of 2^30 patterns reach the sum: no draw is likely to find one."""
+    """Of 30 equal differences only 2 of 2^30 patterns reach the sum: no draw is likely to find one.
+
+    The differences as they are count as one more draw (Phipson and Smyth 2010).
+    """
     equal_differences = np.ones(30)
-    assert 0 < sign_flip(equal_differences).p < 0.001
+    assert sign_flip(equal_differences).p == 1 / (N_DRAWS + 1)
 
 
 def test_the_detectable_difference_is_that_of_tables_of_power():
     """A paired t test at 5 % finds it in four of five samples: .889 SD with 12 films, .495 SD with 34.
 
-    With two films there is none.
+    Three films show only one of 3.26 SD, and two films none.
     """
+    assert detectable(3) == pytest.approx(3.26, abs=0.01)
     assert detectable(12) == pytest.approx(0.889, abs=0.001)
     assert detectable(34) == pytest.approx(0.495, abs=0.01)
     assert np.isnan(detectable(2))
@@ -126,16 +137,22 @@ def test_the_methods_interval_at_the_level_of_the_corrected_p_ends_at_0(differen
 
 
 @pytest.mark.parametrize(
-    ("differences", "p"),
-    [([0.0] * 5, 1.0), ([1.0] * 5, 1 / 16), ([0.1], np.nan), ([0.5, 0.5], np.nan)],
+    ("differences", "t", "p"),
+    [
+        ([0.0] * 5, 0.0, 1.0),
+        ([1.0] * 5, np.nan, 1 / 16),
+        ([0.1], np.nan, np.nan),
+        ([0.5, 0.5], np.nan, np.nan),
+    ],
     ids=["all are 0", "all are 1", "one film", "two films"],
 )
-def test_the_corrected_t_of_differences_that_do_not_vary_or_are_too_few(differences, p):
+def test_the_corrected_t_of_differences_that_do_not_vary_or_are_too_few(differences, t, p):
     """Differences that are all 0 show nothing (p = 1), and equal ones beside 0 no more than their signs.
 
     Five coins show one side in one of 16 throws. Of one or two films nothing can be said (NaN).
     """
-    np.testing.assert_equal(corrected_t(differences).p, p)  # takes NaN as equal to NaN
+    result = corrected_t(differences)
+    np.testing.assert_equal((result.t, result.p), (t, p))  # takes NaN as equal to NaN
 
 
 def test_what_folds_share_deceives_the_sign_flip_but_not_the_corrected_t():
@@ -155,3 +172,17 @@ def test_what_folds_share_deceives_the_sign_flip_but_not_the_corrected_t():
 
     assert np.mean(significant_by_sign_flip) > 0.1
     assert np.mean(significant_by_corrected_t) == pytest.approx(0.05, abs=0.02)
+
+
+@pytest.mark.parametrize(("n_films", "is_exact"), [(20, True), (21, False)])
+def test_up_to_twenty_films_all_patterns_of_signs_are_tried(n_films, is_exact):
+    """A report says whether p is exact, and of how many patterns it is."""
+    result = sign_flip(np.ones(n_films))
+    assert result.exact == is_exact
+    assert result.n_patterns == (2**20 if is_exact else N_DRAWS)
+
+
+@pytest.mark.parametrize(("n_films", "p"), [(0, 1.0), (1, 1.0), (2, 0.5), (12, 2 / 4096)])
+def test_the_smallest_p_is_that_of_two_patterns_of_all(n_films, p):
+    """Of so few films no difference can be shown by a smaller p; of one film or none, by none below 1."""
+    assert smallest_p(n_films) == p

@@ -21,7 +21,7 @@ from obygaze_film.page import charts, film_page
 from obygaze_film.schema import durations, has_flag
 from obygaze_film.scored_files import files_of
 from obygaze_film.segments import Reason as SegmentReason
-from obygaze_film.segments import n_reaching
+from obygaze_film.segments import is_reason, n_reaching
 from tests.film.page.invented import CONCEPTS, fake_scored_film, with_model
 from tests.film.page.test_page import corners_of, text_of
 from tests.film.saying import data_of, percentages_of
@@ -501,3 +501,20 @@ def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments)
     )
     model = changed(fake_scored_film(**SMALL).model(), threshold_p=0.5)
     assert n_reaching(rows, model) == n_segments
+
+
+@pytest.mark.parametrize(
+    ("contribution", "change", "is_enough"),
+    [
+        (9.0, 0.01, True),
+        (9.0, -0.00996, True),
+        (9.0, 0.0099, False),
+        (0.05, None, True),
+        (-0.04996, None, True),
+        (0.0499, None, False),
+    ],
+    ids=["change", "rounded change", "small change", "contribution", "rounded", "small contribution"],
+)
+def test_a_concept_is_a_reason_from_a_hundredth_of_the_probability_on(contribution, change, is_enough):
+    """If the change is not known, from .05 of the logit on; numbers count as tables print them."""
+    assert is_reason(contribution, change) == is_enough

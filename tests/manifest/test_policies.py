@@ -1,9 +1,11 @@
 """Three ways to read labels, each giving its published counts."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Clip, LabelPolicy, Manifest, apply_policy
 from obygaze_studies.obygaze12.statistics import count_table, printed_count_table, statistics
 from tests.files import rows_of
@@ -120,3 +122,14 @@ def test_the_papers_numbers_are_reproduced_under_its_policy(obygaze12):
     assert name == "S of EN and S"
     assert printed.replace(" ", "") == "23%"
     assert ours == "23.6%"
+
+
+def test_a_policy_that_a_codebook_does_not_list_is_refused():
+    """Labels of another codebook, whose concepts may all be visual or none, are read as annotated alone."""
+    levels_of_ours = replace(CLIPS.codebook, policies=())
+    clips = replace(CLIPS, codebook=levels_of_ours)
+
+    assert apply_policy(clips, LabelPolicy.RAW) == clips
+    for policy in (LabelPolicy.PAPER, LabelPolicy.RELEASED):
+        with pytest.raises(ManifestError, match=f"{policy}.* has raw alone"):
+            apply_policy(clips, policy)

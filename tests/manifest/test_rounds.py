@@ -205,3 +205,52 @@ def test_names_are_stored_in_one_form_of_unicode(tmp_path):
     assignment = assign(three_films, [decomposed_name, "AB"], annotators_per_film)
 
     assert {clip.annotator for clip in assignment} == {"Léa", "AB"}
+
+
+def films_of_clips(tmp_path, n_clips, seconds):
+    """Make a manifest of films of so many clips and seconds; no clip has times where seconds are None."""
+    clips = []
+    for film, n in n_clips.items():
+        for k in range(n):
+            start_s, end_s = (None, None)
+            if seconds is not None:
+                start_s, end_s = k * seconds[film] / n, (k + 1) * seconds[film] / n
+            clips.append(Clip(f"{film}-{k}", film, "", start_s, end_s))
+    return Manifest(tuple(clips), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pairs"),
+    [
+        ({"a": 4000.0, "b": 1000.0, "c": 2000.0, "d": 3000.0}, {frozenset("ab"), frozenset("cd")}),
+        (None, {frozenset("ad"), frozenset("bc")}),
+    ],
+    ids=["seconds", "clips, as none has times"],
+)
+def test_annotators_get_as_much_of_films_by_their_length(tmp_path, seconds, pairs):
+    """The longest of four films goes with the shortest, so that both annotators watch as long.
+
+    a, b, c and d have 4, 3, 2 and 1 clips: where no clip has times, that is their length.
+    """
+    four_films = films_of_clips(tmp_path, {"a": 4, "b": 3, "c": 2, "d": 1}, seconds)
+
+    assignment = assign(four_films, ("AB", "CD"), 1)
+
+    assert {frozenset(films) for films in films_by_annotator(assignment).values()} == pairs
+
+
+@pytest.mark.parametrize("films", ["a", "abc"])
+def test_all_films_may_be_for_calibration(tmp_path, films):
+    """Each film, of a clip each, is then of both annotators, though only one was asked for."""
+    corpus = films_of_clips(tmp_path, dict.fromkeys(films, 1), None)
+
+    assignment = assign(corpus, ("AB", "CD"), 1, calibration=len(films))
+
+    assert annotators_by_film(assignment) == {film: {"AB", "CD"} for film in films}
+    assert {clip.extras["calibration"] for clip in assignment} == {"1"}
+
+
+def test_a_round_without_clips_is_refused(tmp_path):
+    """Nobody would get anything to annotate."""
+    with pytest.raises(ManifestError, match="no clip"):
+        assign(Manifest((), tmp_path), FOUR_ANNOTATORS, 2)

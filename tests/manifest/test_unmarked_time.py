@@ -243,3 +243,19 @@ def test_two_marks_of_one_second_cover_it_once():
     projection = project(marks, FOUR_WINDOWS_OF_10_S)
 
     assert levels_of_windows(projection) == [None, None, "EN", None]
+
+
+def test_only_labels_with_times_say_which_time_is_compared():
+    """AB answers from 10 to 40 s, and CD from 0 to 60 s; from 10 to 40 s they are compared.
+
+    AB also was assigned a clip at 70 s that has no level yet, and judged one without times. CD's first
+    answer ends where the time begins that is compared: nothing of it is left.
+    """
+    by_ab = [mark(10, 30, "S"), mark(30, 40, "EN")]
+    of_no_length_yet = [mark(70, 80, None), Clip("whole", "tt1", level="EN", annotator="AB")]
+    by_cd = [mark(0, 10, "EN", "CD"), mark(10, 35, "S", "CD"), mark(35, 60, "EN", "CD")]
+
+    compared = in_common_stretches(manifest(*by_ab, *of_no_length_yet, *by_cd))
+
+    spans = [(clip.annotator, clip.start_s, clip.end_s) for clip in compared if clip.start_s is not None]
+    assert spans == [("AB", 10, 30), ("AB", 30, 40), ("CD", 10, 35), ("CD", 35, 40)]

@@ -265,3 +265,36 @@ def test_where_all_training_clips_are_equally_far_only_a_clip_that_is_farther_is
 
     assert (training.shares(two_clips) <= LARGEST_SHARE).all()
     assert (training.shares(2 * two_clips) > LARGEST_SHARE).all()
+
+
+def winsorised_by_hand(X):
+    """Clip each column three times at three standard deviations from its mean."""
+    for _ in range(3):
+        X = np.clip(X, X.mean(axis=0) - 3 * X.std(axis=0), X.mean(axis=0) + 3 * X.std(axis=0))
+    return X
+
+
+def test_training_clips_are_as_far_as_from_the_clips_of_all_other_films():
+    """A new film's clips are compared with these distances, which so must be of clips of unseen films.
+
+    Three films of 7, 8 and 15 clips have means of their own; the first clip and one of the second film are
+    far from all. The distance is the root mean square of at most five deviations a feature.
+    """
+    rng = np.random.default_rng(0)
+    movies = np.repeat(["a", "b", "c"], [7, 8, 15])
+    X = rng.normal(size=(30, 4)) + np.repeat([2.0, 0.0, -1.0], [7, 8, 15])[:, None]
+    X[0] = 40.0
+    X[12] = -15.0
+
+    training = OutOfDistribution.fit(X, movies)
+
+    winsorised = winsorised_by_hand(X)
+    distances = np.empty(30)
+    for movie in "abc":
+        is_film = movies == movie
+        others = winsorised[~is_film]
+        deviations = np.clip((X[is_film] - others.mean(axis=0)) / others.std(axis=0), -5, 5)
+        distances[is_film] = np.sqrt((deviations**2).mean(axis=1))
+    assert training.mean == pytest.approx(winsorised.mean(axis=0))
+    assert training.scale == pytest.approx(winsorised.std(axis=0))
+    assert training.distances == pytest.approx(np.quantile(distances, QUANTILE_LEVELS))

@@ -6,7 +6,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol import FoldTable, Split, check_split, leave_one_movie_out, splits
+from obygaze_models.protocol import (
+    FoldTable,
+    Split,
+    check_split,
+    leave_one_movie_out,
+    scene_blocks,
+    splits,
+)
 from obygaze_models.protocol.folds import leave_movies_out
 
 
@@ -164,3 +171,40 @@ def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
 
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
         check_split(split, clip_ids, movies)
+
+
+@pytest.mark.parametrize(
+    ("n_folds", "folds"),
+    [(3, [0, 1, 2, 2]), (4, [1, 0, 3, 2]), (5, [1, 0, 3, 2])],
+    ids=["grouped", "as many folds as movies", "more folds than movies"],
+)
+def test_movies_are_grouped_only_where_there_are_more_than_folds(n_folds, folds):
+    """Movies that are a fold each are numbered by name, so that fold 0 is the first movie in every run.
+
+    The movies have 6, 5, 2 and 3 clips. In three folds, those of 2 and 3 clips are one.
+    """
+    movies = ["b", "a", "d", "c"]
+    sizes = [6, 5, 2, 3]
+
+    table = leave_movies_out(
+        [str(number) for number in range(16)], np.repeat(movies, sizes).tolist(), n_folds
+    )
+
+    assert table.folds.tolist() == np.repeat(folds, sizes).tolist()
+
+
+def test_each_movie_is_divided_into_five_blocks_of_neighbours():
+    """Fold k tests block k of every movie. Clips of three movies, of 10, 10 and 5 clips, stand mixed.
+
+    The clips of a movie are in the order of the film.
+    """
+    movies = ["a", "b"] * 5 + ["c"] * 5 + ["a", "b"] * 5
+
+    table = scene_blocks([str(number) for number in range(25)], movies)
+
+    folds_of_movie = {movie: table.folds[np.array(movies) == movie].tolist() for movie in "abc"}
+    assert folds_of_movie == {
+        "a": [0, 0, 1, 1, 2, 2, 3, 3, 4, 4],
+        "b": [0, 0, 1, 1, 2, 2, 3, 3, 4, 4],
+        "c": [0, 1, 2, 3, 4],
+    }

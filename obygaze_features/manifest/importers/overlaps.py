@@ -34,12 +34,12 @@ def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
     if not overlaps:
         return []
     shown = first_few([str(overlap) for overlap in overlaps], SHOWN)
-    what = counted(len(overlaps), "pair of levels", "pairs of levels")
-    return [f"{what} of one annotator overlap in time ({shown}): all are kept"]
+    what = counted(len(overlaps), "span overlaps", "spans overlap")
+    return [f"{what} an earlier one of another level by the same annotator ({shown}): all are kept"]
 
 
 def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
-    """Return each pair of clips of one annotator and film that overlap in time and differ in their level.
+    """Return the clips that overlap an earlier one of another level by the same annotator of the film.
 
     Clips that differ in a column of `APART`, such as the subject or the observation, are not compared.
     """
@@ -56,20 +56,26 @@ def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:
 
 
 def _overlaps_in_group(clips: Iterable[Clip]) -> list[Overlap]:
-    """Return the pairs of clips with times that overlap in time and differ in their level.
+    """Return each clip with times that overlaps an earlier one of another level, beside that one.
 
-    In the order of their starts, each clip is compared with one earlier clip only: the one that ends last.
+    Clips are earlier in the order of their starts. If a clip overlaps several, it stands beside the one that
+    ends last.
     """
     in_order = sorted(clips, key=lambda clip: (clip.start_s or 0.0, clip.end_s or 0.0))
-    last_to_end = in_order[0]
+    last_of_level: dict[str | None, Clip] = {}  # of each level, the clip so far that ends last
     overlaps = []
-    for clip in in_order[1:]:
-        overlaps_in_time = (clip.start_s or 0.0) < (last_to_end.end_s or 0.0)
-        if overlaps_in_time and clip.level != last_to_end.level:
+    for clip in in_order:
+        others = [other for level, other in last_of_level.items() if level != clip.level]
+        last_to_end = max(others, key=_end_s, default=None)
+        if last_to_end is not None and (clip.start_s or 0.0) < _end_s(last_to_end):
             overlaps.append(Overlap(last_to_end, clip))
-        if (clip.end_s or 0.0) > (last_to_end.end_s or 0.0):
-            last_to_end = clip
+        last_of_level[clip.level] = max(last_of_level.get(clip.level, clip), clip, key=_end_s)
     return overlaps
+
+
+def _end_s(clip: Clip) -> float:
+    """Return when a clip with times ends."""
+    return clip.end_s or 0.0
 
 
 def _span(clip: Clip) -> str:

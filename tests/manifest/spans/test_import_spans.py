@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans, load_codebook
+from obygaze_features.manifest import Clip, import_spans, load_codebook
+from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from tests.command import obygaze
 from tests.manifest.spans.files import EXAMPLES, alignable_annotation, eaf, ref_annotation, sheet, tier
 
@@ -649,3 +650,79 @@ def test_of_a_file_without_spans_the_answer_in_json_names_no_manifest(turn_witho
     assert answer["manifest"] is None
     assert answer["clips"] == 0
     assert answer["accounts"][0]["seen"] == 1
+
+
+def level_of(start_s, end_s, level, annotator="AB", movie="a", **extras):
+    """Make a clip with a level that an annotator gave to a span of a film."""
+    name = f"{movie} {annotator} {level} {start_s}"
+    return Clip(name, movie, "", start_s, end_s, level, annotator=annotator, extras=extras)
+
+
+S_TO_10 = level_of(0, 10, "S")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(level_of(10, 20, "HN"), id="they touch"),
+        pytest.param(level_of(5, 20, "S"), id="of one level"),
+        pytest.param(level_of(5, 20, None), id="one has no level"),
+        pytest.param(level_of(None, None, "HN"), id="one has no times"),
+        pytest.param(level_of(5, 20, "HN", "CD"), id="of two annotators"),
+        pytest.param(level_of(5, 20, "HN", movie="b"), id="of two films"),
+        pytest.param(level_of(5, 20, "HN", subject="Ann"), id="of two subjects"),
+        pytest.param(level_of(5, 20, "HN", observation="2"), id="of two observations"),
+        pytest.param(level_of(5, 20, "HN", prompt="2"), id="by two prompts"),
+    ],
+)
+def test_spans_that_do_not_contradict_each_other_are_no_overlap(other):
+    """AB says S of the first 10 s of the film a."""
+    assert overlapping_levels([S_TO_10, other]) == []
+
+
+@pytest.mark.parametrize("seen", ["0", "1"])
+def test_windows_of_a_scored_film_may_overlap(seen):
+    """Both windows were drawn to be judged one by one, whether or not a score was seen."""
+    windows = [level_of(0, 10, "S", seen_score=seen), level_of(5, 15, "HN", seen_score=seen)]
+    assert overlapping_levels(windows) == []
+
+
+@pytest.mark.parametrize(
+    ("clips", "overlaps"),
+    [
+        ([level_of(9.5, 20, "HN"), S_TO_10], ["S 0-10 s and HN 9.5-20 s"]),
+        (
+            [level_of(0.5, 1, "HN"), S_TO_10, level_of(2, 3, "EN")],
+            ["S 0-10 s and HN 0.5-1 s", "S 0-10 s and EN 2-3 s"],
+        ),
+        (
+            [S_TO_10, level_of(1, 5, "HN"), level_of(4, 6, "S")],
+            ["S 0-10 s and HN 1-5 s", "HN 1-5 s and S 4-6 s"],
+        ),
+        ([level_of(0, 3, "S"), level_of(1, 9, "S"), level_of(8, 12, "HN")], ["S 1-9 s and HN 8-12 s"]),
+    ],
+    ids=["in any order", "two in a long one", "two and two", "with the one that ends last"],
+)
+def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
+    """Only one of two levels can be meant: whoever imports them learns where to look, and how often."""
+    (notice,) = overlapping_levels(clips)
+
+    assert notice.startswith(f"{len(overlaps)} span")
+    for overlap in overlaps:
+        assert f"a by AB: {overlap}" in notice
+
+
+def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
+    (notice,) = overlapping_levels([level_of(0, 10, "S", ""), level_of(5, 20, "HN", "")])
+    assert "(a: S 0-10 s and HN 5-20 s)" in notice
+
+
+def test_an_import_of_a_table_says_which_levels_overlap(tmp_path):
+    """Both spans of AB stay, and the notice names them."""
+    path = tmp_path / "a.csv"
+    path.write_text("movie,start_s,end_s,level,annotator\na,1,5,S,AB\na,4,9,HN,AB\n")
+
+    imported = import_spans([path], tmp_path)
+
+    assert [clip.level for clip in imported.manifest] == ["S", "HN"]
+    assert any("S 1-5 s and HN 4-9 s" in notice for notice in imported.notices)

@@ -24,6 +24,23 @@ def table_of(columns, rows):
     )
 
 
+def table_of_texts(columns, rows):
+    """Make a table of columns and rows whose cells are parted by spaces; - is an empty cell."""
+    cells = [["" if cell == "-" else cell for cell in row.split()] for row in rows]
+    return table_of(columns.split(), cells)
+
+
+def workbook_of(columns, rows):
+    """Make a table of clocks as a workbook keeps them: 01:30 is 01:30:00.000."""
+
+    def kept(cell):
+        if cell == "-":
+            return cell
+        return f"{cell}.000" if cell.count(":") == 2 else f"{cell}:00.000"
+
+    return table_of_texts(columns, [" ".join(kept(cell) for cell in row.split()) for row in rows])
+
+
 def times_in(table):
     """Return the cells of each row."""
     return [tuple(row.cells.values()) for row in table.rows]
@@ -86,3 +103,55 @@ def test_a_column_with_both_m_ss_and_h_mm_ss_is_refused():
     )
     with pytest.raises(ManifestError, match="start_s"):
         with_minutes_as_typed(typed)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "seconds"),
+    [
+        pytest.param("start_s", ["01:00", "06:30"], ["60", "390"], id="starts of a film of six hours"),
+        pytest.param("start_s end_s", ["00:10 00:40", "01:00 01:30"], ["10 40", "60 90"], id="half an hour"),
+        pytest.param("duration_s", ["00:20", "00:30", "01:00"], ["20", "30", "60"], id="of half an hour"),
+        pytest.param(
+            "start_s end_s",
+            ["00:10 00:40", "01:00 01:30", "02:00 -", "- 02:30"],
+            ["10 40", "60 90", "120 -", "- 150"],
+            id="one end open",
+        ),
+    ],
+)
+def test_times_that_cannot_be_hours_are_minutes_and_seconds(columns, rows, seconds):
+    """A span of half an hour is not what people judge, and hardly a film lasts more than five hours.
+
+    Cells are clocks of whole minutes, which a workbook keeps with seconds: 01:00 as 01:00:00.
+    """
+    assert times_in(with_minutes_as_typed(workbook_of(columns, rows))) == times_in(
+        table_of_texts(columns, seconds)
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        pytest.param("start_s", ["01:00", "05:00"], id="a film of five hours"),
+        pytest.param("start_s", ["06:30", "06:30"], id="one time, which may be typed in full"),
+        pytest.param("start_s end_s", ["00:10 00:39", "01:00 01:29"], id="spans below half an hour"),
+        pytest.param("start_s end_s", ["00:10 -", "- 00:50", "00:20 -", "- 01:30"], id="no whole span"),
+        pytest.param("start_s end_s", ["01:00 01:45:30", "06:00 06:50:10"], id="ends with seconds"),
+        pytest.param("duration_s", ["00:20", "00:29", "01:00"], id="durations below half an hour"),
+    ],
+)
+def test_times_that_can_be_hours_stay(columns, rows):
+    """Clocks of whole minutes are read as they stand where spans and films have a length that is usual."""
+    table = workbook_of(columns, rows)
+    assert with_minutes_as_typed(table) == table
+
+
+@pytest.mark.parametrize(("latest", "is_refused"), [("11:59", False), ("12:00", True)])
+def test_a_clock_of_twelve_hours_beside_one_with_seconds_is_refused(latest, is_refused):
+    """No film lasts twelve hours: 12:00 was typed for twelve minutes, and 1:02:30 for an hour and more."""
+    table = workbook_of("start_s", ["01:02:30", latest])
+    if is_refused:
+        with pytest.raises(ManifestError, match=r"12:00:00.* beside 01:02:30"):
+            with_minutes_as_typed(table)
+    else:
+        assert with_minutes_as_typed(table) == table

@@ -1,0 +1,58 @@
+"""The notes of a report say under which conditions its numbers were computed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from obygaze_models import evaluate
+from obygaze_models.report.run_notes import limits, notes
+from tests.conftest import dataset
+
+
+@pytest.fixture(scope="module")
+def run():
+    """A run of one model on 80 clips of four films."""
+    rng = np.random.default_rng(0)
+    movies = np.repeat([f"tt{number}" for number in range(4)], 20)
+    clips = dataset(rng.normal(size=(80, 6)), np.tile(["EN", "S"], 40), movies)
+    return evaluate(clips, ["linear"], task="en_s")
+
+
+@pytest.mark.parametrize(
+    ("record", "note"),
+    [
+        ({"seeds": [3]}, "seed 3"),
+        ({"seeds": [3, 4]}, "seeds 3 to 4"),
+        ({"protocol": "strict"}, "protocol strict"),
+        ({"reduced_by": "mean over tokens"}, "tokens reduced by mean over tokens"),
+        ({"untrained": True}, "UNTRAINED"),
+    ],
+    ids=["one seed", "two seeds", "protocol", "reduced tokens", "random weights"],
+)
+def test_notes_say_how_numbers_were_computed(run, record, note):
+    """Whoever reads numbers of random weights, or of other tokens, must not take them for those of a paper.
+
+    The note stands there only where it is true: another run has other seeds, protocol and features.
+    """
+    other = {"seeds": [0], "protocol": "paper", "untrained": False}
+
+    assert any(note in line for line in notes(replace(run, record=run.record | record)))
+    assert not any(note in line for line in notes(replace(run, record=run.record | other)))
+
+
+def test_clips_of_videos_that_could_be_read_in_part_are_a_limit(run):
+    """Three clips have fewer frames than they should."""
+    clips = run.record["clips"] | {"partial": 3}
+
+    of_whole_clips = limits(run)
+    (line,) = set(limits(replace(run, record=run.record | {"clips": clips}))) - set(of_whole_clips)
+
+    assert line.startswith("3 clips are partial")
+
+
+def test_a_name_with_control_characters_stays_one_line(run):
+    """The name of a network is of a stranger's file, and must not write lines of its own into a report."""
+    named = replace(run, record=run.record | {"backbone": "net\nprotocol strict", "untrained": True})
+    for line in (*notes(named), *limits(named)):
+        assert "\n" not in line
