@@ -32,7 +32,7 @@ from obygaze_features.schema import (
 from obygaze_features.store import validate_provenance
 from obygaze_features.store.format import FEATURE_ARRAYS
 from obygaze_features.store.provenance import NOT_NUMERICS
-from obygaze_features.text import counted
+from obygaze_features.text import counted, unsuitable
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence.archive import ArrayEntry
 from obygaze_models.persistence.evidence import Evidence, may_be_chance
@@ -436,6 +436,35 @@ def _check_field_values(document: Mapping[str, Any], name: str) -> None:
             raise _wrong_field(document, "calibration", Calibrated, name)
     if not fits(document["metrics"], METRICS):
         raise _wrong_field(document, "metrics", METRICS, name)
+    _refuse_contradictions(document, name)
+
+
+def _refuse_contradictions(document: Mapping[str, Any], name: str) -> None:
+    """Refuse a card whose fields contradict each other, or whose concepts are no text of one line.
+
+    A card may have been written by hand. `name` is the file's name, for messages.
+
+    Raises
+    ------
+    ModelError
+        More clips are positive than there are; an interval ends before it begins; a class has no level; or
+        the name of a concept is empty or holds a character that changes how a page shows it.
+    """
+    n_clips = document["n_clips"]
+    n_positives = document["n_positives"]
+    if n_positives > n_clips:
+        raise ModelError(f"{name}: the card: {n_positives} of {counted(n_clips, 'clip')} are positive")
+    evidence = document.get("evidence") or {}
+    low = evidence.get("auc_low")
+    high = evidence.get("auc_high")
+    if low is not None and high is not None and low > high:
+        raise ModelError(f"{name}: the card: 'evidence': auc_low {low:g} is above auc_high {high:g}")
+    if not all(document["target"]["classes"]):
+        raise ModelError(f"{name}: the card: 'target': a class should have a level or more; found none")
+    for concept in document["concepts"]:
+        problem = unsuitable(concept) if concept.strip() else "is empty"
+        if problem:
+            raise ModelError(f"{name}: the card: 'concepts': {concept!r:.80} {problem}")
 
 
 def _wrong_field(document: Mapping[str, Any], field: str, kind: object, name: str) -> ModelError:
