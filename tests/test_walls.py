@@ -219,6 +219,7 @@ OPENED_OTHERWISE = {
     "obygaze_features/store/zarr_view.py": "zarr asks the store's files, which open in `untrusted`",
     "obygaze_features/torch_files.py": "callers have digested it, or read its header, in `untrusted`",
     "obygaze_features/video/cuts.py": "a file of an installed package",
+    "obygaze_features/video/joined_sound.py": "opens bytes in memory",
     "obygaze_features/video/source.py": "after `check_file`",
     "obygaze_features/video/stills.py": "after `check_file`",
     "obygaze_models/joint/sums.py": "opened in `untrusted` first",

@@ -23,7 +23,7 @@ LONGEST_HOLE_S = 1.0
 """Seconds without frames above which a span is damaged."""
 LARGEST_HOLE = 0.1
 """Share of a span without frames above which it is damaged."""
-MOST_SAMPLED = 1 << 22
+MAX_SAMPLED_FRAMES = 1 << 22
 """Frames that are sampled of a clip at most: all of 46 hours at 25 a second."""
 EQUALLY_NEAR_S = 1e-6
 """Seconds by which the distances of two frames may differ that are equally near to a time.
@@ -299,10 +299,10 @@ class FrameTimes:
 
 
 def _refuse_too_many(n_frames: float) -> None:
-    """Raise a VideoError if a rule asks for more than `MOST_SAMPLED` frames of a clip."""
-    if n_frames > MOST_SAMPLED:
+    """Raise a VideoError if a rule asks for more than `MAX_SAMPLED_FRAMES` frames of a clip."""
+    if n_frames > MAX_SAMPLED_FRAMES:
         raise VideoError(
-            f"{n_frames:,.0f} frames are asked for: at most {MOST_SAMPLED:,} are sampled of a clip"
+            f"at most {MAX_SAMPLED_FRAMES:,} frames of a clip are sampled: the rule asks for {n_frames:,.0f}"
         )
 
 

@@ -46,7 +46,7 @@ MP4 states the gap in units of the file, and Firefox reads it in units of the pi
 MARK_OF_COPY: Final = "copy for browsers, made by obygaze"
 """Comment in the metadata of a copy: its times have the units of `TIMES_OF_COPY`."""
 
-MOST_LATE_S: Final = 0.1
+MAX_LATE_S: Final = 0.1
 """Maximum time of the first picture, in seconds, in an MP4 file of others that is played as it is."""
 
 SAMPLE_RATE: Final = 48_000
@@ -172,7 +172,7 @@ def _states_start_alike(source: Any) -> bool:
     if MP4 not in source.formats or source.container.metadata.get("comment") == MARK_OF_COPY:
         return True
     first_picture_s = float((source.stream.start_time or 0) * source.stream.time_base)
-    return first_picture_s <= MOST_LATE_S
+    return first_picture_s <= MAX_LATE_S
 
 
 def _has_first_tracks(source: Any, sound_tracks: list[Any]) -> bool:

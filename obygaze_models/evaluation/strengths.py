@@ -58,7 +58,7 @@ N_SCALE_PROPOSALS: Final = 2
 SCALE_PROPOSAL_SD: Final = 0.15
 """Standard deviation of the logarithm of that factor."""
 
-LEAST_LOG_RATIO: Final = -30.0
+MIN_LOG_RATIO: Final = -30.0
 """Proposals whose logarithm of the acceptance probability is lower are not accepted, without a draw."""
 
 N_TERMS: Final = 24
@@ -537,7 +537,7 @@ def _propose_reversal(
     after = Strengths(-before.of_item, mixture)
     log_ratio = _log_likelihood_over_reliabilities(comparisons, after, reliabilities)
     log_ratio -= _log_likelihood_over_reliabilities(comparisons, before, reliabilities)
-    if log_ratio < LEAST_LOG_RATIO:
+    if log_ratio < MIN_LOG_RATIO:
         return before
     is_accepted = np.log(rng.random()) < log_ratio
     return after if is_accepted else before

@@ -41,7 +41,7 @@ MIN_VARIANCE_OF_SHARE = 1e-12
 BRACKET_COVERAGE = 0.80
 """How often the bracket around a new film's expected share should contain the true share."""
 
-LEAST_CHANCE_OF_ERRORS = 0.01
+MIN_CHANCE_OF_ERRORS = 0.01
 """Films whose errors are smaller than in this share of corpora are taken to be made to have their shares."""
 
 NORMAL_QUANTILE = 1.2815515655446004
@@ -483,7 +483,7 @@ def errors_of_new_films(errors: Floats, variances_by_chance: Floats) -> Floats:
     """Return the errors [M] of expected shares that new films are to be expected to have.
 
     They are those of the films left out, unless these are smaller than chance leaves them in one corpus of a
-    hundred (`LEAST_CHANCE_OF_ERRORS`). The films were then made to have the share that they have, such as all
+    hundred (`MIN_CHANCE_OF_ERRORS`). The films were then made to have the share that they have, such as all
     a half of positive clips: that a new film, which nobody made so, has the same share does not follow, and
     the errors are those of films whose clips are positive by their probabilities.
 
@@ -502,7 +502,7 @@ def errors_of_new_films(errors: Floats, variances_by_chance: Floats) -> Floats:
     # By chance, the sum of squared standardised errors has the chi-squared distribution.
     sum_of_squares = float(np.sum(errors**2 / variances_by_chance))
     chance_of_smaller_errors = float(chdtr(len(errors), sum_of_squares))
-    if chance_of_smaller_errors < LEAST_CHANCE_OF_ERRORS:
+    if chance_of_smaller_errors < MIN_CHANCE_OF_ERRORS:
         return np.sqrt(variances_by_chance)
     return errors
 

@@ -15,13 +15,13 @@ def film(tmp_path):
 
 @pytest.mark.parametrize("rule", [uniform, keyframes])
 def test_a_number_of_frames_with_too_many_zeros_is_refused(rule):
-    with pytest.raises(VideoError, match=r"1,000,000,000 frames are asked for: at most 4,194,304"):
+    with pytest.raises(VideoError, match=r"at most 4,194,304 .* 1,000,000,000"):
         rule(1_000_000_000)
 
 
 @pytest.mark.parametrize("rate", [1e9, 1e300])
 def test_a_rate_with_too_many_zeros_is_refused(film, rate):
-    assert "at most 4,194,304 are sampled of a clip" in reason_of_refusal(film, fps(rate))
+    assert "at most 4,194,304 frames of a clip are sampled" in reason_of_refusal(film, fps(rate))
 
 
 def test_a_frame_number_that_no_file_has_is_named(film):

@@ -54,7 +54,7 @@ _DOTTED_MINUTES = re.compile(r"(\d{1,2})\.([0-5]\d)", re.ASCII)
 _LIKE_MINUTES = re.compile(r"\d{1,3}\.[0-5]\d", re.ASCII)
 """A number that may be the minutes and seconds of a film, up to 999 of them: 105.30."""
 
-LEAST_ENDINGS = 3
+MIN_ENDINGS = 3
 """Different endings, such as .05, .30 and .59, from which on numbers may be minutes and seconds.
 
 Of numbers of seconds with two decimals, three endings are all below .60 in a fifth of the columns, which are
@@ -419,7 +419,7 @@ def _refuse_dotted_minutes(texts: Sequence[str]) -> None:
 def number_like_minutes(cells: Iterable[str]) -> str:
     """Return a number of a column whose numbers may all be minutes and seconds with a dot; "" if some is not.
 
-    They may if each has two decimals below .60, and these differ (`LEAST_ENDINGS`): 10.59 is then followed
+    They may if each has two decimals below .60, and these differ (`MIN_ENDINGS`): 10.59 is then followed
     by 11.00. Cells without digits do not count. Any other, such as 12.75, 3 or 0:12, shows that numbers are
     seconds.
 
@@ -435,7 +435,7 @@ def number_like_minutes(cells: Iterable[str]) -> str:
     if not all(_LIKE_MINUTES.fullmatch(number) for number in written):
         return ""
     endings = {number.partition(".")[2] for number in written}
-    return max(written, key=float) if len(endings) >= LEAST_ENDINGS else ""
+    return max(written, key=float) if len(endings) >= MIN_ENDINGS else ""
 
 
 def _refuse_shares_of_a_day(texts: Sequence[str], values: Sequence[object], n_rows: int) -> None:
