@@ -116,7 +116,8 @@ class _Naming(NamedTuple):
             "to_woman",
         ),
         sentence=(
-            "of {n_captions:,} captions {man:,} name a man and {woman:,} a woman: share of man {to_man}"
+            "of {n_captions:caption} {man:names a man|name a man} and {woman:,} a woman: "
+            "share of man {to_man}"
         ),
         source="Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
         figure="Share of the gender beside the object; n: captions with man plus captions with woman",
