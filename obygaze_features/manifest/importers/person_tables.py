@@ -406,13 +406,13 @@ class _WholeFilms:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
-        self._first_lines: dict[tuple[str, str], int] = {}  # (clip id, annotator) -> line
+        self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
 
     def add(self, clip: Clip, line: int) -> None:
         """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
         if clip.start_s is not None:
             return
-        first_line = self._first_lines.setdefault((clip.clip_id, clip.annotator), line)
+        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 
