@@ -215,7 +215,7 @@ def _run_command_line(arguments: list[str] | None) -> int:
     None takes those of the process.
     """
     code: object
-    warnings.formatwarning = _format_warning
+    warnings.formatwarning = _WarningLines().format
     try:
         code = root_command().main(args=arguments, prog_name="obygaze", standalone_mode=False)
     except click.ClickException as error:
@@ -242,16 +242,32 @@ def _run_command_line(arguments: list[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _format_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
-) -> str:
-    """Format a warning for stderr as `warnings.formatwarning` does, but this package's without file and line.
+class _WarningLines:
+    """Formats the warnings of one command for stderr.
 
-    Where in the code one of our own warnings arose means nothing to users.
+    This package's are printed without file and line, as the place in the code means nothing to users, and
+    once each: thousands of fits may have the same to say.
     """
-    if category.__module__.startswith("obygaze"):
-        return f"{message}\n"
-    return PLAIN_WARNING(message, category, filename, lineno, line)
+
+    def __init__(self) -> None:
+        self._printed: set[str] = set()
+
+    def format(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        """Format a warning as `warnings.formatwarning` does; "" for one of ours that is printed already."""
+        if not category.__module__.startswith("obygaze"):
+            return PLAIN_WARNING(message, category, filename, lineno, line)
+        text = f"{message}\n"
+        if text in self._printed:
+            return ""
+        self._printed.add(text)
+        return text
 
 
 def _missing_module_message(error: Exception) -> str | None:

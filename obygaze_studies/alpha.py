@@ -69,9 +69,7 @@ def read_ratings(path: Path) -> Sequence[Row]:
             "alpha",
             "reason",
         ),
-        sentence=(
-            "Cronbach's alpha of {n_raters} raters: {alpha}, on {n_items:,} items that all of them rated"
-        ),
+        sentence=("Cronbach's alpha of {n_raters:rater}: {alpha}, on {n_items:item} that all of them rated"),
         source="Cronbach, Psychometrika 1951; items with a missing rating left out",
         figure="Cronbach's alpha; n: items that all of these rated",
     )

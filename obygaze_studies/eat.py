@@ -265,7 +265,7 @@ def sampled(x: Vectors, y: Vectors, *, n_perm: int, seed: int) -> dict[str, floa
             "star",
             "p_normal",
         ),
-        sentence="{n_starred} of {n_tests} tests have a star (see below){starred}",
+        sentence="{n_starred} of {n_tests:test has|tests have} a star (see below){starred}",
         source="Wolfe et al., FAccT 2023, eq. 1-2; published: its Tables 1 and 2",
         figure=(
             "Effect sizes, with a star where a normal p is below .05 in either tail; "

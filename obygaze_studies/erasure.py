@@ -139,7 +139,7 @@ def _erase_from_directions(X: Floats, attribute: Codes, is_fitted_on: Mask) -> F
         ),
         sentence=(
             "a linear probe of {attribute} has a balanced accuracy of {before_others} "
-            "before and {after_others} after, trained and tested on {others} films that "
+            "before and {after_others} after, trained and tested on {others:film} that "
             "the eraser was not fitted on"
         ),
         source="Belrose et al., NeurIPS 2023, LEACE; d: Wolfe et al., FAccT 2023, eq. 1",

@@ -367,7 +367,7 @@ def _shrunken_shares(
             "low",
             "high",
         ),
-        sentence=("of {n_cells:,} cells with {n_items:,} items {extremes}"),
+        sentence="of {n_cells:cell} with {n_items:item} {extremes}",
         source="Fay and Herriot, JASA 1979; the spread around the sum is averaged over",
     )
 )

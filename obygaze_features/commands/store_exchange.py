@@ -485,13 +485,13 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
     """
     *other_sizes, n_numbers = group.clip_shape(array)
     if not other_sizes:
-        return f"one vector of {n_numbers} numbers"
+        return f"one vector of {counted(n_numbers, 'number')}"
     if group.is_ragged(array):  # clips have different numbers of frames
         sizes = group.row_size[group.usable]
-        n_rows = f"{sizes.min()} to {sizes.max()}"
+        rows = f"{sizes.min()} to {sizes.max()} {array}"
     else:
-        n_rows = str(other_sizes[0])
-    return f"{n_rows} {array} of {n_numbers} numbers"
+        rows = counted(other_sizes[0], array.removesuffix("s"))
+    return f"{rows} of {counted(n_numbers, 'number')}"
 
 
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":

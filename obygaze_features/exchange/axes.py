@@ -147,7 +147,7 @@ def _how_to_read(shape: Sequence[int], array_option: str = "") -> str:
         n_frames = last_length if numbers_are_first else first_length
         n_numbers = first_length if numbers_are_first else last_length
         frames = counted(n_frames, "frame")
-        readings.append(f"{frames} of {n_numbers} numbers are {array_option}--axes {order}")
+        readings.append(f"{frames} of {counted(n_numbers, 'number')} are {array_option}--axes {order}")
     return f"{', '.join(readings)}; tokens are --array tokens"
 
 

@@ -336,7 +336,7 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
     n_frames, width = frames.shape
     if width != width_expected:
         raise StoreError(
-            f"{item.where}: {counted(n_frames, 'frame')} of {width} numbers, and others have "
+            f"{item.where}: {counted(n_frames, 'frame')} of {counted(width, 'number')}, and others have "
             f"{width_expected} in a frame; if the files have [D, T], import with --axes DT"
         )
     if group.ragged or n_frames == n_expected:
@@ -664,9 +664,10 @@ def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, max_frames: int)
         n_rows = max_frames if spec.ragged else spec.shape[0]
         n_numbers = spec.shape[1]
         if n_rows >= n_numbers:
+            rows = counted(n_rows, spec.name.removesuffix("s"))  # frames or tokens
             return (
-                f"axes: {n_rows} {spec.name} of {n_numbers} numbers in a clip, no fewer than numbers in "
-                "each: if the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
+                f"axes: {rows} of {counted(n_numbers, 'number')} in a clip, no fewer than numbers in each: "
+                "if the files have [D, T], import with --axes DT; if this is right, --axes TD says so"
             )
     return ""
 

@@ -247,6 +247,8 @@ class ClipsById:
 class Collected:
     """The clips of a file. A clip with an id that is taken (`ClipsById`) is left out and noted as a problem.
 
+    An id may be made of the name of a video: if two movies share it, the problem is said to be that.
+
     Parameters
     ----------
     problems
@@ -278,8 +280,19 @@ class Collected:
             self._lines[clip.clip_id, clip.annotator] = line
         else:
             first_line = self._lines[earlier.clip_id, earlier.annotator]
-            problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
-            self._problems.add(line, problem, self._column)
+            is_video_of_two_movies = (
+                bool(clip.video) and clip.video == earlier.video and clip.movie != earlier.movie
+            )
+            if is_video_of_two_movies:
+                problem = (
+                    f"{clip.video!r} is of movie {clip.movie!r}, and on line {first_line} of "
+                    f"{earlier.movie!r}: one video is named for two movies; name the film once, or give each "
+                    "its own video"
+                )
+                self._problems.add(line, problem, "video")
+            else:
+                problem = f"clip {clip.clip_id!r} is already on line {first_line}: one row says all of a clip"
+                self._problems.add(line, problem, self._column)
 
 
 def is_of_another_annotator(clip: Clip, other: Clip) -> bool:

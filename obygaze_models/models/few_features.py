@@ -5,14 +5,14 @@ a fit are its checks; here all inner folds and penalties take each step together
 penalty on the weights, none on the intercept, features as they are. Figures: benchmarks/README.md, zoo.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
+
+from obygaze_models.models.convergence import warn_not_converged
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -160,9 +160,7 @@ class _Fits:
             if (steps.decrement <= negligible).all():
                 return current.logits
 
-        warnings.warn(
-            f"logistic regression did not converge in {MAX_STEPS} steps", ConvergenceWarning, stacklevel=4
-        )
+        warn_not_converged(f"{MAX_STEPS} steps")
         return current.logits
 
     def _evaluate(self, coefficients: Floats) -> _FitState:

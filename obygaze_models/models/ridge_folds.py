@@ -10,14 +10,13 @@ Every fit begins with the weights of the fit on all clips. Figures: benchmarks/R
 """
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
+from obygaze_models.models.convergence import warn_not_converged
 from obygaze_models.models.fold_descent import (
     N_REMEMBERED_STEPS,
     FoldDescent,
@@ -358,11 +357,7 @@ class _Block:
         descent = FoldDescent(problem, features, tolerance, self.coefficients.copy(), self._history.copy())
         all_have_converged = self._step_until_converged(descent)
         if not all_have_converged:
-            warnings.warn(
-                f"logistic regression did not converge in {MAX_STEPS} steps",
-                ConvergenceWarning,
-                stacklevel=4,  # the caller of the function that iterates over `path` or `minima`
-            )
+            warn_not_converged(f"{MAX_STEPS} steps")
 
     def _step_until_converged(self, descent: FoldDescent) -> bool:
         """Step until all fits have converged or `MAX_STEPS` are taken, and store the results in the block.

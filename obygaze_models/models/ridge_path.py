@@ -8,7 +8,6 @@ the features once: the scores of a block of clips and its part of the gradient a
 in the processor's cache. Figures: benchmarks/README.md, zoo.
 """
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,8 @@ from scipy.linalg import LinAlgError, qr
 from scipy.linalg.lapack import dpotrf, dtrtrs
 from scipy.optimize import minimize
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
+
+from obygaze_models.models.convergence import warn_not_converged
 
 Floats = NDArray[np.float64]
 
@@ -146,12 +146,7 @@ class RidgePath:
             n_iterations += descent.n_iterations
 
             if not descent.has_converged:
-                warnings.warn(
-                    f"logistic regression did not converge in max_iter={max_iter} iterations: "
-                    "raise it, or tol",
-                    ConvergenceWarning,
-                    stacklevel=4,
-                )
+                warn_not_converged(f"max_iter={max_iter} iterations", "raise it, or tol")
                 return n_iterations
 
             has_flattened = self.curvature < curvature_before / MAX_FLATTENING

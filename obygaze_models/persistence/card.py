@@ -5,6 +5,7 @@ The checks, their messages and docs/model-card.schema.json follow from the class
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -57,6 +58,12 @@ DIGEST_BYTES = 16
 
 KEPT_VIEWS = 2
 """Views of a clip's signature that are kept: the picture, and it without a twentieth at each side."""
+
+KINDS_OF_LEVELS = ("levels", "ordinal")
+"""Kinds of targets whose classes are of levels: two or more, each with levels of its own."""
+
+ROUNDING = 1e-9
+"""How far a mean may lie outside of its interval because both were rounded to floats."""
 
 Texts = Annotated[tuple[str, ...], Meta(description="a list of text")]
 Names = Annotated[
@@ -440,31 +447,98 @@ def _check_field_values(document: Mapping[str, Any], name: str) -> None:
 
 
 def _refuse_contradictions(document: Mapping[str, Any], name: str) -> None:
-    """Refuse a card whose fields contradict each other, or whose concepts are no text of one line.
+    """Refuse a card whose fields contradict each other, or whose names are no text of one line.
 
     A card may have been written by hand. `name` is the file's name, for messages.
 
     Raises
     ------
     ModelError
-        More clips are positive than there are; an interval ends before it begins; a class has no level; or
-        the name of a concept is empty or holds a character that changes how a page shows it.
+        More clips are positive than there are; a metric is of less than no clips; the
+        interval of the AUC ends before it begins, or does not hold the AUC; the target has no two classes
+        that differ, or a class without a level; or a name holds a character that changes how a page shows
+        it, or is a concept's and empty.
     """
     n_clips = document["n_clips"]
     n_positives = document["n_positives"]
     if n_positives > n_clips:
         raise ModelError(f"{name}: the card: {n_positives} of {counted(n_clips, 'clip')} are positive")
-    evidence = document.get("evidence") or {}
-    low = evidence.get("auc_low")
-    high = evidence.get("auc_high")
-    if low is not None and high is not None and low > high:
+    for metric in document["metrics"]:
+        n_tested = metric.get("n_clips", 0)
+        if not fits(n_tested, Whole):
+            raise ModelError(
+                f"{name}: the card: 'metrics': n_clips should be {expected(Whole)}; found {n_tested!r:.80}"
+            )
+    if "evidence" in document:
+        _refuse_wrong_interval(document["evidence"], name)
+    _refuse_wrong_classes(document["target"], name)
+    _refuse_names_that_change_a_page(document, name)
+
+
+def _refuse_wrong_interval(evidence: Evidence, name: str) -> None:
+    """Refuse an interval of the AUC that ends before it begins, or that does not hold the AUC.
+
+    `name` is the file's name, for messages.
+    """
+    auc = evidence["auc"]
+    low = evidence["auc_low"]
+    high = evidence["auc_high"]
+    if low is None or high is None:
+        return
+    if low > high:
         raise ModelError(f"{name}: the card: 'evidence': auc_low {low:g} is above auc_high {high:g}")
-    if not all(document["target"]["classes"]):
+    if auc is not None and not low - ROUNDING <= auc <= high + ROUNDING:
+        raise ModelError(
+            f"{name}: the card: 'evidence': auc {auc:g} is not between auc_low {low:g} and auc_high {high:g}"
+        )
+
+
+def _refuse_wrong_classes(target: CardTarget, name: str) -> None:
+    """Refuse classes of a target among which a clip has no place, or more than one.
+
+    The target of a concept has no classes of levels: there, `classes` lists at most the levels of the clips
+    that are used. `name` is the file's name, for messages.
+    """
+    classes = target["classes"]
+    if not all(classes):
         raise ModelError(f"{name}: the card: 'target': a class should have a level or more; found none")
-    for concept in document["concepts"]:
-        problem = unsuitable(concept) if concept.strip() else "is empty"
-        if problem:
-            raise ModelError(f"{name}: the card: 'concepts': {concept!r:.80} {problem}")
+    if target["kind"] not in KINDS_OF_LEVELS:
+        return
+    if len(classes) < 2:
+        n_classes = counted(len(classes), "class", "classes")
+        raise ModelError(f"{name}: the card: 'target': expected two classes or more; found {n_classes}")
+    n_classes_of_level = Counter(level for levels in classes for level in set(levels))
+    for level, n_classes_with_it in n_classes_of_level.items():
+        if n_classes_with_it > 1:
+            raise ModelError(
+                f"{name}: the card: 'target': the level {level!r:.80} is in {n_classes_with_it} classes"
+            )
+
+
+def _refuse_names_that_change_a_page(document: Mapping[str, Any], name: str) -> None:
+    """Refuse a name with a line break, or with a character that turns the text around it; and empty concepts.
+
+    `name` is the file's name, for messages.
+    """
+    target = document["target"]
+    names_of_field = {
+        "title": (document["title"],),
+        "model": (document["model"],),
+        "estimator": (document["estimator"],),
+        "backbone": (document["backbone"],),
+        "protocol": (document["protocol"],),
+        "movies": document["movies"],
+        "labelled_by": document.get("labelled_by", ()),
+        "concepts": document["concepts"],
+        "target": (target["name"], target["title"], target["concept"], *chain(*target["classes"])),
+        "codebook": (document["codebook"]["name"],),
+    }
+    for field, names in names_of_field.items():
+        for text in names:
+            is_empty_concept = field == "concepts" and not text.strip()
+            problem = "is empty" if is_empty_concept else unsuitable(text)
+            if problem:
+                raise ModelError(f"{name}: the card: {field!r}: {text!r:.80} {problem}")
 
 
 def _wrong_field(document: Mapping[str, Any], field: str, kind: object, name: str) -> ModelError:

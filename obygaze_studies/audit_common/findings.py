@@ -12,6 +12,7 @@ import pandas as pd
 
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.lines import csv_line
+from obygaze_features.text import counted
 from obygaze_models.report import NOTHING, Block, Column, Picture, Report, block, cell
 
 P = ParamSpec("P")
@@ -78,7 +79,9 @@ class Wording:
     columns
         Columns of the main table.
     sentence
-        The result in one sentence, with fields for the values in `Finding.sentence_values`.
+        The result in one sentence, with fields for the values in `Finding.sentence_values`. A field may give
+        the noun of a number, and its plural if that is not the noun with an s: {n:map}, {n:test has|tests
+        have}.
     source
         The publication that the audit follows.
     figure
@@ -127,16 +130,27 @@ def report(wording: Wording, finding: Finding) -> Report:
     )
 
 
+class _WholeNumber(int):
+    """A whole number that a sentence may have with its noun: "{n:map}" gives "1 map" or "1,200 maps"."""
+
+    def __format__(self, noun: str) -> str:
+        """Write the number with its noun, which may be a singular and a plural with a bar between them."""
+        if noun in {"", ","}:  # Python's formats for numbers without a noun
+            return format(int(self), noun)
+        singular, _, plural = noun.partition("|")
+        return counted(self, singular, plural)
+
+
 def _filled_sentence(wording: Wording, finding: Finding) -> str:
     """Fill a finding's values into the sentence of its wording.
 
-    A field of the sentence may have a format for whole numbers, such as {n:,}. All other values become texts,
-    as in the cells of a table.
+    A field of a whole number may have a format: {n:,}, or a noun (see `Wording`). All other values become
+    texts, as in the cells of a table.
     """
     values = finding.rows[0] if finding.sentence_values is None else finding.sentence_values
     filled: dict[str, object] = {}
     for name, value in values.items():
-        filled[name] = value if isinstance(value, int) else cell(value)
+        filled[name] = _WholeNumber(value) if isinstance(value, int) else cell(value)
     return wording.sentence.format(**filled)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from obygaze_studies.audit_common.findings import Finding, Wording, audited, bar_chart
-from obygaze_studies.audit_common.inputs import Row, refuse_duplicates, refuse_unpublished
+from obygaze_studies.audit_common.inputs import Row, refuse_unpublished
 from obygaze_studies.caption_words import tokens
+from obygaze_studies.errors import AuditError
 from obygaze_studies.gender_score.published_values import TOTALS
 
 Gender = Literal["man", "woman"]
@@ -116,7 +117,8 @@ class _Naming(NamedTuple):
             "to_woman",
         ),
         sentence=(
-            "of {n_captions:,} captions {man:,} name a man and {woman:,} a woman: share of man {to_man}"
+            "of {n_captions:caption} {man:names a man|name a man} and {woman:,} a woman: "
+            "share of man {to_man}"
         ),
         source="Zhao et al., EMNLP 2017; published: Sabir and Padró 2023, cut to two decimals",
         figure="Share of the gender beside the object; n: captions with man plus captions with woman",
@@ -133,23 +135,22 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     captions
         Rows with a column `caption`.
     objects
-        Labels of one or several words.
+        Labels of one or several words, in upper or lower case: captions are counted without it.
     model
         A captioner of the published tables, whose values are shown next to ours.
 
     Raises
     ------
     AuditError
-        An object is listed twice, or the captioner is unknown.
+        An object is listed twice, also in upper and in lower case, or the captioner is unknown.
     """
     refuse_unpublished(model, TOTALS)
-    refuse_duplicates(objects, "the list of objects has twice:")
+    words_of_object = _words_of_objects(objects)
     namings = [_naming(row["caption"]) for row in captions]
     rows = [_counts(ALL_CAPTIONS, namings) | _published_shares(model, ALL_CAPTIONS)]
-    for label in objects:
-        words = tokens(label)
+    for label, words in words_of_object.items():
         captions_with_object = [naming for naming in namings if names_label(naming.words, words)]
-        rows.append(_counts(label, captions_with_object) | _published_shares(model, label))
+        rows.append(_counts(label, captions_with_object) | _published_shares(model, " ".join(words)))
 
     shares: dict[str, list[float | None]] = {}
     published: dict[str, list[float | None]] = {}
@@ -169,6 +170,27 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
             published=published if model else None,
         ),
     )
+
+
+def _words_of_objects(objects: Sequence[str]) -> dict[str, list[str]]:
+    """Return object -> its words as they are looked up in captions, in lower case.
+
+    Raises
+    ------
+    AuditError
+        Two objects have the same words, so that the same captions would be counted for both.
+    """
+    words_of_object: dict[str, list[str]] = {}
+    object_of_words: dict[tuple[str, ...], str] = {}
+    for label in objects:
+        words = tokens(label)
+        earlier = object_of_words.get(tuple(words))
+        if earlier is not None:
+            spelling = "" if earlier == label else f", also as {label!r}"
+            raise AuditError(f"the list of objects has twice: {earlier}{spelling}")
+        object_of_words[tuple(words)] = label
+        words_of_object[label] = words
+    return words_of_object
 
 
 def _naming(caption: str) -> _Naming:
@@ -197,7 +219,8 @@ def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
 def _published_shares(model: str | None, label: str) -> dict[str, float | None]:
     """Return the published shares of both genders beside an object, as columns of its row.
 
-    They are None without a captioner (`model`), and for an object without published values.
+    They are None without a captioner (`model`), and for an object without published values. `label` is the
+    object in lower case, or `ALL_CAPTIONS`.
     """
     to_man: float | None = None
     to_woman: float | None = None

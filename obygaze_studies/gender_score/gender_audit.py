@@ -143,7 +143,7 @@ class _Scores(NamedTuple):
             "caption_id",
             "gender",
         ),
-        sentence="share of man ({reading}): {found}, of {n:,} of {n_rows:,} captions",
+        sentence="share of man ({reading}): {found}, of {n:,} of {n_rows:caption}",
         source="Sabir and Padró 2023, Gender Score; gender by the words man and woman",
         figure="Share of man",
     )

@@ -52,7 +52,7 @@ WORDING_OF_ANSWERS = Wording(
     title="Objects of images by a classifier",
     table="Images by their most probable object",
     columns=("object", "images", "share"),
-    sentence="most probable object of {images:,} of {n_images:,} images: {object}",
+    sentence="most probable object of {images:,} of {n_images:image}: {object}",
     source="probabilities of a classifier's classes, as the store has them",
 )
 
@@ -114,7 +114,7 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, mini
             "images",
             "share",
         ),
-        sentence="most probable object of {images:,} of {n_images:,} images: {object}",
+        sentence="most probable object of {images:,} of {n_images:image}: {object}",
         source="CLIP as visual classifier (Sabir and Padró 2023); softmax over the objects listed",
     )
 )

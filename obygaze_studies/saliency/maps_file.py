@@ -292,7 +292,7 @@ def pointing_hit(picture: NDArray[np.float64], region: Region) -> bool | None:
             "mean_share",
             "share_of_hits",
         ),
-        sentence="{n_maps:,} maps of {n_images:,} images, {n_empty:,} of them empty",
+        sentence="{n_maps:map} of {n_images:image}, {n_empty:,} of them empty",
         source=("Grad-CAM (Selvaraju et al., 2017) as in Wolfe et al., FAccT 2023, 4.2; bicubic, a = -0.75"),
         figure="Mean maps, each map scaled to 0 .. 1 first",
     )

@@ -46,7 +46,7 @@ class AnnotatorColumns:
             # Without their annotators, these rows would be repeated labels of one span.
             self._proposal.needed_unread.append(message)
         else:
-            self._proposal.optional_unread.append(message)
+            self._proposal.mention(message, [column])
 
     def _are_annotators_known(self) -> bool:
         """Return whether a column or an option says who annotated, or annotators have their own columns."""

@@ -86,7 +86,7 @@ class FilmColumns:
         column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
         self._unread.propose("video", [column])
         if self._unread.has_column_for("movie"):
-            self._proposal.optional_unread.append(f"files ({column!r})")
+            self._proposal.mention(f"files ({column!r})", [column])
         else:
             self._proposal.needed_unread.append(f"files ({column!r})")
 

@@ -98,9 +98,10 @@ class LabelColumns:
                 columns.append(column)
         if columns:
             options = " or ".join(option("level", column) for column in columns)
-            self._proposal.optional_unread.append(
+            self._proposal.mention(
                 f"words of the codebook below other headings ({self._with_label_counts(columns)}): {options} "
-                "if they are labels"
+                "if they are labels",
+                columns,
             )
 
     def _propose_annotators_of_marks(self) -> None:
@@ -256,13 +257,15 @@ class LabelColumns:
         labels = [column for column in columns if column not in no_labels]
         if labels:
             options = " or ".join(option("level", column) for column in labels)
-            self._proposal.optional_unread.append(
-                f"columns that are not read hold levels too ({self._with_label_counts(labels)}): {options}"
+            self._proposal.mention(
+                f"columns that are not read hold levels too ({self._with_label_counts(labels)}): {options}",
+                labels,
             )
         if no_labels:
-            self._proposal.optional_unread.append(
+            self._proposal.mention(
                 "levels that a model gave, or how sure somebody is, by the headings "
-                f"({self._with_label_counts(no_labels)}): they are no labels of people"
+                f"({self._with_label_counts(no_labels)}): they are no labels of people",
+                no_labels,
             )
         self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
 
@@ -513,7 +516,7 @@ class LabelColumns:
         has_levels = name == "level" and not self._lacks_levels()
         if self._unread.is_read(name) or has_levels:
             typed = " ".join(option(name, column) for column in columns)
-            self._proposal.optional_unread.append(f"columns headed by labels are not read ({shown}): {typed}")
+            self._proposal.mention(f"columns headed by labels are not read ({shown}): {typed}", columns)
             return
         self._unread.propose(name, columns)
         labels = "levels" if name == "level" else "concepts"
@@ -552,8 +555,8 @@ class LabelColumns:
 
         if self._unread.has_column_for("concepts"):
             options = " ".join(option("concepts", column) for column in columns)
-            self._proposal.optional_unread.append(
-                f"columns that may be of concepts are not read ({_shown(columns)}): {options}"
+            self._proposal.mention(
+                f"columns that may be of concepts are not read ({_shown(columns)}): {options}", columns
             )
             return
 
@@ -601,8 +604,8 @@ class LabelColumns:
         if not_proposed:
             shown = _shown(not_proposed)
             options = " ".join(option("concepts", column) for column in not_proposed)
-            self._proposal.optional_unread.append(
-                f"columns of marks are not read ({shown}): {options}, if they are of concepts"
+            self._proposal.mention(
+                f"columns of marks are not read ({shown}): {options}, if they are of concepts", not_proposed
             )
 
     def _columns_of_unknown_marks(self) -> list[str]:
@@ -640,8 +643,8 @@ class LabelColumns:
         if columns and self._unread.is_read("concepts"):
             shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
             options = " ".join(option("concepts", column) for column in columns)
-            self._proposal.optional_unread.append(
-                f"columns that are not read hold concepts too ({shown}): {options}"
+            self._proposal.mention(
+                f"columns that are not read hold concepts too ({shown}): {options}", columns
             )
         elif columns:
             self._propose_labels("concepts", columns, "concepts")

@@ -1,14 +1,24 @@
 """Find levels of one annotator that overlap in time, of which only one can be meant."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.judgements import place_in
+from obygaze_features.manifest.spans.tier_names import HOW, HOWS
 from obygaze_features.manifest.text_tables import SEEN_SCORE, counted
 from obygaze_features.text import first_few
 
 APART = ("subject", "observation", SEEN_SCORE, "model", "prompt")
 """Extra columns that say of whom, by what and in whose sight: spans that differ in them may overlap."""
+
+CELLS_OF_JUDGEMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "draw": ("random", "uncertain"),
+    "judgement": ("agree", "disagree", "unsure"),
+    HOW: HOWS,
+}
+"""Extra columns that judgements of a scored film have, and what these say: why the window was chosen, whether
+the judge agrees with the model, and how it was judged, as a tier of an exported film says."""
 
 SHOWN = 3
 
@@ -27,15 +37,26 @@ class Overlap(NamedTuple):
 def overlapping_levels(clips: Iterable[Clip]) -> list[str]:
     """Return a notice on different levels of one annotator, film and subject that overlap in time.
 
-    The list is empty if there are none. Windows of a scored film may overlap, as they are judged one by one;
-    clips with a `seen_score` are such windows and are not compared.
+    The list is empty if there are none. Windows of a scored film may overlap, as they are judged one by one,
+    and are not compared.
     """
-    overlaps = _overlapping_pairs([clip for clip in clips if not clip.extras.get(SEEN_SCORE)])
+    overlaps = _overlapping_pairs([clip for clip in clips if not _is_judged_window(clip)])
     if not overlaps:
         return []
     shown = first_few([str(overlap) for overlap in overlaps], SHOWN)
     what = counted(len(overlaps), "span overlaps", "spans overlap")
     return [f"{what} an earlier one of another level by the same annotator ({shown}): all are kept"]
+
+
+def _is_judged_window(clip: Clip) -> bool:
+    """Return whether a clip is a window of a scored film, which its judge was shown and did not delimit.
+
+    Its place in the film's draw tells, or a cell of `CELLS_OF_JUDGEMENTS`. The column `seen_score` does not:
+    spans that somebody delimits in another program have it as well.
+    """
+    if place_in(clip) > 0:
+        return True
+    return any(clip.extras.get(column) in cells for column, cells in CELLS_OF_JUDGEMENTS.items())
 
 
 def _overlapping_pairs(clips: Iterable[Clip]) -> list[Overlap]:

@@ -193,7 +193,8 @@ class PersonTables:
             )
         is_written_by_obygaze = are_judgements or account.shows_model_output
         if not is_written_by_obygaze:  # else the other columns hold what a model found
-            account.note(*_notices_on_unread_columns(table, labels, words, has_labels=has_labels))
+            mentioned = account.mentioned_columns
+            account.note(*_notices_on_unread_columns(table, labels, words, mentioned, has_labels=has_labels))
 
     def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
         """Count the memory of the rows that a table gets if annotators have columns of their own.
@@ -405,13 +406,13 @@ class _WholeFilms:
 
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
-        self._first_lines: dict[tuple[str, str], int] = {}  # (clip id, annotator) -> line
+        self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
 
     def add(self, clip: Clip, line: int) -> None:
         """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
         if clip.start_s is not None:
             return
-        first_line = self._first_lines.setdefault((clip.clip_id, clip.annotator), line)
+        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
         if first_line != line:
             self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 
@@ -522,6 +523,7 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
             options = " ".join(proposal.options(Headings()))
             parts = [part for part in (*proposal.optional_unread, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
+            file.account.mentioned_columns = tuple(proposal.mentioned)
     if refused:
         raise _error_on_unread(refused)
 
@@ -921,7 +923,7 @@ def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
 
 
 def _notices_on_unread_columns(
-    table: Table, labels: LabelReader, words: LabelWords, *, has_labels: bool
+    table: Table, labels: LabelReader, words: LabelWords, mentioned: Sequence[str], *, has_labels: bool
 ) -> list[str]:
     """Return notices on the columns that are not read.
 
@@ -936,13 +938,15 @@ def _notices_on_unread_columns(
         The columns that labels are read from.
     words
         The words of labels that the codebook knows.
+    mentioned
+        Columns that a notice is on already; they get no second one.
     has_labels
         Whether a level or concept was read from the table.
     """
     scales = [scale.name for scale in words.codebook.scales]
     read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
     if has_labels or scales or labels.is_of_marks:
-        return list(unread_columns(table, read_columns, words))
+        return list(unread_columns(table, [*read_columns, *mentioned], words))
     return [_notice_on_possible_labels(table, read_columns)]
 
 
@@ -954,7 +958,7 @@ def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iter
     table
         The table.
     read
-        The columns that are read.
+        The columns that are read, or that a notice is on already.
     words
         The words of labels that are known.
     """

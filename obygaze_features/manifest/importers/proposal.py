@@ -85,7 +85,9 @@ class Proposal:
         Descriptions of unread columns without which rows have no times, labels or films. If there is one,
         the import is refused.
     optional_unread
-        Descriptions of unread columns that the import does not need. They are only mentioned.
+        Descriptions of unread columns that the import does not need. They are only mentioned (`mention`).
+    mentioned
+        The headings of these columns.
     doubts
         What only a person can say.
     """
@@ -99,7 +101,13 @@ class Proposal:
     unit: str = ""
     needed_unread: list[str] = field(default_factory=list)
     optional_unread: list[str] = field(default_factory=list)
+    mentioned: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+
+    def mention(self, description: str, columns: Iterable[str]) -> None:
+        """Describe unread columns that the import does not need; `columns` are their headings."""
+        self.optional_unread.append(description)
+        self.mentioned += columns
 
     def to_json(self) -> bytes:
         """Write the proposal as JSON for another process.

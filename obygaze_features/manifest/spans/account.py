@@ -45,6 +45,8 @@ class Account:
         Further facts of the file, for people.
     shows_model_output
         Whether the file holds what a model wrote, so that whoever annotated in it saw that.
+    mentioned_columns
+        Columns of a table that are not read, and that a note is on already.
     uses_rate, uses_unit
         Whether a time of the file may be read by the person's rate, or by the person's unit.
     """
@@ -57,6 +59,7 @@ class Account:
     unlisted: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     shows_model_output: bool = False
+    mentioned_columns: tuple[str, ...] = ()
     uses_rate: bool = False
     uses_unit: bool = False
 
@@ -69,6 +72,7 @@ class Account:
         self.unlisted = account.unlisted
         self.notes = account.notes
         self.shows_model_output = account.shows_model_output
+        self.mentioned_columns = account.mentioned_columns
         self.uses_rate = account.uses_rate
         self.uses_unit = account.uses_unit
 

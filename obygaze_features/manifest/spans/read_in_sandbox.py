@@ -198,6 +198,7 @@ class _AccountMessage(msgspec.Struct, array_like=True):
     unlisted: dict[str, int]
     notes: list[str]
     shows_model_output: bool
+    mentioned_columns: tuple[str, ...]
     uses_rate: bool
     uses_unit: bool
 

@@ -683,7 +683,8 @@ def test_spans_that_do_not_contradict_each_other_are_no_overlap(other):
 @pytest.mark.parametrize("seen", ["0", "1"])
 def test_windows_of_a_scored_film_may_overlap(seen):
     """Both windows were drawn to be judged one by one, whether or not a score was seen."""
-    windows = [level_of(0, 10, "S", seen_score=seen), level_of(5, 15, "HN", seen_score=seen)]
+    why_chosen = {"draw": "random", "seen_score": seen}
+    windows = [level_of(0, 10, "S", **why_chosen), level_of(5, 15, "HN", **why_chosen)]
     assert overlapping_levels(windows) == []
 
 

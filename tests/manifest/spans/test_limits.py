@@ -218,13 +218,13 @@ def test_all_tests_of_a_child_hold_for_forks_of_a_process_without_other_threads(
 
 WATCHED = """
 from pathlib import Path
-from obygaze_features import apart, limits
+from obygaze_features import limits, sandbox
 from obygaze_features.errors import InputError
 from tests.manifest.spans import test_limits as works
 
 assert not limits.SYSTEM_KEEPS_LIMITS
-apart.limits_of = lambda _: limits.Limits(1, 1 << 26)
-with apart.reader_process() as child:
+sandbox.limits_of = lambda _: limits.Limits(1, 1 << 26)
+with sandbox.reader_process() as child:
     for work in (works.compute_without_end, works.take_a_gigabyte_in_steps):
         try:
             works.answer_of(child, work, Path("a.eaf"))
