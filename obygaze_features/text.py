@@ -61,7 +61,7 @@ def unsuitable(text: str, *, line_breaks: bool = False) -> str | None:
 
     Examples
     --------
-    >>> unsuitable("films of 1994"), unsuitable("two\nlines", lines=True)
+    >>> unsuitable("films of 1994"), unsuitable("two\nlines", line_breaks=True)
     (None, None)
     >>> unsuitable("films\x1b[2J")
     'holds the control character U+001B, which must be removed'
