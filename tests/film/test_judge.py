@@ -958,3 +958,11 @@ def test_there_is_no_alpha_of_three_judges_two_of_whom_share_windows(timeline, t
     judged_by_two = film_judged_by(timeline, ["AB", "CD"], book)
     judged_by_gh = film_judged_by(another_film(timeline), ["GH"], book)
     assert alpha_of_judges([judged_by_two, judged_by_gh]) is None
+
+
+def test_labels_without_an_annotator_are_called_labels(timeline, sixty_by_ab, machine_labels):
+    """Some table of labels takes the model's place: a sentence on the share must not name the model."""
+    by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
+    assert rate.model == "labels"
+    assert rate.is_of_labels

@@ -1,6 +1,7 @@
 """A corrected rate covers what it should, and is narrower than judgements alone."""
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +11,25 @@ from scipy.stats import binomtest, hypergeom
 
 from obygaze_film.cells import Cells
 from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE
-from obygaze_film.judged_rate import _method, _n_needed_without_model, counted_windows
-from obygaze_film.judged_windows import JudgedWindows, WindowCounts, least_sure, votes
+from obygaze_film.judged_rate import (
+    _cut_at_mean_of_judges,
+    _Estimator,
+    _method,
+    _n_needed_without_model,
+    _notes_of_pairs,
+    _rate_of_panel,
+    _too_few,
+    _with_agreement,
+    agreement_of_judges,
+    alpha_of_judges,
+    counted_windows,
+    main_rate,
+    read_rates,
+)
+from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, WindowCounts, least_sure, votes
+from obygaze_film.positive import Meaning, Positive
 from obygaze_film.rate_estimates import Estimates, difference_estimate, estimate_rate
+from obygaze_film.schema import CorrectedRate
 from tests.film.films import planted_cells
 
 PREVALENCES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
@@ -498,3 +515,370 @@ def test_a_share_of_all_windows_is_a_count_whatever_the_answers(n_positive, n_un
     windows = JudgedWindows(planted_cells(content_s=np.full(5, 6.0)), answers, unsure, SUCCESSIVE)
 
     assert _method(windows, votes(windows.by_cell).positive_shares, uses_model=True) == "census"
+
+
+# --- what is said of judges together
+# ---------------------------------------------------------------------------
+SURE, NOT_SURE, NOT_JUDGED = "s", "u", "-"
+
+
+def film_judged(**windows_by_judge):
+    """Plant a film that was judged: a letter for each window of its draw, from the first on.
+
+    `AB="ssu-"`: AB was sure of the first two windows and calls them positive in turns (the first is), was not
+    sure of the third, and did not judge the fourth. The underscore stands for a judge without a name.
+    """
+    n_windows = max(len(windows) for windows in windows_by_judge.values())
+    answers = {}
+    for judge, windows in windows_by_judge.items():
+        answers_of_judge = {}
+        for place, window in enumerate(windows, start=1):
+            if window == NOT_SURE:
+                answers_of_judge[place] = None
+            elif window == SURE:
+                answers_of_judge[place] = place % 2 == 1
+        answers[judge.replace("_", "")] = answers_of_judge
+    return JudgedFilm(
+        movie="m",
+        cells=planted_cells(content_s=np.full(n_windows, 6.0)),
+        sampling=SUCCESSIVE,
+        cell_of_place={place: place - 1 for place in range(1, n_windows + 1)},
+        judged_places={judge: frozenset(of_judge) for judge, of_judge in answers.items()},
+        answers=answers,
+        notices=(),
+    )
+
+
+@pytest.mark.parametrize("n_common", [0, 1, 2, 9, 10, 11])
+def test_two_judges_are_compared_on_the_windows_of_which_both_were_sure(n_common):
+    """AB and CD judged three windows more, of which AB was sure of one, and CD of none.
+
+    They always agree. From ten common windows on they have a kappa, which is 1; without any they are no pair.
+    """
+    film = film_judged(AB=SURE * n_common + "uus--", CD=SURE * n_common + "uuu-s")
+
+    pairs = agreement_of_judges([film])
+
+    if n_common == 0:
+        assert pairs == ([], 0)
+        return
+    (pair,) = pairs.agreement
+    assert pairs.n_pairs == 1
+    assert pair.annotators == ["AB", "CD"]
+    assert (pair.n, pair.alike) == (n_common, n_common)
+    assert pair.n_unsure == 3
+    has_kappa = n_common >= 10
+    assert pair.kappa == (1.0 if has_kappa else None)
+    assert (pair.low is not None) == has_kappa
+    assert (pair.high is not None) == has_kappa
+
+
+def test_only_windows_called_alike_count_as_such_and_a_kappa_may_be_undefined():
+    """AB calls windows positive in turns, CD none of eleven, and EF none either.
+
+    AB and CD agree on five, and kappa is 0. CD and EF agree on all, where chance would let them, too: nothing
+    is known of how far they agree.
+    """
+    film = film_judged(AB=SURE * 11, CD=SURE * 11, EF=SURE * 11)
+    never = dict.fromkeys(range(1, 12), False)
+    film = replace(film, answers={**film.answers, "CD": never, "EF": never})
+
+    of_ab_and_cd, of_ab_and_ef, of_cd_and_ef = agreement_of_judges([film]).agreement
+
+    for pair in (of_ab_and_cd, of_ab_and_ef):
+        assert (pair.n, pair.alike) == (11, 5)
+        assert pair.kappa == pytest.approx(0)
+    assert (of_cd_and_ef.n, of_cd_and_ef.alike) == (11, 11)
+    assert (of_cd_and_ef.kappa, of_cd_and_ef.low, of_cd_and_ef.high) == (None, None, None)
+
+
+def test_judgements_without_a_name_are_in_no_pair():
+    """They may be of several people: agreement with them is that of nobody."""
+    film = film_judged(_=SURE * 12, AB=SURE * 12, CD=SURE * 12)
+    assert [pair.annotators for pair in agreement_of_judges([film]).agreement] == [["AB", "CD"]]
+
+
+def films_with_pairs(*n_judges):
+    """Plant films of one window each, each judged by so many judges of its own."""
+    films = []
+    for number, n in enumerate(n_judges):
+        films.append(film_judged(**{f"J{number}of{judge}": SURE for judge in range(n)}))
+    return films
+
+
+def test_a_hundred_pairs_are_compared_and_of_more_a_hundred_that_are_drawn():
+    """Fourteen judges are 91 pairs, four are 6 and three are 3: together 100. A film of two has one more.
+
+    If some pairs were left out, readers are told of how many there were.
+    """
+    a_hundred = films_with_pairs(14, 4, 3)
+    one_more = films_with_pairs(14, 4, 3, 2)
+
+    all_pairs = agreement_of_judges(a_hundred)
+    drawn_pairs = agreement_of_judges(one_more)
+
+    assert (len(all_pairs.agreement), all_pairs.n_pairs) == (100, 100)
+    assert _notes_of_pairs(all_pairs) == []
+    assert (len(drawn_pairs.agreement), drawn_pairs.n_pairs) == (100, 101)
+    names_of_pairs = {tuple(pair.annotators) for pair in drawn_pairs.agreement}
+    assert len(names_of_pairs) == 100  # none twice
+    assert drawn_pairs == agreement_of_judges(one_more)  # the same each time
+    (note,) = _notes_of_pairs(drawn_pairs)
+    assert re.findall("[0-9]+", str(note)) == ["100", "101"]
+
+
+@pytest.mark.parametrize("n_shared", [9, 10])
+def test_alpha_is_of_three_judges_who_share_ten_windows(n_shared):
+    """AB and CD were sure of all shared windows, and EF of the first alone.
+
+    Two windows more were judged by two, of whom one or nobody was sure. AB and GH judged one each alone.
+    """
+    film = film_judged(
+        AB=SURE * n_shared + "su-u",
+        CD=SURE * n_shared + "uu-",
+        EF=SURE,
+        GH=NOT_JUDGED * (n_shared + 2) + SURE,
+    )
+
+    alpha = alpha_of_judges([film])
+
+    if n_shared < 10:
+        assert alpha is None
+        return
+    assert alpha.annotators == ["AB", "CD", "EF"]
+    assert alpha.n_windows == 10
+    assert alpha.value == 1.0
+    assert alpha.n_unsure == 2
+
+
+def test_two_judges_have_no_alpha_and_three_who_always_say_one_thing_neither():
+    """Two have a kappa. Where three call nothing positive, chance alone would let them agree."""
+    of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
+    of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
+    never = dict.fromkeys(range(1, 13), False)
+    who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
+
+    assert alpha_of_judges([of_two]) is None
+    assert alpha_of_judges([of_three]).value == 1.0
+    assert alpha_of_judges([who_say_no]) is None
+
+
+# --- one rate of several
+# ---------------------------------------------------------------------------
+def rate_of(*judges, n=20, low=0.0, value=0.5, high=1.0):
+    """Plant the rate of a judge, or of a panel, with its interval."""
+    return CorrectedRate(
+        model="m",
+        value=value,
+        low=low,
+        high=high,
+        level=0.95,
+        method="wilson",
+        n=n,
+        n_positive_by_all=0,
+        n_rows=40,
+        worth=None,
+        expected=None,
+        annotators=[*judges],
+        positives=[0] * len(judges),
+        positive="S",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "chosen"),
+    [
+        ([rate_of("AB", n=12), rate_of("CD", n=13)], ["CD"]),
+        ([rate_of("AB", n=13), rate_of("CD", n=12)], ["AB"]),
+        ([rate_of("AB", n=12), rate_of("CD", n=12)], ["AB"]),
+        ([rate_of("AB", n=40), rate_of("CD", n=12), rate_of("AB", "CD", n=10)], ["AB", "CD"]),
+    ],
+    ids=["most windows", "most windows, first", "as many: the first", "the panel"],
+)
+def test_a_film_is_known_by_its_panels_rate_else_by_that_of_most_windows(rates, chosen):
+    """Comparisons of films take one rate of each."""
+    assert main_rate(rates).annotators == chosen
+
+
+@pytest.mark.parametrize(
+    ("ends_of_judges", "value", "expected"),
+    [
+        ([(0.2, 0.6), (0.4, 0.8)], 0.5, (0.3, 0.7)),
+        ([(0.0, 0.6), (0.0, 0.8)], 0.5, (0.1, 0.7)),
+        ([(0.4, 1.0), (0.4, 1.0)], 0.5, (0.4, 0.9)),
+        ([(0.2, 0.6), (0.4, 0.8)], 0.8, (0.3, 0.8)),
+        ([(0.2, 0.6), (0.4, 0.8)], 0.2, (0.2, 0.7)),
+    ],
+    ids=["cut at both ends", "above alone", "below alone", "up to its value", "from its value on"],
+)
+def test_a_panels_interval_is_cut_at_the_mean_ends_of_its_judges_but_holds_its_share(
+    ends_of_judges, value, expected
+):
+    """The panel's interval is .1 to .9. It becomes no wider, and its own share stays within."""
+    panel = rate_of("AB", "CD", low=0.1, value=value, high=0.9)
+    rates = [
+        rate_of(judge, low=low, high=high)
+        for judge, (low, high) in zip(("AB", "CD"), ends_of_judges, strict=True)
+    ]
+
+    cut = _cut_at_mean_of_judges(panel, rates)
+
+    assert (cut.low, cut.high) == pytest.approx(expected)
+    assert cut.value == value
+
+
+class PlantedEstimator:
+    """Gives a panel the interval 0 to 1, whatever it judged."""
+
+    def rate(self, _windows, judges):
+        """Return the rate of some judges."""
+        return rate_of(*judges)
+
+
+@pytest.mark.parametrize(
+    ("unsure_of_ab", "unsure_of_cd", "unsure_of_both", "n_rates", "is_cut"),
+    [
+        ((), (), (), 2, True),
+        ((3, 4), (4, 3), (3, 4), 2, True),
+        ((3,), (), (3,), 2, False),
+        ((), (3,), (3,), 2, False),
+        ((3,), (3,), (), 2, False),
+        ((), (), (), 1, False),
+    ],
+    ids=["all sure", "not sure of the same", "AB alone", "CD alone", "other windows", "CD has no rate"],
+)
+def test_a_panels_interval_is_cut_only_by_rates_of_all_its_judges_of_the_same_time(
+    unsure_of_ab, unsure_of_cd, unsure_of_both, n_rates, is_cut
+):
+    """A rate leaves out windows of which its judge was not sure. Each of the judges' rates is .2 to .8."""
+    cells = planted_cells(content_s=np.full(20, 6.0))
+
+    def windows(unsure):
+        return JudgedWindows(cells, {}, unsure, SUCCESSIVE)
+
+    windows_of = {"AB": windows(unsure_of_ab), "CD": windows(unsure_of_cd)}
+    rates = [rate_of("AB", low=0.2, high=0.8), rate_of("CD", low=0.2, high=0.8)][:n_rates]
+
+    rate = _rate_of_panel(PlantedEstimator(), windows(unsure_of_both), windows_of, rates)
+
+    assert rate.annotators == ["AB", "CD"]
+    assert (rate.low, rate.high) == ((0.2, 0.8) if is_cut else (0.0, 1.0))
+
+
+def test_a_judges_rate_has_the_agreement_with_each_other_and_a_panels_that_within_it():
+    """AB, CD and EF were compared; the panel is of AB and CD."""
+    pairs = agreement_of_judges([film_judged(AB=SURE * 3, CD=SURE * 3, EF=SURE * 3)])
+
+    def compared(rate):
+        return [pair.annotators for pair in _with_agreement(rate, pairs).agreement]
+
+    assert compared(rate_of("AB")) == [["AB", "CD"], ["AB", "EF"]]
+    assert compared(rate_of("CD")) == [["AB", "CD"], ["CD", "EF"]]
+    assert compared(rate_of("GH")) == []
+    assert compared(rate_of("AB", "CD")) == [["AB", "CD"]]
+    assert len(compared(rate_of("AB", "CD", "EF"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("worth", "n", "n_windows", "expected"),
+    [
+        (10.4, 10, 40, None),
+        (10.6, 10, 40, 10.6),
+        (11, 10, 40, 11),
+        (10, 10, 40, None),
+        (9, 10, 40, None),
+        (39, 10, 40, 39),
+        (39.99, 39, 40, 39.99),
+    ],
+)
+def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(worth, n, n_windows, expected):
+    """With the model, n judgements of so many windows are worth `worth` without it."""
+    estimates = estimates_worth(worth, n=n, n_windows=n_windows)
+    n_needed = _n_needed_without_model(estimates, n, n_windows)
+    assert n_needed == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_model_saves_nothing_where_all_windows_are_judged():
+    """Then both intervals have no width."""
+    zero, one = np.zeros(1), np.ones(1)
+    counted = Estimates(one, one, one, zero, one, one, one)
+    assert _n_needed_without_model(counted, 40, 40) is None
+
+
+@pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])
+def test_a_rate_counts_windows_and_seconds_as_they_were_judged(is_of_labels):
+    """A film has twelve windows: one of 4 s, one without content, and ten of 6 s. 7 s more were not read.
+
+    AB and CD judged the first, and were not both sure of it, and six of 6 s, all of which AB calls positive
+    and CD two. A share is of the 60 s of all windows that it does not leave out.
+    """
+    cells = replace(planted_cells(content_s=[4, 0, *[6] * 10]), unread_s=7.0)
+    answers = {cell: {"AB": True, "CD": cell < 4} for cell in range(2, 8)}
+    windows = JudgedWindows(cells, answers, (0,), SUCCESSIVE)
+    estimator = object.__new__(_Estimator)
+    estimator.name, estimator.expected, estimator.expected_s = "m", 0.3, 64.0
+    estimator.positive = Positive((Meaning("S", "Sure", ""),), is_concept=False, task_title="")
+    estimator.labelled = cells if is_of_labels else None
+
+    rate = estimator.rate(windows, ["AB", "CD"])
+
+    assert (rate.n, rate.n_rows, rate.n_unsure) == (6, 11, 1)
+    assert (rate.positives, rate.n_positive_by_all) == ([6, 2], 2)
+    assert (rate.content_s, rate.unsure_s, rate.unread_s) == (60.0, 4.0, 7.0)
+    assert rate.value == pytest.approx((6 + 2) / 12, abs=0.01)
+    assert (rate.model, rate.expected, rate.expected_s, rate.positive) == ("m", 0.3, 64.0, "S")
+    assert rate.is_of_labels is is_of_labels
+    assert rate.method == "wilson"  # all windows have the same probability
+
+
+# --- too few judgements
+# ---------------------------------------------------------------------------
+def numbers_of_refusal(*counts, notices=()):
+    """Return the message of a film with too few judgements, and its numbers in order."""
+    message = str(_too_few(film_judged(AB=SURE * 60), counts, notices))
+    return message, [int(number) for number in re.findall("[0-9]+", message)]
+
+
+@pytest.mark.parametrize(
+    ("judged", "left", "n_advised"),
+    [(0, 60, 30), (20, 40, 30), (21, 39, 31), (25, 35, 35), (5, 10, 15), (0, 10, 10)],
+    ids=["none yet", "as many as are advised", "one more", "ten more than judged", "a short film", "of ten"],
+)
+def test_a_film_without_a_share_advises_thirty_windows_or_ten_more_up_to_all(judged, left, n_advised):
+    """A judge of so many windows was sure of none. Who follows the advice should not be refused again."""
+    counts = WindowCounts(judged=judged, sure=0, left=left, least=10)
+
+    message, numbers = numbers_of_refusal(counts)
+
+    assert numbers[-1] == n_advised
+    assert "--blind" in message
+
+
+def test_a_refusal_is_of_the_judge_who_was_sure_of_most_windows():
+    """AB judged 20 windows and was sure of 3, CD of 5 of 6, and EF of 5 of 8."""
+    by_ab = WindowCounts(judged=20, sure=3, left=40, least=10)
+    by_cd = WindowCounts(judged=6, sure=5, left=54, least=10)
+    by_ef = WindowCounts(judged=8, sure=5, left=52, least=10)
+
+    _, numbers = numbers_of_refusal(by_ab, by_cd, by_ef)
+
+    assert numbers[:2] == [8, 5]
+
+
+def test_a_refusal_where_nobody_judged_counts_all_windows_and_gives_what_was_left_out():
+    """The film has 60 windows with content: 10 are needed, or all."""
+    message, numbers = numbers_of_refusal(notices=["one of another film", "two that saw the score"])
+
+    assert numbers == [10, 60, 30]
+    assert "one of another film; two that saw the score" in message
+
+
+def test_nobody_is_sent_to_judge_windows_that_a_film_does_not_have():
+    """All five windows of a film are judged, and the judge was sure of none."""
+    message, _ = numbers_of_refusal(WindowCounts(judged=5, sure=0, left=0, least=5))
+    assert "--blind" not in message
+
+
+def test_a_folder_without_judgements_has_no_rates(tmp_path):
+    """Its page is made without them."""
+    assert read_rates(tmp_path) == []

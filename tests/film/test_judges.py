@@ -538,3 +538,95 @@ def test_a_joint_interval_is_not_cut_by_a_share_of_more_time(timeline, tmp_path,
     uncut, _notices = correct_rate(timeline, judgements)
     assert uncut.high > 0
     assert of_both.high == uncut.high
+
+
+def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
+    timeline, tmp_path, drawn_windows
+):
+    """AB and CD judged under one definition, CD too few windows; then nobody says under which it was.
+
+    Whoever reads the numbers again must know what was judged, also of the judges who have none.
+    """
+    by_two = judged_by(tmp_path, drawn_windows, AB=[VIOLENT, CALM] * 10, CD=[CALM] * 5)
+    names = {BEFORE: "violence, version 1"}
+
+    named = rates_by_definition(timeline, by_two.with_clips(under(BEFORE, by_two)), names=names)
+    unnamed = rates_by_definition(timeline, by_two)
+
+    for rates, expected in ((named, (BEFORE, "violence, version 1")), (unnamed, ("", ""))):
+        assert rates.n_definitions == 1
+        assert rates.too_few
+        assert rates.agreement
+        for part in (*rates.rates, *rates.too_few, *rates.agreement):
+            assert (part.definition, part.definition_name) == expected
+
+
+def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
+    timeline, under_two_definitions, drawn_windows
+):
+    """EF's 15 judgements do not say under which of two definitions they were made; 20 rows are not filled in.
+
+    Only what was judged is said to be left out. AB and CD were each alone under theirs, so no alpha is known.
+    """
+    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
+    not_filled_in = under("", not_filled_in)
+    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
+
+    rates = rates_by_definition(timeline, judgements)
+
+    assert any("15 judgements" in notice for notice in rates.notices)
+    assert not any("35 judgements" in notice for notice in rates.notices)
+    assert rates.n_definitions == 2
+    assert rates.alpha is None
+
+
+def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(
+    timeline, under_two_definitions
+):
+    """AB and CD say under which definition they judged."""
+    known = [clip for clip in under_two_definitions if clip.annotator != "EF"]
+    rates = rates_by_definition(timeline, under_two_definitions.with_clips(known))
+    assert len(rates.rates) == 2
+    assert not any("left out" in notice for notice in rates.notices)
+
+
+def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
+    timeline, tmp_path, drawn_windows
+):
+    """AB judged three windows before the definition changed, and CD four after: neither has a share."""
+    by_ab = under(BEFORE, judged_by(tmp_path, drawn_windows, AB=[CALM] * 3))
+    by_cd = under(AFTER, judged_by(tmp_path, drawn_windows, CD=[CALM] * 4))
+    judgements = judged_by(tmp_path, drawn_windows).with_clips([*by_ab, *by_cd])
+
+    with pytest.raises(FilmError) as refusal:
+        rates_by_definition(timeline, judgements)
+
+    message = str(refusal.value)
+    assert BEFORE[:12] in message
+    assert AFTER[:12] in message
+    assert "3 windows" in message
+    assert "4 windows" in message
+
+
+@pytest.mark.parametrize("judge", ["CD", "nobody"])
+def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
+    timeline, tmp_path, drawn_windows, judge
+):
+    """CD judged one window, and was not sure of it; nobody else is called so. AB judged 40.
+
+    A share of AB's would be taken for theirs.
+    """
+    judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=["unsure"])
+    with pytest.raises(FilmError):
+        correct_rate(timeline, judgements, judge=judge)
+
+
+def test_a_judge_who_is_asked_for_has_a_share_of_one_window(timeline, tmp_path, drawn_windows):
+    """CD was sure of one window: the interval says how little that is."""
+    judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=[VIOLENT])
+
+    rate, _ = correct_rate(timeline, judgements, judge="CD")
+
+    assert rate.n == 1
+    assert rate.annotators == ["CD"]
+    assert rate.high - rate.low > 0.5

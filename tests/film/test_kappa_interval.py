@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_film.agreement import kappa_of
-from obygaze_film.kappa_interval import kappa_interval
+from obygaze_film.kappa_interval import _Posterior, kappa_interval
 
 
 def calls_with(*, neither, only_second, only_first, both):
@@ -137,3 +137,60 @@ def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
             holds_true_kappa.append(interval.low <= true_kappa <= interval.high)
 
     assert np.mean(holds_true_kappa) > 0.92
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        pytest.param({"neither": 1, "only_second": 0, "only_first": 0, "both": 0}, id="one, and no"),
+        pytest.param({"neither": 0, "only_second": 0, "only_first": 0, "both": 1}, id="one, and yes"),
+        pytest.param({"neither": 40, "only_second": 0, "only_first": 0, "both": 0}, id="never"),
+        pytest.param({"neither": 0, "only_second": 0, "only_first": 0, "both": 40}, id="always"),
+    ],
+)
+def test_judges_who_both_say_one_thing_of_all_windows_have_neither_kappa_nor_interval(counts):
+    """Chance would let them agree on all: that they do says nothing, and no number may stand for it."""
+    assert np.isnan(kappa_interval(*calls_with(**counts))).all()
+
+
+@pytest.mark.parametrize(
+    ("counts", "kappa"),
+    [
+        pytest.param(
+            {"neither": 0, "only_second": 0, "only_first": 1, "both": 0}, 0, id="one window, unlike"
+        ),
+        pytest.param({"neither": 1, "only_second": 0, "only_first": 0, "both": 1}, 1, id="two, alike"),
+        pytest.param({"neither": 0, "only_second": 1, "only_first": 1, "both": 0}, -1, id="two, unlike"),
+        pytest.param({"neither": 0, "only_second": 6, "only_first": 6, "both": 0}, -1, id="always unlike"),
+        pytest.param({"neither": 6, "only_second": 0, "only_first": 0, "both": 6}, 1, id="always alike"),
+    ],
+)
+def test_the_interval_of_a_kappa_at_its_bounds_or_of_few_windows_reaches_it(counts, kappa):
+    """Kappa of these answers is known by its definition. The other end is that of draws of the shares."""
+    interval = kappa_interval(*calls_with(**counts))
+
+    drawn_low, drawn_high = ends_by_simulation(**counts)
+    assert interval.kappa == pytest.approx(kappa)
+    assert interval.low == pytest.approx(min(drawn_low, kappa), abs=0.005)
+    assert interval.high == pytest.approx(max(drawn_high, kappa), abs=0.005)
+
+
+@pytest.mark.parametrize("value", [-1.0, -0.5, 0.0, 0.25, 0.5, 1.0])
+@pytest.mark.parametrize("n_unlike", [0, 2, 20])
+def test_the_probability_of_a_kappa_is_the_share_of_draws_up_to_it(value, n_unlike):
+    """It is 0 at -1 and 1 at 1: between these bounds the ends of an interval are searched for.
+
+    Two judges agree on six windows and differ in others.
+    """
+    counts = {"both": 2, "neither": 4, "only_first": n_unlike // 2, "only_second": n_unlike // 2}
+    posterior = _Posterior(**counts)
+
+    probability = posterior.probability_of_at_most(value)
+
+    shares = np.random.default_rng(0).dirichlet([count + 0.5 for count in counts.values()], 100_000)
+    both, neither, only_first, only_second = shares.T
+    drawn = kappa_of(first=both + only_first, second=both + only_second, alike=both + neither)
+    # 100,000 draws leave a share uncertain by .0016 at most.
+    assert probability == pytest.approx((drawn <= value).mean(), abs=0.006)
+    if abs(value) == 1:
+        assert probability == pytest.approx(max(value, 0), abs=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ObygazeError
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook
+from obygaze_features.manifest import PLANTED, Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
 from obygaze_film.claims.of_film import corpus_experts
@@ -17,7 +17,7 @@ from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
 from obygaze_film.page import film_page
-from obygaze_film.positive import positive_of
+from obygaze_film.positive import Meaning, Positive, people_besides_program, positive_of
 from obygaze_film.score import MOBYGAZE, agreement_of_people, score_film
 from obygaze_film.windows_to_judge import choose_next
 from obygaze_models.evaluation.evaluate import evaluate
@@ -389,3 +389,110 @@ def test_the_agreement_of_experts_is_unknown_for_other_levels():
 def test_the_agreement_of_experts_is_unknown_for_other_codebooks():
     """It was measured with the levels of obygaze12; "violence" is another codebook."""
     assert agreement_of_people("violence", ["S"]) is None
+
+
+def named(name, title="", text=""):
+    """Return what a level or a concept is called."""
+    return Meaning(name, title, text)
+
+
+@pytest.mark.parametrize(
+    ("meanings", "text", "titled"),
+    [
+        ((), "What is there", "What is there"),
+        ((named("S"),), "S", "S"),
+        ((named("S", "S"),), "S", "S"),
+        ((named("S", "Sure"),), "S", "S (Sure)"),
+        ((named("HN", "Hard Negative"), named("S")), "HN / S", "HN (Hard Negative) / S"),
+    ],
+    ids=["nothing", "no title", "a title that is the name", "a title", "two levels"],
+)
+def test_what_is_positive_is_called_by_all_names_else_by_the_task(meanings, text, titled):
+    """A bank of concepts finds nothing positive: its task's title stands in sentences, and no empty text."""
+    positive = Positive(meanings, is_concept=False, task_title="What is there")
+    assert (positive.text, positive.titled) == (text, titled)
+
+
+@pytest.mark.parametrize(
+    ("is_concept", "names", "unknown"),
+    [
+        (False, ("HN", "S"), ""),
+        (False, ("violent", "S"), "violent"),
+        (False, ("HN", "violent", "calm"), "violent"),
+        (False, ("Body",), "Body"),
+        (False, (), ""),
+        (True, ("Body",), ""),
+        (True, ("S",), "S"),
+    ],
+)
+def test_the_first_name_that_a_codebook_lacks_is_named(is_concept, names, unknown):
+    """A judgement by another codebook would be counted as negative throughout.
+
+    A concept is no level, nor a level a concept, though both are names of the codebook.
+    """
+    positive = Positive(tuple(named(name) for name in names), is_concept, task_title="")
+    assert positive.first_unknown_name(BOOK) == unknown
+
+
+@pytest.mark.parametrize(
+    ("concepts_of_clips", "lacks_concepts"),
+    [([], True), ([()], True), ([(), ()], True), ([(), ("Look",)], False), ([("Body",)], False)],
+)
+def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of_clips, lacks_concepts):
+    """Else nobody was asked for concepts, and none is known to be absent. Labels of levels always serve."""
+    clips = [
+        Clip(f"c{number}", "m", level="S", concepts=concepts)
+        for number, concepts in enumerate(concepts_of_clips)
+    ]
+    assert Positive((named("Body"),), True, "").lacks_labels_in(clips) is lacks_concepts
+    assert Positive((named("S"),), False, "").lacks_labels_in(clips) is False
+
+
+@pytest.mark.parametrize(
+    ("level", "concepts", "is_of_level", "is_of_concept"),
+    [
+        (None, (), False, False),
+        (None, ("Look",), False, True),
+        ("NS", (), True, True),
+        ("S", ("Look",), True, True),
+    ],
+)
+def test_a_clip_is_labelled_by_its_level_or_for_a_concept_by_any_concept(
+    level, concepts, is_of_level, is_of_concept
+):
+    """A clip that is not labelled is no negative one."""
+    clip = Clip("c", "m", level=level, concepts=concepts)
+    assert Positive((named("S"),), False, "").is_labelled(clip) is is_of_level
+    assert Positive((named("Body"),), True, "").is_labelled(clip) is is_of_concept
+
+
+@pytest.mark.parametrize(
+    ("labelled_by", "is_planted", "people"),
+    [
+        ([], False, ()),
+        (["AB"], False, ()),
+        ([PLANTED], True, ()),
+        ([PLANTED, "AB"], False, ("AB",)),
+        (["CD", PLANTED, "AB"], False, ("CD", "AB")),
+    ],
+)
+def test_labels_of_a_program_alone_are_told_from_those_with_people_beside_it(labelled_by, is_planted, people):
+    """Scores of a model of planted labels say nothing of films, and a reader is told so.
+
+    Where people labelled too, they are named; where no program did, there is nobody to tell apart.
+    """
+    model = with_model(fake_scored_film(**SMALL), labelled_by=labelled_by).model()
+    assert positive_of(model).is_planted is is_planted
+    assert people_besides_program(model) == people
+
+
+def test_a_name_of_a_codebook_that_is_not_known_has_no_title_and_no_meaning():
+    """A model's record may come without texts: then a sentence has the name alone."""
+    film = with_model(fake_scored_film(**SMALL), codebook="a lab's", titles={}, means={}, translations={})
+    level_model = with_model(film, positive=["S"]).model()
+    concept_model = with_model(film, concept="Body", positive=[]).model()
+
+    for model, name in ((level_model, "S"), (concept_model, "Body")):
+        (meaning,) = positive_of(model).meanings
+        assert meaning == (name, "", "")
+        assert meaning.titled == name

@@ -1,6 +1,8 @@
 """A film that a model was trained on is known again by what it holds, whatever it is called."""
 
 import json
+from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +11,25 @@ import obygaze_features as of
 import obygaze_models as om
 from benchmarks.planted.known_films import Drawn, cut, encoded, look, make_sealed_store, trained
 from benchmarks.planted.known_films import film as drawn_film
-from obygaze_models.prediction.training_films import recognise
+from obygaze_features.same_pictures import VIEWS
+from obygaze_features.signature_likeness import SKETCH_BYTES, sketches
+from obygaze_features.store.testing import seal_arrays
+from obygaze_models.persistence.card import DIGEST_BYTES
+from obygaze_models.prediction import training_films
+from obygaze_models.prediction.training_films import (
+    KEPT_VIEWS,
+    TrainingFilms,
+    _collect_trained_rows,
+    _find_trained_clips,
+    _kept_views,
+    _most_similar_film,
+    _picture_similarity,
+    _recognise_by_features,
+    _share_of_same_clips,
+    _StoredRows,
+    films_with_equal_clips,
+    recognise,
+)
 from tests.command import obygaze
 
 FILMS = ("a", "b", "c", "d")
@@ -317,3 +337,394 @@ def test_evaluate_says_which_films_share_a_recap(films, tmp_path, capsys):
 
     warning = "b and c have equal features in 33% of their clips, which are trained on and tested"
     assert warning in capsys.readouterr().err
+
+
+# --- films and rows that are planted by number
+# ---------------------------------------------------------------------------
+def digest_of(row):
+    """Return a digest that is the number of a row; 0 is that of a clip without features."""
+    return bytes([row]) + bytes(DIGEST_BYTES - 1)
+
+
+def rows_trained_on(*films):
+    """Plant the training rows of films, each a list of numbers of rows."""
+    digests = [digest_of(row) for rows in films for row in rows]
+    film_of_row = [film for film, rows in enumerate(films) for _ in rows]
+    training = TrainingFilms(
+        digests=np.frombuffer(b"".join(digests), np.uint8).reshape(-1, 1, DIGEST_BYTES),
+        films_of_digests=np.array(film_of_row, np.int64),
+        pictures=np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8),
+        picture_films=np.empty(0, np.int64),
+    )
+    return _collect_trained_rows(training, 0)
+
+
+def rows_of_stores(n_words=0, **films):
+    """Plant the rows of stores, each a list of numbers; `_` is a film without a name.
+
+    Clips are called by their film and place: m0, m1, ...
+    """
+    clip_ids = [f"{movie}{place}" for movie, rows in films.items() for place in range(len(rows))]
+    movies = [movie.strip("_") for movie, rows in films.items() for _ in rows]
+    digests = [digest_of(row) for rows in films.values() for row in rows]
+    return _StoredRows(clip_ids, movies, np.full(len(movies), n_words), np.array(digests, f"S{DIGEST_BYTES}"))
+
+
+def known_as(trained, *stored):
+    """Return the films of stores that are known by their features, as (trained as, share)."""
+    card = SimpleNamespace(movies=["first", "second", "third"])
+    known = _recognise_by_features(card, [trained] * len(stored), stored)
+    return {movie: (film.trained_as, film.share) for movie, film in known.items()}
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([1, 2, 3, 91, 92, 93], None),
+        ([1, 2, 3, 4, 91, 92], 4 / 6),
+        ([1, 2, 3, 4, 5, 6], 1),
+        ([1], 1),
+        ([1, 91], None),
+        ([1, 2, 91], 2 / 3),
+        ([1, 1, 1, 91], None),
+        ([1, 2, 3, 91, 91, 91], 3 / 4),
+        ([1, 2, 3, 91, 92, 0], 3 / 5),
+        ([1, 2, 3, 4, *range(91, 99)], 4 / 6),
+        ([1, 2, 3, *range(91, 99)], None),
+        ([0, 0], None),
+        ([91], None),
+    ],
+    ids=[
+        "a half",
+        "two thirds",
+        "all",
+        "one clip of it",
+        "a half of two",
+        "two of three",
+        "one row thrice",
+        "another row thrice",
+        "without features",
+        "a longer film",
+        "half of the film in a longer one",
+        "no features at all",
+        "a new film",
+    ],
+)
+def test_a_film_is_known_by_more_than_half_of_the_different_rows_of_the_shorter(rows, share):
+    """The model was trained on rows 1 to 6 of the first film, and 11 to 16 of the second.
+
+    Too few would flag new films, and too many would let a film be scored as new that the model has seen.
+    """
+    trained = rows_trained_on([*range(1, 7)], [*range(11, 17)])
+    assert known_as(trained, rows_of_stores(m=rows)) == ({} if share is None else {"m": ("first", share)})
+
+
+def test_a_film_is_taken_for_the_one_with_the_largest_share_in_any_modality():
+    """The film has four of six rows of the first film, or all of the second's in another modality."""
+    trained = rows_trained_on([*range(1, 7)], [*range(11, 17)])
+    of_first = rows_of_stores(m=[1, 2, 3, 4, 91, 92], new=[93])
+    of_second = rows_of_stores(m=[*range(11, 17)], new=[94])
+    of_both = rows_of_stores(m=[1, 2, 3, 4, 5, *range(11, 17)])
+
+    assert known_as(trained, of_first, of_second) == {"m": ("second", 1.0)}
+    assert known_as(trained, of_second, of_first) == {"m": ("second", 1.0)}
+    assert known_as(trained, of_both) == {"m": ("second", 1.0)}
+
+
+def test_two_films_of_the_same_row_have_one_row_each():
+    """A clip without features is no row, of neither films trained on nor films asked about."""
+    trained = rows_trained_on([1, 2, 0], [0])
+    assert trained.n_rows == {0: 2}
+    assert known_as(trained, rows_of_stores(a=[1], m=[1, 0])) == {"a": ("first", 1), "m": ("first", 1)}
+
+
+@pytest.mark.parametrize(
+    ("n_common", "n_films", "identifies"),
+    [(3, 3, True), (3, 8, True), (4, 8, False), (4, 15, False), (4, 16, True), (5, 16, False), (5, 20, True)],
+)
+def test_a_row_of_many_training_films_is_ignored(n_common, n_films, identifies):
+    """It may be of black pictures: a row of four films, and of more than a quarter of all, tells no film."""
+    common = 99
+    films = [[2 * film + 1, 2 * film + 2, *([common] if film < n_common else [])] for film in range(n_films)]
+
+    trained = rows_trained_on(*films)
+
+    assert (digest_of(common) in trained.films_of_digest) is identifies
+    assert trained.n_rows[0] == 3  # it is a row of the film all the same
+    assert len(trained.films_of_digest) == 2 * n_films + identifies
+
+
+@pytest.mark.parametrize(
+    ("n_common", "least"), [(0, 0.5), (1, 0.55), (2, 0.6), (8, 0.9), (9, 0.5), (10, 0.5)]
+)
+def test_films_must_share_more_where_training_films_share_rows_by_chance(n_common, least):
+    """Two training films of ten rows share some; nine are so many that they are one film under two names.
+
+    The least share lies half way between the largest one by chance and 1.
+    """
+    other_rows = range(21, 21 + 10 - n_common)
+    trained = rows_trained_on([*range(1, 11)], [*range(1, 1 + n_common), *other_rows], [50])
+    assert trained.min_share == pytest.approx(least)
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_coincidences", "is_flagged"),
+    [
+        ([1, 2, 91, 92, 93, 94, 95], 0, False),
+        ([1, 2, 3, 91, 92, 93, 94], 0, True),
+        ([1, 2, 2, 2, 91, 92, 93], 0, False),
+        ([1, 2, 3, 4, 91, 92, 93, 94, 95], 1, False),
+        ([1, 2, 3, 4, 5, 91, 92, 93, 94, 95], 1, True),
+        ([1, 2, 3, 4, 5, 6, 91, 92, 93, 94, 95, 96], 2, False),
+    ],
+    ids=[
+        "two",
+        "three",
+        "two, one of them thrice",
+        "four, one chance",
+        "five, one chance",
+        "six, two chances",
+    ],
+)
+def test_clips_are_flagged_by_three_equal_rows_and_two_more_for_each_coincidence(
+    rows, n_coincidences, is_flagged
+):
+    """Clips of a film that is not known as a whole may have been trained on: a trailer, a recap.
+
+    Of the rows 1 to 20 of the first training film, the second has as many of the last as there are
+    coincidences. A film without a name counts as none: its clips may be of any films.
+    """
+    common = range(21 - n_coincidences, 21)
+    trained = rows_trained_on([*range(1, 21)], [*range(31, 51 - n_coincidences), *common])
+
+    flagged = _find_trained_clips([trained], [rows_of_stores(m=rows, _=rows)], known={})
+    of_known_film = _find_trained_clips([trained], [rows_of_stores(m=rows)], known={"m": "known as a whole"})
+
+    equal = {f"m{place}" for place, row in enumerate(rows) if row <= 20}
+    assert flagged == (equal if is_flagged else set())
+    assert of_known_film == set()
+
+
+@pytest.mark.parametrize(("n_words", "is_flagged"), [(7, False), (8, True)])
+def test_a_text_of_eight_words_was_trained_on_by_itself(n_words, is_flagged):
+    """Shorter ones, as "Thank you very much", are in many films. Two texts of three were trained on."""
+    trained = rows_trained_on([1, 2, 3, 4])
+    stored = rows_of_stores(n_words, _=[1, 91, 2])
+    assert _find_trained_clips([trained], [stored], known={}) == ({"_0", "_2"} if is_flagged else set())
+
+
+@pytest.mark.parametrize("n_sketches", [0, 5])
+def test_films_that_a_model_keeps_are_selected_joined_and_stored_without_mixing_their_clips(n_sketches):
+    """Six clips are of films 0, 1, 2, 1, 0, 2; the first of them have a sketch, if any have.
+
+    A clip under another film's number would make a new film known as one that the model has never seen.
+    """
+    film_of_clip = np.array([0, 1, 2, 1, 0, 2])
+    clips = np.arange(6, dtype=np.uint8)
+    kept = TrainingFilms(
+        digests=np.tile(clips[:, None, None], (1, 1, DIGEST_BYTES)),
+        films_of_digests=film_of_clip,
+        pictures=np.tile(clips[:n_sketches, None, None], (1, len(KEPT_VIEWS), SKETCH_BYTES)),
+        picture_films=film_of_clip[:n_sketches],
+    )
+
+    def clips_by_film(training):
+        """Return (film, clip) of the rows, and of the sketches."""
+        rows = zip(training.films_of_digests.tolist(), training.digests[:, 0, 0].tolist(), strict=True)
+        pictures = zip(training.picture_films.tolist(), training.pictures[:, 0, 0].tolist(), strict=True)
+        return [*rows], [*pictures]
+
+    selected = [(0, 2), (0, 5), (1, 0), (1, 4)]
+    assert clips_by_film(kept.of_films([2, 0])) == (
+        selected,
+        [(film, clip) for film, clip in selected if clip < n_sketches],
+    )
+    assert clips_by_film(kept.of_films([])) == ([], [])
+
+    rows, pictures = clips_by_film(kept)
+    joined = TrainingFilms.concatenated([kept, kept.of_films([1]), kept], [3, 1, 3])
+    assert clips_by_film(joined) == (
+        [*rows, (3, 1), (3, 3), *((film + 4, clip) for film, clip in rows)],
+        [
+            *pictures,
+            *((3, clip) for clip in (1, 3) if clip < n_sketches),
+            *((film + 4, clip) for film, clip in pictures),
+        ],
+    )
+
+    arrays = kept.to_arrays()
+    assert ("trained_pictures" in arrays) == (n_sketches > 0)
+    assert clips_by_film(TrainingFilms.from_arrays(arrays)) == (rows, pictures)
+
+
+# --- pictures that are planted as signs
+# ---------------------------------------------------------------------------
+N_SIGNS = 264
+
+
+def planted_clips(*clips):
+    """Plant mean frames of clips, each (number, unlike): its signs, of which so many are turned.
+
+    Clips of two numbers are about as unlike as chance makes them; all views of a clip are the same.
+    """
+    means = []
+    for number, n_turned in clips:
+        signs = np.random.default_rng(number).choice([-1.0, 1.0], N_SIGNS)
+        signs[:n_turned] *= -1
+        means.append(np.tile(signs / N_SIGNS**0.5, (len(VIEWS), 1)))
+    return np.array(means, np.float32)
+
+
+def sketches_of(*clips):
+    """Sketch the kept views of planted clips."""
+    return np.stack([sketches(_kept_views(mean)) for mean in planted_clips(*clips)])
+
+
+NEW = (91, 0), (92, 0), (93, 0), (94, 0)
+"""Clips that are in no training film."""
+
+AS_IT_WAS, LIKE_BY_60, LIKE_BY_48 = 0, 52, 68
+"""How many signs of a clip are turned: the cosine of its sketches is 1 - 2 turned / 264."""
+
+
+@pytest.mark.parametrize(
+    ("new", "trained", "share"),
+    [
+        ([(1, 0), (2, 0), (3, 0)], [(1, 0), (2, 0), (3, 0)], 1),
+        ([(1, 0), (2, 0), NEW[0]], [(1, 0), (2, 0), (3, 0), (4, 0)], 2 / 3),
+        ([(1, 0), *NEW], [(1, 0), (2, 0), (3, 0)], 1 / 3),
+        ([(1, 0), (1, 0), NEW[0], NEW[1]], [(1, 0), (2, 0), (3, 0), (4, 0)], 2 / 4),
+        ([*NEW], [(1, 0), (2, 0), (3, 0)], 0),
+        ([(1, LIKE_BY_60), (2, LIKE_BY_60), (3, LIKE_BY_48)], [(1, 0), (2, 0), (3, 0)], 2 / 3),
+        ([(1, LIKE_BY_60), (2, AS_IT_WAS)], [(1, 0), (2, 0), (3, 0)], 1 / 2),
+        ([(1, LIKE_BY_60), (2, AS_IT_WAS), NEW[0]], [(1, 0), (2, 0)], 1 / 2),
+        ([(1, 0)], [(1, 0)], 1),
+        ([(1, 0)], [(2, 0)], 0),
+    ],
+    ids=[
+        "the same",
+        "shorter than the training film",
+        "longer",
+        "as long, one clip twice",
+        "new",
+        "three clips are the same from a cosine of .5 on",
+        "two new clips are not",
+        "nor two trained ones",
+        "one clip",
+        "another clip",
+    ],
+)
+@pytest.mark.parametrize("n_at_once", [2, 2048])
+def test_pictures_in_common_are_a_share_of_the_shorter_film(monkeypatch, new, trained, share, n_at_once):
+    """A film of which the other is a part is known, however much longer one of the two is.
+
+    One or two clips may be similar by chance, and need a cosine of .7. It is the same however many clips are
+    compared at once.
+    """
+    monkeypatch.setattr(training_films, "N_CLIPS_AT_ONCE", n_at_once)
+    assert _share_of_same_clips(planted_clips(*new), sketches_of(*trained)) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        ([(1, 0), (2, 0), (3, 0)], (0, 1)),
+        ([(11, 0), (12, 0), (13, 0)], (2, 1)),
+        ([(1, 0), (11, 0), (12, 0)], (2, 2 / 3)),
+        ([*NEW], (0, 0)),
+    ],
+    ids=["the first", "the last", "two of the last", "none"],
+)
+def test_a_film_is_taken_for_the_training_film_of_most_common_pictures(new, expected):
+    """Film 0 has the clips 1 to 3, film 2 the clips 11 to 13, and film 1 has no sketch of any."""
+    training = TrainingFilms(
+        digests=np.zeros((6, 1, DIGEST_BYTES), np.uint8),
+        films_of_digests=np.array([0, 0, 0, 2, 2, 2]),
+        pictures=sketches_of((1, 0), (11, 0), (2, 0), (12, 0), (3, 0), (13, 0)),
+        picture_films=np.array([0, 2, 0, 2, 0, 2]),
+    )
+    assert _most_similar_film(planted_clips(*new), training) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("view", "trained_view", "is_compared"),
+    [
+        ("picture", "picture", True),
+        ("inner", "picture", True),
+        ("picture", "inner", True),
+        ("inner", "inner", False),
+        ("frame", "picture", False),
+    ],
+)
+def test_either_of_two_copies_may_have_lost_its_sides(view, trained_view, is_compared):
+    """One view of a new clip is the same as one of a training clip, and all others are not."""
+    new = planted_clips((1, 0))
+    new[0, VIEWS.index(view)] = planted_clips((2, 0))[0, 0]
+    trained = sketches_of((3, 0))
+    trained[0, KEPT_VIEWS.index(trained_view)] = sketches_of((2, 0))[0, 0]
+
+    (similarity,) = _picture_similarity(new, trained).ravel()
+
+    assert (similarity > 0.99) == is_compared
+
+
+# --- films of one dataset
+# ---------------------------------------------------------------------------
+def dataset_of_rows(folder, **films):
+    """Load a dataset whose clips have the features of their row; a row below 0 has one number throughout."""
+    rows = [row for rows_of_film in films.values() for row in rows_of_film]
+    features = np.array([[row, min(0, row)] for row in rows], np.float32)
+    movie_of = {f"{movie}-{place}": movie for movie, rows in films.items() for place in range(len(rows))}
+    store = of.open_store(seal_arrays(folder / "rows", movie_of, {"net": {"pooled": features}}))
+    clips = [of.Clip(clip_id, movie, level="S") for clip_id, movie in movie_of.items()]
+    return om.load_dataset(store, of.Manifest(tuple(clips), folder), backbone="net")
+
+
+def test_films_of_a_dataset_share_rows_that_few_films_have_or_most_of_their_rows(tmp_path):
+    """Numbers are rows of four or five films.
+
+    - b and c share all rows of b, c and d two of four: the largest share comes first.
+    - Row 50 is in four films: alone, as of a and b, it says nothing.
+    - Row -1 is black: it has one number throughout, and is no row in common of d and e.
+    """
+    data = dataset_of_rows(
+        tmp_path,
+        a=[1, 2, 3, 50],
+        b=[11, 12, 13, 50],
+        c=[11, 12, 13, 21, 50],
+        d=[21, 31, 32, 50, -1],
+        e=[41, 42, 43, 44, -1],
+    )
+    assert films_with_equal_clips(data) == [("b", "c", 1.0), ("c", "d", 0.5)]
+
+
+def test_films_that_share_most_rows_are_named_though_many_films_have_these(tmp_path):
+    """Four films have two rows of three in common, as copies have. One of two may be the same black clip."""
+    data = dataset_of_rows(tmp_path, a=[1, 2, 11], b=[1, 2, 21], c=[1, 2, 31], d=[1, 2, 41])
+    pairs = {(film, other): share for film, other, share in films_with_equal_clips(data)}
+    assert pairs == dict.fromkeys(combinations("abcd", 2), 2 / 3)
+
+    of_a_half = dataset_of_rows(tmp_path / "half", a=[1, 11], b=[1, 21], c=[1, 31], d=[1, 41])
+    assert films_with_equal_clips(of_a_half) == []
+
+
+def test_films_of_black_clips_alone_have_nothing_in_common(tmp_path):
+    """Their rows have one number throughout."""
+    assert films_with_equal_clips(dataset_of_rows(tmp_path, a=[-1, -1], b=[-1])) == []
+
+
+def test_a_film_that_is_known_in_several_ways_is_said_to_be_by_its_features(
+    films, without_pictures, tmp_path
+):
+    """Film b has its name and its features; a name alone is a weaker sign. Film x is known in no way."""
+    rng = np.random.default_rng(9)
+    asked = {"b": films["b"], "x": drawn_film(rng, look(rng))}
+    store = make_sealed_store(tmp_path, "asked", asked, with_pictures=False)
+
+    recognition = recognise(without_pictures.card, without_pictures.training, [store])
+
+    assert [*recognition.films] == ["b"]
+    assert recognition.films["b"].by == "features"
+    assert recognition.knows("b-0", "b")
+    assert not recognition.knows("x-0", "x")
+    assert recognition.clips == frozenset()

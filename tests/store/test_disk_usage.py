@@ -1,6 +1,12 @@
 """The room of a stage and its store is known before either is made."""
 
+import ctypes
+import errno
 import os
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -9,9 +15,17 @@ from hypothesis import given, settings
 
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip, Stage, seal, staging_path
 from obygaze_features.store.arrays import all_finite
-from obygaze_features.store.disk_usage import estimate_disk, free_space
+from obygaze_features.store.disk_usage import (
+    FreeSpace,
+    estimate_disk,
+    existing_folder,
+    free_space,
+    links_work,
+    refused_reservation,
+)
+from obygaze_features.store.format import ANY_NUMBER
 
-from .toy_stores import CORPUS, commit_clips, no_link, provenance
+from .toy_stores import CORPUS, commit_clips, group, make_stage, no_link, plan, provenance
 
 
 def disk_usage_of(folder):
@@ -76,3 +90,169 @@ def test_all_finite_agrees_with_numpy(values, shape):
 def test_whole_numbers_are_all_finite():
     """Their type has neither NaN nor infinite numbers."""
     assert all_finite(np.array([0, 1, 2]))
+
+
+@pytest.mark.parametrize("n_clips", [1, 16, 17])
+def test_files_are_counted_exactly_whatever_part_of_the_last_piece_is_filled(tmp_path, n_clips):
+    """A disk may run out of files before it runs out of bytes.
+
+    A piece of a stage has 16 clips. Two groups have arrays of every kind: small ones, and tokens in shards.
+    """
+    groups = [group("a", ("pooled", "frames")), group("b")]
+    stage = make_stage(tmp_path, n_clips, groups)
+    _, n_stage_files = disk_usage_of(stage.path)
+    _, n_store_files = disk_usage_of(seal(None, tmp_path / "toy", licence="MIT", allow_missing=True))
+
+    estimate = estimate_disk(plan(n_clips), groups)
+
+    assert estimate.stage_files == n_stage_files
+    assert estimate.store_files == n_store_files
+    assert estimate.files == n_stage_files + n_store_files
+
+
+def ragged_estimate(spans, *, per_s):
+    """Estimate the room of clips with these starts and ends, `per_s` frames a second (None: not known).
+
+    A frame has 16 float16 numbers, a time and an index of 8 bytes each: 48 bytes.
+    """
+    arrays = (ArraySpec("frames", (ANY_NUMBER, 16), "float16"),)
+    sampling = {"policy": "fps", "n": None}
+    if per_s is not None:
+        sampling["rate"] = per_s
+    kind = GroupSpec("moving", arrays, ANY_NUMBER, provenance("moving", sampling=sampling))
+    clips = [PlannedClip(f"c{row}", "tt1", start_s, end_s) for row, (start_s, end_s) in enumerate(spans)]
+    return estimate_disk(clips, [kind])
+
+
+@pytest.mark.parametrize(
+    ("spans", "n_frames"),
+    [
+        ([(0, 10), (5, 25)], 7.5),
+        ([(0, 10), (None, None)], 5),
+        ([(0, 10), (5, None)], 5),
+        ([(0, 10), (None, 5)], 5),
+        ([(None, None), (None, None)], 30),
+        ([(0, 3), (4, 5)], 1),
+        ([(0, 1), (0, 1)], 1),
+        ([(0, 0), (0, 0)], 1),
+    ],
+    ids=[
+        "the mean of 10 and 20 s",
+        "one of no known length",
+        "one without an end",
+        "one without a start",
+        "no length is known: a minute",
+        "2 s on average: one frame",
+        "shorter than a frame",
+        "no time at all",
+    ],
+)
+def test_frames_of_clips_of_any_length_take_room_by_the_mean_length_that_is_known(spans, n_frames):
+    """Of two clips, frames are taken every two seconds. Each clip has one frame at least.
+
+    Too low an estimate ends an extraction on a full disk. The room is compared with that of two clips of a
+    frame each, in bytes of 48 a frame.
+    """
+    per_s = 0.5
+    of_one_frame_each = ragged_estimate([(0, 2), (0, 2)], per_s=per_s)
+
+    estimate = ragged_estimate(spans, per_s=per_s)
+
+    further_bytes = 2 * (n_frames - 1) * 48
+    assert estimate.stage_bytes - of_one_frame_each.stage_bytes == further_bytes
+    assert estimate.store_bytes - of_one_frame_each.store_bytes == further_bytes
+    assert estimate.peak_bytes - of_one_frame_each.peak_bytes == 2 * further_bytes
+
+
+def test_frames_of_an_unknown_rate_are_not_guessed():
+    """All frames of each clip are kept, and nobody knows yet how many a second there are."""
+    of_short_clips = ragged_estimate([(0, 2)], per_s=None)
+    of_long_clips = ragged_estimate([(0, 7200)], per_s=None)
+    assert of_long_clips == of_short_clips
+
+
+def test_texts_take_room_twice_in_the_stage_and_once_in_the_store():
+    """The plan and the journal of a stage have each text, and the table of the store has it.
+
+    A text is as long as its bytes in UTF-8: é has two.
+    """
+    kind = group("said", ("pooled",))
+    short, long = ([PlannedClip("c", "", text=text)] for text in ("e", "é" * 1000))
+
+    of_short = estimate_disk(short, [kind])
+    of_long = estimate_disk(long, [kind])
+
+    assert of_long.stage_bytes - of_short.stage_bytes == 2 * (2000 - 1)
+    assert of_long.store_bytes - of_short.store_bytes == 2000 - 1
+
+
+@pytest.mark.skipif(not hasattr(os, "statvfs"), reason="Windows has no count of files")
+@pytest.mark.parametrize(("n_at_most", "n_left", "expected"), [(0, 0, None), (1, 0, 0), (1, 1, 1)])
+def test_a_disk_without_a_count_of_files_is_told_from_one_without_room(
+    tmp_path, monkeypatch, n_at_most, n_left, expected
+):
+    """Some file systems, such as Btrfs, have no limit, and report 0 files: extraction must not stop there."""
+    monkeypatch.setattr(
+        os, "statvfs", lambda _folder: SimpleNamespace(f_files=n_at_most, f_favail=n_left), raising=True
+    )
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: SimpleNamespace(free=7))
+
+    assert free_space(tmp_path) == FreeSpace(bytes=7, files=expected)
+
+
+def test_the_nearest_folder_of_a_path_is_the_deepest_that_exists(tmp_path):
+    """A link whose target is gone, as of a disk that is not mounted, exists: what is above says nothing."""
+    dangling = tmp_path / "gone"
+    dangling.symlink_to(tmp_path / "not mounted")
+
+    assert existing_folder(tmp_path) == tmp_path
+    assert existing_folder(tmp_path / "a" / "b") == tmp_path
+    assert existing_folder(dangling / "store") == dangling
+    assert existing_folder(Path("/")) == Path("/")
+    assert existing_folder(Path("/none of this/exists")) == Path("/")
+
+
+def test_a_trial_of_links_leaves_nothing_behind(tmp_path, monkeypatch):
+    """A disk of which links were not tried is planned too small, or shards are copied for nothing."""
+    assert links_work(tmp_path)
+    assert not links_work(tmp_path / "not there")
+    monkeypatch.setattr(os, "link", no_link)
+    assert not links_work(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="space is reserved on Linux alone")
+@pytest.mark.parametrize(
+    ("number", "is_refusal"),
+    [
+        (None, False),
+        (errno.EOPNOTSUPP, False),
+        (errno.ENOSYS, False),
+        (errno.EINTR, False),
+        (errno.EDQUOT, True),
+        (errno.ENOSPC, True),
+    ],
+    ids=["granted", "not supported", "no such call", "interrupted", "quota", "full"],
+)
+def test_a_quota_refuses_room_and_a_disk_that_cannot_reserve_does_not(
+    tmp_path, monkeypatch, number, is_refusal
+):
+    """Where a disk cannot reserve room, nothing is known of a quota: an extraction must not stop for it."""
+    sizes = []
+
+    def fallocate(_file, _mode, offset, size):
+        sizes.append((offset, size))
+        ctypes.set_errno(number or 0)
+        return -1 if number else 0
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(fallocate=fallocate))
+
+    refusal = refused_reservation(tmp_path, 1)
+
+    assert sizes == [(0, 1)]
+    if is_refusal:
+        assert refusal.errno == number
+        assert refusal.filename == str(tmp_path)
+    else:
+        assert refusal is None

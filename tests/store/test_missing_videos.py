@@ -1,6 +1,10 @@
 """Machines that miss videos which others find: the run stops, and nothing is sealed with holes."""
 
+import errno
+import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +13,15 @@ from obygaze_features.extraction import RunReport
 from obygaze_features.extraction.extract import prepare
 from obygaze_features.io import NO_SUCH_FILE
 from obygaze_features.manifest import Clip, Manifest
-from obygaze_features.store import ClipResult, seal
+from obygaze_features.store import ClipResult, Stage, seal, staging_path
+from obygaze_features.store.missing_videos import (
+    ABSENT_FOLDER,
+    MissingVideoCheck,
+    clips_with_returned_video,
+    refuse_missing_videos,
+)
+
+from .toy_stores import CORPUS, group, plan
 
 pytestmark = pytest.mark.usefixtures("no_slurm")
 
@@ -243,3 +255,143 @@ def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_pat
         seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
 
     assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=32).exists()
+
+
+# --- four clips and their videos
+# ---------------------------------------------------------------------------
+CLIPS = [clip.clip_id for clip in plan(4)]
+LOST = f"the file cannot be read: {os.strerror(errno.ESTALE)}"
+"""The reason of a clip whose file system went away."""
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """A stage of four clips, of which none is done, on the machine "this one"."""
+    monkeypatch.setenv("SLURMD_NODENAME", "this one")
+    return Stage.open(staging_path(tmp_path / "toy"), plan(4), [group()], CORPUS)
+
+
+def videos_in(folder, *there, clips=CLIPS):
+    """Give each clip a video, of which those in `there` exist."""
+    videos = {clip: folder / f"{number}.mp4" for number, clip in enumerate(clips)}
+    for clip in there:
+        videos[clip].touch()
+    return videos
+
+
+def noted_as_absent(stage):
+    """Return what each machine noted: machine -> clips whose video it does not find."""
+    return {path.stem: json.loads(path.read_text()) for path in (stage.path / ABSENT_FOLDER).glob("*")}
+
+
+def fail(stage, **reasons):
+    """Let clips fail; `c0="garbage"` is the first one with this reason."""
+    clips = [CLIPS[int(name[1:])] for name in reasons]
+    with stage.writer(clips) as writer:
+        for clip, reason in zip(clips, reasons.values(), strict=True):
+            writer.commit([ClipResult(clip, "failed", reason)])
+
+
+@pytest.mark.parametrize("n_there", range(5))
+@pytest.mark.parametrize("has_work", [True, False])
+def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
+    stage, tmp_path, n_there, has_work
+):
+    """What it does not find is noted for other machines in any case. One video that is there is enough."""
+    videos = videos_in(tmp_path, *CLIPS[:n_there])
+
+    if n_there == 0 and has_work:
+        with pytest.raises(StoreError, match=r"this one finds none .* 4 clips"):
+            MissingVideoCheck(stage, videos)
+    else:
+        assert not MissingVideoCheck(stage, videos, has_work=has_work).failed
+
+    assert noted_as_absent(stage) == {"this_one": sorted(CLIPS[n_there:])}
+
+
+@pytest.mark.parametrize("videos", [{}, dict.fromkeys(CLIPS)], ids=["texts", "no clip has a video"])
+def test_clips_without_videos_miss_none(stage, videos):
+    """There is nothing to look for, and nothing to note."""
+    assert not MissingVideoCheck(stage, videos).failed
+    assert noted_as_absent(stage) == {}
+
+
+def test_a_clip_outside_of_the_manifest_that_failed_as_absent_is_absent_here_too(stage, tmp_path):
+    """The last clip is of a parent store, and its path is not known: it forbids no sealing.
+
+    The third failed for another reason, and is none of the manifest's either.
+    """
+    fail(stage, c2="garbage", c3=LOST)
+
+    MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:2], clips=CLIPS[:2]))
+
+    assert noted_as_absent(stage) == {"this_one": [CLIPS[3]]}
+    refuse_missing_videos(stage)
+
+
+@pytest.mark.parametrize(
+    ("clip", "status", "reason", "is_lost"),
+    [
+        (CLIPS[0], "failed", NO_SUCH_FILE, True),
+        (CLIPS[0], "failed", LOST, True),
+        (CLIPS[0], "failed", "garbage", False),
+        (CLIPS[0], "partial", NO_SUCH_FILE, False),
+        (CLIPS[3], "failed", NO_SUCH_FILE, False),
+        ("unknown", "failed", NO_SUCH_FILE, False),
+    ],
+    ids=["gone", "unmounted", "damaged", "partial", "never there", "a clip without a video"],
+)
+def test_a_run_stops_at_a_video_that_was_there_when_it_began(stage, tmp_path, clip, status, reason, is_lost):
+    """All videos but the last are there. A clip that fails for a lost mount must not be stored as failed."""
+    check = MissingVideoCheck(stage, videos_in(tmp_path, *CLIPS[:3]))
+    before = SimpleNamespace(clip_id=CLIPS[1], status="failed", reason="garbage")
+    result = SimpleNamespace(clip_id=clip, status=status, reason=reason)
+    later = SimpleNamespace(clip_id=CLIPS[2], status="failed", reason=NO_SUCH_FILE)
+
+    check.check([before, result])
+
+    assert check.failed is is_lost
+    if is_lost:
+        check.check([later])  # the first remains the reason
+        with pytest.raises(StoreError, match=f"clip {clip}"):
+            check.refuse()
+    else:
+        check.refuse()
+
+
+@pytest.mark.parametrize(
+    ("absent_there", "has_work", "is_refused"),
+    [
+        ([], True, True),
+        ([], False, False),
+        (CLIPS[2:3], True, True),
+        (CLIPS[2:], True, False),
+        (CLIPS, True, False),
+    ],
+    ids=["it finds all", "no work", "it finds one more", "it finds the same", "it finds none"],
+)
+def test_videos_that_another_machine_finds_are_mounted_before_clips_fail(
+    stage, tmp_path, absent_there, has_work, is_refused
+):
+    """The last two of four videos are absent here; another machine noted what it does not find."""
+    notes = stage.path / ABSENT_FOLDER
+    notes.mkdir()
+    (notes / "other.json").write_text(json.dumps(absent_there))
+    videos = videos_in(tmp_path, *CLIPS[:2])
+
+    if is_refused:
+        n_found_there = 2 - len(absent_there)
+        with pytest.raises(StoreError, match=rf"videos of {n_found_there} clips?, .* other does"):
+            MissingVideoCheck(stage, videos, has_work=has_work)
+    else:
+        MissingVideoCheck(stage, videos, has_work=has_work).refuse()
+
+
+def test_clips_are_tried_again_where_their_video_is_back(stage, tmp_path):
+    """Of four clips that failed, the first two have their video again, and one of them was damaged.
+
+    The third is absent still, and the manifest names no video of the fourth any more.
+    """
+    fail(stage, c0=LOST, c1="garbage", c2=NO_SUCH_FILE, c3=NO_SUCH_FILE)
+    videos = videos_in(tmp_path, *CLIPS[:2]) | {CLIPS[3]: None}
+    assert clips_with_returned_video(stage, videos) == {CLIPS[0]}

@@ -10,7 +10,15 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
-from obygaze_features.manifest.spans.units import unit_of_heading
+from obygaze_features.manifest.spans.units import (
+    UNITS,
+    UnitOfHeading,
+    checked_unit,
+    has_time_unit,
+    heading_without_unit,
+    seconds_of_unit,
+    unit_of_heading,
+)
 
 
 def table_of_times(start_heading, end_heading, *times):
@@ -323,3 +331,114 @@ def test_seconds_with_decimals_are_no_clocks(import_files, form):
     (clip,), _ = import_files({"t.csv": content}, columns=columns)
 
     assert (clip.start_s, clip.end_s) == (1.5, 9.0)
+
+
+# --- what a heading says, whole
+# ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        # in brackets: certain
+        ("Start (ms)", UnitOfHeading("ms", is_stated=True)),
+        ("Start [min.]", UnitOfHeading("min", is_stated=True)),
+        ("Start (ms) (Film)", UnitOfHeading("ms", is_stated=True)),
+        ("Start frame (s)", UnitOfHeading("s", is_stated=True)),
+        ("Start (time in s from 0)", UnitOfHeading("s", is_stated=True)),
+        # in another word: told, and not certain
+        ("start_ms", UnitOfHeading("ms")),
+        ("Start seconds (Film)", UnitOfHeading("s")),
+        ("s", UnitOfHeading("s")),
+        ("ms of start", UnitOfHeading("ms")),
+        ("startms", UnitOfHeading("ms")),
+        ("Startbild", UnitOfHeading("frames")),
+        ("startMillisekunden", UnitOfHeading("ms")),
+        ("startmillisekunden", UnitOfHeading("ms")),
+        ("開始ミリ秒", UnitOfHeading("ms")),
+        # no unit: a short form within other words, one letter in front, an ending of three letters
+        ("begin ms of film", UnitOfHeading()),
+        ("m start", UnitOfHeading()),
+        ("xms", UnitOfHeading()),
+        ("flora", UnitOfHeading()),
+        ("Start ()", UnitOfHeading()),
+        ("", UnitOfHeading()),
+        # open
+        ("Start (s, ms)", UnitOfHeading(doubt="s, ms")),
+        (" Minutes seconds ", UnitOfHeading(doubt="Minutes seconds")),
+        ("percent", UnitOfHeading(doubt="percent")),
+        ("Start (%)", UnitOfHeading(doubt="%")),
+        ("Start (s) (%)", UnitOfHeading(doubt="s, %")),
+        ("Start (a) () (b)", UnitOfHeading(doubt="a, b")),
+        ("Start (a:b)", UnitOfHeading(doubt="a:b")),
+        ("Start (ab:mm)", UnitOfHeading(doubt="ab:mm")),
+        ("Start ( ca. )", UnitOfHeading(doubt="ca")),
+        # clocks
+        ("Start (hh:mm:ss)", UnitOfHeading(doubt="hh:mm:ss")),
+        ("Start h:mm", UnitOfHeading(doubt="h:mm", whole_clock="{}:00", n_signs=1)),
+        ("Start (mm:ss:ff)", UnitOfHeading(doubt="mm:ss:ff", whole_clock="00:{}", n_signs=2)),
+        ("Start (mm:ss;ff)", UnitOfHeading(doubt="mm:ss;ff", whole_clock="00:{}", n_signs=2)),
+        ("Start (ss:ff)", UnitOfHeading(doubt="ss:ff", whole_clock="00:00:{}", n_signs=1)),
+        ("Start (ss;ff)", UnitOfHeading(doubt="ss;ff", whole_clock="00:00:{}", n_signs=1)),
+        ("Start (mm.ss)", UnitOfHeading(doubt="mm.ss", unread_clock="mm.ss")),
+        ("Start (ss.ms)", UnitOfHeading("s", is_stated=True)),
+        ("Start (ss,ms)", UnitOfHeading("s", is_stated=True)),
+    ],
+)
+def test_a_heading_says_all_that_is_known_of_the_times_below_it(heading, expected):
+    """A unit that is taken for another makes every time of a table wrong, and nothing shows it."""
+    assert unit_of_heading(heading) == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "has_unit"),
+    [("Start", False), ("Start ()", False), ("Start (s)", True), ("start_ms", True), ("Start (%)", True)],
+)
+def test_a_heading_has_a_unit_if_it_says_one_or_leaves_one_open(heading, has_unit):
+    """Numbers such as 10.59 below it need no question whether they are minutes and seconds."""
+    assert has_time_unit(heading) is has_unit
+
+
+@pytest.mark.parametrize(
+    ("in_heading", "by_person", "expected"),
+    [
+        (UnitOfHeading(), "", ""),
+        (UnitOfHeading(), "ms", "ms"),
+        (UnitOfHeading("min"), "", "min"),
+        (UnitOfHeading("min"), "s", "s"),
+        (UnitOfHeading("min", is_stated=True), "", "min"),
+        (UnitOfHeading("min", is_stated=True), "s", "min"),
+        (UnitOfHeading("frames"), "s", "s"),
+        (UnitOfHeading("frames", is_stated=True), "", "frames"),
+        (UnitOfHeading("frames", is_stated=True), "s", "s"),
+        (UnitOfHeading(doubt="%"), "s", "s"),
+    ],
+)
+def test_a_unit_in_brackets_counts_before_a_persons_but_for_frames(in_heading, by_person, expected):
+    """The person's unit is one for all columns of all files, and a column's own in brackets is certain."""
+    assert in_heading.unit_beside(by_person) == expected
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("Start", "start"),
+        ("Start (sec)", "start"),
+        ("startMin", "start"),
+        ("start_time_min", "start time"),
+        ("開始ミリ秒", "開始"),
+        ("min", ""),
+        ("", ""),
+    ],
+)
+def test_parts_of_one_time_have_the_same_heading_but_for_the_unit(heading, expected):
+    """`start_min` and `start_sec` are then known as one time in two columns."""
+    assert heading_without_unit(heading) == expected
+
+
+def test_every_unit_has_its_length_and_is_one_that_a_person_may_type():
+    """`--unit` refuses any other word; none at all is no fault."""
+    lengths = {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "cs": 0.01, "min": 60, "h": 3600, "frames": 0}
+    assert {unit: seconds_of_unit(unit) for unit in UNITS} == lengths
+    for unit in (*UNITS, ""):
+        assert checked_unit(unit) == unit
+    with pytest.raises(ManifestError):
+        checked_unit("none")

@@ -1,0 +1,156 @@
+"""Time codes of editors become seconds of the film: by the file's rate and start, or the person's."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from obygaze_features.errors import ManifestError
+from obygaze_features.manifest.spans.span_file import Reading, SpanFile
+from obygaze_features.manifest.spans.time_codes import TimeLine, time_line
+
+PAL, NTSC = Fraction(25), Fraction(30_000, 1001)
+"""Frames a second."""
+
+
+def file_read_with(**by_person):
+    """Return a file of time codes, and what a person says of it: its rate, and the film's start."""
+    return SpanFile(Path("list.edl"), Reading(**by_person))
+
+
+@pytest.mark.parametrize(
+    ("by_person", "in_file", "expected"),
+    [
+        ({}, {}, (None, 0.0)),
+        ({}, {"rate": "25"}, (PAL, 0.0)),
+        ({"rate": Fraction(50)}, {"rate": "25"}, (Fraction(50), 0.0)),
+        ({"rate": PAL}, {"start": "00:00:02:00"}, (PAL, 2.0)),
+        ({"rate": PAL, "start": "00:00:03:00"}, {"start": "00:00:02:00"}, (PAL, 3.0)),
+        ({"start": "1.5"}, {}, (None, 1.5)),
+        ({"start": "00:00:00.000"}, {"start": "00:00:02.000"}, (None, 0.0)),
+        ({"start": "00:00:01:05"}, {"rate": "25"}, (PAL, 1.2)),
+    ],
+    ids=[
+        "nobody says",
+        "the file's rate",
+        "the person's rate first",
+        "the file's start",
+        "the person's start first",
+        "a start in seconds",
+        "a start of 0 by the person",
+        "the person's start at the file's rate",
+    ],
+)
+def test_what_a_person_says_of_rate_and_start_counts_before_the_file(by_person, in_file, expected):
+    """A wrong start moves all spans, by an hour where a film begins at 01:00:00:00."""
+    times = time_line(file_read_with(**by_person), ["00:00:10.000"], **in_file)
+    assert (times.rate, times.start_s) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected_s"),
+    [
+        ("00:00:10:05", 8.2),
+        (" 00:00:10:05\t", 8.2),
+        ("00:00:02:00", 0.0),
+        ("00:00:01:00", -1.0),
+        ("12.5", 10.5),
+    ],
+)
+def test_a_time_code_is_counted_from_the_films_start(code, expected_s):
+    """The film starts at two seconds of the time code, of 25 frames a second."""
+    assert TimeLine(PAL, 2.0).seconds(code) == pytest.approx(expected_s)
+
+
+@pytest.mark.parametrize("code", ["", "   ", "soon"])
+def test_an_empty_text_or_a_word_is_no_time_code(code):
+    """Taken for 0, it would begin a span at the film's start."""
+    with pytest.raises(ManifestError):
+        TimeLine(PAL, 0.0).seconds(code)
+
+
+@pytest.mark.parametrize(
+    ("rate", "length_s", "is_one"),
+    [
+        (PAL, 0.0, False),
+        (PAL, 0.019, False),
+        (PAL, 0.021, True),
+        (PAL, 0.04, True),
+        (PAL, 0.059, True),
+        (PAL, 0.061, False),
+        (PAL, 0.08, False),
+        (Fraction(50), 0.04, False),
+        (None, 0.04, False),
+        (None, 1.0, False),
+    ],
+)
+def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
+    """Editors give a point in time the length of a frame: .04 s at 25 a second, and .02 s at 50."""
+    assert TimeLine(rate, 0.0).is_one_frame(7.0, 7.0 + length_s) is is_one
+
+
+@pytest.mark.parametrize(
+    ("codes", "options", "words"),
+    [
+        (["00:00:10.000", "00:00:12:05"], {}, r"00:00:12:05.*--rate"),
+        (["00:00:10:00", "00:00:12;05"], {"rate": "29.97"}, "some .* and some do not"),
+        (["00:00:10:00"], {"rate": "25", "is_dropping": True}, "not 25"),
+        (["00:00:10:00"], {"rate": "25", "start": "soon"}, "--start"),
+        (["00:00:10.000"], {"start": "01:00:00:00"}, "--start"),
+        (["00:00:10:00"], {"rate": "25", "start": "01:00:00;00"}, "--start"),
+        (["00:00:10:00"], {"rate": "fast"}, "rate"),
+    ],
+    ids=[
+        "frames of no rate",
+        "both signs",
+        "drop frame of 25",
+        "no start",
+        "a start in frames of no rate",
+        "a start in drop frame of 25",
+        "no rate",
+    ],
+)
+def test_time_codes_that_may_mean_several_times_are_refused(codes, options, words):
+    """All spans of the file would be shifted or stretched."""
+    with pytest.raises(ManifestError, match=words):
+        time_line(file_read_with(), codes, **options)
+
+
+@pytest.mark.parametrize(
+    ("codes", "options"),
+    [
+        ([], {}),
+        (["00:00:10.000", "12.5", "soon"], {}),
+        (["00:00:10.000"], {"rate": "25", "is_dropping": True}),
+        (["00:00:10.000"], {"is_dropping": True}),
+        (["00:00:10:00"], {"rate": "59.94", "is_dropping": True}),
+        (["00:00:10;00", "00:00:12;00"], {"rate": "29.97"}),
+        (["00:00:10:00", "00:00:12:00"], {"rate": "29.97"}),
+    ],
+    ids=["none", "no frames", "no frames to drop", "nor a rate", "59.94 drops", "semicolons", "colons"],
+)
+def test_time_codes_that_mean_one_time_are_read(codes, options):
+    """The rate matters only to codes that end in frames; a text that is no time is left out later."""
+    assert time_line(file_read_with(), codes, **options).start_s == 0.0
+
+
+@pytest.mark.parametrize(
+    ("codes", "is_dropping", "counts_as_drop_frame"),
+    [
+        (["01:00:10:00"], False, False),
+        (["01:00:10;00"], False, True),
+        (["01:00:10:00"], True, True),
+        (["01:00:10;00"], True, True),
+    ],
+)
+def test_an_hour_is_as_long_as_its_codes_and_its_start_say(codes, is_dropping, counts_as_drop_frame):
+    """The film starts at 01:00:00:00. Drop frame leaves 108 numbers out of an hour of 29.97 frames a second.
+
+    So the start is 108,000 frames of 1001 / 30,000 s, or 107,892. The code is 300 frames later by both.
+    """
+    n_frames = 107_892 if counts_as_drop_frame else 108_000
+
+    times = time_line(file_read_with(rate=NTSC, start="01:00:00:00"), codes, is_dropping=is_dropping)
+
+    assert times.start_s == pytest.approx(n_frames / NTSC)
+    assert times.seconds(codes[0]) == pytest.approx(300 / NTSC)
