@@ -81,7 +81,10 @@ def test_joiners_and_blanks_that_scripts_need_are_suitable(text):
 
 @given(text=TEXTS_WITH_CONTROLS)
 def test_a_text_made_visible_has_no_control_characters(text):
-    """Breaks of lines stay, but those that only some programs break lines at; `line_breaks=False` shows all."""
+    """Breaks of lines stay, but those that only some programs break lines at.
+
+    `line_breaks=False` shows all.
+    """
     assert not has_control_characters(visible(text))
     assert set(visible(text)).isdisjoint("\r\u2028\u2029")
 
