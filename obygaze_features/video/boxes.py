@@ -49,7 +49,9 @@ TRANSPORT_BYTES = 1 << 20
 """Bytes of a transport or program stream that are searched for encrypted packets."""
 
 BOX_HEAD_BYTES = 8
-"""Bytes of the head of a box of MP4: its size and its type. A box of 4 GB or more has 8 more for its size."""
+"""Bytes of the head of a box of MP4: its size and its type."""
+LARGE_BOX_HEAD_BYTES = 16
+"""Bytes of the head of a box of 4 GB or more, whose size has 8 bytes of its own behind the type."""
 
 SHOWS_NOTHING: Final = -1
 """In place of where an edit of an MP4 begins in its track: it shows nothing, and is a hole."""
@@ -193,13 +195,12 @@ def _first_foreign_box(data: mmap) -> _ForeignBox | None:
     not made of letters and digits, so that it is no box.
     """
     kinds_before = set[bytes]()
-    for content_start, _, kind in boxes(data, 0, len(data)):
-        box_start = content_start - BOX_HEAD_BYTES
-        if kind in ONCE and kind in kinds_before:
-            return _ForeignBox(box_start, is_second_file=True)
-        if not kind.isalnum():
-            return _ForeignBox(box_start, is_second_file=False)
-        kinds_before.add(kind)
+    for box in boxes(data, 0, len(data)):
+        if box.kind in ONCE and box.kind in kinds_before:
+            return _ForeignBox(box.start, is_second_file=True)
+        if not box.kind.isalnum():
+            return _ForeignBox(box.start, is_second_file=False)
+        kinds_before.add(box.kind)
     return None
 
 
@@ -333,10 +334,29 @@ def _has_scrambled_picture(content: bytes, pack_start: int) -> bool:
     return SCRAMBLED_PICTURE.search(content, pack_start + len(PACK)) is not None
 
 
-def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
-    """Yield (start, end, type) of the content of each box of an MP4 file (ISO/IEC 14496-12, 4.2).
+class Box(NamedTuple):
+    """A box of an MP4 file: its size (4 bytes), its type (4 bytes), and its content.
 
-    A box is its size (4 bytes), its type (4 bytes, such as b"moov"), and its content.
+    Parameters
+    ----------
+    start
+        The byte at which the box begins, with its size.
+    content_start
+        The byte at which its content begins.
+    end
+        The byte behind the box, by the size that it states. Of a file that is cut off, it is beyond its end.
+    kind
+        Its type, such as b"moov".
+    """
+
+    start: int
+    content_start: int
+    end: int
+    kind: bytes
+
+
+def boxes(data: mmap, start: int, end: int) -> Iterator[Box]:
+    """Yield the boxes of an MP4 file, as far as each follows another (ISO/IEC 14496-12, 4.2).
 
     Parameters
     ----------
@@ -346,18 +366,17 @@ def boxes(data: mmap, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
         The bytes between which boxes follow each other.
     """
     box_start = start
-    while box_start + 8 <= end:
+    while box_start + BOX_HEAD_BYTES <= end:
+        content_start = box_start + BOX_HEAD_BYTES
         size = int.from_bytes(data[box_start : box_start + 4], "big")
-        kind = data[box_start + 4 : box_start + 8]
-        head_bytes = 8
+        kind = data[box_start + 4 : content_start]
         if size == 1:  # a size of 8 bytes follows
-            size = int.from_bytes(data[box_start + 8 : box_start + 16], "big")
-            head_bytes = 16
+            content_start = box_start + LARGE_BOX_HEAD_BYTES
+            size = int.from_bytes(data[box_start + BOX_HEAD_BYTES : content_start], "big")
         box_end = box_start + size if size else end  # a size of 0: up to the end
-        content_start = box_start + head_bytes
         if box_end < content_start:  # damaged
             return
-        yield content_start, min(box_end, end), kind
+        yield Box(box_start, content_start, box_end, kind)
         box_start = box_end
 
 
@@ -451,9 +470,9 @@ def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> It
         Type of the inner boxes, such as b"trak".
     """
     outer_start, outer_end = outer
-    for start, end, kind in boxes(data, outer_start, outer_end):
-        if kind == wanted_kind:
-            yield start, end
+    for box in boxes(data, outer_start, outer_end):
+        if box.kind == wanted_kind:
+            yield box.content_start, min(box.end, outer_end)
 
 
 def _rows_of_edits(edits: bytes) -> NDArray[np.void]:

@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from obygaze_features.untrusted import open_regular
-from obygaze_features.video.boxes import BOX_HEAD_BYTES
+from obygaze_features.video.boxes import boxes
 
-LARGE_BOX_HEAD_BYTES: Final = 16
-"""Bytes of the head of a box of MP4 whose size has 8 bytes of its own."""
 FRAGMENT_BOXES: Final = (b"moof", b"mdat")
 """Types of the boxes of a fragment: the list of its packets, and the packets."""
 FRAGMENT: Final = re.compile(rb"moof\x00\x00\x00\x10mfhd")
@@ -159,25 +157,16 @@ class _BoxWalk(NamedTuple):
 
 def _walk_boxes(data: mmap) -> _BoxWalk:
     """Go from box to box of an MP4 file, to its end or to bytes that are no box (ISO/IEC 14496-12, 4.2)."""
+    end = 0
     has_fragments = False
     last_kind = b""
-    start = 0
-    while start + BOX_HEAD_BYTES <= len(data):
-        size = int.from_bytes(data[start : start + 4], "big")
-        kind = data[start + 4 : start + BOX_HEAD_BYTES]
-        head_bytes = BOX_HEAD_BYTES
-        if size == 1:  # a size of 8 bytes follows
-            size = int.from_bytes(data[start + BOX_HEAD_BYTES : start + LARGE_BOX_HEAD_BYTES], "big")
-            head_bytes = LARGE_BOX_HEAD_BYTES
-        reaches_to_end = size == 0 and kind == b"mdat"
-        if reaches_to_end:
-            size = len(data) - start
-        if size < head_bytes or not kind.isalnum():
+    for box in boxes(data, 0, len(data)):
+        if not box.kind.isalnum():
             break
-        has_fragments = has_fragments or kind == b"moof"
-        last_kind = kind
-        start += size
-    return _BoxWalk(start, has_fragments, last_kind)
+        has_fragments = has_fragments or box.kind == b"moof"
+        last_kind = box.kind
+        end = box.end
+    return _BoxWalk(end, has_fragments, last_kind)
 
 
 def _end_of_last_fragment(data: mmap) -> int:

@@ -3,6 +3,7 @@
 import pytest
 
 from obygaze_features.video import probe, read_frames, uniform
+from obygaze_features.video.boxes import find_second_file
 from tests.video.conftest import draw_number, read_drawn_numbers
 from tests.video.encoding import encode
 
@@ -108,3 +109,21 @@ def test_an_index_behind_the_pictures_may_be_cut_off(tmp_path, name, index):
 
     assert probe(cut_path).frames == 12
     assert probe(cut_path).damage == ""
+
+
+def box(kind, content, *, is_large=False):
+    """Make a box of MP4; a large one states its size in 8 bytes behind its type, as boxes of 4 GB do."""
+    if not is_large:
+        return (8 + len(content)).to_bytes(4, "big") + kind + content
+    return (1).to_bytes(4, "big") + kind + (16 + len(content)).to_bytes(8, "big") + content
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_second_file_is_found_where_its_first_box_begins(tmp_path, is_large):
+    """A head of 16 bytes belongs to the second file too: without its first half it could not be read."""
+    first_file = box(b"ftyp", b"isom0000") + box(b"moov", b"") + box(b"mdat", b"pictures")
+    second_file = box(b"ftyp", b"isom0000", is_large=is_large) + box(b"moov", b"")
+    path = tmp_path / "joined.mp4"
+    path.write_bytes(first_file + second_file)
+
+    assert find_second_file(path, ["mov", "mp4"], []) == len(first_file)
