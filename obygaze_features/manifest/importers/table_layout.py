@@ -102,15 +102,6 @@ def read_layout(file: SpanFile) -> Layout | None:
 def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
     """Return the rows below a header, all with as many cells as the longest one, and blank cells empty.
 
-    Parameters
-    ----------
-    header
-        The header, which may be longer than any row.
-    records
-        The rows below it, each with its line.
-    file
-        The file, for messages.
-
     Raises
     ------
     TooManyColumnsError
@@ -118,20 +109,15 @@ def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
     """
     width = max([len(header.names), *(len(cells) for _, cells in records)])
     # This comes before short rows are filled up: one row of many cells would make all others as long.
-    _refuse_many_columns(file, width)
+    if width > MAX_COLUMNS:
+        raise TooManyColumnsError(
+            f"{file.path}: {counted(width, 'column')}, where at most {MAX_COLUMNS:,} are read: keep "
+            "those that say the film, the times and the labels of a span"
+        )
     body = []
     for line, cells in records:
         body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
     return body
-
-
-def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
-    """Refuse a table with more than `MAX_COLUMNS` columns, as headings are compared pair by pair."""
-    if n_columns > MAX_COLUMNS:
-        raise TooManyColumnsError(
-            f"{file.path}: {counted(n_columns, 'column')}, where at most {MAX_COLUMNS:,} are read: keep "
-            "those that say the film, the times and the labels of a span"
-        )
 
 
 def _split(file: SpanFile) -> tuple[Records, str]:
@@ -144,17 +130,7 @@ def _split(file: SpanFile) -> tuple[Records, str]:
 
 
 def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
-    """Refuse a table with a heading of more than `MAX_HEADING` characters.
-
-    Parameters
-    ----------
-    file
-        The file of the table.
-    line
-        Line of the header, for the message.
-    headings
-        The headings.
-    """
+    """Refuse a heading of more than `MAX_HEADING` characters in a table whose header is on a line."""
     for number, heading in enumerate(headings, start=1):
         if len(heading) > MAX_HEADING:
             raise file.error(
@@ -311,14 +287,9 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     n_different = len({plain(text) for text in texts})
     are_mostly_different = 2 * n_different > len(texts)
     rows_below = rows[header.end : header.end + SEEN_BELOW]
-    n_cells_below = [_n_filled(row) for row in rows_below]
+    n_cells_below = [len(row) - row.count("") for row in rows_below]
     is_wide_enough = not rows_below or len(texts) >= MIN_HEADED_SHARE * median(n_cells_below)
     return are_mostly_different and is_wide_enough
-
-
-def _n_filled(cells: Sequence[str]) -> int:
-    """Count the cells of a row that are not empty."""
-    return len([cell for cell in cells if cell])
 
 
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
@@ -437,22 +408,16 @@ def _unique_names(header: Sequence[str], body: Records) -> list[str]:
 
 
 def _name_without_heading(column: int, body: Records) -> str:
-    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame."""
-    is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
-    if not is_filled or _is_index_of_data_frame(column, body):
-        return ""
-    return UNNAMED.format(column + 1)
+    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame.
 
-
-def _is_index_of_data_frame(column: int, body: Records) -> bool:
-    """Return whether a column is a data frame's index: the first column, of different integers.
-
-    pandas writes the index into a column without a heading; it says nothing about a row.
+    pandas writes the index, different integers, into a first column without a heading; it says nothing about
+    a row.
     """
-    if column != 0:
-        return False
-    numbers = [cells[column] for _, cells in body if column < len(cells)]
-    return all(number.isdecimal() for number in numbers) and len(set(numbers)) == len(numbers)
+    texts = [cells[column] for _, cells in body if column < len(cells)]
+    is_empty = not any(text.strip() for text in texts)
+    are_different_integers = all(text.isdecimal() for text in texts) and len(set(texts)) == len(texts)
+    is_index = column == 0 and are_different_integers
+    return "" if is_empty or is_index else UNNAMED.format(column + 1)
 
 
 def _with_blank_cells_empty(cells: list[str]) -> list[str]:

@@ -60,7 +60,11 @@ class WordProposals:
         self._propose_labels_of_headings()
         self._propose_unknown_levels()
         self._propose_unknown_concepts()
-        self._propose_what_was_held_back()
+        if self._proposal.needed_unread:
+            # The rows of the few words that were held back have no errors then, as the table is refused with
+            # the question: all is asked in one step.
+            for held_back in self._held_back:
+                self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
         self._propose_errors_as_no_label()
 
     def _propose_labels_of_headings(self) -> None:
@@ -73,18 +77,10 @@ class WordProposals:
 
     def _headings_of_marks(self) -> list[str]:
         """Return the headings of proposed columns of marks, without the annotator's name if they hold one."""
-        return [*self._headings_of_shared_marks(), *self._headings_of_annotators_marks()]
-
-    def _headings_of_shared_marks(self) -> list[str]:
-        """Return the headings of proposed columns of marks that belong to no single annotator."""
         level_columns = self._proposal.columns.get("level", ())
         columns = [column for column in level_columns if label_of_heading(column, self._words)]
         columns += self._proposal.columns.get("concepts", ())
-        return [column for column in columns if are_marks(self._cells[column])]
-
-    def _headings_of_annotators_marks(self) -> list[str]:
-        """Return the headings of columns of marks of one annotator each, without the annotator's name."""
-        headings = []
+        headings = [column for column in columns if are_marks(self._cells[column])]
         for annotator in self._proposal.annotators_with_columns:
             for column in label_columns_of(annotator, self._table.columns, self._words):
                 heading = without_name(annotator, column)
@@ -108,7 +104,11 @@ class WordProposals:
         numbers = self._numbers_to_explain(cells, unknown_cells)
         level_of_number = self._levels_by_number(numbers, explained_levels)
         if level_of_number and not are_all_explained:
-            self._propose_numbers(level_of_number, sorted(numbers))
+            self._proposal.words |= level_of_number
+            self._proposal.needed_unread.append(f"levels as numbers ({', '.join(sorted(numbers))})")
+            meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
+            # A condition of the proposal: "if 0 is EN and 3 is S".
+            self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
             return
 
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
@@ -171,22 +171,6 @@ class WordProposals:
             if column not in self._unread.mark_columns:
                 cells += self._cells[column]
         return cells
-
-    def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
-        """Propose numbers as levels, and ask the person whether they count from low to high.
-
-        Parameters
-        ----------
-        level_of_number
-            Number -> level, from low to high.
-        numbers
-            The numbers that the table has.
-        """
-        self._proposal.words |= level_of_number
-        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
-        meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
-        # A condition of the proposal: "if 0 is EN and 3 is S".
-        self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may list concepts too.
@@ -356,16 +340,6 @@ class WordProposals:
         elif not self._proposal.needed_unread:
             self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
 
-    def _propose_what_was_held_back(self) -> None:
-        """Propose a label for each of the few words that were held back, if anything else is asked about.
-
-        Their rows have no errors then, as the table is refused with the question: all is asked in one step.
-        """
-        if not self._proposal.needed_unread:
-            return
-        for held_back in self._held_back:
-            self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
-
     def _translations(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
         label_of_word = {}
@@ -423,11 +397,11 @@ class WordProposals:
 
     def _first_places_of_errors(self) -> dict[str, str]:
         """Return each spreadsheet's error in columns of labels -> the line and column where it is first."""
-        columns = {
-            *self._columns_with_labels(),
-            *self._unread.read_levels(),
-            *self._unread.named_columns("concepts"),
-        }
+        columns = {*self._unread.read_levels(), *self._unread.named_columns("concepts")}
+        for role in LABEL_COLUMNS:
+            columns.update(self._proposal.columns.get(role, ()))
+        for annotator in self._proposal.annotators_with_columns:
+            columns.update(label_columns_of(annotator, self._table.columns, self._words))
         places: dict[str, str] = {}
         for row in self._table.rows:
             for column in sorted(columns):
@@ -435,15 +409,6 @@ class WordProposals:
                 if is_unreadable(cell):
                     places.setdefault(cell, f"line {row.line}, column {column}")
         return places
-
-    def _columns_with_labels(self) -> list[str]:
-        """Return the proposed columns of labels: of all annotators, and of each one."""
-        columns: list[str] = []
-        for role in LABEL_COLUMNS:
-            columns += self._proposal.columns.get(role, ())
-        for annotator in self._proposal.annotators_with_columns:
-            columns += label_columns_of(annotator, self._table.columns, self._words)
-        return columns
 
     def _is_known(self, cell: str) -> bool:
         """Return whether all labels in a cell are of the codebook, or the cell says that it has no level."""
