@@ -310,10 +310,10 @@ class Codebook:
         (False, True)
         """
         levels = [[level.name, level.title, level.means] for level in self.levels]
-        concepts = [
-            [concept.name, concept.group, concept.definition, concept.means, instances_of(concept)]
-            for concept in self.concepts
-        ]
+        concepts = []
+        for concept in self.concepts:
+            instances = [[instance.name, instance.examples] for instance in concept.instances]
+            concepts.append([concept.name, concept.group, concept.definition, concept.means, instances])
         scales = [[scale.name, scale.level_names] for scale in self.scales]
         texts = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
         text = json.dumps(texts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -379,11 +379,6 @@ class Codebook:
 def _translations(parts: Sequence[Level | Concept], language: str) -> dict[str, Translation]:
     """Return the translations of those levels or concepts that have one, by name."""
     return {part.name: part.translations[language] for part in parts if language in part.translations}
-
-
-def instances_of(concept: Concept) -> list[list[object]]:
-    """List a concept's instances with their examples."""
-    return [[instance.name, list(instance.examples)] for instance in concept.instances]
 
 
 # --- files of codebooks

@@ -165,7 +165,12 @@ def _add_annotations(
     # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
     number_of: dict[tuple[str, float, float], int] = {}
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
-        element = _add_tier(root, tier)
+        tier_attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
+        if tier.parent:
+            tier_attributes["PARENT_REF"] = tier.parent
+        if tier.annotator:
+            tier_attributes["ANNOTATOR"] = tier.annotator
+        element = _add(root, "TIER", **tier_attributes)
         for (start_s, end_s, text), number in zip(tier.spans, tier_numbers, strict=True):
             annotation = _add(element, "ANNOTATION")
             attributes = {"ANNOTATION_ID": f"a{number}"}
@@ -248,19 +253,7 @@ def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Elemen
 
 
 def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
-    """Add the header: the film's file, the properties, and the last number given to an annotation.
-
-    Parameters
-    ----------
-    root
-        The document's root element.
-    properties
-        Name -> text of each property.
-    media
-        Path of the film's file, relative to the document; empty if it is not known.
-    n_annotations
-        How many annotations the document has; they are numbered from 1.
-    """
+    """Add the header: the film's file if it is known, the properties, and the last annotation's number."""
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
         urls = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
@@ -268,16 +261,6 @@ def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_a
     for name, value in properties.items():
         _add(header, "PROPERTY", value, NAME=name)
     _add(header, "PROPERTY", str(n_annotations), NAME="lastUsedAnnotationId")
-
-
-def _add_tier(root: Element, tier: EafTier) -> Element:
-    """Add a tier without annotations."""
-    attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
-    if tier.parent:
-        attributes["PARENT_REF"] = tier.parent
-    if tier.annotator:
-        attributes["ANNOTATOR"] = tier.annotator
-    return _add(root, "TIER", **attributes)
 
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
@@ -305,19 +288,7 @@ def _add_type(root: Element, kind: str, *, has_times: bool = True, **further_att
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
-    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier.
-
-    Parameters
-    ----------
-    root
-        The document's root element.
-    name
-        Name of the vocabulary, such as `levels`.
-    description
-        What it is, for people.
-    values
-        The values, in the order in which ELAN lists them.
-    """
+    """Add a controlled vocabulary: the values that ELAN offers, in this order, on a type of tier."""
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     singular = name.removesuffix("s")  # `levels` has the entries level1, level2

@@ -80,19 +80,7 @@ def _shuffled(films: Sequence[str], rng: np.random.Generator) -> list[str]:
 def _rows_of_annotator(
     name: str, films: Sequence[str], clips_of: Mapping[str, Sequence[Clip]], common_films: Collection[str]
 ) -> list[Clip]:
-    """Return an unlabelled row for each clip of an annotator's films.
-
-    Parameters
-    ----------
-    name
-        The annotator.
-    films
-        The annotator's films, in order.
-    clips_of
-        Film -> its clips.
-    common_films
-        The films that all annotate.
-    """
+    """Return an unlabelled row for each clip of an annotator's films, which are in order."""
     rows = []
     for number, film in enumerate(films, start=1):
         calibration_cell = "1" if film in common_films else "0"

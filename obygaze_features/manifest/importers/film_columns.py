@@ -97,7 +97,7 @@ class FilmColumns:
         option --movie that the person can type. A file's name need not be the film's: then the message adds
         that the person should check it (`Proposal.doubts`).
         """
-        film_in_titles = self._film_by_title()
+        film_in_titles = value_in_titles(self._titles, "movie")
         if film_in_titles:
             self._proposal.movie = film_in_titles
         else:
@@ -143,29 +143,18 @@ class FilmColumns:
     def _first_column_of_names(self) -> str:
         """Return the table's first column if it may hold names of films; else "".
 
-        Its cells must look like names, and its heading must have no known meaning: people who give the films
-        no heading write them first.
+        It must have a text in each row, and the same in several, and its heading must have no known meaning:
+        people who give the films no heading write them first. Nor may it name the tier of each row.
         """
         column = self._table.columns[0]
-        is_unread = column in self._unread.remaining
-        if not is_unread or meanings_of_heading(column) or self._is_of_tiers(column):
-            return ""
-        return column if self._can_be_repeated_names(column) else ""
-
-    def _is_of_tiers(self, column: str) -> bool:
-        """Return whether a column names the tier of each row: by its heading, or by cells such as `level`."""
-        is_headed_as_tiers = bare_heading(column) in HEADINGS_OF_TIERS
-        return is_headed_as_tiers or not columns_meant(self._cells[column]).isdisjoint(LABEL_COLUMNS)
-
-    def _can_be_repeated_names(self, column: str) -> bool:
-        """Return whether a column has a text in each row, and the same in several, like names of films."""
         cells = self._cells[column]
+        if column not in self._unread.remaining or meanings_of_heading(column):
+            return ""
+        is_headed_as_tiers = bare_heading(column) in HEADINGS_OF_TIERS
+        if is_headed_as_tiers or not columns_meant(cells).isdisjoint(LABEL_COLUMNS):
+            return ""
         is_filled = len(cells) == len(self._table.rows)
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
         has_one_row = len(cells) == 1  # then nothing can be repeated
         are_repeated = has_one_row or len(set(cells)) < len(cells)
-        return is_filled and are_texts and are_repeated and not are_marks(cells)
-
-    def _film_by_title(self) -> str:
-        """Return the film that a row of titles names; "" if none does."""
-        return value_in_titles(self._titles, "movie")
+        return column if is_filled and are_texts and are_repeated and not are_marks(cells) else ""

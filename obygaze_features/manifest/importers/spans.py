@@ -19,7 +19,7 @@ from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
-from obygaze_features.manifest.importers.imported import ClipIds, Imported, consumed, with_columns
+from obygaze_features.manifest.importers.imported import ClipIds, Imported, consumed
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from obygaze_features.manifest.importers.person_tables import (
     JUDGEMENTS,
@@ -531,7 +531,15 @@ class _ManifestMaker:
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
         self._budget.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
-        return [with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
+        same_clips = []
+        for clip in clips:
+            video = clip.video or videos.get(clip.clip_id, "")
+            extras = {name: clip.extras.get(name, "") for name in columns}
+            if tuple(clip.extras) == columns and clip.video == video:
+                same_clips.append(clip)  # not a copy, as there may be very many
+            else:
+                same_clips.append(replace(clip, extras=extras, video=video))
+        return same_clips
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
         """Decide what each tier holds (levels, concepts, texts) from its texts in all files."""

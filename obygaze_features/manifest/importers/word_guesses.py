@@ -18,7 +18,6 @@ from obygaze_features.manifest.spans.label_words import (
     texts_of_list,
 )
 from obygaze_features.text import number_of
-from obygaze_features.workbook import Records
 
 MIN_SIMILARITY: Final = 0.84
 """Likeness (difflib) from which on a word may be one that was mistyped."""
@@ -166,7 +165,7 @@ def explained_words(
         for code, text in pairwise(filled_cells):
             label = label_like(text, words)
             is_short = len(code) <= LONGEST_CODE
-            if label and is_short and not _is_label(code, words):
+            if label and is_short and not _label_of(code, words):
                 meanings.setdefault(code, label)
         for cell in filled_cells:
             meanings |= _meanings_in_text(cell, words)
@@ -180,14 +179,9 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
     meanings = {}
     for code, explanation in _EXPLAINED.findall(text):
         label = label_like(explanation, words)
-        if label and not _is_label(code, words):
+        if label and not _label_of(code, words):
             meanings[code] = label
     return meanings
-
-
-def _is_label(code: str, words: LabelWords) -> bool:
-    """Return whether a code is itself a word of a level or concept, so that it needs no explanation."""
-    return bool(words.level_of(code) or words.concept_of(code))
 
 
 # --- lists
@@ -272,7 +266,7 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
     parts: list[str] = []
     for piece in cell.split(";"):
         piece_parts = words.parts_of(piece)  # split at line breaks and commas
-        has_label = any(_is_label(part, words) for part in piece_parts)
+        has_label = any(_label_of(part, words) for part in piece_parts)
         commas_belong_to_text = has_semicolons and not has_label and "\n" not in piece
         if commas_belong_to_text:
             parts.append(piece.strip())
@@ -343,11 +337,3 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     """Return the different words of lists, without regard to case and blanks (`plain`)."""
     spellings = {word for words in listed for word in words}  # first, as `plain` takes time
     return set(map(plain, spellings))
-
-
-def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:
-    """Return the rows of a workbook's other sheets, in which there may be a legend."""
-    rows = []
-    for sheet in sheets:
-        rows += [cells for _, cells in sheet]
-    return rows
