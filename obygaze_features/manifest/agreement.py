@@ -328,11 +328,6 @@ def _are_drawn_freely(spans_of_annotators: Sequence[set[Window]]) -> bool:
 
     - Two spans overlap, such as 0-5 s of one annotator and 0-6 s of another. Spans that are given do not.
     - An annotator shares no span with anybody. One who skips some of the given spans still shares others.
-
-    Parameters
-    ----------
-    spans_of_annotators
-        The spans that each annotator of the movie labelled.
     """
     all_spans = set[Window]().union(*spans_of_annotators)
     if all(spans == all_spans for spans in spans_of_annotators):

@@ -380,14 +380,7 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
     """Read the cell `concepts` of a row as names of concepts.
 
-    Parameters
-    ----------
-    cells
-        Column -> cell; a row without the column has no concepts.
-    codebook
-        The codebook of the concepts.
-    spelled
-        Whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
+    `spelled` is whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
     """
     text = cells.get("concepts", "")
     if spelled:

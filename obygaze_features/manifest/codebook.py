@@ -322,14 +322,7 @@ class Codebook:
     def _checked_name(self, kind: str, name: str, names: Sequence[str]) -> str:
         """Return a name of a level or concept with composed accents; refuse one that the codebook lacks.
 
-        Parameters
-        ----------
-        kind
-            What it names: `level` or `concept`.
-        name
-            The name.
-        names
-            All names of this kind that the codebook has.
+        `kind` is `level` or `concept`, and `names` are all of this kind.
         """
         name = composed(name)
         if name in names:
@@ -352,16 +345,8 @@ class Codebook:
     ) -> ManifestError:
         """Return the error for a name that the codebook does not have, with the nearest one it has.
 
-        Parameters
-        ----------
-        kind
-            What the name is of: `level`, `concept`, `task` or `scale`.
-        text
-            The unknown name.
-        spellings
-            Spelling -> name for all names of that kind.
-        column
-            Column of a manifest that the name is in.
+        `kind` is `level`, `concept`, `task` or `scale`, `spellings` is spelling -> name for all of that kind,
+        and `column` is the manifest's column that the name is in.
         """
         parts = text.split(",")  # a list that is separated by commas, which are part of some names
         is_list_of_known_names = len(parts) > 1 and all(plain(part) in spellings for part in parts)

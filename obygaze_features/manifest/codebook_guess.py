@@ -13,12 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from obygaze_features.arguments import checked
-from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, codebook_parameters
-from obygaze_features.manifest.importers.column_contents import cells_of
+from obygaze_features.manifest.importers.column_contents import cells_of, readable_cells
 from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.proposal import option, wide_option
@@ -299,14 +298,7 @@ def _codebook_of(draft: GuessedCodebook) -> Codebook:
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
     """Count the concepts in some columns; cells that list several are divided as an import divides them.
 
-    Parameters
-    ----------
-    table
-        The table.
-    columns
-        Its columns of concepts.
-    words
-        The levels, which decide how a cell is divided: a cell may be a level and a list of concepts.
+    The levels (`words`) decide how a cell is divided: it may be a level and a list of concepts.
     """
     concepts: list[str] = []
     for column in columns:
@@ -318,14 +310,7 @@ def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> 
 def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     """Return the columns of levels or concepts: those that the person names, else the one headed so.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    headings
-        The headings and annotators that the person names.
-    name
-        `level` or `concepts`.
+    `name` is `level` or `concepts`.
 
     Raises
     ------
@@ -351,14 +336,7 @@ def _columns_named_by_person(table: Table, headings: Headings, name: str) -> lis
 
     Levels may also be in columns headed by their annotators, one for each.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    headings
-        The headings and annotators that the person names.
-    name
-        `level` or `concepts`.
+    `name` is `level` or `concepts`.
 
     Raises
     ------
@@ -394,13 +372,8 @@ def _are_few(cells: Sequence[str]) -> bool:
 def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
     """Return the columns of few different words that may hold levels.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    taken
-        Columns that hold something else, and are left out. So are columns without a heading, those of every
-        manifest, and those headed as something else than levels.
+    Left out are columns that are `taken`, those without a heading, those of every manifest, and those headed
+    as something else than levels.
     """
     columns = []
     for column in table.columns:
@@ -431,13 +404,6 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
 
     Several columns may be levels by one annotator each. They have words in common then, as all annotators
     use the same levels.
-
-    Parameters
-    ----------
-    table
-        The person's table.
-    columns
-        The columns that may hold levels; none if there is no candidate.
     """
     if not columns:
         return ": name it with --column level=HEADING"
@@ -452,7 +418,7 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
 
 def _readable_labels(table: Table, column: str) -> list[str]:
     """Return the cells of a column that are neither empty nor errors of a spreadsheet."""
-    return [composed(cell) for cell in cells_of(table, column) if not is_unreadable(cell)]
+    return [composed(cell) for cell in readable_cells(table, column)]
 
 
 def _count_words(cells: Iterable[str]) -> list[CountedWord]:

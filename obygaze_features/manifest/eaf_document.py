@@ -150,16 +150,7 @@ def _add_annotations(
     An annotation has two time slots. On a tier with a parent it has none, and refers to the annotation of the
     parent with the same times.
 
-    Parameters
-    ----------
-    root
-        The document's root element.
-    tiers
-        The tiers, parents before the tiers that depend on them.
-    numbers
-        For each tier the numbers of its annotations (`_annotation_numbers`).
-    slots
-        The time slots in the order of the document.
+    Parents come before the tiers that depend on them. `numbers` are those of each tier's annotations.
     """
     slot_id_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
     # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
@@ -396,12 +387,7 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
 def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips.
 
-    Parameters
-    ----------
-    name
-        The annotator; "" for tiers that the person signs in ELAN.
-    clips
-        The clips that this annotator labelled; none for empty tiers.
+    The name is "" for tiers that the person signs in ELAN.
     """
     level_tier = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
     concept_tier = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER

@@ -333,12 +333,7 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
     The row was judged in sight of a model's score if one of the rows was, and blindly if all of them were.
     Other columns of `HOW_JUDGED` hold each value of the rows once, joined by semicolons.
 
-    Parameters
-    ----------
-    judged
-        The rows that the label comes from.
-    extras
-        The extras of the labelled row. What they say of how an earlier label was judged is replaced.
+    What `extras`, those of the labelled row, say of how an earlier label was judged is replaced.
     """
     rows = list(judged)
     result = dict(extras)

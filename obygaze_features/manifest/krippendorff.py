@@ -266,12 +266,7 @@ def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observ
     Chance coincidences are computed from the squares of lengths; so those of what two annotators marked, with
     whatever value, are added up too, segment by segment.
 
-    Parameters
-    ----------
-    partitions
-        The segments and gaps of each annotator.
-    n_values
-        Number of values, including `GAP`, the value of what is unmarked.
+    `partitions` are the segments and gaps of each annotator, and `n_values` includes `GAP`.
     """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
@@ -294,14 +289,8 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
     A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
     sum to length * grain.
 
-    Parameters
-    ----------
-    partitions
-        The segments and gaps of each annotator.
-    n_values
-        Number of values, including that of gaps.
-    grain
-        Length of the shortest segment that could be marked.
+    `partitions` are the segments and gaps of each annotator, `n_values` includes `GAP`, and `grain` is the
+    length of the shortest segment that could be marked.
     """
     squares = np.zeros(n_values)
     for parts in partitions:
@@ -520,14 +509,8 @@ def _film_alpha(
 ) -> FilmUnitisedAlpha:
     """Measure the agreement of a film's judges on segments, from the first judged second to the last one.
 
-    Parameters
-    ----------
-    movie
-        The film.
-    by_judge
-        Judge -> their judgements in the film; none if they marked nothing of the time that is compared.
-    codebook
-        Gives the order of levels: the lowest one counts as unmarked.
+    A judge who marked nothing of the time that is compared has no judgements. The lowest level counts as
+    unmarked.
     """
     names = tuple(sorted(by_judge))
     annotations = []

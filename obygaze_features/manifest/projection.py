@@ -308,16 +308,7 @@ def _label_movie(
 ) -> list[list[Clip]]:
     """Label the clips of one movie by its annotations: merged over annotators, or for each one separately.
 
-    Parameters
-    ----------
-    clips, marks
-        The movie's clips, and its annotations.
-    threshold
-        Share of a clip's duration that an annotation must cover to count.
-    per_annotator
-        Whether each annotator's labels get a row of their own.
-    codebook
-        Of the annotations.
+    `threshold` is the share of a clip's duration that an annotation must cover to count.
 
     Returns
     -------
@@ -364,17 +355,6 @@ def _is_answered(
     An annotator who marks only what they find has an answer for all clips: where they marked nothing, nothing
     is there. One who marks every answer has one only for clips of which their marks together cover at least
     the share `threshold`.
-
-    Parameters
-    ----------
-    clips
-        The N clips of the movie.
-    marks
-        The annotator's marks in the movie.
-    threshold
-        Share of a clip's duration, 0 to 1.
-    codebook
-        Its first level is the lowest.
     """
     if not marks_every_answer(marks, codebook):
         return np.ones(len(clips), np.bool_)

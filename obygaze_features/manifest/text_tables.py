@@ -284,14 +284,7 @@ class Table:
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
         """Refuse a row whose movie or times differ from its clip's.
 
-        Parameters
-        ----------
-        row
-            The row.
-        clip
-            The clip with the row's id.
-        columns
-            The columns to compare. An empty cell, or a value that the clip does not have, is not compared.
+        An empty cell, or a value that the clip does not have, is not compared.
         """
         for name in columns:
             cell = row.cells.get(name, "").strip()
@@ -353,12 +346,7 @@ def _agrees(cell: str, value: str | float) -> bool:
 def error_context(location: object, remedy: str = "") -> Iterator[None]:
     """Raise a ManifestError of the block again, with a place in front of its message and a remedy behind.
 
-    Parameters
-    ----------
-    location
-        The place, such as the path of a file.
-    remedy
-        Text for the end of the message, with its separator.
+    `remedy` is text for the end of the message, with its separator.
     """
     try:
         yield
@@ -539,16 +527,8 @@ def _rows_of_records(
 ) -> list[Row]:
     """Make a row of each record below the header; refuse records with more or fewer cells than columns.
 
-    Parameters
-    ----------
-    path
-        The file, for messages.
-    records
-        Line and cells of each; empty cells at the end beyond the header do not count.
-    columns
-        The columns that are kept.
-    left_out
-        Places of the other columns, counted from 0.
+    Empty cells at the end beyond the header do not count. `left_out` are the columns that are not kept,
+    counted from 0.
     """
     problems = Problems(path)
     rows = []
@@ -587,12 +567,7 @@ def without_gc() -> Iterator[None]:
 def header_test(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return a function that tells whether the cells of a row are a header with certain names.
 
-    Parameters
-    ----------
-    needed
-        Names that must all be there.
-    any_of
-        Names of which one must be there too, unless this is empty.
+    One of `any_of` must be there too, unless it is empty.
     """
     needed_names = {plain(name) for name in needed}
     other_names = {plain(name) for name in any_of}

@@ -75,13 +75,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     already, that other column is left out with a note. Times become starts and ends in seconds, whether the
     table has other units, durations in place of ends, or both times in one cell.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    file
-        Its file, with what the person says: which headings stand for which of the manifest's columns, the
-        unit of times, and the rate of frames. Its account notes whether the unit and the rate are used.
+    The file says what the person's options are; its account notes whether their unit and rate are used.
     """
     headings = file.reading.headings
     heading_of_time: dict[str, str] = {}  # manifest's column of times -> the heading that stands for it
@@ -116,14 +110,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
 def _are_frames(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> bool:
     """Return whether numbers in the columns of starts and of ends are frames, as headings or the person say.
 
-    Parameters
-    ----------
-    table
-        The table, whose columns of times have the manifest's names already.
-    heading_of_time
-        The manifest's name of a column of times -> the heading that the table has.
-    reading
-        What the person says.
+    `heading_of_time` is the manifest's name of a column of times -> the heading that the table has.
     """
     for name in TIMES:
         if name not in heading_of_time or name not in table.columns:
@@ -138,14 +125,7 @@ def _refuse_numbers_like_minutes(table: Table, heading_of_time: Mapping[str, str
 
     A unit says it, by the person or in a heading, as in `Start (s)`.
 
-    Parameters
-    ----------
-    table
-        The table, whose columns of times have the manifest's names already.
-    heading_of_time
-        The manifest's name of a column of times -> the heading that the table has.
-    reading
-        What the person says.
+    `heading_of_time` is the manifest's name of a column of times -> the heading that the table has.
 
     Raises
     ------
@@ -230,16 +210,7 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
     Clocks, such as 00:01:05, and times with units of their own, such as `1 min 5 s`, stay as they are, unless
     the heading shows that its clocks lack a part: 1:30 below `h:mm` is 1:30:00.
 
-    Parameters
-    ----------
-    table
-        The table, whose column has the manifest's name already.
-    name
-        That name: `start_s`, `end_s` or `duration_s`.
-    heading
-        The column's own heading.
-    file
-        The table's file, with the unit and the rate that the person gives.
+    `name` is the manifest's name, which the column has already, and `heading` is its own.
 
     Raises
     ------
@@ -294,15 +265,6 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
     """Complete the clocks of a column whose heading shows that they lack a part.
 
     Below a heading `h:mm`, 1:30 becomes 1:30:00. Clocks with more parts stay as they are.
-
-    Parameters
-    ----------
-    table
-        The table.
-    name
-        The manifest's name of the column.
-    unit_in_heading
-        What the heading says of the times: the form of clocks, and how they are completed.
     """
     if not unit_in_heading.whole_clock:
         return table
@@ -319,17 +281,7 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
 
 
 def _seconds_of_frames(frame: float, location: str, reading: Reading) -> float:
-    """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole.
-
-    Parameters
-    ----------
-    frame
-        The number.
-    location
-        Its place, for messages.
-    reading
-        The rate and the unit that the person gives.
-    """
+    """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole."""
     if reading.rate is None:
         raise ManifestError(
             f"{location}: times are in frames; give their rate, as in --rate 25, or --unit s if they are "
@@ -504,12 +456,7 @@ class LabelReader:
 
         If the person names others, the column that is called `level` or `concepts` is left out with a note.
 
-        Parameters
-        ----------
-        role
-            `level` or `concepts`.
-        headings
-            The headings that the person's options name.
+        `role` is `level` or `concepts`.
         """
         columns = []
         for heading in headings.columns.get(role, ()):
@@ -608,14 +555,7 @@ class LabelReader:
     def _add_problem_of_sign(self, sign: str, first_sign: str, columns: Sequence[str]) -> None:
         """Add a problem for the first cell with a sign that may mean yes or no.
 
-        Parameters
-        ----------
-        sign
-            The sign.
-        first_sign
-            The sign that is taken as yes.
-        columns
-            The columns of marks, in which the cell is looked for.
+        `first_sign` is the sign that is taken as yes.
         """
         no = shlex.quote(f"{sign}=")
         yes = shlex.quote(f"{sign}=yes")
@@ -680,17 +620,7 @@ class LabelReader:
         return LabelCells(";".join(levels), ";".join(concepts))
 
     def _is_marked(self, position: CellPosition, cell: str, label: str) -> bool:
-        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem.
-
-        Parameters
-        ----------
-        position
-            Where the cell is, for the message.
-        cell
-            Its text.
-        label
-            The level or concept in the heading of its column.
-        """
+        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
         explained = self._words.explained(cell)
         means_no_label = explained is not None and not explained.words
         if means_no_label:
@@ -749,15 +679,8 @@ class LabelReader:
     def _note_unknown_word(self, position: CellPosition, text: str, look_up: Callable[[str], str]) -> None:
         """Add a problem for a word that the codebook does not have, with the option that explains it.
 
-        Parameters
-        ----------
-        position
-            The cell of the word.
-        text
-            The word.
-        look_up
-            The codebook's look-up of a level or a concept. It refuses the word, and its error names the
-            labels nearest to it.
+        `look_up` is the codebook's look-up of a level or a concept. It refuses the word, and its error names
+        the labels nearest to it.
         """
         try:
             look_up(text)

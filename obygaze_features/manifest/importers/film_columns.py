@@ -63,10 +63,7 @@ class FilmColumns:
         Rows need a film, so that the import is refused until the person accepts the proposal
         (`Proposal.needed_unread`).
 
-        Parameters
-        ----------
-        column_of_titles
-            The column whose heading means films; "" if there is none.
+        `column_of_titles` is the column whose heading means films; "" if there is none.
         """
         column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:

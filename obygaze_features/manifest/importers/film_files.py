@@ -137,12 +137,7 @@ class FilmFiles:
     def _video(self, table: Path, reference: str) -> NamedVideo:
         """Return the video that a cell of a table names, and remember it as missing if it is not on disk.
 
-        Parameters
-        ----------
-        table
-            The table's file. Videos are looked for in its folder if the person gives no folder of videos.
-        reference
-            The path or URL in the cell, as it is written.
+        It is looked for in the table's folder if the person gives no folder of videos.
         """
         problem = unsuitable(reference)  # such as a control character
         if problem:
@@ -164,14 +159,8 @@ class FilmFiles:
         If no file was found, a path at somebody's home (`~`) is taken as it is, and any other path is taken
         as one below the folder. Of URLs and paths of other systems only the file's name is used.
 
-        Parameters
-        ----------
-        table
-            The table's file. Paths are relative to its folder if the person gives no folder of videos.
-        reference
-            The path or URL in the table.
-        file
-            The file that it names below the folder of videos; None if none was found.
+        Paths are relative to the table's folder if the person gives no folder of videos. `file` is the video
+        that was found below that folder; None if none was.
         """
         folder = self.folder or table.absolute().parent
         if file is not None:

@@ -434,14 +434,7 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
     Cells that cannot be read are added to the table's problems, which are raised together once all rows were
     read.
 
-    Parameters
-    ----------
-    table
-        The table.
-    movies
-        The films whose parts are read.
-    default_movie
-        The film of rows that name none; "" to refuse such rows.
+    `default_movie` is the film of rows that name none; "" to refuse such rows.
     """
     problems = table.problems
     # "" for a film that is not among `movies`. Cached, as many rows are of few films.

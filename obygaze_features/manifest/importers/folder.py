@@ -216,16 +216,7 @@ def whole_files(
 ) -> list[Clip]:
     """Make a clip without times of every file; its id is the file's path without suffix (`name_of`).
 
-    Parameters
-    ----------
-    source
-        The folder of the files.
-    files
-        Paths below it.
-    root
-        Folder that the manifest will be written to.
-    movie_of
-        Function that names the movie of a file.
+    `files` are paths below the folder `source`, and `root` is the manifest's folder.
 
     Raises
     ------

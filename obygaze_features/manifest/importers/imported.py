@@ -176,12 +176,7 @@ class ClipIds:
         For example, after `new("a", 1)` was called twice, `a-0001` and `a-0002` are taken, and the search
         from 1 goes on at 3.
 
-        Parameters
-        ----------
-        stem
-            Beginning of the id.
-        number
-            Number that is tried first.
+        `number` is tried first.
         """
         jumps = self._jumps.setdefault(stem, {})
         passed_numbers = []

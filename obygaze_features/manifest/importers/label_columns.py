@@ -178,11 +178,6 @@ class LabelColumns:
 
         If levels are read already, the columns are only mentioned, with the options that would read them.
         So are columns that belong to no annotator by their headings, such as `final`, beside others.
-
-        Parameters
-        ----------
-        columns
-            Unread columns whose cells are levels. If there are none, nothing is proposed.
         """
         of_annotators = [column for column in columns if not names_no_annotator(column)]
         if of_annotators and self._is_level_column_of_one_annotator():
@@ -299,11 +294,6 @@ class LabelColumns:
         A single column proves little. So these columns are taken as levels only if there are two or more,
         `levels` included, and if each has at least half of the different words of all: annotators who use one
         scale use about the same words.
-
-        Parameters
-        ----------
-        levels
-            Columns whose cells are known to be levels.
         """
         if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
             return []
@@ -325,11 +315,6 @@ class LabelColumns:
 
         They are the columns headed as levels, such as `Stufe AB` and `Stufe CD`. If no levels are known and
         fewer than two columns are headed so, they are the columns with numbers of levels instead.
-
-        Parameters
-        ----------
-        levels
-            The columns of levels that are known.
         """
         candidates = self._candidates_for_levels(levels)
         headed_as_levels = []
@@ -370,14 +355,7 @@ class LabelColumns:
     def _propose_labels(self, name: str, columns: Sequence[str], what: str) -> None:
         """Propose to read some columns as the manifest's column of levels or concepts.
 
-        Parameters
-        ----------
-        name
-            The manifest's column.
-        columns
-            The table's columns.
-        what
-            Word for the columns' labels in the message, such as `levels`.
+        `what` is a word for their labels in the message, such as `levels`.
         """
         self._unread.propose(name, columns)
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
@@ -441,12 +419,7 @@ class LabelColumns:
     def _propose_one_annotator(self, annotator: str, annotators: Sequence[str]) -> None:
         """Propose the labels of one annotator alone, as each has times of their own.
 
-        Parameters
-        ----------
-        annotator
-            The annotator, whose times are read.
-        annotators
-            All who have columns of their own.
+        `annotators` are all who have columns of their own.
         """
         label_columns = label_columns_of(annotator, self._table.columns, self._words)
         for role in LABEL_COLUMNS:
@@ -472,10 +445,7 @@ class LabelColumns:
 
         If such labels are read already, the columns are only mentioned, with options that would read them.
 
-        Parameters
-        ----------
-        name
-            `level` or `concepts`.
+        `name` is `level` or `concepts`.
         """
         columns = []
         for column in self._unread.mark_columns:
@@ -689,12 +659,7 @@ def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:
     The whole headings are the names if the shorter names are not all different, or if one of them is also in
     the heading of another annotator's column.
 
-    Parameters
-    ----------
-    levels
-        Headings of the columns of levels.
-    columns
-        Headings of all columns of the table.
+    `columns` are all headings of the table.
     """
     whole_headings = list(levels)
     names = [_without_role_word(heading) for heading in levels]

@@ -140,14 +140,7 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        Parameters
-        ----------
-        file
-            The table's file.
-        table
-            The table, whose identified columns have a manifest's names.
-        words
-            The words of labels that are known.
+        Identified columns of the table have a manifest's names.
 
         Raises
         ------
@@ -252,17 +245,7 @@ class PersonTables:
     def _clip_of_cells(
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
-        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems.
-
-        Parameters
-        ----------
-        file, line, cells
-            The table's file, the line of the row, and its cells.
-        problems
-            Collects what is wrong in the table's cells.
-        codebook
-            The codebook, whose levels, concepts and scales the cells must have.
-        """
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
@@ -273,15 +256,6 @@ class PersonTables:
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
-
-        Parameters
-        ----------
-        file
-            The table's file.
-        line
-            The line of the row.
-        cells
-            Its cells, those in a manifest's columns without outer blanks.
 
         Raises
         ------
@@ -336,14 +310,7 @@ class PersonTables:
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
         """Return the film of a video; if the row names no movie, the video's folder or file name is the film.
 
-        Parameters
-        ----------
-        file
-            The table's file.
-        movie
-            The film that the row names; "" if it names none.
-        written
-            The video's path or URL, as the row has it.
+        `movie` is "" if the row names no film, and `written` the video's path or URL as the row has it.
         """
         video = self._films.files.video(file.path, written)
         if not movie:
@@ -497,11 +464,6 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 
     Other unread columns that could be read are noted in the file's account.
 
-    Parameters
-    ----------
-    tables
-        Each table's file, with what is proposed for its columns.
-
     Raises
     ------
     UnreadColumnsError
@@ -543,16 +505,8 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
     """Propose a meaning for the columns of a table whose headings are not known.
 
-    Parameters
-    ----------
-    file
-        The file of the table.
-    layout
-        The table, in which columns that are identified have a manifest's names, and the rows above it.
-    words
-        The words of labels that are known.
-    annotator
-        The annotator's name from the person's option; "" if it is not given.
+    Columns that are identified have a manifest's names. `annotator` is the name that the person's option
+    gives; "" for none.
     """
     headings = file.reading.headings
     table = without_explained(layout.table, words)
@@ -876,18 +830,8 @@ def _notices_on_unread_columns(
     If no label was read from the table, they say which columns might hold the labels. A scale of the codebook
     is a label too, in a column of its name.
 
-    Parameters
-    ----------
-    table
-        The table.
-    labels
-        The columns that labels are read from.
-    words
-        The words of labels that the codebook knows.
-    mentioned
-        Columns that a notice is on already; they get no second one.
-    has_labels
-        Whether a level or concept was read from the table.
+    Columns that are `mentioned` in a notice already get no second one. `has_labels` is whether a level or a
+    concept was read from the table.
     """
     scales = [scale.name for scale in words.codebook.scales]
     read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
@@ -899,14 +843,7 @@ def _notices_on_unread_columns(
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
     """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns.
 
-    Parameters
-    ----------
-    table
-        The table.
-    read
-        The columns that are read, or that a notice is on already.
-    words
-        The words of labels that are known.
+    `read` are the columns that are read, or that a notice is on already.
     """
     read_columns = set(read)
     columns_of_no_labels = []

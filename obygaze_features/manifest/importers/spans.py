@@ -451,14 +451,7 @@ class _ManifestMaker:
     def imported(self, contents: Sequence[Content], reading: Reading, root: Path) -> Imported:
         """Make the manifest, with notices of what was left out, changed or is doubtful.
 
-        Parameters
-        ----------
-        contents
-            The contents of all files.
-        reading
-            How the files were read.
-        root
-            Folder of the manifest.
+        `root` is the manifest's folder.
         """
         roles = self._roles(contents, reading)
         ids = ClipIds()
@@ -496,13 +489,6 @@ class _ManifestMaker:
         """Return the clips of all files, cut where their films end, and count them in the files' accounts.
 
         Of several judgements of one span only the last is kept.
-
-        Parameters
-        ----------
-        contents
-            The contents of the files.
-        tables, tools
-            Make clips of people's tables, and of files of other tools.
         """
         clips: list[_ReadClip] = []
         index_of_judgement: dict[str, int] = {}  # id of a judgement -> index of its clip in the list
@@ -557,13 +543,6 @@ class _ManifestMaker:
 
         A judgement is a row in which a person judges what a model answered on a span. Repeated judgements of
         one span share their id; it is None if the clip is no judgement.
-
-        Parameters
-        ----------
-        content
-            The content of the file.
-        tables, tools
-            Make clips of people's tables, and of files of other tools.
         """
         file = content.file
         if content.table is not None:
@@ -575,15 +554,7 @@ class _ManifestMaker:
                 yield None, _ReadClip(clip, file.account, location)
 
     def _account_lines(self, accounts: Sequence[Account], read_clips: Sequence[_ReadClip]) -> list[str]:
-        """Note in each file's account what is doubtful in its clips, and return a line on each account.
-
-        Parameters
-        ----------
-        accounts
-            The account of each file.
-        read_clips
-            The clips that were read of all files.
-        """
+        """Note in each file's account what is doubtful in its clips, and return a line on each account."""
         ids_in_tables = {clip.clip_id for clip, account, _ in read_clips if account.kind in PERSON_TABLES}
         n_files_of_name = Counter(account.path.name for account in accounts)
         # An account is found by its identity, as it is not hashable.
@@ -605,14 +576,7 @@ class _ManifestMaker:
     def _note_doubts(self, account: Account, clips: Sequence[Clip], ids_in_tables: Collection[str]) -> None:
         """Note in the account of a file what is doubtful in its clips: unknown ids, times, names.
 
-        Parameters
-        ----------
-        account
-            The account of the file, which gets the notes.
-        clips
-            The clips of the file.
-        ids_in_tables
-            Ids of the clips in people's tables. A model's answers on a clip should have one of them.
+        A model's answers on a clip should have one of the ids in people's tables.
         """
         has_models_answers = account.kind == ANSWERS
         if has_models_answers and ids_in_tables:

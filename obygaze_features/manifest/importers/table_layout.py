@@ -200,12 +200,7 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     3. of the rows that look like a header, the one with the most known headings, if these are two or more;
     4. the first row that looks like a header.
 
-    Parameters
-    ----------
-    records
-        The rows of the table that are not empty.
-    headings
-        The headings that the person names.
+    `records` are the rows of the table that are not empty.
     """
     rows = [[cell.strip() for cell in cells] for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
     candidates = _possible_headers(rows)
@@ -273,13 +268,6 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
 
     It has two texts or more, of which none is a time and most are different, and is about as wide as the rows
     below it.
-
-    Parameters
-    ----------
-    header
-        The candidate for the header.
-    rows
-        The first rows of the table, the header among them.
     """
     texts = [name for name in header.names if name]
     if len(texts) < 2 or any(is_time(text) for text in texts):
@@ -307,12 +295,7 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
       in one of them.
     - Otherwise, the lower row repeats a heading (`Level`).
 
-    Parameters
-    ----------
-    rows
-        The first rows of a table.
-    number
-        Which of them is the upper row, from 0.
+    `number` is the place of the upper row among the first rows of a table, from 0.
     """
     body = rows[number + 2 :][:SEEN_BELOW]
     if not body:
@@ -362,12 +345,7 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     A heading that is in the lower row once is used alone. One that is repeated is joined to its group, as in
     `Ann Level`. A column without a heading in the lower row has that of the upper row.
 
-    Parameters
-    ----------
-    upper
-        The headings of groups; the empty cells behind a heading belong to its group.
-    lower
-        The headings of columns.
+    The empty cells behind a heading of a group belong to its group.
     """
     width = max(len(upper), len(lower))
     padded_upper = _padded_to_width(upper, width)

@@ -296,17 +296,6 @@ def _kinds_without_labels(table: Table, kind_column: str, value_column: str, wor
 
     It is no column of values, and the set is empty, if no kind has labels in it, or if a kind has labels in
     some rows and other texts in others.
-
-    Parameters
-    ----------
-    table
-        The table.
-    kind_column
-        The column that names the kind of each row, such as `level` or `remark`.
-    value_column
-        The column that may hold what each row says.
-    words
-        The words of labels that are known.
     """
     kinds = set[str]()
     kinds_with_labels = set[str]()
@@ -387,12 +376,7 @@ def _are_named_above_their_rows(rows: Sequence[Row], films: Sequence[tuple[str, 
     table names it in every row, and the rows between them lack it by mistake. Rows without a film must have a
     start, as they may be titles or remarks otherwise.
 
-    Parameters
-    ----------
-    rows
-        The rows of a table.
-    films
-        For each row the cells that name its film; they are empty if it names none.
+    `films` are for each row the cells that name its film; they are empty if it names none.
     """
     named_films = [film for film in films if any(film)]
     is_film_repeated = any(film == next_film for film, next_film in pairwise(named_films))
@@ -469,13 +453,6 @@ def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     """Return whether all starts and film names of a row are errors of a spreadsheet, such as `#N/A`.
 
     A spreadsheet's formulas write such a row where they look up a span that is not there.
-
-    Parameters
-    ----------
-    row
-        A row.
-    starts
-        The table's columns of starts.
     """
     film_columns = [column for column in row.cells if _is_film_column(column)]
     if not starts or not film_columns:

@@ -98,10 +98,7 @@ class TimeColumns:
 
         Their headings differ in the unit alone. If the person names columns of times, none is looked for.
 
-        Parameters
-        ----------
-        time_columns
-            The columns that are read, or would be proposed, as times: other columns do not matter.
+        `time_columns` are read, or would be proposed, as times: other columns do not matter.
         """
         named = self._unread.headings.columns
         if any(named.get(name) for name in (START, END, DURATION)):
@@ -273,12 +270,7 @@ class TimeColumns:
     def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:
         """Return the columns of starts and of ends or durations, as their headings say; empty if none do.
 
-        Parameters
-        ----------
-        start
-            The column that is headed as starts; "" if none is.
-        time_columns
-            The columns of times.
+        `start` is the column that is headed as starts; "" if none is.
         """
 
         def can_be_second(column: str) -> bool:
@@ -315,13 +307,6 @@ class TimeColumns:
         """Return the first column that can hold the ends of spans; "" if there is none.
 
         In most rows (two thirds) its times must not be before the start; the others may be mistyped.
-
-        Parameters
-        ----------
-        start
-            The column of starts.
-        columns
-            Columns of times, in the order in which they are tried.
         """
         for column in columns:
             lengths = self._span_lengths(start, column)

@@ -201,13 +201,6 @@ class ToolSpans:
         """Yield each clip of a file, with its place in the file.
 
         What is doubtful or left out is noted in the file's account.
-
-        Parameters
-        ----------
-        file
-            A file that another tool wrote.
-        records
-            The records that were read from it.
         """
         all_records = list(records)
         file.account.note(*_absent_tiers(file, all_records))
@@ -416,17 +409,7 @@ class ToolSpans:
         return marked, concepts
 
     def _why_not_imported(self, file: SpanFile, span: RawSpan, role: str) -> str:
-        """Return why a span is left out because of its tier, or of a model's unknown level; "" if it is not.
-
-        Parameters
-        ----------
-        file
-            The file that the span is from.
-        span
-            The span.
-        role
-            The role of its tier.
-        """
+        """Return why a span is left out because of its tier, or of a model's unknown level; else ""."""
         if role == NOT_READ:
             tier = span.tier or SOURCES[file.account.kind].tier
             return f"on tier {tier!r}, which --tier does not name"
@@ -494,14 +477,7 @@ class ToolSpans:
         A span of concepts belongs to the levels that it names as its parents, else to those with the same
         film, times and annotator.
 
-        Parameters
-        ----------
-        file
-            The file that the spans are from.
-        marked
-            Spans of levels and texts. Concepts are added to them in place.
-        concepts
-            Spans of concepts.
+        Those in `marked` are changed in place.
 
         Returns
         -------
@@ -562,16 +538,7 @@ class ToolSpans:
     def _clip(self, file: SpanFile, mark: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
         """Make a clip of a span and its labels.
 
-        Parameters
-        ----------
-        file
-            The file that the span is from.
-        mark
-            The span and its labels.
-        number
-            Number of the span in its file, for the clip's id.
-        extras
-            Cells of the clip's extra columns.
+        `number` is that of the span in its file, for the clip's id.
 
         Raises
         ------
@@ -665,14 +632,7 @@ class ToolSpans:
 def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:
     """Return the codebook's name of a label; refuse a text that is none.
 
-    Parameters
-    ----------
-    text
-        The label as it is written.
-    look_up
-        The codebook's look-up of a level or a concept.
-    advises_word
-        Whether the refusal has the option by which the person explains the text.
+    `advises_word` is whether the refusal has the option by which the person explains the text.
     """
     try:
         return look_up(text)
@@ -690,13 +650,6 @@ def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
     judgement or a later decision may differ from others of the same span. A span has only one level, so that
     two clips with levels share a key whether the levels agree or not. It may have several texts and sets of
     concepts, so that the key of a clip without a level also holds these.
-
-    Parameters
-    ----------
-    clip
-        The clip.
-    has_level
-        Whether a level is marked on its span.
     """
     kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
     key = (*key_of_annotated_span(clip), *kind_of_judgement)
@@ -729,16 +682,8 @@ def _is_of_a_model(span: RawSpan) -> bool:
 def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
-    Parameters
-    ----------
-    mark
-        The span, with its labels and text.
-    has_text
-        Whether a span of the file has a text, so that all of them get the column `text`.
-    has_tier
-        Whether the person named tiers, so that all spans get the column `tier`.
-    has_model_output
-        Whether the file holds what a model wrote, so that the annotator saw it while labelling.
+    All spans get the column `text` if one of the file has a text, and `tier` if the person named tiers. If
+    the file holds what a model wrote, the annotator saw it while labelling.
     """
     extras = {}
     if has_text:

@@ -123,15 +123,7 @@ class UnreadColumns:
         return self.known_words.with_guesses(guesses)
 
     def propose(self, name: str, columns: Sequence[str]) -> None:
-        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
-
-        Parameters
-        ----------
-        name
-            The manifest's column, such as `start_s` or `level`.
-        columns
-            The table's columns that are read as it.
-        """
+        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`."""
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.remaining = [column for column in self.remaining if column not in columns]
 
@@ -151,12 +143,7 @@ class UnreadColumns:
     def column_meant_as(self, name: str, fits: Callable[[str], bool]) -> str:
         """Return the unread column whose heading most likely means a manifest's column; "" if none does.
 
-        Parameters
-        ----------
-        name
-            The manifest's column.
-        fits
-            Whether a column's cells can be of that kind.
+        `fits` tells whether a column's cells can be of that kind.
         """
         ranked = []
         for column in self.remaining:
@@ -267,12 +254,7 @@ def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
 
     A title is a known heading with its value, in one cell (`Film: Vertigo`) or in two neighbouring cells.
 
-    Parameters
-    ----------
-    titles
-        The rows of cells above the table's header.
-    name
-        The manifest's column, such as `movie` or `annotator`.
+    `name` is the manifest's column, such as `movie` or `annotator`.
 
     Examples
     --------

@@ -61,14 +61,7 @@ def _columns_too_long(
     Read as h:mm, a duration of 1:30 is an hour and a half, and so is a span from 1:30 to 3:00; an end of
     95:00 is in a film of four days. If the table has no ends, starts are judged as ends are.
 
-    Parameters
-    ----------
-    table
-        A sheet of a workbook.
-    time_columns
-        The table's columns of times, by their names in a manifest.
-    of_whole_minutes
-        Those of them in which all clocks are whole minutes.
+    `of_whole_minutes` are the columns of times in which all clocks are whole minutes.
     """
     if DURATION in of_whole_minutes and median(_seconds(table, DURATION)) >= LONG_SPAN_S:
         return list(of_whole_minutes)  # starts and ends were typed as durations were

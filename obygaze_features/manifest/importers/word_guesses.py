@@ -150,14 +150,7 @@ def explained_words(
     A code may be explained by two cells of a legend beside each other, `1` and `hard negative`, or in a text
     such as `(0=EN, 1=HN)`. Of two explanations by cells the first counts; one in a text comes before them.
 
-    Parameters
-    ----------
-    legend
-        The rows of the workbook's other sheets, and the titles above the table.
-    headings
-        The headings of the table's columns.
-    words
-        The words of the codebook, with translations.
+    `legend` are the rows of the workbook's other sheets, and the titles above the table.
     """
     meanings: dict[str, str] = {}
     for cells in legend:
@@ -225,14 +218,8 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
 def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
     """Split each part of a cell into the pieces between further signs, such as `+`, if all are repeated.
 
-    Parameters
-    ----------
-    parts
-        The parts of a cell.
-    n_pieces
-        Piece -> how often it would be in the column, if all parts of all cells were split so.
-    words
-        The words of labels. A part that is a concept is not split.
+    `n_pieces` is piece -> how often it would be in the column, if all parts of all cells were split so. A
+    part that is a concept is not split.
     """
     divided: list[str] = []
     for part in parts:
@@ -250,14 +237,8 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
 
     A cell that says that there is no concept, such as `none`, has no parts.
 
-    Parameters
-    ----------
-    cell
-        The cell, which may also be a list of texts as Python writes it.
-    words
-        The words of labels that are known.
-    has_semicolons
-        Whether several cells of the column have semicolons. Commas then separate only known labels.
+    A cell may also be a list of texts as Python writes it. If several cells of the column have semicolons,
+    commas separate only known labels.
     """
     if words.is_no_concept(cell):
         return []
@@ -283,11 +264,6 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     - at least two cells list several words;
     - the words are few (`are_few_words`), and each is there 1.5 times on average, or more often;
     - there are at least three combinations of words, and a word is in several of them.
-
-    Parameters
-    ----------
-    listed
-        The words that each cell lists (`listed_parts`); cells without words are ignored.
     """
     filled = [words for words in listed if words]
     n_of_several_words = len([words for words in filled if len(words) > 1])

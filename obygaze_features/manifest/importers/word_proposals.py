@@ -69,14 +69,6 @@ class WordProposals:
 
     def _propose_labels_of_headings(self) -> None:
         """Propose a label for each heading of a column of marks that is no label of the codebook."""
-        for heading in self._headings_of_marks():
-            is_known = bool(label_of_heading(heading, self._known_words))
-            if heading and not is_known:
-                guess = label_of_heading(heading, self._words)
-                self._proposal.words[heading] = guess or UNKNOWN_LABEL
-
-    def _headings_of_marks(self) -> list[str]:
-        """Return the headings of proposed columns of marks, without the annotator's name if they hold one."""
         level_columns = self._proposal.columns.get("level", ())
         columns = [column for column in level_columns if label_of_heading(column, self._words)]
         columns += self._proposal.columns.get("concepts", ())
@@ -86,7 +78,11 @@ class WordProposals:
                 heading = without_name(annotator, column)
                 if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
                     headings.append(heading)
-        return headings
+        for heading in headings:
+            is_known = bool(label_of_heading(heading, self._known_words))
+            if heading and not is_known:
+                guess = label_of_heading(heading, self._words)
+                self._proposal.words[heading] = guess or UNKNOWN_LABEL
 
     def _propose_unknown_levels(self) -> None:
         """Propose a level for each unknown word in columns of levels; numbers count from low to high."""
@@ -117,12 +113,7 @@ class WordProposals:
     def _levels_by_number(self, numbers: Sequence[str], explained: Mapping[str, str]) -> dict[str, str]:
         """Return number -> level, in the order of the levels that fits what the table explains; else {}.
 
-        Parameters
-        ----------
-        numbers
-            The numbers in columns of levels.
-        explained
-            Number -> the level that a legend of the table says it is; "" if none does.
+        `explained` is number -> the level that a legend of the table says it is; "" if none does.
         """
         level_names = self._words.codebook.level_names
         for names in (level_names, level_names[::-1]):
@@ -143,12 +134,7 @@ class WordProposals:
         where these are 0, 1 and 2, and the table has 1, 2 and 3, the scale of the table may begin at 1, and
         its 1 be the level 0. A number that the person explains is known.
 
-        Parameters
-        ----------
-        cells
-            All cells of columns of levels.
-        unknown_cells
-            Those of them that are no levels.
+        `unknown_cells` are those of the cells that are no levels.
         """
         words = self._known_words
         texts = [without_zeros(cell) for cell in cells if not words.is_no_level(cell)]
@@ -174,11 +160,6 @@ class WordProposals:
 
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may list concepts too.
-
-        Parameters
-        ----------
-        cells
-            Unknown cell -> its number of rows.
 
         Returns
         -------
@@ -226,13 +207,7 @@ class WordProposals:
         return len(different_cells) <= MAX_ANSWERS and not has_concepts
 
     def _propose_answers(self, answers: Counter[str]) -> None:
-        """Propose yes or no for words below concepts that begin a word for it; ask the person about others.
-
-        Parameters
-        ----------
-        answers
-            Word -> its number of rows.
-        """
+        """Propose yes or no for words below concepts that begin a word for it; ask about the others."""
         if not answers:
             return
         words = [word for word, _ in answers.most_common()]
@@ -286,10 +261,7 @@ class WordProposals:
     def _columns_of_annotators(self, role: str) -> list[str]:
         """Return the columns that each belong to one annotator and hold levels, or concepts, and no marks.
 
-        Parameters
-        ----------
-        role
-            `level` or `concepts`.
+        `role` is `level` or `concepts`.
         """
         columns = []
         for name in (*self._proposal.annotators_with_columns, *self._headings.wide):
@@ -363,12 +335,7 @@ class WordProposals:
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Add to the proposal that the person has to say what some words mean; the import is refused then.
 
-        Parameters
-        ----------
-        words
-            Unknown word -> its number of rows.
-        unexplained
-            The words that are like no label.
+        `unexplained` are the unknown words that are like no label.
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
@@ -391,24 +358,20 @@ class WordProposals:
         """
         if not self._proposal.needed_unread:
             return
-        for cell, place in self._first_places_of_errors().items():
-            self._proposal.words[cell] = ""
-            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
-
-    def _first_places_of_errors(self) -> dict[str, str]:
-        """Return each spreadsheet's error in columns of labels -> the line and column where it is first."""
         columns = {*self._unread.read_levels(), *self._unread.named_columns("concepts")}
         for role in LABEL_COLUMNS:
             columns.update(self._proposal.columns.get(role, ()))
         for annotator in self._proposal.annotators_with_columns:
             columns.update(label_columns_of(annotator, self._table.columns, self._words))
-        places: dict[str, str] = {}
+        first_places: dict[str, str] = {}  # error -> the line and column where it is first
         for row in self._table.rows:
             for column in sorted(columns):
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
-                    places.setdefault(cell, f"line {row.line}, column {column}")
-        return places
+                    first_places.setdefault(cell, f"line {row.line}, column {column}")
+        for cell, place in first_places.items():
+            self._proposal.words[cell] = ""
+            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
 
     def _is_known(self, cell: str) -> bool:
         """Return whether all labels in a cell are of the codebook, or the cell says that it has no level."""
