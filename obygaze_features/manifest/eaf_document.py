@@ -329,7 +329,7 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
     tiers = []
     for name in annotators or [""]:
         tiers += _tiers_of_annotator(name, ())
-    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook), media=media)
+    return _document_for_people(tiers, codebook, movie, media=media)
 
 
 @checked
@@ -348,8 +348,17 @@ def conflicts_document(manifest: Manifest, movie: str) -> str:
         tiers += _tiers_of_annotator(annotator, their_clips)
     tiers.append(EafTier("conflicts", "model", conflicts(clips)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
-    codebook = manifest.codebook
-    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook))
+    return _document_for_people(tiers, manifest.codebook, movie)
+
+
+def _document_for_people(tiers: Sequence[EafTier], codebook: Codebook, movie: str, *, media: str = "") -> str:
+    """Write a document that names its codebook and film, and offers the codebook's levels and concepts."""
+    about_concepts = f"concepts of {codebook.name}; several are joined by semicolons"
+    vocabularies = {
+        "levels": (f"levels of {codebook.name}", codebook.level_names),
+        "concepts": (about_concepts, codebook.concept_names),
+    }
+    return eaf_document(tiers, {"codebook": codebook.name, "movie": movie}, vocabularies, media=media)
 
 
 def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
@@ -403,17 +412,3 @@ def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
         EafTier(level_tier, "level", level_spans, annotator=name),
         EafTier(concept_tier, "concepts", concept_spans, parent=level_tier, annotator=name),
     ]
-
-
-def _header_properties(codebook: Codebook, movie: str) -> dict[str, str]:
-    """Return the properties of the header of a document for people."""
-    return {"codebook": codebook.name, "movie": movie}
-
-
-def _vocabularies_of(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
-    """Return the vocabularies of a codebook: description and values of its levels, and of its concepts."""
-    about_concepts = f"concepts of {codebook.name}; several are joined by semicolons"
-    return {
-        "levels": (f"levels of {codebook.name}", codebook.level_names),
-        "concepts": (about_concepts, codebook.concept_names),
-    }

@@ -417,12 +417,13 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
 def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
     """Measure the agreement of all judges on the levels of the windows that at least two of them judged."""
     by_judge = judged.by_judge()
+    windows = judged.windows
     # [n_judges, n_windows], NaN where a judge gave no level.
-    ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
+    ranks = np.full((len(by_judge), len(windows)), np.nan)
     level_positions = np.full_like(ranks, np.nan)
     position_of_rank = positions(codebook)
     for row, by_window in enumerate(by_judge.values()):
-        for column, window in enumerate(judged.windows):
+        for column, window in enumerate(windows):
             if window in by_window:
                 rank = codebook.rank(by_window[window].level)
                 ranks[row, column] = rank

@@ -435,21 +435,16 @@ class LabelReader:
             label_columns = self._columns_of_annotator(annotator)
             if label_columns:
                 self.annotators[annotator] = label_columns
-        columns_of_annotators = {label_column.column for label_column in self._annotator_columns()}
+        columns_of_annotators = list(chain.from_iterable(self.annotators.values()))
+        headings_of_annotators = {label_column.column for label_column in columns_of_annotators}
         self._shared: list[LabelColumn] = []  # those that belong to no single annotator
         for role in LABEL_COLUMNS:
             for label_column in self._label_columns(role, headings):
-                if label_column.column not in columns_of_annotators:
+                if label_column.column not in headings_of_annotators:
                     self._shared.append(label_column)
+        self._all_columns = [*self._shared, *columns_of_annotators]
         self._refuse_levels_or_annotators_given_twice(headings)
         self._note_doubtful_signs()
-
-    def _annotator_columns(self) -> list[LabelColumn]:
-        """Return the columns that hold the labels of one annotator each."""
-        all_columns = []
-        for label_columns in self.annotators.values():
-            all_columns += label_columns
-        return all_columns
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
         """Return the columns of levels, or those of concepts: those the person names, else the one so called.
@@ -525,7 +520,7 @@ class LabelReader:
         the sign that comes first is taken as yes, and each other sign is asked about once.
         """
         marks_of_column = {}
-        for label_column in (*self._shared, *self._annotator_columns()):
+        for label_column in self._all_columns:
             if label_column.marked_label:
                 marks_of_column[label_column.column] = self._open_marks(label_column.column)
         all_marks = list(chain.from_iterable(marks_of_column.values()))
@@ -572,12 +567,12 @@ class LabelReader:
     @property
     def columns(self) -> list[str]:
         """The columns that labels are read from."""
-        return [label_column.column for label_column in (*self._shared, *self._annotator_columns())]
+        return [label_column.column for label_column in self._all_columns]
 
     @property
     def is_of_marks(self) -> bool:
         """Whether any of the columns holds marks of a label."""
-        return any(label_column.marked_label for label_column in (*self._shared, *self._annotator_columns()))
+        return any(label_column.marked_label for label_column in self._all_columns)
 
     def shared_labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""

@@ -199,14 +199,18 @@ class PersonTables:
         has_ids = "clip_id" in table.columns
         column_of_ids = "clip_id" if has_ids else ""  # for messages
         clips_so_far = Collected(problems, column_of_ids)  # refuses a clip that is there twice
-        whole_films = _WholeFilms(problems)
+        line_of_whole_film: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> first line
         for row in rows:
             file.account.seen += 1
             clip = self._clip_of_cells(file, row.line, _trimmed(row.cells), problems, codebook)
             if clip is None:
                 continue
-            if not has_ids:
-                whole_films.add(clip, row.line)
+            if not has_ids and clip.start_s is None:
+                key = (clip.movie, clip.clip_id, clip.annotator)
+                first_line = line_of_whole_film.setdefault(key, row.line)
+                if first_line != row.line:
+                    place = f"{clip.clip_id!r} is already on line {first_line}"
+                    problems.add(row.line, f"{place}{_HOW_TO_NAME_TIMES}")
             clips_so_far.add(clip, row.line)
             yield TableClip(clip, f"line {row.line}", judgement="")
 
@@ -219,8 +223,6 @@ class PersonTables:
         file's account. A span may be judged again, by rows with the same clip id.
         """
         account = file.account
-        has_ids = "clip_id" in table.columns
-        whole_films = _WholeFilms(table.problems)
         n_judged_again = 0
         for row in rows:
             account.seen += 1
@@ -232,8 +234,6 @@ class PersonTables:
             clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
             if clip is None:
                 continue
-            if not has_ids:
-                whole_films.add(clip, row.line)
             if clip.clip_id in self._judged:
                 n_judged_again += 1
             self._judged.add(clip.clip_id)
@@ -365,22 +365,6 @@ class PersonTables:
             stem = f"{slug(cells['movie'])}-{slug(cells['annotator'])}"
             self._judgement_ids[key] = self._ids.new(stem, len(self._judgement_ids) + 1)
         return self._judgement_ids[key]
-
-
-class _WholeFilms:
-    """Checks that each annotator labels a film once in rows without times, which are of whole films."""
-
-    def __init__(self, problems: Problems) -> None:
-        self._problems = problems
-        self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
-
-    def add(self, clip: Clip, line: int) -> None:
-        """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
-        if clip.start_s is not None:
-            return
-        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
-        if first_line != line:
-            self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
 
 
 def _refuse_problems(table: Table) -> None:
@@ -638,14 +622,12 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     for annotator in labels.annotators:
         own_labels = labels.labels_by(row, annotator)
         if own_labels is not None:
-            level_and_concepts = {"level": own_labels.level, "concepts": own_labels.concepts}
-            cells = {**other_cells, **level_and_concepts, "annotator": annotator}
+            cells = {**other_cells, **own_labels._asdict(), "annotator": annotator}
             annotator_rows.append(Row(row.line, cells))
     if annotator_rows:
         return annotator_rows
     # No annotator has columns, or those who have left them empty in this row.
-    shared_labels = labels.shared_labels(row)
-    cells = {**other_cells, "level": shared_labels.level, "concepts": shared_labels.concepts}
+    cells = {**other_cells, **labels.shared_labels(row)._asdict()}
     if labels.annotators:
         cells["annotator"] = ""  # so that all rows of the table have the same columns
     return [Row(row.line, cells)]
