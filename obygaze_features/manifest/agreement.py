@@ -18,14 +18,10 @@ from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import blind_labels, judgements_of
+from obygaze_features.manifest.judgements import Window, blind_labels, judgements_of, window_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.projection import project, windows
-
-Span = tuple[str, float | None, float | None]
-"""A video with a start and an end in seconds; both None for a whole file."""
 
 DEFAULT_WINDOW_S = 46.0
 """Length of the windows that free segments are projected onto, in seconds.
@@ -302,27 +298,22 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
     """
     if manifest.is_per_annotator:
         return manifest, None
-    if not _has_free_segments(manifest):
-        return _with_one_id_per_span(manifest), None
-    onto = windows(manifest, DEFAULT_WINDOW_S)
-    return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
-
-
-def _has_free_segments(manifest: Manifest) -> bool:
-    """Return whether the annotators of any movie chose the bounds of their segments themselves."""
-    spans_of_movies: dict[str, dict[str, set[Span]]] = {}  # movie -> annotator -> spans
+    spans_of_movies: dict[str, dict[str, set[Window]]] = {}  # movie -> annotator -> spans
     for clip in manifest:
         spans_of_annotators = spans_of_movies.setdefault(clip.movie, {})
-        spans_of_annotators.setdefault(clip.annotator, set()).add(_span(clip))
-    return any(_are_drawn_freely(list(spans.values())) for spans in spans_of_movies.values())
+        spans_of_annotators.setdefault(clip.annotator, set()).add(window_of(clip))
+    if any(_are_drawn_freely(list(spans.values())) for spans in spans_of_movies.values()):
+        onto = windows(manifest, DEFAULT_WINDOW_S)
+        return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
+    return _with_one_id_per_span(manifest), None
 
 
 def _with_one_id_per_span(manifest: Manifest) -> Manifest:
     """Give all rows of a span the clip id of the first; unchanged if an annotator labelled a span twice."""
-    id_of_span: dict[tuple[str, Span], str] = {}
+    id_of_span: dict[Window, str] = {}
     clips = []
     for clip in manifest:
-        clip_id = id_of_span.setdefault((clip.movie, _span(clip)), clip.clip_id)
+        clip_id = id_of_span.setdefault(window_of(clip), clip.clip_id)
         clips.append(replace(clip, clip_id=clip_id))
     rows = {(clip.clip_id, clip.annotator) for clip in clips}
     if len(rows) < len(clips):
@@ -330,30 +321,23 @@ def _with_one_id_per_span(manifest: Manifest) -> Manifest:
     return manifest.with_clips(clips)
 
 
-def _are_drawn_freely(spans_of_annotators: Sequence[set[Span]]) -> bool:
+def _are_drawn_freely(spans_of_annotators: Sequence[set[Window]]) -> bool:
     """Return whether annotators of a movie drew their own segments, and were not given the same spans.
 
     There are two signs of that, if the annotators' spans differ:
 
     - Two spans overlap, such as 0-5 s of one annotator and 0-6 s of another. Spans that are given do not.
     - An annotator shares no span with anybody. One who skips some of the given spans still shares others.
-
-    Parameters
-    ----------
-    spans_of_annotators
-        The spans that each annotator of the movie labelled.
     """
-    all_spans = set[Span]().union(*spans_of_annotators)
+    all_spans = set[Window]().union(*spans_of_annotators)
     if all(spans == all_spans for spans in spans_of_annotators):
         return False
     return _do_any_overlap(all_spans) or _has_annotator_without_shared_span(spans_of_annotators)
 
 
-def _do_any_overlap(spans: Iterable[Span]) -> bool:
+def _do_any_overlap(spans: Iterable[Window]) -> bool:
     """Return whether two spans of the same video overlap; a file as a whole overlaps all its spans."""
-    bounds = []  # (video, start in seconds, end in seconds)
-    for video, start_s, end_s in spans:
-        bounds.append((video, start_s or 0.0, end_s or math.inf))
+    bounds = [(span.video, span.start_s or 0.0, span.end_s or math.inf) for span in spans]
     # If any spans of a video overlap, then also two of them that are neighbours in time.
     for (video, _, end_s), (next_video, next_start_s, _) in pairwise(sorted(bounds)):
         if video == next_video and end_s > next_start_s:
@@ -361,9 +345,9 @@ def _do_any_overlap(spans: Iterable[Span]) -> bool:
     return False
 
 
-def _has_annotator_without_shared_span(spans_of_annotators: Sequence[set[Span]]) -> bool:
+def _has_annotator_without_shared_span(spans_of_annotators: Sequence[set[Window]]) -> bool:
     """Return whether an annotator has no span that another one has too."""
-    n_annotators: Counter[Span] = Counter()  # of each span
+    n_annotators: Counter[Window] = Counter()  # of each span
     for spans in spans_of_annotators:
         n_annotators.update(spans)
     for spans in spans_of_annotators:
@@ -384,15 +368,3 @@ def _gamma_of(pairs: Sequence[tuple[str, str]], codebook: Codebook) -> Gamma:
     first_levels = [first for first, _ in pairs]
     second_levels = [second for _, second in pairs]
     return gamma(first_levels, second_levels, codebook)
-
-
-def _span(clip: Clip) -> Span:
-    """Return the span of a clip: its video, start and end.
-
-    A clip that has neither a video nor times is a whole file whose path is not known: its id stands for it.
-    """
-    video = clip.video
-    is_of_unknown_file = not video and clip.start_s is None
-    if is_of_unknown_file:
-        video = clip.clip_id
-    return video, clip.start_s, clip.end_s

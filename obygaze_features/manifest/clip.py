@@ -213,8 +213,12 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
         codebook_cells.append(codebook.name)
     lines = [write_line((*header, *extra_names))]
     for clip in clips:
+        start = "" if clip.start_s is None else repr(clip.start_s)
+        end = "" if clip.end_s is None else repr(clip.end_s)
+        labels = (clip.level or "", CONCEPT_SEPARATOR.join(clip.concepts), clip.annotator)
         extra_cells = [clip.extras[name] for name in extra_names]
-        lines.append(write_line((*_field_cells(clip), *codebook_cells, *extra_cells)))
+        fields = (clip.clip_id, clip.movie, clip.video, start, end, *labels)
+        lines.append(write_line((*fields, *codebook_cells, *extra_cells)))
     return "".join(lines).encode("utf-8")
 
 
@@ -332,17 +336,6 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
     `problems.attempt(line, column, function, ...)` returns what the function returns; if it raises an error,
     this becomes a problem of the line and the column, and None is returned. So all cells of a row are read,
     and all their problems are noted, before the row is refused.
-
-    Parameters
-    ----------
-    row
-        Needs the columns clip_id and movie.
-    problems
-        Collects what is wrong.
-    codebook
-        The codebook of the row's level and concepts.
-    spelled
-        Whether to accept also the codebook's titles and synonyms of levels and concepts.
     """
     n_problems_before = len(problems.messages)
     line = row.line
@@ -387,14 +380,7 @@ def clip_of_row(row: Row, problems: Problems, codebook: Codebook, *, spelled: bo
 def _concepts_of(cells: Mapping[str, str], codebook: Codebook, *, spelled: bool) -> tuple[str, ...]:
     """Read the cell `concepts` of a row as names of concepts.
 
-    Parameters
-    ----------
-    cells
-        Column -> cell; a row without the column has no concepts.
-    codebook
-        The codebook of the concepts.
-    spelled
-        Whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
+    `spelled` is whether a person wrote the cell: synonyms are accepted then, and commas between concepts.
     """
     text = cells.get("concepts", "")
     if spelled:
@@ -422,14 +408,6 @@ def split_concepts(text: str) -> tuple[str, ...]:
     if not text:
         return ()
     return tuple(text.removesuffix(CONCEPT_SEPARATOR).split(CONCEPT_SEPARATOR))
-
-
-def _field_cells(clip: Clip) -> tuple[str, ...]:
-    """Write the values of a clip as the cells of a manifest's columns, in the order of `FIELDS`."""
-    start = "" if clip.start_s is None else repr(clip.start_s)
-    end = "" if clip.end_s is None else repr(clip.end_s)
-    concepts = CONCEPT_SEPARATOR.join(clip.concepts)
-    return clip.clip_id, clip.movie, clip.video, start, end, clip.level or "", concepts, clip.annotator
 
 
 def numbered_ids(stem: str, count: int) -> list[str]:

@@ -310,10 +310,10 @@ class Codebook:
         (False, True)
         """
         levels = [[level.name, level.title, level.means] for level in self.levels]
-        concepts = [
-            [concept.name, concept.group, concept.definition, concept.means, instances_of(concept)]
-            for concept in self.concepts
-        ]
+        concepts = []
+        for concept in self.concepts:
+            instances = [[instance.name, instance.examples] for instance in concept.instances]
+            concepts.append([concept.name, concept.group, concept.definition, concept.means, instances])
         scales = [[scale.name, scale.level_names] for scale in self.scales]
         texts = {"construct": self.construct, "levels": levels, "concepts": concepts, "scales": scales}
         text = json.dumps(texts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -322,14 +322,7 @@ class Codebook:
     def _checked_name(self, kind: str, name: str, names: Sequence[str]) -> str:
         """Return a name of a level or concept with composed accents; refuse one that the codebook lacks.
 
-        Parameters
-        ----------
-        kind
-            What it names: `level` or `concept`.
-        name
-            The name.
-        names
-            All names of this kind that the codebook has.
+        `kind` is `level` or `concept`, and `names` are all of this kind.
         """
         name = composed(name)
         if name in names:
@@ -352,16 +345,8 @@ class Codebook:
     ) -> ManifestError:
         """Return the error for a name that the codebook does not have, with the nearest one it has.
 
-        Parameters
-        ----------
-        kind
-            What the name is of: `level`, `concept`, `task` or `scale`.
-        text
-            The unknown name.
-        spellings
-            Spelling -> name for all names of that kind.
-        column
-            Column of a manifest that the name is in.
+        `kind` is `level`, `concept`, `task` or `scale`, `spellings` is spelling -> name for all of that kind,
+        and `column` is the manifest's column that the name is in.
         """
         parts = text.split(",")  # a list that is separated by commas, which are part of some names
         is_list_of_known_names = len(parts) > 1 and all(plain(part) in spellings for part in parts)
@@ -379,11 +364,6 @@ class Codebook:
 def _translations(parts: Sequence[Level | Concept], language: str) -> dict[str, Translation]:
     """Return the translations of those levels or concepts that have one, by name."""
     return {part.name: part.translations[language] for part in parts if language in part.translations}
-
-
-def instances_of(concept: Concept) -> list[list[object]]:
-    """List a concept's instances with their examples."""
-    return [[instance.name, list(instance.examples)] for instance in concept.instances]
 
 
 # --- files of codebooks

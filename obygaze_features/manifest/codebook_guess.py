@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,12 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from obygaze_features.arguments import checked
-from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, codebook_parameters
-from obygaze_features.manifest.importers.column_contents import cells_of
+from obygaze_features.manifest.importers.column_contents import cells_of, readable_cells
 from obygaze_features.manifest.importers.columns import find_column
 from obygaze_features.manifest.importers.imported import slug
 from obygaze_features.manifest.importers.proposal import option, wide_option
@@ -234,28 +233,19 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
 
 
 def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
-    """Draft the codebook of a table in the child process that reads its file; `findings` holds it as JSON."""
-    guessed = _guess(file, _table(file), file.reading.headings)
-    return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
-
-
-def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
-    """Make a codebook of the words in a table's columns of levels and concepts.
-
-    Parameters
-    ----------
-    file
-        The file of the table, for messages, and whose name the codebook gets.
-    table
-        The table.
-    headings
-        The columns that the person says are levels or concepts.
+    """Draft the codebook of a table in the child process that reads its file; `findings` holds it as JSON.
 
     Raises
     ------
     ManifestError
-        No column is known to hold levels or concepts, or their words make no valid codebook.
+        No row can be the header of a table, whatever its headings are; no column is known to hold levels or
+        concepts; or their words make no valid codebook.
     """
+    layout = read_layout(file)
+    if layout is None:
+        raise file.error("no row of it is the header of a table, of two columns or more")
+    table = layout.table
+    headings = file.reading.headings
     level_columns = _label_columns(table, headings, "level")
     concept_columns = _label_columns(table, headings, "concepts")
     may_be_levels: tuple[str, ...] = ()  # columns to suggest to the person
@@ -266,13 +256,17 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
 
     columns = (*level_columns, *concept_columns)
-    words_of_levels = _count_levels(table, level_columns)
+    cells_of_levels: list[str] = []
+    for column in level_columns:
+        cells_of_levels += _readable_labels(table, column)
+    words_of_levels = _count_words(cells_of_levels)
     missing = _missing_levels(words_of_levels)
     levels = [word for word in words_of_levels if word not in missing]
     levels.sort(key=_sort_key_of_level)
-    with_levels_only = GuessedCodebook(
-        _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
-    )
+    name = slug(file.path.stem).lower()
+    if name in BUILTIN:
+        name += "-words"
+    with_levels_only = GuessedCodebook(name, tuple(levels), (), columns, may_be_levels, missing)
     problem = f"the words of {first_few(list(map(repr, columns)), MAX_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):
@@ -281,15 +275,7 @@ def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
         concepts = tuple(_count_concepts(table, concept_columns, words))
         guessed = replace(with_levels_only, concepts=concepts)
         _codebook_of(guessed)  # refuses words that make no valid codebook
-    return guessed
-
-
-def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
-    """Count the levels in some columns."""
-    cells: list[str] = []
-    for column in columns:
-        cells += _readable_labels(table, column)
-    return _count_words(cells)
+    return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
 
 
 def _missing_levels(words: Sequence[CountedWord]) -> tuple[CountedWord, ...]:
@@ -312,14 +298,7 @@ def _codebook_of(draft: GuessedCodebook) -> Codebook:
 def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> list[CountedWord]:
     """Count the concepts in some columns; cells that list several are divided as an import divides them.
 
-    Parameters
-    ----------
-    table
-        The table.
-    columns
-        Its columns of concepts.
-    words
-        The levels, which decide how a cell is divided: a cell may be a level and a list of concepts.
+    The levels (`words`) decide how a cell is divided: it may be a level and a list of concepts.
     """
     concepts: list[str] = []
     for column in columns:
@@ -328,25 +307,10 @@ def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> 
     return _count_words(concepts)
 
 
-def _table(file: SpanFile) -> Table:
-    """Read a table whatever its headings are; refuse a file in which no row can be the header."""
-    layout = read_layout(file)
-    if layout is None:
-        raise file.error("no row of it is the header of a table, of two columns or more")
-    return layout.table
-
-
 def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
     """Return the columns of levels or concepts: those that the person names, else the one headed so.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    headings
-        The headings and annotators that the person names.
-    name
-        `level` or `concepts`.
+    `name` is `level` or `concepts`.
 
     Raises
     ------
@@ -372,14 +336,7 @@ def _columns_named_by_person(table: Table, headings: Headings, name: str) -> lis
 
     Levels may also be in columns headed by their annotators, one for each.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    headings
-        The headings and annotators that the person names.
-    name
-        `level` or `concepts`.
+    `name` is `level` or `concepts`.
 
     Raises
     ------
@@ -415,13 +372,8 @@ def _are_few(cells: Sequence[str]) -> bool:
 def _columns_of_few_words(table: Table, taken: Sequence[str]) -> list[str]:
     """Return the columns of few different words that may hold levels.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    taken
-        Columns that hold something else, and are left out. So are columns without a heading, those of every
-        manifest, and those headed as something else than levels.
+    Left out are columns that are `taken`, those without a heading, those of every manifest, and those headed
+    as something else than levels.
     """
     columns = []
     for column in table.columns:
@@ -452,13 +404,6 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
 
     Several columns may be levels by one annotator each. They have words in common then, as all annotators
     use the same levels.
-
-    Parameters
-    ----------
-    table
-        The person's table.
-    columns
-        The columns that may hold levels; none if there is no candidate.
     """
     if not columns:
         return ": name it with --column level=HEADING"
@@ -473,7 +418,7 @@ def _advice_on_levels(table: Table, columns: Sequence[str]) -> str:
 
 def _readable_labels(table: Table, column: str) -> list[str]:
     """Return the cells of a column that are neither empty nor errors of a spreadsheet."""
-    return [composed(cell) for cell in cells_of(table, column) if not is_unreadable(cell)]
+    return [composed(cell) for cell in readable_cells(table, column)]
 
 
 def _count_words(cells: Iterable[str]) -> list[CountedWord]:
@@ -495,7 +440,9 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
         is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
         similar_word = ""
         if is_short and not is_number and len(words) < MAX_COMPARED:
-            similar_word = _similar_word(word, name_of_short_word)
+            near_words = get_close_matches(word, name_of_short_word, n=1, cutoff=MIN_SIMILARITY)
+            if near_words:
+                similar_word = name_of_short_word[near_words[0]]
 
         frequency = sum(counts[spelling] for spelling in spellings)
         words.append(CountedWord(name, tuple(other_spellings), frequency, similar_word))
@@ -504,34 +451,12 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     return words
 
 
-def _similar_word(word: str, name_of_word: Mapping[str, str]) -> str:
-    """Return the name of the word that another may be a misspelling of; "" if there is none.
-
-    Parameters
-    ----------
-    word
-        The word that may be misspelled.
-    name_of_word
-        More frequent word -> its name.
-    """
-    near = get_close_matches(word, name_of_word, n=1, cutoff=MIN_SIMILARITY)
-    return name_of_word[near[0]] if near else ""
-
-
 def _sort_key_of_level(word: CountedWord) -> tuple[float, str]:
     """Return the key by which levels are sorted: numbers in rising order, then words by the alphabet."""
     number = number_of(word.name)
     if math.isnan(number):
         return (math.inf, plain(word.name))
     return (number, "")
-
-
-def _codebook_name(path: Path) -> str:
-    """Return a name for the codebook of a table: its file's name, changed if a built-in codebook has it."""
-    name = slug(path.stem).lower()
-    if name in BUILTIN:
-        return f"{name}-words"
-    return name
 
 
 def _toml_lines(word: CountedWord) -> list[str]:

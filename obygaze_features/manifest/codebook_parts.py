@@ -259,12 +259,7 @@ def spellings_of(
     A spelling with signs of markup, such as `<i>`, may also be written as subtitles show it (`NO_MARKUP`),
     unless that is a spelling itself or would be one of several names.
 
-    Parameters
-    ----------
-    parts
-        The levels, or the concepts, of a codebook.
-    as_compared
-        Writes a spelling in the form in which spellings are compared.
+    `as_compared` writes a spelling in the form in which spellings are compared.
     """
     name_of: dict[str, str] = {}
     names_as_shown: dict[str, set[str]] = {}
@@ -348,14 +343,7 @@ def check_word(word: str, key: str) -> None:
 def check_text(text: str, key: str, *, empty: bool = True) -> None:
     """Refuse a text with control characters or spaces around it, and an empty one unless `empty` is true.
 
-    Parameters
-    ----------
-    text
-        The text.
-    key
-        The key of the codebook that it is from, for the message.
-    empty
-        Whether it may be empty.
+    `key` is the key of the codebook that it is from, for the message.
     """
     if not text and not empty:
         raise ManifestError(f"{key}: is empty")

@@ -150,22 +150,18 @@ def _add_annotations(
     An annotation has two time slots. On a tier with a parent it has none, and refers to the annotation of the
     parent with the same times.
 
-    Parameters
-    ----------
-    root
-        The document's root element.
-    tiers
-        The tiers, parents before the tiers that depend on them.
-    numbers
-        For each tier the numbers of its annotations (`_annotation_numbers`).
-    slots
-        The time slots in the order of the document.
+    Parents come before the tiers that depend on them. `numbers` are those of each tier's annotations.
     """
     slot_id_of = {(slot.annotation, slot.side): f"ts{place}" for place, slot in enumerate(slots, start=1)}
     # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
     number_of: dict[tuple[str, float, float], int] = {}
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
-        element = _add_tier(root, tier)
+        tier_attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
+        if tier.parent:
+            tier_attributes["PARENT_REF"] = tier.parent
+        if tier.annotator:
+            tier_attributes["ANNOTATOR"] = tier.annotator
+        element = _add(root, "TIER", **tier_attributes)
         for (start_s, end_s, text), number in zip(tier.spans, tier_numbers, strict=True):
             annotation = _add(element, "ANNOTATION")
             attributes = {"ANNOTATION_ID": f"a{number}"}
@@ -248,19 +244,7 @@ def _add(parent: Element, tag: str, text: str = "", **attributes: str) -> Elemen
 
 
 def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_annotations: int) -> None:
-    """Add the header: the film's file, the properties, and the last number given to an annotation.
-
-    Parameters
-    ----------
-    root
-        The document's root element.
-    properties
-        Name -> text of each property.
-    media
-        Path of the film's file, relative to the document; empty if it is not known.
-    n_annotations
-        How many annotations the document has; they are numbered from 1.
-    """
+    """Add the header: the film's file if it is known, the properties, and the last annotation's number."""
     header = _add(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     if media:
         urls = {"MEDIA_URL": media, "RELATIVE_MEDIA_URL": media}
@@ -268,16 +252,6 @@ def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_a
     for name, value in properties.items():
         _add(header, "PROPERTY", value, NAME=name)
     _add(header, "PROPERTY", str(n_annotations), NAME="lastUsedAnnotationId")
-
-
-def _add_tier(root: Element, tier: EafTier) -> Element:
-    """Add a tier without annotations."""
-    attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
-    if tier.parent:
-        attributes["PARENT_REF"] = tier.parent
-    if tier.annotator:
-        attributes["ANNOTATOR"] = tier.annotator
-    return _add(root, "TIER", **attributes)
 
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:
@@ -305,19 +279,7 @@ def _add_type(root: Element, kind: str, *, has_times: bool = True, **further_att
 
 
 def _add_vocabulary(root: Element, name: str, description: str, values: Sequence[str]) -> None:
-    """Add a controlled vocabulary: the values that ELAN offers for annotations of a type of tier.
-
-    Parameters
-    ----------
-    root
-        The document's root element.
-    name
-        Name of the vocabulary, such as `levels`.
-    description
-        What it is, for people.
-    values
-        The values, in the order in which ELAN lists them.
-    """
+    """Add a controlled vocabulary: the values that ELAN offers, in this order, on a type of tier."""
     vocabulary = _add(root, "CONTROLLED_VOCABULARY", CV_ID=name)
     _add(vocabulary, "DESCRIPTION", description, LANG_REF="und")
     singular = name.removesuffix("s")  # `levels` has the entries level1, level2
@@ -367,7 +329,7 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
     tiers = []
     for name in annotators or [""]:
         tiers += _tiers_of_annotator(name, ())
-    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook), media=media)
+    return _document_for_people(tiers, codebook, movie, media=media)
 
 
 @checked
@@ -386,8 +348,17 @@ def conflicts_document(manifest: Manifest, movie: str) -> str:
         tiers += _tiers_of_annotator(annotator, their_clips)
     tiers.append(EafTier("conflicts", "model", conflicts(clips)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
-    codebook = manifest.codebook
-    return eaf_document(tiers, _header_properties(codebook, movie), _vocabularies_of(codebook))
+    return _document_for_people(tiers, manifest.codebook, movie)
+
+
+def _document_for_people(tiers: Sequence[EafTier], codebook: Codebook, movie: str, *, media: str = "") -> str:
+    """Write a document that names its codebook and film, and offers the codebook's levels and concepts."""
+    about_concepts = f"concepts of {codebook.name}; several are joined by semicolons"
+    vocabularies = {
+        "levels": (f"levels of {codebook.name}", codebook.level_names),
+        "concepts": (about_concepts, codebook.concept_names),
+    }
+    return eaf_document(tiers, {"codebook": codebook.name, "movie": movie}, vocabularies, media=media)
 
 
 def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
@@ -425,12 +396,7 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
 def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
     """Return an annotator's tier of levels, and the one of concepts below it, with the labels of clips.
 
-    Parameters
-    ----------
-    name
-        The annotator; "" for tiers that the person signs in ELAN.
-    clips
-        The clips that this annotator labelled; none for empty tiers.
+    The name is "" for tiers that the person signs in ELAN.
     """
     level_tier = f"{LEVEL_TIER}@{name}" if name else LEVEL_TIER
     concept_tier = f"{CONCEPT_TIER}@{name}" if name else CONCEPT_TIER
@@ -446,17 +412,3 @@ def _tiers_of_annotator(name: str, clips: Sequence[Clip]) -> list[EafTier]:
         EafTier(level_tier, "level", level_spans, annotator=name),
         EafTier(concept_tier, "concepts", concept_spans, parent=level_tier, annotator=name),
     ]
-
-
-def _header_properties(codebook: Codebook, movie: str) -> dict[str, str]:
-    """Return the properties of the header of a document for people."""
-    return {"codebook": codebook.name, "movie": movie}
-
-
-def _vocabularies_of(codebook: Codebook) -> dict[str, tuple[str, Sequence[str]]]:
-    """Return the vocabularies of a codebook: description and values of its levels, and of its concepts."""
-    about_concepts = f"concepts of {codebook.name}; several are joined by semicolons"
-    return {
-        "levels": (f"levels of {codebook.name}", codebook.level_names),
-        "concepts": (about_concepts, codebook.concept_names),
-    }

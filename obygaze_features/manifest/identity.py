@@ -60,17 +60,7 @@ def refuse_twins(column: str, names: _FirstPlaces) -> None:
 
 
 def _refuse_one_name_in_two_spellings(column: str, names: _FirstPlaces, found: SameNames) -> None:
-    """Refuse the first pair of names that were found to be one name; the message gives the place of each.
-
-    Parameters
-    ----------
-    column
-        The manifest's column of the names.
-    names
-        Each name with its file and place.
-    found
-        The pairs of spellings that `_same_names` found.
-    """
+    """Refuse the first pair of names that were found to be one name; the message gives the place of each."""
     if not found.same:
         return
     name, twin = found.same[0]

@@ -223,20 +223,23 @@ def judgements_of(manifest: Manifest) -> Judgements:
     return Judgements(tuple(judgements), manifest.codebook)
 
 
+def window_of(clip: Clip) -> Window:
+    """Return the span of a film's video that a clip is of."""
+    is_of_unknown_file = not clip.video and clip.start_s is None
+    video = clip.clip_id if is_of_unknown_file else clip.video
+    return Window(clip.movie, video, clip.start_s, clip.end_s)
+
+
 def judgement_of(clip: Clip) -> Judgement | None:
     """Read a clip with a level as a judgement; return None for a clip without one."""
     if clip.level is None:
         return None
-    video = clip.video
-    is_of_unknown_file = not video and clip.start_s is None
-    if is_of_unknown_file:
-        video = clip.clip_id  # stands for a whole file
     content_s = number_of(clip.extras.get(CONTENT_S, "").replace(",", "."))
     has_content_s = content_s > 0  # False for NaN, the number of an empty cell
     seen_score = clip.extras.get(SEEN_SCORE, "")
     return Judgement(
         judge=clip.annotator,
-        window=Window(clip.movie, video, clip.start_s, clip.end_s),
+        window=window_of(clip),
         level=clip.level,
         place=place_in(clip),
         content_s=content_s if has_content_s else None,
@@ -330,12 +333,7 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
     The row was judged in sight of a model's score if one of the rows was, and blindly if all of them were.
     Other columns of `HOW_JUDGED` hold each value of the rows once, joined by semicolons.
 
-    Parameters
-    ----------
-    judged
-        The rows that the label comes from.
-    extras
-        The extras of the labelled row. What they say of how an earlier label was judged is replaced.
+    What `extras`, those of the labelled row, say of how an earlier label was judged is replaced.
     """
     rows = list(judged)
     result = dict(extras)
@@ -343,19 +341,14 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
         cells = [row.extras[column] for row in rows if column in row.extras]
         if not cells and column not in extras:
             continue
-        if column == SEEN_SCORE:
-            result[column] = _seen_score_of(cells)
-        else:
+        if column != SEEN_SCORE:
             result[column] = _distinct_values(cells)
+        elif "1" in cells:
+            result[column] = "1"
+        else:
+            all_are_blind = set(cells) == {"0"}
+            result[column] = "0" if all_are_blind else ""
     return result
-
-
-def _seen_score_of(cells: Sequence[str]) -> str:
-    """Return the cell `seen_score` of a label that comes from rows with these cells; "" if unknown."""
-    if "1" in cells:
-        return "1"
-    all_are_blind = bool(cells) and all(cell == "0" for cell in cells)
-    return "0" if all_are_blind else ""
 
 
 def _distinct_values(cells: Sequence[str]) -> str:

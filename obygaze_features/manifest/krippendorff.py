@@ -8,7 +8,7 @@ reliability of unitizing textual continua", Quality and Quantity 50, 2016.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -222,7 +222,8 @@ def unitised_alpha(
     (0.572, 0.843, 0.451)
     """
     partitions = [_partition(segments, start, end) for segments in annotations]
-    n_values = 1 + _highest_value(partitions)  # the values of segments, and GAP (0) for what is unmarked
+    highest_value = max([GAP, *(part.value for part in chain.from_iterable(partitions))])
+    n_values = 1 + highest_value  # the values of segments, and GAP (0) for what is unmarked
     observed = _observed(partitions, n_values)
     squared_lengths = _squared_lengths(partitions, n_values, grain)
     expected = _coincidences_by_chance(observed.lengths, squared_lengths)
@@ -265,12 +266,7 @@ def _observed(partitions: Sequence[Sequence[Segment]], n_values: int) -> _Observ
     Chance coincidences are computed from the squares of lengths; so those of what two annotators marked, with
     whatever value, are added up too, segment by segment.
 
-    Parameters
-    ----------
-    partitions
-        The segments and gaps of each annotator.
-    n_values
-        Number of values, including `GAP`, the value of what is unmarked.
+    `partitions` are the segments and gaps of each annotator, and `n_values` includes `GAP`.
     """
     lengths = np.zeros((n_values, n_values))
     squares_of_marked = np.zeros(n_values)
@@ -293,14 +289,8 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
     A segment is one piece. A gap of some length has length / grain pieces of the length grain, whose squares
     sum to length * grain.
 
-    Parameters
-    ----------
-    partitions
-        The segments and gaps of each annotator.
-    n_values
-        Number of values, including that of gaps.
-    grain
-        Length of the shortest segment that could be marked.
+    `partitions` are the segments and gaps of each annotator, `n_values` includes `GAP`, and `grain` is the
+    length of the shortest segment that could be marked.
     """
     squares = np.zeros(n_values)
     for parts in partitions:
@@ -309,14 +299,6 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
             piece_length = grain if part.value == GAP else length
             squares[part.value] += length * piece_length
     return squares
-
-
-def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
-    """Return the highest value that any annotator gave a segment; `GAP` if nobody marked anything."""
-    highest = GAP
-    for parts in partitions:
-        highest = max([highest, *(part.value for part in parts)])
-    return highest
 
 
 def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Segment]:
@@ -435,12 +417,13 @@ def level_alphas(manifest: Manifest) -> tuple[LevelAlphas, LevelAlphas]:
 def _level_alphas(judged: Judgements, codebook: Codebook) -> LevelAlphas:
     """Measure the agreement of all judges on the levels of the windows that at least two of them judged."""
     by_judge = judged.by_judge()
+    windows = judged.windows
     # [n_judges, n_windows], NaN where a judge gave no level.
-    ranks = np.full((len(by_judge), len(judged.windows)), np.nan)
+    ranks = np.full((len(by_judge), len(windows)), np.nan)
     level_positions = np.full_like(ranks, np.nan)
     position_of_rank = positions(codebook)
     for row, by_window in enumerate(by_judge.values()):
-        for column, window in enumerate(judged.windows):
+        for column, window in enumerate(windows):
             if window in by_window:
                 rank = codebook.rank(by_window[window].level)
                 ranks[row, column] = rank
@@ -527,21 +510,19 @@ def _film_alpha(
 ) -> FilmUnitisedAlpha:
     """Measure the agreement of a film's judges on segments, from the first judged second to the last one.
 
-    Parameters
-    ----------
-    movie
-        The film.
-    by_judge
-        Judge -> their judgements in the film; none if they marked nothing of the time that is compared.
-    codebook
-        Gives the order of levels: the lowest one counts as unmarked.
+    A judge who marked nothing of the time that is compared has no judgements. The lowest level counts as
+    unmarked.
     """
     names = tuple(sorted(by_judge))
     annotations = []
     all_segments: list[Segment] = []
     n_cut = 0  # segments that overlap others of the same judge
     for name in names:
-        segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
+        segments = []
+        for judgement in by_judge[name]:
+            start_s = judgement.window.start_s or 0.0  # no window is a whole file, as the caller has checked
+            end_s = judgement.window.end_s or 0.0
+            segments.append(Segment(start_s, end_s, codebook.rank(judgement.level)))
         all_segments += segments
         marked = without_overlaps([segment for segment in segments if segment.value != GAP])
         annotations.append(marked.segments)
@@ -552,16 +533,6 @@ def _film_alpha(
     n_segments = tuple(len(segments) for segments in annotations)
     alpha = unitised_alpha(annotations, first_s, last_s)
     return FilmUnitisedAlpha(movie, names, n_segments, n_cut, alpha)
-
-
-def _segment_of(judgement: Judgement, codebook: Codebook) -> Segment:
-    """Return the span of a judgement as a segment whose value is the rank of its level.
-
-    A judgement of a whole file, which has no times, is a segment of no length.
-    """
-    start_s = judgement.window.start_s or 0.0
-    end_s = judgement.window.end_s or 0.0
-    return Segment(start_s, end_s, codebook.rank(judgement.level))
 
 
 class FlatSegments(NamedTuple):

@@ -92,31 +92,17 @@ def merge(
     if how == "both":
         # Both annotators see at least the lower level, and only the concepts that both gave.
         level = min(levels, key=codebook.rank, default=lowest_level)
-        concepts = _concepts_of_every(annotations)
+        concept_sets = [set(annotation.concepts) for annotation in annotations]
+        concepts = set.intersection(*concept_sets) if concept_sets else set()
     else:
         level = max(levels, key=codebook.rank, default=lowest_level)
         if how == "highest":  # only the concepts that were given at that level
             annotations = [annotation for annotation in annotations if annotation.level == level]
-        concepts = _concepts_of_any(annotations)
+        concepts = set[str]().union(*(annotation.concepts for annotation in annotations))
 
     concepts_in_order = codebook.in_order(concepts)
     extras = how_judged(annotations, clip.extras)
     return replace(clip, level=level, concepts=concepts_in_order, annotator=annotator, extras=extras)
-
-
-def _concepts_of_every(marks: Sequence[Clip]) -> set[str]:
-    """Return the concepts that every mark has; none if there are no marks."""
-    if not marks:
-        return set()
-    return set.intersection(*(set(mark.concepts) for mark in marks))
-
-
-def _concepts_of_any(marks: Sequence[Clip]) -> set[str]:
-    """Return the concepts that at least one mark has."""
-    concepts = set[str]()
-    for mark in marks:
-        concepts.update(mark.concepts)
-    return concepts
 
 
 @checked
@@ -206,15 +192,7 @@ def project(
 
 
 def _with_columns_of_judgements(clips: Manifest, columns: Sequence[str]) -> Manifest:
-    """Give clips empty columns for how their new labels are given, in place of those of their old labels.
-
-    Parameters
-    ----------
-    clips
-        The clips. Their columns that say how a label was given (`HOW_JUDGED`) are removed.
-    columns
-        The columns that they get.
-    """
+    """Give clips empty columns for how their new labels are given, in place of all `HOW_JUDGED` of theirs."""
     prepared_clips = []
     for clip in clips:
         extras = {name: cell for name, cell in clip.extras.items() if name not in HOW_JUDGED}
@@ -330,16 +308,7 @@ def _label_movie(
 ) -> list[list[Clip]]:
     """Label the clips of one movie by its annotations: merged over annotators, or for each one separately.
 
-    Parameters
-    ----------
-    clips, marks
-        The movie's clips, and its annotations.
-    threshold
-        Share of a clip's duration that an annotation must cover to count.
-    per_annotator
-        Whether each annotator's labels get a row of their own.
-    codebook
-        Of the annotations.
+    `threshold` is the share of a clip's duration that an annotation must cover to count.
 
     Returns
     -------
@@ -386,17 +355,6 @@ def _is_answered(
     An annotator who marks only what they find has an answer for all clips: where they marked nothing, nothing
     is there. One who marks every answer has one only for clips of which their marks together cover at least
     the share `threshold`.
-
-    Parameters
-    ----------
-    clips
-        The N clips of the movie.
-    marks
-        The annotator's marks in the movie.
-    threshold
-        Share of a clip's duration, 0 to 1.
-    codebook
-        Its first level is the lowest.
     """
     if not marks_every_answer(marks, codebook):
         return np.ones(len(clips), np.bool_)

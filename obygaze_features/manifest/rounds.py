@@ -80,19 +80,7 @@ def _shuffled(films: Sequence[str], rng: np.random.Generator) -> list[str]:
 def _rows_of_annotator(
     name: str, films: Sequence[str], clips_of: Mapping[str, Sequence[Clip]], common_films: Collection[str]
 ) -> list[Clip]:
-    """Return an unlabelled row for each clip of an annotator's films.
-
-    Parameters
-    ----------
-    name
-        The annotator.
-    films
-        The annotator's films, in order.
-    clips_of
-        Film -> its clips.
-    common_films
-        The films that all annotate.
-    """
+    """Return an unlabelled row for each clip of an annotator's films, which are in order."""
     rows = []
     for number, film in enumerate(films, start=1):
         calibration_cell = "1" if film in common_films else "0"
@@ -103,19 +91,7 @@ def _rows_of_annotator(
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
-    """Refuse a round that cannot be planned, for the reasons that `assign` lists.
-
-    Parameters
-    ----------
-    clips
-        The clips to annotate.
-    names
-        Names of the annotators.
-    each
-        How many annotators a film gets.
-    calibration
-        How many films all annotators get.
-    """
+    """Refuse a round that cannot be planned, for the reasons that `assign` lists."""
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")
@@ -155,13 +131,6 @@ def _mix_evenly(common_films: Sequence[str], own_films: Sequence[str]) -> list[s
 
     The first common film comes first of all: of the common films A and B and the films 1 to 4, the order is
     A 1 2 B 3 4.
-
-    Parameters
-    ----------
-    common_films
-        The films that all annotate.
-    own_films
-        The annotator's other films, in order.
     """
     common_before: dict[int, list[str]] = {}  # place among the own films -> common films in front of it
     n_places = max(len(own_films), 1)
@@ -183,17 +152,8 @@ def _choose_annotators(
     Each place of a film goes to the annotator with the fewest films so far; among equals to the one who
     shares the fewest films with those already chosen for this film, then to the one with the fewest seconds.
 
-    Parameters
-    ----------
-    films
-        The films, in the order in which annotators are chosen for them: the longest first, so that the short
-        ones even out the sums of lengths.
-    lengths
-        Film -> its length.
-    each
-        How many annotators a film gets.
-    n_annotators
-        How many there are.
+    `films` are in the order in which annotators are chosen for them: the longest first, so that the short
+    ones even out the sums of lengths. Each film gets `each` annotators.
     """
     # What each annotator has so far.
     seconds = np.zeros(n_annotators)

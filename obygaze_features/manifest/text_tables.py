@@ -284,14 +284,7 @@ class Table:
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
         """Refuse a row whose movie or times differ from its clip's.
 
-        Parameters
-        ----------
-        row
-            The row.
-        clip
-            The clip with the row's id.
-        columns
-            The columns to compare. An empty cell, or a value that the clip does not have, is not compared.
+        An empty cell, or a value that the clip does not have, is not compared.
         """
         for name in columns:
             cell = row.cells.get(name, "").strip()
@@ -353,12 +346,7 @@ def _agrees(cell: str, value: str | float) -> bool:
 def error_context(location: object, remedy: str = "") -> Iterator[None]:
     """Raise a ManifestError of the block again, with a place in front of its message and a remedy behind.
 
-    Parameters
-    ----------
-    location
-        The place, such as the path of a file.
-    remedy
-        Text for the end of the message, with its separator.
+    `remedy` is text for the end of the message, with its separator.
     """
     try:
         yield
@@ -493,7 +481,9 @@ def table_of(
     written_headings = [_in_one_line(cell) for cell in header]
     is_table_of_clips = set(TIMES) <= set(needed)
     names_of_manifest = FIELDS if is_table_of_clips else ()
-    headings = _known_headings(written_headings, (*known, *names_of_manifest, *needed, *any_of))
+    known_names = (*known, *names_of_manifest, *needed, *any_of)
+    name_of_spelling = {plain(name): name for name in known_names}
+    headings = [name_of_spelling.get(heading_name(heading), heading) for heading in written_headings]
 
     left_out = _empty_columns(headings, body) | _index_columns(headings, body)
     columns = _cells_left(headings, left_out)
@@ -525,12 +515,6 @@ def _in_one_line(heading: str) -> str:
     return " ".join(heading.split()) if unsuitable(heading) else heading
 
 
-def _known_headings(headings: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Replace the headings that differ from a known name only in case or blanks by that name."""
-    name_of_spelling = {plain(name): name for name in names}
-    return [name_of_spelling.get(heading_name(heading), heading) for heading in headings]
-
-
 def _cells_left(cells: list[str], left_out: Collection[int]) -> list[str]:
     """Return the cells of a row without those whose index (from 0) is in `left_out`."""
     if not left_out:
@@ -543,16 +527,8 @@ def _rows_of_records(
 ) -> list[Row]:
     """Make a row of each record below the header; refuse records with more or fewer cells than columns.
 
-    Parameters
-    ----------
-    path
-        The file, for messages.
-    records
-        Line and cells of each; empty cells at the end beyond the header do not count.
-    columns
-        The columns that are kept.
-    left_out
-        Places of the other columns, counted from 0.
+    Empty cells at the end beyond the header do not count. `left_out` are the columns that are not kept,
+    counted from 0.
     """
     problems = Problems(path)
     rows = []
@@ -591,12 +567,7 @@ def without_gc() -> Iterator[None]:
 def header_test(needed: Iterable[str], any_of: Iterable[str] = ()) -> Callable[[Sequence[str]], bool]:
     """Return a function that tells whether the cells of a row are a header with certain names.
 
-    Parameters
-    ----------
-    needed
-        Names that must all be there.
-    any_of
-        Names of which one must be there too, unless this is empty.
+    One of `any_of` must be there too, unless it is empty.
     """
     needed_names = {plain(name) for name in needed}
     other_names = {plain(name) for name in any_of}
@@ -652,16 +623,13 @@ def _index_columns(headings: Sequence[str], body: Records) -> set[int]:
     length_of_shortest_row = min(map(len, rows), default=len(headings))
     index_columns = set[int]()
     for column in candidates:
-        is_in_every_row = column < length_of_shortest_row
-        if is_in_every_row and _is_index([cells[column] for cells in rows]):
+        if column >= length_of_shortest_row:
+            continue
+        texts = [cells[column] for cells in rows]
+        all_differ = len(set(texts)) == len(texts)
+        if all_differ and all(map(str.isdecimal, texts)):
             index_columns.add(column)
     return index_columns
-
-
-def _is_index(cells: Sequence[str]) -> bool:
-    """Return whether the cells of a column are whole numbers that all differ."""
-    all_differ = len(set(cells)) == len(cells)
-    return all_differ and all(map(str.isdecimal, cells))
 
 
 def heading_name(cell: str) -> str:

@@ -57,8 +57,11 @@ def common_stretches(manifest: Manifest) -> dict[str, Stretch]:
     It goes from the latest of their first marks to the earliest of their last ones, and is empty where these
     do not meet. A film in which nobody marks every answer has none. A clip without times has no part in it.
     """
+    timed_marks = [
+        clip for clip in manifest if clip.annotator and clip.level is not None and clip.start_s is not None
+    ]
     stretches: dict[str, Stretch] = {}
-    for movie, marks in grouped(_timed_marks(manifest), "movie").items():
+    for movie, marks in grouped(timed_marks, "movie").items():
         starts_s = []
         ends_s = []
         for their_marks in grouped(marks, "annotator").values():
@@ -91,10 +94,3 @@ def in_common_stretches(manifest: Manifest) -> Manifest:
         if start_s < end_s:
             clips.append(replace(clip, start_s=start_s, end_s=end_s))
     return manifest.with_clips(clips)
-
-
-def _timed_marks(manifest: Manifest) -> list[Clip]:
-    """List the labelled clips of named annotators that have times."""
-    return [
-        clip for clip in manifest if clip.annotator and clip.level is not None and clip.start_s is not None
-    ]

@@ -169,17 +169,6 @@ def test_a_manifest_made_in_code_of_two_spellings_of_one_name_is_refused(two_spe
         Manifest(tuple(clips), tmp_path)
 
 
-def test_a_command_shows_nothing_of_two_spellings_of_one_name(manifest_of_two_spellings, column, capsys):
-    """Two rows of a manifest have two spellings of one name, such as AB and ab, as their film or annotator.
-
-    The error names the column of the two spellings.
-    """
-    exit_code = obygaze("manifest", "inspect", manifest_of_two_spellings)
-
-    assert exit_code != 0
-    assert column in capsys.readouterr().err
-
-
 def test_a_command_writes_nothing_of_two_spellings_of_one_name(
     manifest_of_two_spellings, column, tmp_path, capsys
 ):

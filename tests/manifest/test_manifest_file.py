@@ -324,12 +324,6 @@ def test_a_manifest_made_in_code_has_concepts_of_its_codebook_alone():
         Manifest((Clip("a", "a", concepts=("Clothes",)),), Path())
 
 
-def test_a_manifest_made_in_code_has_each_id_once():
-    """Two clips, of the films a and b, are called a."""
-    with pytest.raises(ManifestError, match="'a'"):
-        Manifest((Clip("a", "a"), Clip("a", "b")), Path())
-
-
 def test_all_clips_of_a_manifest_made_in_code_have_the_same_further_columns():
     """The second clip alone has a column x."""
     with pytest.raises(ManifestError):

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
+from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
@@ -14,13 +16,13 @@ from obygaze_features.manifest import Clip, Manifest, assign, windows
 FOUR_ANNOTATORS = ("AB", "CD", "EF", "GH")
 
 
-def make_corpus(tmp_path, n_films=20):
+def make_corpus(n_films):
     """Make a manifest of films of 20 to 119 windows, each of 46 s and a clip."""
     n_windows = np.random.default_rng(0).integers(20, 120, n_films).tolist()
     clips = []
     for film, n in enumerate(n_windows):
         clips += [Clip(f"f{film:02}-{k:03}", f"f{film:02}", "", 46.0 * k, 46.0 * k + 46) for k in range(n)]
-    return Manifest(tuple(clips), tmp_path)
+    return Manifest(tuple(clips), Path())
 
 
 def films_by_annotator(assignment):
@@ -42,21 +44,40 @@ def annotators_by_film(assignment):
     return annotators
 
 
-def assign_twenty_films(tmp_path, annotators_per_film, n_calibration, seed=0):
-    """Assign a corpus of 20 films to four annotators."""
-    corpus = make_corpus(tmp_path, n_films=20)
-    return assign(corpus, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration, seed=seed)
+@pytest.fixture(scope="module")
+def twenty_films():
+    """A manifest of 20 films."""
+    return make_corpus(n_films=20)
 
 
-@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
+class Round(NamedTuple):
+    """How many annotators 20 films get, how many films are for calibration, and the films of four people."""
+
+    annotators_per_film: int
+    n_calibration: int
+    assignment: Manifest
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(1, 0), (2, 3), (4, 0)],
+    ids=["one for each film", "two, and three films for calibration", "all four for each film"],
+)
+def planned_round(twenty_films, request):
+    """A round in which 20 films are assigned to four annotators."""
+    annotators_per_film, n_calibration = request.param
+    assignment = assign(twenty_films, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration)
+    return Round(annotators_per_film, n_calibration, assignment)
+
+
 def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_as_asked(
-    tmp_path, annotators_per_film, n_calibration
+    twenty_films, planned_round
 ):
     """Of 20 films, those for calibration are annotated by everybody, so that people can be compared."""
-    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+    annotators_per_film, n_calibration, assignment = planned_round
 
     annotators = annotators_by_film(assignment)
-    assert annotators.keys() == set(make_corpus(tmp_path, n_films=20).movies)
+    assert annotators.keys() == set(twenty_films.movies)
     films_by_number_of_annotators = Counter(len(names) for names in annotators.values())
     for_calibration = Counter({4: n_calibration})
     other_films = Counter({annotators_per_film: 20 - n_calibration})
@@ -66,13 +87,12 @@ def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_
         assert sum(clip.extras["calibration"] == "1" for clip in films.values()) == n_calibration
 
 
-@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
-def test_annotators_have_about_as_many_films_and_clips(tmp_path, annotators_per_film, n_calibration):
+def test_annotators_have_about_as_many_films_and_clips(planned_round):
     """Twenty films are assigned to four annotators: nobody has more than one film more than another.
 
     Films differ in length, so clips can't be spread as evenly as films: up to 15 % more are allowed.
     """
-    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+    assignment = planned_round.assignment
 
     n_films = [len(films) for films in films_by_annotator(assignment).values()]
     assert max(n_films) - min(n_films) <= 1
@@ -80,24 +100,21 @@ def test_annotators_have_about_as_many_films_and_clips(tmp_path, annotators_per_
     assert max(n_clips) / min(n_clips) < 1.15
 
 
-@pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(1, 0), (2, 3), (4, 0)])
-def test_films_are_numbered_from_1_on_for_each_annotator(tmp_path, annotators_per_film, n_calibration):
+def test_films_are_numbered_from_1_on_for_each_annotator(planned_round):
     """Twenty films are assigned to four annotators, who work through theirs in the order of these numbers.
 
     The number of a clip's film stands in the column "order".
     """
-    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
-
-    for films in films_by_annotator(assignment).values():
+    for films in films_by_annotator(planned_round.assignment).values():
         numbers = sorted(int(clip.extras["order"]) for clip in films.values())
         assert numbers == list(range(1, len(films) + 1))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(2, 0), (2, 3), (3, 2)])
-def test_pairs_of_annotators_share_about_as_many_films(tmp_path, annotators_per_film, n_calibration):
+def test_pairs_of_annotators_share_about_as_many_films(twenty_films, annotators_per_film, n_calibration):
     """Agreement is measured for each pair, so no pair should have much fewer films than another."""
-    assignment = assign_twenty_films(tmp_path, annotators_per_film, n_calibration)
+    assignment = assign(twenty_films, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration)
 
     n_common_films = Counter()
     for annotators in annotators_by_film(assignment).values():
@@ -106,13 +123,13 @@ def test_pairs_of_annotators_share_about_as_many_films(tmp_path, annotators_per_
     assert max(n_common_films.values()) - min(n_common_films.values()) <= 2
 
 
-def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
+def test_films_for_calibration_stand_evenly_through_the_order(twenty_films):
     """Each annotator has 12 films: 4 for calibration, and half of the other 16.
 
     The first film is for calibration, and from one to the next, or to the end, are 4 films at most. So a
     drift over time shows.
     """
-    assignment = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
+    assignment = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
 
     for films in films_by_annotator(assignment).values():
         places = sorted(
@@ -123,20 +140,20 @@ def test_films_for_calibration_stand_evenly_through_the_order(tmp_path):
         assert max(np.diff([*places, behind_the_last_film])) <= 4
 
 
-def test_the_seed_decides_the_assignment(tmp_path):
+def test_the_seed_decides_the_assignment(twenty_films):
     """20 films are assigned to four annotators, two for each film, and four films to all of them."""
-    assignment = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
+    assignment = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
 
-    with_the_same_seed = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=1)
-    with_another_seed = assign_twenty_films(tmp_path, annotators_per_film=2, n_calibration=4, seed=2)
+    with_the_same_seed = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
+    with_another_seed = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=2)
 
     assert with_the_same_seed == assignment
     assert with_another_seed != assignment
 
 
-def test_existing_columns_are_not_replaced(tmp_path):
+def test_existing_columns_are_not_replaced():
     """The assignment would write a column "order", and the manifest has one with another meaning."""
-    corpus = make_corpus(tmp_path, n_films=3)
+    corpus = make_corpus(n_films=3)
     with_order_of_story = corpus.with_clips(replace(clip, extras={"order": "story"}) for clip in corpus)
 
     annotators_per_film = 2
@@ -165,10 +182,10 @@ def test_the_films_of_mobygaze_are_assigned_evenly(segments):
     assert max(minutes) / min(minutes) < 1.1
 
 
-def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_films(tmp_path):
+def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_films():
     """8 films times 30 annotators are 240, and 240 / 60 = 4."""
     sixty_annotators = [str(number) for number in range(60)]
-    eight_films = make_corpus(tmp_path, n_films=8)
+    eight_films = make_corpus(n_films=8)
     annotators_per_film = 30
 
     assignment = assign(eight_films, sixty_annotators, annotators_per_film)
@@ -187,19 +204,19 @@ def test_sixty_annotators_have_four_films_each_if_thirty_annotate_each_of_eight_
         pytest.param(("AB", ""), 1, 0, id="an empty name"),
     ],
 )
-def test_impossible_rounds_are_refused(tmp_path, annotators, annotators_per_film, n_calibration):
+def test_impossible_rounds_are_refused(annotators, annotators_per_film, n_calibration):
     """Three films shall be assigned to the annotators, some of them, for calibration, to all."""
-    three_films = make_corpus(tmp_path, n_films=3)
+    three_films = make_corpus(n_films=3)
     with pytest.raises(ManifestError):
         assign(three_films, annotators, annotators_per_film, calibration=n_calibration)
 
 
-def test_names_are_stored_in_one_form_of_unicode(tmp_path):
+def test_names_are_stored_in_one_form_of_unicode():
     """The accent of Léa is given as a sign of its own (NFD). It is stored as one letter with the e."""
     decomposed_name = normalize("NFD", "Léa")
     assert decomposed_name != "Léa"
 
-    three_films = make_corpus(tmp_path, n_films=3)
+    three_films = make_corpus(n_films=3)
     annotators_per_film = 2
 
     assignment = assign(three_films, [decomposed_name, "AB"], annotators_per_film)
@@ -207,7 +224,7 @@ def test_names_are_stored_in_one_form_of_unicode(tmp_path):
     assert {clip.annotator for clip in assignment} == {"Léa", "AB"}
 
 
-def films_of_clips(tmp_path, n_clips, seconds):
+def films_of_clips(n_clips, seconds):
     """Make a manifest of films of so many clips and seconds; no clip has times where seconds are None."""
     clips = []
     for film, n in n_clips.items():
@@ -216,7 +233,7 @@ def films_of_clips(tmp_path, n_clips, seconds):
             if seconds is not None:
                 start_s, end_s = k * seconds[film] / n, (k + 1) * seconds[film] / n
             clips.append(Clip(f"{film}-{k}", film, "", start_s, end_s))
-    return Manifest(tuple(clips), tmp_path)
+    return Manifest(tuple(clips), Path())
 
 
 @pytest.mark.parametrize(
@@ -227,12 +244,12 @@ def films_of_clips(tmp_path, n_clips, seconds):
     ],
     ids=["seconds", "clips, as none has times"],
 )
-def test_annotators_get_as_much_of_films_by_their_length(tmp_path, seconds, pairs):
+def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
     """The longest of four films goes with the shortest, so that both annotators watch as long.
 
     a, b, c and d have 4, 3, 2 and 1 clips: where no clip has times, that is their length.
     """
-    four_films = films_of_clips(tmp_path, {"a": 4, "b": 3, "c": 2, "d": 1}, seconds)
+    four_films = films_of_clips({"a": 4, "b": 3, "c": 2, "d": 1}, seconds)
 
     assignment = assign(four_films, ("AB", "CD"), 1)
 
@@ -240,9 +257,9 @@ def test_annotators_get_as_much_of_films_by_their_length(tmp_path, seconds, pair
 
 
 @pytest.mark.parametrize("films", ["a", "abc"])
-def test_all_films_may_be_for_calibration(tmp_path, films):
+def test_all_films_may_be_for_calibration(films):
     """Each film, of a clip each, is then of both annotators, though only one was asked for."""
-    corpus = films_of_clips(tmp_path, dict.fromkeys(films, 1), None)
+    corpus = films_of_clips(dict.fromkeys(films, 1), None)
 
     assignment = assign(corpus, ("AB", "CD"), 1, calibration=len(films))
 

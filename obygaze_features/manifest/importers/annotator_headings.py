@@ -127,14 +127,7 @@ def label_columns_of(annotator: str, columns: Sequence[str], words: LabelWords) 
     the columns whose headings mean nothing of labels, such as `Remarks AB` or `Start AB`, are of something
     else.
 
-    Parameters
-    ----------
-    annotator
-        The annotator's name.
-    columns
-        The headings of all columns of the table.
-    words
-        The words of labels that are known: below a label, as in `Look (AB)`, there are marks.
+    `columns` are all headings of the table. Below a known label, as in `Look (AB)`, there are marks.
     """
     headed_columns = [column for column in columns if is_headed_by(annotator, column)]
     heading_of_column = {column: without_name(annotator, column) for column in headed_columns}
@@ -174,13 +167,6 @@ class AnnotatorsLabel(NamedTuple):
 
 def annotators_of_grid(columns: Sequence[str], words: LabelWords) -> list[str]:
     """Return the annotators of columns of marks, if each annotator has a column for each label; else [].
-
-    Parameters
-    ----------
-    columns
-        Headings of columns of marks.
-    words
-        The words of labels that are known.
 
     Examples
     --------

@@ -75,13 +75,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
     already, that other column is left out with a note. Times become starts and ends in seconds, whether the
     table has other units, durations in place of ends, or both times in one cell.
 
-    Parameters
-    ----------
-    table
-        The person's table.
-    file
-        Its file, with what the person says: which headings stand for which of the manifest's columns, the
-        unit of times, and the rate of frames. Its account notes whether the unit and the rate are used.
+    The file says what the person's options are; its account notes whether their unit and rate are used.
     """
     headings = file.reading.headings
     heading_of_time: dict[str, str] = {}  # manifest's column of times -> the heading that stands for it
@@ -116,14 +110,7 @@ def with_manifest_names(table: Table, file: SpanFile) -> Table:
 def _are_frames(table: Table, heading_of_time: Mapping[str, str], reading: Reading) -> bool:
     """Return whether numbers in the columns of starts and of ends are frames, as headings or the person say.
 
-    Parameters
-    ----------
-    table
-        The table, whose columns of times have the manifest's names already.
-    heading_of_time
-        The manifest's name of a column of times -> the heading that the table has.
-    reading
-        What the person says.
+    `heading_of_time` is the manifest's name of a column of times -> the heading that the table has.
     """
     for name in TIMES:
         if name not in heading_of_time or name not in table.columns:
@@ -138,14 +125,7 @@ def _refuse_numbers_like_minutes(table: Table, heading_of_time: Mapping[str, str
 
     A unit says it, by the person or in a heading, as in `Start (s)`.
 
-    Parameters
-    ----------
-    table
-        The table, whose columns of times have the manifest's names already.
-    heading_of_time
-        The manifest's name of a column of times -> the heading that the table has.
-    reading
-        What the person says.
+    `heading_of_time` is the manifest's name of a column of times -> the heading that the table has.
 
     Raises
     ------
@@ -175,29 +155,20 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
     return new_names
 
 
-def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str, str]:
-    """Return each column that is left out -> the heading that is read in its place.
+def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
+    """Rename columns of a table (heading -> new name).
 
-    A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
-    `new_names` is heading -> the manifest's column that it is read as.
+    A column that has one of the new names already is left out, with a note. Ends and durations replace each
+    other too.
     """
-    heading_in_place = {}
+    if not new_names:
+        return table
+    heading_in_place = {}  # column that is left out -> the heading that is read in its place
     for heading, name in new_names.items():
         replaced_columns = (END, DURATION) if name in {END, DURATION} else (name,)
         for column in replaced_columns:
             if column in table.columns and column not in new_names:
                 heading_in_place[column] = heading
-    return heading_in_place
-
-
-def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Rename columns of a table (heading -> new name).
-
-    A column that has one of the new names already is left out, with a note.
-    """
-    if not new_names:
-        return table
-    heading_in_place = _replacing_headings(table, new_names)  # column that is left out -> what replaces it
     notes = list(table.notes)
     for column, heading in heading_in_place.items():
         notes.append(f"column {column!r} left out: {heading!r} is read as {new_names[heading]}")
@@ -239,16 +210,7 @@ def _in_seconds(table: Table, name: str, heading: str, file: SpanFile) -> Table:
     Clocks, such as 00:01:05, and times with units of their own, such as `1 min 5 s`, stay as they are, unless
     the heading shows that its clocks lack a part: 1:30 below `h:mm` is 1:30:00.
 
-    Parameters
-    ----------
-    table
-        The table, whose column has the manifest's name already.
-    name
-        That name: `start_s`, `end_s` or `duration_s`.
-    heading
-        The column's own heading.
-    file
-        The table's file, with the unit and the rate that the person gives.
+    `name` is the manifest's name, which the column has already, and `heading` is its own.
 
     Raises
     ------
@@ -303,15 +265,6 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
     """Complete the clocks of a column whose heading shows that they lack a part.
 
     Below a heading `h:mm`, 1:30 becomes 1:30:00. Clocks with more parts stay as they are.
-
-    Parameters
-    ----------
-    table
-        The table.
-    name
-        The manifest's name of the column.
-    unit_in_heading
-        What the heading says of the times: the form of clocks, and how they are completed.
     """
     if not unit_in_heading.whole_clock:
         return table
@@ -328,17 +281,7 @@ def _with_whole_clocks(table: Table, name: str, unit_in_heading: UnitOfHeading) 
 
 
 def _seconds_of_frames(frame: float, location: str, reading: Reading) -> float:
-    """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole.
-
-    Parameters
-    ----------
-    frame
-        The number.
-    location
-        Its place, for messages.
-    reading
-        The rate and the unit that the person gives.
-    """
+    """Convert the number of a frame to seconds; refuse it where no rate is given, or if it is not whole."""
     if reading.rate is None:
         raise ManifestError(
             f"{location}: times are in frames; give their rate, as in --rate 25, or --unit s if they are "
@@ -492,53 +435,39 @@ class LabelReader:
             label_columns = self._columns_of_annotator(annotator)
             if label_columns:
                 self.annotators[annotator] = label_columns
-        self._shared = self._shared_columns(headings)
+        columns_of_annotators = list(chain.from_iterable(self.annotators.values()))
+        headings_of_annotators = {label_column.column for label_column in columns_of_annotators}
+        self._shared: list[LabelColumn] = []  # those that belong to no single annotator
+        for role in LABEL_COLUMNS:
+            for label_column in self._label_columns(role, headings):
+                if label_column.column not in headings_of_annotators:
+                    self._shared.append(label_column)
+        self._all_columns = [*self._shared, *columns_of_annotators]
         self._refuse_levels_or_annotators_given_twice(headings)
         self._note_doubtful_signs()
-
-    def _shared_columns(self, headings: Headings) -> list[LabelColumn]:
-        """Return the columns of labels that belong to no single annotator."""
-        columns_of_annotators = {label_column.column for label_column in self._annotator_columns()}
-        label_columns = []
-        for role in LABEL_COLUMNS:
-            label_columns += self._label_columns(role, headings)
-        return [entry for entry in label_columns if entry.column not in columns_of_annotators]
-
-    def _annotator_columns(self) -> list[LabelColumn]:
-        """Return the columns that hold the labels of one annotator each."""
-        all_columns = []
-        for label_columns in self.annotators.values():
-            all_columns += label_columns
-        return all_columns
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
         """Return the columns of levels, or those of concepts: those the person names, else the one so called.
 
         If the person names others, the column that is called `level` or `concepts` is left out with a note.
 
-        Parameters
-        ----------
-        role
-            `level` or `concepts`.
-        headings
-            The headings that the person's options name.
+        `role` is `level` or `concepts`.
         """
         columns = []
         for heading in headings.columns.get(role, ()):
             column = find_column(self._table, heading) if heading else None
-            if column is not None:
-                self._note_heading_read(column)
-            if column is not None and not self._is_explained_as_no_label(column):
+            if column is None:
+                continue
+            self._note_heading_read(column)
+            # The person may say that the heading of a column of marks stands for no label.
+            is_explained = self._words.is_explained_as_nothing(column)
+            if not is_explained or not are_marks(cells_of(self._table, column)):
                 columns.append(column)
         if columns and role in self._table.columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
         return [LabelColumn(column, role, self._label_of_marks(column)) for column in columns]
-
-    def _is_explained_as_no_label(self, column: str) -> bool:
-        """Return whether a column holds marks, and the person says that its heading stands for no label."""
-        return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
         """Return the columns that hold an annotator's labels (`label_columns_of`).
@@ -590,7 +519,10 @@ class LabelReader:
         person knows. Ticks and crosses are so too if they are in different columns of marks. Of all columns
         the sign that comes first is taken as yes, and each other sign is asked about once.
         """
-        marks_of_column = {column: self._open_marks(column) for column in self._columns_of_marks()}
+        marks_of_column = {}
+        for label_column in self._all_columns:
+            if label_column.marked_label:
+                marks_of_column[label_column.column] = self._open_marks(label_column.column)
         all_marks = list(chain.from_iterable(marks_of_column.values()))
         first_mark_of_kind = kinds_of_yes(all_marks)
 
@@ -606,11 +538,6 @@ class LabelReader:
         for mark in doubtful_marks[1:]:
             self._add_problem_of_sign(mark, doubtful_marks[0], list(marks_of_column))
 
-    def _columns_of_marks(self) -> list[str]:
-        """Return the columns of marks, each once."""
-        label_columns = [*self._shared, *self._annotator_columns()]
-        return list(dict.fromkeys(column.column for column in label_columns if column.marked_label))
-
     def _open_marks(self, column: str) -> list[str]:
         """Return the filled cells of a column of marks whose meaning the person's options do not explain."""
         open_marks = []
@@ -623,14 +550,7 @@ class LabelReader:
     def _add_problem_of_sign(self, sign: str, first_sign: str, columns: Sequence[str]) -> None:
         """Add a problem for the first cell with a sign that may mean yes or no.
 
-        Parameters
-        ----------
-        sign
-            The sign.
-        first_sign
-            The sign that is taken as yes.
-        columns
-            The columns of marks, in which the cell is looked for.
+        `first_sign` is the sign that is taken as yes.
         """
         no = shlex.quote(f"{sign}=")
         yes = shlex.quote(f"{sign}=yes")
@@ -647,12 +567,12 @@ class LabelReader:
     @property
     def columns(self) -> list[str]:
         """The columns that labels are read from."""
-        return [label_column.column for label_column in (*self._shared, *self._annotator_columns())]
+        return [label_column.column for label_column in self._all_columns]
 
     @property
     def is_of_marks(self) -> bool:
         """Whether any of the columns holds marks of a label."""
-        return any(label_column.marked_label for label_column in (*self._shared, *self._annotator_columns()))
+        return any(label_column.marked_label for label_column in self._all_columns)
 
     def shared_labels(self, row: Row) -> LabelCells:
         """Read the labels of a row from the columns that belong to no single annotator."""
@@ -677,9 +597,8 @@ class LabelReader:
             self._words.note_read(cell)
             place = CellPosition(row.line, label_column.column)
             if is_unreadable(cell):
-                self._table.problems.add(
-                    row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
-                )
+                column = label_column.role if label_column.marked_label else label_column.column
+                self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", column)
             elif label_column.marked_label:
                 label = label_column.marked_label
                 is_level = label in self._words.codebook.level_names
@@ -696,17 +615,7 @@ class LabelReader:
         return LabelCells(";".join(levels), ";".join(concepts))
 
     def _is_marked(self, position: CellPosition, cell: str, label: str) -> bool:
-        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem.
-
-        Parameters
-        ----------
-        position
-            Where the cell is, for the message.
-        cell
-            Its text.
-        label
-            The level or concept in the heading of its column.
-        """
+        """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
         explained = self._words.explained(cell)
         means_no_label = explained is not None and not explained.words
         if means_no_label:
@@ -765,15 +674,8 @@ class LabelReader:
     def _note_unknown_word(self, position: CellPosition, text: str, look_up: Callable[[str], str]) -> None:
         """Add a problem for a word that the codebook does not have, with the option that explains it.
 
-        Parameters
-        ----------
-        position
-            The cell of the word.
-        text
-            The word.
-        look_up
-            The codebook's look-up of a level or a concept. It refuses the word, and its error names the
-            labels nearest to it.
+        `look_up` is the codebook's look-up of a level or a concept. It refuses the word, and its error names
+        the labels nearest to it.
         """
         try:
             look_up(text)
@@ -785,10 +687,3 @@ class LabelReader:
         """Count a text that was read as the label `name`, if the codebook spells that differently."""
         if name != text:
             self.respelled[text, name] += 1
-
-
-def _column_of_problem(label_column: LabelColumn) -> str:
-    """Return the column that a message names: `level` or `concepts` if it holds marks, else its heading."""
-    if label_column.marked_label:
-        return label_column.role
-    return label_column.column

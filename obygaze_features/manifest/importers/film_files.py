@@ -114,7 +114,9 @@ class FilmFiles:
     def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
         """Return the files of the film that a path, a title or an IMDb id names, by their names."""
         candidates: list[PurePosixPath] = []
-        for form in _forms_of_name(media_path):
+        names = (media_path, path_of(media_path).name, stem_of(media_path))
+        forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
+        for form in dict.fromkeys(forms):
             candidates += self._files_by_name.get(form, ())
         stem = find_film(media_path, {file.stem for file in candidates})
         return [file for file in dict.fromkeys(candidates) if file.stem == stem]
@@ -135,12 +137,7 @@ class FilmFiles:
     def _video(self, table: Path, reference: str) -> NamedVideo:
         """Return the video that a cell of a table names, and remember it as missing if it is not on disk.
 
-        Parameters
-        ----------
-        table
-            The table's file. Videos are looked for in its folder if the person gives no folder of videos.
-        reference
-            The path or URL in the cell, as it is written.
+        It is looked for in the table's folder if the person gives no folder of videos.
         """
         problem = unsuitable(reference)  # such as a control character
         if problem:
@@ -162,14 +159,8 @@ class FilmFiles:
         If no file was found, a path at somebody's home (`~`) is taken as it is, and any other path is taken
         as one below the folder. Of URLs and paths of other systems only the file's name is used.
 
-        Parameters
-        ----------
-        table
-            The table's file. Paths are relative to its folder if the person gives no folder of videos.
-        reference
-            The path or URL in the table.
-        file
-            The file that it names below the folder of videos; None if none was found.
+        Paths are relative to the table's folder if the person gives no folder of videos. `file` is the video
+        that was found below that folder; None if none was.
         """
         folder = self.folder or table.absolute().parent
         if file is not None:
@@ -254,10 +245,3 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
             if form:
                 by_name.setdefault(form, []).append(file)
     return by_name
-
-
-def _forms_of_name(media_path: str) -> list[str]:
-    """Return the keys of `_files_by_name` under which a path, a URL or a title may be found."""
-    names = (media_path, path_of(media_path).name, stem_of(media_path))
-    forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
-    return [form for form in dict.fromkeys(forms) if form]

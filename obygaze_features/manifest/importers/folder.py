@@ -5,7 +5,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from obygaze_features.arguments import checked
@@ -85,14 +84,13 @@ def import_images(source: Path, root: Path) -> Imported:
     """
     images, notices = list_files(source, PICTURE_SUFFIXES, "image")
     folder_name = absolute(source).name or "images"
-    clips = whole_files(source, images, root, partial(_movie_of_image, folder_name=folder_name))
+
+    def movie_of_image(image: PurePosixPath) -> str:
+        is_at_top = len(image.parts) == 1
+        return folder_name if is_at_top else image.parts[0]
+
+    clips = whole_files(source, images, root, movie_of_image)
     return Imported(Manifest(tuple(clips), root), tuple(notices))
-
-
-def _movie_of_image(image: PurePosixPath, folder_name: str) -> str:
-    """Return the movie of an image: its first sub-folder, else the name of the source folder."""
-    is_at_top = len(image.parts) == 1
-    return folder_name if is_at_top else image.parts[0]
 
 
 def list_files(source: Path, suffixes: frozenset[str], kind: str) -> tuple[list[PurePosixPath], list[str]]:
@@ -218,16 +216,7 @@ def whole_files(
 ) -> list[Clip]:
     """Make a clip without times of every file; its id is the file's path without suffix (`name_of`).
 
-    Parameters
-    ----------
-    source
-        The folder of the files.
-    files
-        Paths below it.
-    root
-        Folder that the manifest will be written to.
-    movie_of
-        Function that names the movie of a file.
+    `files` are paths below the folder `source`, and `root` is the manifest's folder.
 
     Raises
     ------

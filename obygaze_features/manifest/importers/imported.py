@@ -4,7 +4,7 @@ import ast
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
@@ -176,12 +176,7 @@ class ClipIds:
         For example, after `new("a", 1)` was called twice, `a-0001` and `a-0002` are taken, and the search
         from 1 goes on at 3.
 
-        Parameters
-        ----------
-        stem
-            Beginning of the id.
-        number
-            Number that is tried first.
+        `number` is tried first.
         """
         jumps = self._jumps.setdefault(stem, {})
         passed_numbers = []
@@ -195,15 +190,3 @@ class ClipIds:
         for passed_number in passed_numbers:
             jumps[passed_number] = free_number + 1
         return f"{stem}-{free_number:04d}"
-
-
-def with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
-    """Return a clip with exactly the extra columns `names` and, if it names no video, with the video `video`.
-
-    Extra columns that the clip does not have are empty.
-    """
-    has_columns = tuple(clip.extras) == names
-    if has_columns and (clip.video or not video):
-        return clip
-    extras = {name: clip.extras.get(name, "") for name in names}
-    return replace(clip, extras=extras, video=clip.video or video)

@@ -1,7 +1,7 @@
 """Read tables with the columns of a manifest, and judgements of scored films."""
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -140,14 +140,7 @@ class PersonTables:
     def clips(self, file: SpanFile, table: Table, words: LabelWords) -> Iterator[TableClip]:
         """Yield the clips of a table, and note in its file's account what is doubtful or not read.
 
-        Parameters
-        ----------
-        file
-            The table's file.
-        table
-            The table, whose identified columns have a manifest's names.
-        words
-            The words of labels that are known.
+        Identified columns of the table have a manifest's names.
 
         Raises
         ------
@@ -165,7 +158,9 @@ class PersonTables:
 
         # 2. Read the labels, and leave out the rows that lack their times.
         labels = LabelReader(table, file.reading.headings, words)
-        self._reserve_rows_of_annotators(file, table, labels)
+        # Each row of the table becomes one for each annotator who has columns of their own.
+        n_further_rows = len(table.rows) * max(len(labels.annotators) - 1, 0)
+        self._budget.add(file.path, rows=n_further_rows, cells=n_further_rows * len(table.columns))
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
         rows_with_sign = [] if are_judgements else maybe_commented_out(table)
@@ -196,14 +191,6 @@ class PersonTables:
             mentioned = account.mentioned_columns
             account.note(*_notices_on_unread_columns(table, labels, words, mentioned, has_labels=has_labels))
 
-    def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
-        """Count the memory of the rows that a table gets if annotators have columns of their own.
-
-        Each row of the table then becomes one row for each annotator.
-        """
-        n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
-        self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
-
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
     ) -> Iterator[TableClip]:
@@ -212,14 +199,18 @@ class PersonTables:
         has_ids = "clip_id" in table.columns
         column_of_ids = "clip_id" if has_ids else ""  # for messages
         clips_so_far = Collected(problems, column_of_ids)  # refuses a clip that is there twice
-        whole_films = _WholeFilms(problems)
+        line_of_whole_film: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> first line
         for row in rows:
             file.account.seen += 1
             clip = self._clip_of_cells(file, row.line, _trimmed(row.cells), problems, codebook)
             if clip is None:
                 continue
-            if not has_ids:
-                whole_films.add(clip, row.line)
+            if not has_ids and clip.start_s is None:
+                key = (clip.movie, clip.clip_id, clip.annotator)
+                first_line = line_of_whole_film.setdefault(key, row.line)
+                if first_line != row.line:
+                    place = f"{clip.clip_id!r} is already on line {first_line}"
+                    problems.add(row.line, f"{place}{_HOW_TO_NAME_TIMES}")
             clips_so_far.add(clip, row.line)
             yield TableClip(clip, f"line {row.line}", judgement="")
 
@@ -232,8 +223,6 @@ class PersonTables:
         file's account. A span may be judged again, by rows with the same clip id.
         """
         account = file.account
-        has_ids = "clip_id" in table.columns
-        whole_films = _WholeFilms(table.problems)
         n_judged_again = 0
         for row in rows:
             account.seen += 1
@@ -245,28 +234,18 @@ class PersonTables:
             clip = self._clip_of_cells(file, row.line, cells, table.problems, codebook)
             if clip is None:
                 continue
-            if not has_ids:
-                whole_films.add(clip, row.line)
             if clip.clip_id in self._judged:
                 n_judged_again += 1
             self._judged.add(clip.clip_id)
             yield TableClip(clip, f"line {row.line}", judgement=clip.clip_id)
-        account.note(_repeated_judgements(n_judged_again))
+        if n_judged_again:
+            what = counted(n_judged_again, "span was", "spans were")
+            account.note(f"{what} judged again: the last counts")
 
     def _clip_of_cells(
         self, file: SpanFile, line: int, cells: Mapping[str, str], problems: Problems, codebook: Codebook
     ) -> Clip | None:
-        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems.
-
-        Parameters
-        ----------
-        file, line, cells
-            The table's file, the line of the row, and its cells.
-        problems
-            Collects what is wrong in the table's cells.
-        codebook
-            The codebook, whose levels, concepts and scales the cells must have.
-        """
+        """Return the clip of a row of a table; None if it cannot be read, which is added to the problems."""
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
@@ -277,15 +256,6 @@ class PersonTables:
 
     def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
-
-        Parameters
-        ----------
-        file
-            The table's file.
-        line
-            The line of the row.
-        cells
-            Its cells, those in a manifest's columns without outer blanks.
 
         Raises
         ------
@@ -303,9 +273,14 @@ class PersonTables:
         if not annotator and has_labels:
             annotator = self._annotator
 
+        clip_id = film.name
+        if cells.get("clip_id"):
+            clip_id = cells["clip_id"]
+        elif cells.get("start_s") and cells.get("end_s"):
+            clip_id = f"{film.name}-{cells['start_s']}-{cells['end_s']}"
         completed = {
             **cells,
-            "clip_id": cells.get("clip_id") or _clip_id_of_times(film, cells),
+            "clip_id": clip_id,
             "movie": film.movie,
             "video": film.path,
             "annotator": annotator,
@@ -335,14 +310,7 @@ class PersonTables:
     def _film_of_video(self, file: SpanFile, movie: str, written: str) -> VideoFilm:
         """Return the film of a video; if the row names no movie, the video's folder or file name is the film.
 
-        Parameters
-        ----------
-        file
-            The table's file.
-        movie
-            The film that the row names; "" if it names none.
-        written
-            The video's path or URL, as the row has it.
+        `movie` is "" if the row names no film, and `written` the video's path or URL as the row has it.
         """
         video = self._films.files.video(file.path, written)
         if not movie:
@@ -357,19 +325,17 @@ class PersonTables:
         return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
-        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
+        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie.
+
+        The movie's name is written in the letters that ids may have. Different titles may become the same
+        slug; then the later film gets `-2`, `-3`, ... behind it.
+        """
         videos = self._films.files
         has_folder_of_videos = bool(videos.files)
         video = videos.find(movie) if has_folder_of_videos else None
-        if video is None:
-            return self._unique_slug(movie)
-        return composed(name_of(video))
+        if video is not None:
+            return composed(name_of(video))
 
-    def _unique_slug(self, movie: str) -> str:
-        """Return the part of ids that stands for a film: its name in the letters that ids may have.
-
-        Different titles may become the same slug. Then the later film gets `-2`, `-3`, ... behind it.
-        """
         title = composed(movie)
         if title not in self._slugs:
             slug_without_number = slug(movie)
@@ -401,22 +367,6 @@ class PersonTables:
         return self._judgement_ids[key]
 
 
-class _WholeFilms:
-    """Checks that each annotator labels a film once in rows without times, which are of whole films."""
-
-    def __init__(self, problems: Problems) -> None:
-        self._problems = problems
-        self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
-
-    def add(self, clip: Clip, line: int) -> None:
-        """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
-        if clip.start_s is not None:
-            return
-        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
-        if first_line != line:
-            self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
-
-
 def _refuse_problems(table: Table) -> None:
     """Raise the problems of a table's rows, if there are any, and how to tell several sheets apart."""
     try:
@@ -435,13 +385,6 @@ _HOW_TO_NAME_TIMES = (
     ": without times each row is of a whole film; if rows are of spans, say which columns their times are, "
     "as in --column start_s=HEADING --column end_s=HEADING"
 )
-
-
-def _clip_id_of_times(film: VideoFilm, cells: Mapping[str, str]) -> str:
-    """Return the id of a row's clip: the name of its film, and its times if it has them."""
-    if cells.get("start_s") and cells.get("end_s"):
-        return f"{film.name}-{cells['start_s']}-{cells['end_s']}"
-    return film.name
 
 
 def read_person_table(file: SpanFile) -> Layout:
@@ -505,11 +448,6 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
 
     Other unread columns that could be read are noted in the file's account.
 
-    Parameters
-    ----------
-    tables
-        Each table's file, with what is proposed for its columns.
-
     Raises
     ------
     UnreadColumnsError
@@ -524,52 +462,35 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
             parts = [part for part in (*proposal.optional_unread, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
             file.account.mentioned_columns = tuple(proposal.mentioned)
-    if refused:
-        raise _error_on_unread(refused)
+    if not refused:
+        return
 
-
-def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
-    """Return the error on tables that would not be read, with the options that read them.
-
-    The proposals that fit that of the first table are added to it, so that one command reads all these
-    tables; the others are named.
-
-    Parameters
-    ----------
-    refused
-        Each table's file, with what is proposed for its columns. The first proposal is changed.
-    """
-    file, proposal = refused[0]
+    # The proposals that fit that of the first table are added to it, so that one command reads all these
+    # tables; the others are named.
+    first_file, first_proposal = refused[0]
     needing_other_options = []
-    for other_file, other_proposal in refused[1:]:
-        was_added = proposal.add(other_proposal)
+    for file, proposal in refused[1:]:
+        was_added = first_proposal.add(proposal)
         if not was_added:
-            needing_other_options.append(other_file.path.name)
+            needing_other_options.append(file.path.name)
     if needing_other_options:
         shown = first_few(needing_other_options, 3)
-        proposal.doubts.append(f"import apart, as they need other options: {shown}")
-    headings = file.reading.headings
-    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
-    return UnreadColumnsError(
-        f"{file.path}: it holds {', '.join(proposal.needed_unread)}, which no heading of a manifest names",
-        proposal.options(headings),
-        doubts,
+        first_proposal.doubts.append(f"import apart, as they need other options: {shown}")
+    headings = first_file.reading.headings
+    untyped_words = first_proposal.untyped_words(first_file.path, headings)
+    raise UnreadColumnsError(
+        f"{first_file.path}: it holds {', '.join(first_proposal.needed_unread)}, which no heading of a "
+        "manifest names",
+        first_proposal.options(headings),
+        [*untyped_words, *first_proposal.doubts, *first_proposal.optional_unread],
     )
 
 
 def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: str) -> Proposal:
     """Propose a meaning for the columns of a table whose headings are not known.
 
-    Parameters
-    ----------
-    file
-        The file of the table.
-    layout
-        The table, in which columns that are identified have a manifest's names, and the rows above it.
-    words
-        The words of labels that are known.
-    annotator
-        The annotator's name from the person's option; "" if it is not given.
+    Columns that are identified have a manifest's names. `annotator` is the name that the person's option
+    gives; "" for none.
     """
     headings = file.reading.headings
     table = without_explained(layout.table, words)
@@ -628,23 +549,22 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     - A column of labels has levels in some rows and concepts in others.
     - Spans have several rows, none of which has more than one concept.
     """
-    rows = []
-    for row in _rows_in_seconds(file, table):
-        rows += _rows_of_annotators(row, labels)
-    says_one_label_a_row = labels.has_single_labels or _have_one_concept_at_most(rows)
-    return _joined_by_span(file, rows) if says_one_label_a_row else rows
-
-
-def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
-    """Yield the rows of a table; if it has a column of starts, with times in seconds.
-
-    Cells that are no times are added to the table's problems.
-    """
+    rows_in_seconds: Iterable[Row]
     if TIMES[0] in table.columns:
-        yield from table.timed(rate=file.reading.rate)
-        return
-    for row in table.checked():
-        yield row.as_written()
+        rows_in_seconds = table.timed(rate=file.reading.rate)
+    else:
+        rows_in_seconds = (row.as_written() for row in table.checked())
+    rows = []
+    for row in rows_in_seconds:
+        rows += _rows_of_annotators(row, labels)
+    if labels.has_single_labels:
+        return _joined_by_span(file, rows)
+    # Rows without id and times must not be joined to one row of their film: they may be of different spans,
+    # whose times are in a column that is not read.
+    name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
+    if name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows):
+        return _joined_by_span(file, rows)
+    return rows
 
 
 def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
@@ -666,8 +586,12 @@ def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     rows_lacking_times = []
     other_rows = []
     for row in rows:
-        needs_no_times = _is_of_a_file(row, videos_of_timed)
-        if _has_times(row) or needs_no_times:
+        video = row.cells.get("video", "").strip()
+        if video:
+            is_of_whole_file = plain(video) not in videos_of_timed
+        else:
+            is_of_whole_file = bool(row.cells.get("clip_id", "").strip())
+        if _has_times(row) or is_of_whole_file:
             other_rows.append(row)
         else:
             rows_lacking_times.append(row)
@@ -690,17 +614,6 @@ def _has_times(row: Row) -> bool:
     return any(row.cells.get(name, "").strip() for name in TIMES)
 
 
-def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
-    """Return whether a row without times is of a whole file: of a video that no span names, or with an id.
-
-    `videos_of_spans` are the videos of rows with times, in the form in which names are compared (`plain`).
-    """
-    video = row.cells.get("video", "").strip()
-    if video:
-        return plain(video) not in videos_of_spans
-    return bool(row.cells.get("clip_id", "").strip())
-
-
 def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     """Split a row into one for each annotator who has columns and labelled it; one row if nobody has."""
     label_columns = set(labels.columns)
@@ -709,14 +622,12 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     for annotator in labels.annotators:
         own_labels = labels.labels_by(row, annotator)
         if own_labels is not None:
-            level_and_concepts = {"level": own_labels.level, "concepts": own_labels.concepts}
-            cells = {**other_cells, **level_and_concepts, "annotator": annotator}
+            cells = {**other_cells, **own_labels._asdict(), "annotator": annotator}
             annotator_rows.append(Row(row.line, cells))
     if annotator_rows:
         return annotator_rows
     # No annotator has columns, or those who have left them empty in this row.
-    shared_labels = labels.shared_labels(row)
-    cells = {**other_cells, "level": shared_labels.level, "concepts": shared_labels.concepts}
+    cells = {**other_cells, **labels.shared_labels(row)._asdict()}
     if labels.annotators:
         cells["annotator"] = ""  # so that all rows of the table have the same columns
     return [Row(row.line, cells)]
@@ -763,16 +674,6 @@ _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
 
 
-def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
-    """Return whether every row names its span, by an id or times, and has at most one concept.
-
-    Rows without id and times must not be joined to one row of their film: they may be of different spans,
-    whose times are in a column that is not read.
-    """
-    name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
-    return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
-
-
 class _RowsOfSpan:
     """Rows of one span and annotator, which are joined into one: in time that grows with their number.
 
@@ -789,8 +690,7 @@ class _RowsOfSpan:
         self._parts: dict[str, list[str]] = {}
         # Column -> these texts without outer blanks, so that a text which is there already is found at once.
         self._texts: dict[str, set[str]] = {}
-        # Column -> the length that this cell would have now. A text of another length differs from the cell,
-        # which is found out without joining its parts (`_is_joined_cell`).
+        # Column -> the length that this cell would have now.
         self._lengths: dict[str, int] = {}
         for name, cell in first.cells.items():
             self._parts[name] = [cell] if cell else []
@@ -818,30 +718,22 @@ class _RowsOfSpan:
                 self._parts[name].append(cell)
                 self._concepts.update(split_concepts(cell))
             elif name != "concepts" and cell.strip() and self._is_new_text(name, cell):
-                self._add_text(name, cell)
+                if self._parts[name]:
+                    self._lengths[name] += len(_BETWEEN_TEXTS)
+                self._lengths[name] += len(cell)
+                self._parts[name].append(cell)
+                self._texts[name].add(cell.strip())
 
     def _is_new_text(self, name: str, cell: str) -> bool:
         """Return whether a text is to be added to those of a column other than `concepts`."""
         is_empty_so_far = not self._parts[name]
         if is_empty_so_far:
             return True
-        can_have_several_texts = name not in OUR_COLUMNS
-        is_there = cell.strip() in self._texts[name] or self._is_joined_cell(name, cell)
-        return can_have_several_texts and not is_there
-
-    def _add_text(self, name: str, text: str) -> None:
-        """Add a text to those of a column."""
-        between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
-        self._lengths[name] += between + len(text)
-        self._parts[name].append(text)
-        self._texts[name].add(text.strip())
-
-    def _is_joined_cell(self, name: str, cell: str) -> bool:
-        """Return whether a text is the cell of a column that all its texts so far make when they are joined.
-
-        The lengths are compared first, as to join the texts for each row would take long.
-        """
-        return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
+        if name in OUR_COLUMNS or cell.strip() in self._texts[name]:
+            return False
+        # A text may also be the cell that all texts so far make. The lengths are compared first, as to join
+        # the texts for each row would take long.
+        return len(cell) != self._lengths[name] or cell != _BETWEEN_TEXTS.join(self._parts[name])
 
     def as_one_row(self) -> Row:
         """Return one row, on the line of the first, in which each cell has the texts of all rows."""
@@ -882,15 +774,12 @@ def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
 
 def _places(rows: Sequence[Row]) -> str:
     """Write where rows are, for messages: the lines of the first three, each with its first filled cell."""
-    return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], 3)
-
-
-def _first_cell(row: Row) -> str:
-    """Return the first cell of a row that is not empty; "" for an empty row."""
-    for cell in row.cells.values():
-        if cell.strip():
-            return cell.strip()
-    return ""
+    places = []
+    for row in rows:
+        filled_cells = [cell.strip() for cell in row.cells.values() if cell.strip()]
+        first_cell = filled_cells[0] if filled_cells else ""
+        places.append(f"line {row.line}, {first_cell!r:.40}")
+    return first_few(places, 3)
 
 
 def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
@@ -903,13 +792,6 @@ def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:
             f"column annotator holds labels ({counts.n_labels} of {counts.n_cells} cells), taken as "
             f"people: {option('level', 'annotator')} if they are levels"
         )
-
-
-def _repeated_judgements(n_spans: int) -> str:
-    """Say how many spans were judged more than once; "" for none."""
-    if not n_spans:
-        return ""
-    return f"{counted(n_spans, 'span was', 'spans were')} judged again: the last counts"
 
 
 def _respelled_labels(respelled: Counter[tuple[str, str]]) -> str:
@@ -930,18 +812,8 @@ def _notices_on_unread_columns(
     If no label was read from the table, they say which columns might hold the labels. A scale of the codebook
     is a label too, in a column of its name.
 
-    Parameters
-    ----------
-    table
-        The table.
-    labels
-        The columns that labels are read from.
-    words
-        The words of labels that the codebook knows.
-    mentioned
-        Columns that a notice is on already; they get no second one.
-    has_labels
-        Whether a level or concept was read from the table.
+    Columns that are `mentioned` in a notice already get no second one. `has_labels` is whether a level or a
+    concept was read from the table.
     """
     scales = [scale.name for scale in words.codebook.scales]
     read_columns = [*OUR_COLUMNS, *scales, *labels.columns]
@@ -953,14 +825,7 @@ def _notices_on_unread_columns(
 def unread_columns(table: Table, read: Iterable[str], words: LabelWords) -> Iterator[str]:
     """Yield a notice on each unread column that seems to hold labels, and one on the other unread columns.
 
-    Parameters
-    ----------
-    table
-        The table.
-    read
-        The columns that are read, or that a notice is on already.
-    words
-        The words of labels that are known.
+    `read` are the columns that are read, or that a notice is on already.
     """
     read_columns = set(read)
     columns_of_no_labels = []

@@ -145,11 +145,8 @@ class Proposal:
     def options(self, given: Headings) -> list[str]:
         """Write all options of `manifest import spans` that read the table.
 
-        Parameters
-        ----------
-        given
-            The headings that the person's options name already. Their options are written too, as a person
-            types all of them again.
+        `given` are the headings that the person's options name already. Their options are written too, as a
+        person types all of them again.
         """
         options = []
         for name, headings in self._all_columns(given).items():
@@ -202,12 +199,7 @@ class Proposal:
     def untyped_words(self, path: Path, given: Headings) -> list[str]:
         """Return a notice on the words for which `options` writes no option, as there are too many; else [].
 
-        Parameters
-        ----------
-        path
-            The table's file.
-        given
-            The headings that the person's options name.
+        `given` are the headings that the person's options name.
         """
         n_untyped = len(self.words) - len(self._words_with_option())
         if not n_untyped:

@@ -52,12 +52,8 @@ class FilmNames:
         The film is the one that the span's row names, else that of the option `--movie`, else it is named by
         the media file, else by the annotation file.
 
-        Parameters
-        ----------
-        file
-            The annotation file.
-        movie, media
-            The film and the media file as the span's row names them; "" where it does not.
+        `movie` and `media` are the film and the media file as the span's row names them; "" where it does
+        not.
         """
         movie_option = file.reading.movie
         name = film_named(movie) or movie_option or stem_of(media)
@@ -83,16 +79,8 @@ class FilmNames:
 
         Two films may have the same name. If their places differ, the import notices it (`add_place`).
 
-        Parameters
-        ----------
-        file
-            The annotation file.
-        name
-            Name of the film.
-        movie, media
-            The film and the media file as the span's row names them; "" where it does not.
-        is_named_by_file
-            Whether the film is named after the annotation file, as nothing else names it.
+        `movie` and `media` are the film and the media file as the span's row names them; "" where it does
+        not.
         """
         if is_place(movie):
             return movie
@@ -110,16 +98,7 @@ class FilmNames:
 
         Two files that give a film different places are noted as a doubt: they may be of two films.
 
-        Parameters
-        ----------
-        file
-            The annotation file.
-        movie
-            Name of the film.
-        media_path
-            Where it lies.
-        column
-            The table's column of the place, for messages.
+        `column` is the table's column of the place, for messages.
 
         Raises
         ------

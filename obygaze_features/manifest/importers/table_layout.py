@@ -102,15 +102,6 @@ def read_layout(file: SpanFile) -> Layout | None:
 def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
     """Return the rows below a header, all with as many cells as the longest one, and blank cells empty.
 
-    Parameters
-    ----------
-    header
-        The header, which may be longer than any row.
-    records
-        The rows below it, each with its line.
-    file
-        The file, for messages.
-
     Raises
     ------
     TooManyColumnsError
@@ -118,20 +109,15 @@ def _body_below(header: Header, records: Records, file: SpanFile) -> Records:
     """
     width = max([len(header.names), *(len(cells) for _, cells in records)])
     # This comes before short rows are filled up: one row of many cells would make all others as long.
-    _refuse_many_columns(file, width)
+    if width > MAX_COLUMNS:
+        raise TooManyColumnsError(
+            f"{file.path}: {counted(width, 'column')}, where at most {MAX_COLUMNS:,} are read: keep "
+            "those that say the film, the times and the labels of a span"
+        )
     body = []
     for line, cells in records:
         body.append((line, _padded_to_width(_with_blank_cells_empty(cells), width)))
     return body
-
-
-def _refuse_many_columns(file: SpanFile, n_columns: int) -> None:
-    """Refuse a table with more than `MAX_COLUMNS` columns, as headings are compared pair by pair."""
-    if n_columns > MAX_COLUMNS:
-        raise TooManyColumnsError(
-            f"{file.path}: {counted(n_columns, 'column')}, where at most {MAX_COLUMNS:,} are read: keep "
-            "those that say the film, the times and the labels of a span"
-        )
 
 
 def _split(file: SpanFile) -> tuple[Records, str]:
@@ -144,17 +130,7 @@ def _split(file: SpanFile) -> tuple[Records, str]:
 
 
 def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
-    """Refuse a table with a heading of more than `MAX_HEADING` characters.
-
-    Parameters
-    ----------
-    file
-        The file of the table.
-    line
-        Line of the header, for the message.
-    headings
-        The headings.
-    """
+    """Refuse a heading of more than `MAX_HEADING` characters in a table whose header is on a line."""
     for number, heading in enumerate(headings, start=1):
         if len(heading) > MAX_HEADING:
             raise file.error(
@@ -224,12 +200,7 @@ def find_header(records: Records, headings: Headings) -> Header | None:
     3. of the rows that look like a header, the one with the most known headings, if these are two or more;
     4. the first row that looks like a header.
 
-    Parameters
-    ----------
-    records
-        The rows of the table that are not empty.
-    headings
-        The headings that the person names.
+    `records` are the rows of the table that are not empty.
     """
     rows = [[cell.strip() for cell in cells] for _, cells in records[: HEADER_ROWS + SEEN_BELOW]]
     candidates = _possible_headers(rows)
@@ -297,13 +268,6 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
 
     It has two texts or more, of which none is a time and most are different, and is about as wide as the rows
     below it.
-
-    Parameters
-    ----------
-    header
-        The candidate for the header.
-    rows
-        The first rows of the table, the header among them.
     """
     texts = [name for name in header.names if name]
     if len(texts) < 2 or any(is_time(text) for text in texts):
@@ -311,14 +275,9 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     n_different = len({plain(text) for text in texts})
     are_mostly_different = 2 * n_different > len(texts)
     rows_below = rows[header.end : header.end + SEEN_BELOW]
-    n_cells_below = [_n_filled(row) for row in rows_below]
+    n_cells_below = [len(row) - row.count("") for row in rows_below]
     is_wide_enough = not rows_below or len(texts) >= MIN_HEADED_SHARE * median(n_cells_below)
     return are_mostly_different and is_wide_enough
-
-
-def _n_filled(cells: Sequence[str]) -> int:
-    """Count the cells of a row that are not empty."""
-    return len([cell for cell in cells if cell])
 
 
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
@@ -336,12 +295,7 @@ def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
       in one of them.
     - Otherwise, the lower row repeats a heading (`Level`).
 
-    Parameters
-    ----------
-    rows
-        The first rows of a table.
-    number
-        Which of them is the upper row, from 0.
+    `number` is the place of the upper row among the first rows of a table, from 0.
     """
     body = rows[number + 2 :][:SEEN_BELOW]
     if not body:
@@ -391,12 +345,7 @@ def _joined_headings(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     A heading that is in the lower row once is used alone. One that is repeated is joined to its group, as in
     `Ann Level`. A column without a heading in the lower row has that of the upper row.
 
-    Parameters
-    ----------
-    upper
-        The headings of groups; the empty cells behind a heading belong to its group.
-    lower
-        The headings of columns.
+    The empty cells behind a heading of a group belong to its group.
     """
     width = max(len(upper), len(lower))
     padded_upper = _padded_to_width(upper, width)
@@ -437,22 +386,16 @@ def _unique_names(header: Sequence[str], body: Records) -> list[str]:
 
 
 def _name_without_heading(column: int, body: Records) -> str:
-    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame."""
-    is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
-    if not is_filled or _is_index_of_data_frame(column, body):
-        return ""
-    return UNNAMED.format(column + 1)
+    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame.
 
-
-def _is_index_of_data_frame(column: int, body: Records) -> bool:
-    """Return whether a column is a data frame's index: the first column, of different integers.
-
-    pandas writes the index into a column without a heading; it says nothing about a row.
+    pandas writes the index, different integers, into a first column without a heading; it says nothing about
+    a row.
     """
-    if column != 0:
-        return False
-    numbers = [cells[column] for _, cells in body if column < len(cells)]
-    return all(number.isdecimal() for number in numbers) and len(set(numbers)) == len(numbers)
+    texts = [cells[column] for _, cells in body if column < len(cells)]
+    is_empty = not any(text.strip() for text in texts)
+    are_different_integers = all(text.isdecimal() for text in texts) and len(set(texts)) == len(texts)
+    is_index = column == 0 and are_different_integers
+    return "" if is_empty or is_index else UNNAMED.format(column + 1)
 
 
 def _with_blank_cells_empty(cells: list[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -15,7 +15,6 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
-from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
 from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
@@ -202,15 +201,13 @@ class ToolSpans:
         """Yield each clip of a file, with its place in the file.
 
         What is doubtful or left out is noted in the file's account.
-
-        Parameters
-        ----------
-        file
-            A file that another tool wrote.
-        records
-            The records that were read from it.
         """
-        records_to_import = self._records_to_import(file, records)
+        all_records = list(records)
+        file.account.note(*_absent_tiers(file, all_records))
+        if SOURCES[file.account.kind].leaves_texts:
+            records_to_import = self._without_tiers_of_texts(file, all_records)
+        else:
+            records_to_import = self._without_added_columns_of_texts(file, all_records)
         # What a model wrote is left out below, but whoever labelled the file had it in sight.
         has_model_output = any(_is_of_a_model(record) for record in records_to_import)
         if has_model_output:
@@ -233,7 +230,14 @@ class ToolSpans:
         What is left out or doubtful is noted in the file's account.
         """
         # Leave out what is no span of a person, and concepts that a model cannot perceive.
-        spans = _without_short_or_model_spans(file.account, file.account.spans(records))
+        spans = []
+        for span in file.account.spans(records):
+            if is_short(span.start_s, span.end_s):
+                file.account.leave_out(span.where, "shorter than a frame")
+            elif _is_of_a_model(span):
+                file.account.leave_out(span.where, "of a model, no label")
+            else:
+                spans.append(span)
         answers = [span for span in spans if isinstance(span, Answered)]
         spans = self._without_unperceived_concepts(file, spans, answers)
 
@@ -243,18 +247,6 @@ class ToolSpans:
         marked += self._add_concepts_to_levels(file, marked, concepts)
         self._note_unknown_texts(file, marked)
         return marked
-
-    def _records_to_import(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
-        """Return the records to import: all, or only those of labels if the kind of file leaves out texts.
-
-        Columns that a person added to a tool's table are imported only if they hold labels.
-        """
-        all_records = list(records)
-        file.account.note(*_absent_tiers(file, all_records))
-        imports_only_labels = SOURCES[file.account.kind].leaves_texts
-        if imports_only_labels:
-            return self._without_tiers_of_texts(file, all_records)
-        return self._without_added_columns_of_texts(file, all_records)
 
     def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
         """Leave out the records of tiers that hold no labels, and note how many there are.
@@ -275,7 +267,14 @@ class ToolSpans:
                 raise file.error(record.refusal)
             file.account.note(record.note)
             labelled_records.append(record)
-        file.account.note(*_notices_on_skipped_tiers(n_skipped))
+        if n_skipped:
+            tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
+            what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
+            file.account.note(f"{what}: --tier NAME=levels, or =concepts, reads one")
+        for known in (LEVEL_TIER, CONCEPT_TIER):
+            near_name = tier_named_nearly(known, n_skipped)
+            if near_name is not None:
+                file.account.note(f"tier {near_name!r} is not read: did you mean {known!r}?")
         return labelled_records
 
     def _without_added_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
@@ -299,16 +298,8 @@ class ToolSpans:
     ) -> list[RawSpan]:
         """Remove the concepts that a model cannot perceive from its answers, such as sounds if it only sees.
 
-        The number of such answers, and why they do not count, is noted in the file's account.
-
-        Parameters
-        ----------
-        file
-            The file that the spans are from.
-        spans
-            All its spans.
-        answers
-            Those of them that are a model's answers.
+        The number of such answers, and why they do not count, is noted in the file's account. `spans` are all
+        spans of the file, `answers` those of them that are a model's answers.
         """
         codebook = self._words.codebook
         # Modalities that a model perceives -> concept that it cannot perceive -> the reason.
@@ -322,12 +313,15 @@ class ToolSpans:
         concept_of_spelling = spellings_of(codebook.concepts)
         result: list[RawSpan] = []
         for span in spans:
-            if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
-                unperceived_concepts = reasons_of_modalities[span.perceives]
-                text = _without_concepts(span.text, unperceived_concepts, concept_of_spelling)
-                result.append(replace(span, text=text))
-            else:
+            if not isinstance(span, Answered) or span.role != CONCEPTS or not span.text:
                 result.append(span)
+                continue
+            perceived_words = []  # with those that are no concepts, which the codebook refuses later
+            for word in span.text.split(";"):
+                concept = concept_of_spelling.get(plain(word))
+                if concept not in reasons_of_modalities[span.perceives]:
+                    perceived_words.append(word)
+            result.append(replace(span, text=";".join(perceived_words)))
         return result
 
     def _note_unperceived_answers(
@@ -340,15 +334,7 @@ class ToolSpans:
 
         A model's answers on one clip may be several spans: one of its level and one of its concepts. Each of
         them holds all questions of that clip, so that only the first span of each place in the file counts.
-
-        Parameters
-        ----------
-        file
-            The file that the answers are from.
-        answers
-            The spans of a model's answers.
-        reasons_of_modalities
-            Modalities that a model perceives -> concept that it cannot perceive -> the reason.
+        `reasons_of_modalities` are by what a model perceives, then by the concept that it cannot perceive.
         """
         name_of_spelling = spellings_of(self._words.codebook.concepts)
         n_answers: Counter[str] = Counter()  # reason -> number of answers
@@ -406,7 +392,9 @@ class ToolSpans:
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
             else:
-                labels = self._labels_of(file, span, role)
+                labels = None
+                if role == LABELS or account.kind == ANSWERS:
+                    labels = self._words_of(file).labels_of(span.text)
                 if labels is None:
                     marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
                 elif not labels.level:
@@ -421,17 +409,7 @@ class ToolSpans:
         return marked, concepts
 
     def _why_not_imported(self, file: SpanFile, span: RawSpan, role: str) -> str:
-        """Return why a span is left out because of its tier, or of a model's unknown level; "" if it is not.
-
-        Parameters
-        ----------
-        file
-            The file that the span is from.
-        span
-            The span.
-        role
-            The role of its tier.
-        """
+        """Return why a span is left out because of its tier, or of a model's unknown level; else ""."""
         if role == NOT_READ:
             tier = span.tier or SOURCES[file.account.kind].tier
             return f"on tier {tier!r}, which --tier does not name"
@@ -449,15 +427,6 @@ class ToolSpans:
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
         return ""
-
-    def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
-        """Return the level and concepts that a span's text holds; None if it is no label of the codebook.
-
-        They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
-        """
-        if role == LABELS or file.account.kind == ANSWERS:
-            return self._words_of(file).labels_of(span.text)
-        return None
 
     def _words_of(self, file: SpanFile) -> LabelWords:
         """Return the words by which labels of a file are read: the person's, or of answers the codebook's."""
@@ -508,14 +477,7 @@ class ToolSpans:
         A span of concepts belongs to the levels that it names as its parents, else to those with the same
         film, times and annotator.
 
-        Parameters
-        ----------
-        file
-            The file that the spans are from.
-        marked
-            Spans of levels and texts. Concepts are added to them in place.
-        concepts
-            Spans of concepts.
+        Those in `marked` are changed in place.
 
         Returns
         -------
@@ -576,16 +538,7 @@ class ToolSpans:
     def _clip(self, file: SpanFile, mark: MarkedSpan, number: int, extras: dict[str, str]) -> Clip:
         """Make a clip of a span and its labels.
 
-        Parameters
-        ----------
-        file
-            The file that the span is from.
-        mark
-            The span and its labels.
-        number
-            Number of the span in its file, for the clip's id.
-        extras
-            Cells of the clip's extra columns.
+        `number` is that of the span in its file, for the clip's id.
 
         Raises
         ------
@@ -594,7 +547,11 @@ class ToolSpans:
         """
         raw = mark.raw
         codebook = self._words.codebook
-        annotator = self._known_annotator(file, raw)
+        annotator = _annotator_of(raw, self._annotator)
+        needs_annotator = SOURCES[file.account.kind].is_signed
+        if needs_annotator and not annotator:
+            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
+            raise file.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
         stem = slug(mark.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
@@ -620,21 +577,6 @@ class ToolSpans:
                 annotator=annotator,
                 extras=extras,
             )
-
-    def _known_annotator(self, file: SpanFile, span: RawSpan) -> str:
-        """Return a span's annotator; "" if there is none and the kind of file does not need one.
-
-        Raises
-        ------
-        ManifestError
-            There is none in a file of a tool that names annotators.
-        """
-        annotator = _annotator_of(span, self._annotator)
-        needs_annotator = SOURCES[file.account.kind].is_signed
-        if needs_annotator and not annotator:
-            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
-            raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
-        return annotator
 
     def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
@@ -668,7 +610,12 @@ class ToolSpans:
                 "apart, with --tier and --annotator"
             )
 
-        if self._may_be_of_two_people(file, mark.raw, first):
+        is_on_other_tier = without_annotator(first.tier) != without_annotator(mark.raw.tier)
+        names_annotator = bool(_annotator_of(mark.raw, default=""))
+        # Where the person names both the tiers and their annotator, they are this annotator's.
+        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
+        is_somebodys = names_annotator or is_said_by_person
+        if first.file is file and is_on_other_tier and not is_somebodys:
             raise file.error(
                 f"{mark.raw.where}: {_written_labels(clip)} on tier {mark.raw.tier!r:.60}, as {first.where} "
                 f"on tier {first.tier!r:.60}, and neither says by whom: tiers of different people are "
@@ -681,29 +628,11 @@ class ToolSpans:
             return f"the same as {earlier} but for {', '.join(differing_columns)}"
         return f"the same as {earlier}"
 
-    def _may_be_of_two_people(self, file: SpanFile, span: RawSpan, first: _FirstClip) -> bool:
-        """Return whether a span may be another person's than an equal one on another tier of its file.
-
-        It may if the file does not say who annotated it. Where the person names both the tiers and their
-        annotator, they are this annotator's.
-        """
-        is_on_other_tier = without_annotator(first.tier) != without_annotator(span.tier)
-        names_annotator = bool(_annotator_of(span, default=""))
-        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
-        return first.file is file and is_on_other_tier and not names_annotator and not is_said_by_person
-
 
 def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:
     """Return the codebook's name of a label; refuse a text that is none.
 
-    Parameters
-    ----------
-    text
-        The label as it is written.
-    look_up
-        The codebook's look-up of a level or a concept.
-    advises_word
-        Whether the refusal has the option by which the person explains the text.
+    `advises_word` is whether the refusal has the option by which the person explains the text.
     """
     try:
         return look_up(text)
@@ -721,13 +650,6 @@ def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
     judgement or a later decision may differ from others of the same span. A span has only one level, so that
     two clips with levels share a key whether the levels agree or not. It may have several texts and sets of
     concepts, so that the key of a clip without a level also holds these.
-
-    Parameters
-    ----------
-    clip
-        The clip.
-    has_level
-        Whether a level is marked on its span.
     """
     kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
     key = (*key_of_annotated_span(clip), *kind_of_judgement)
@@ -752,57 +674,16 @@ def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
     return (clip.movie, clip.annotator, *span, *subject_and_observation)
 
 
-def _without_concepts(text: str, concepts: Container[str], concept_of_spelling: Mapping[str, str]) -> str:
-    """Return a text of concepts, separated by semicolons, without some concepts.
-
-    Parameters
-    ----------
-    text
-        The text, in any spellings.
-    concepts
-        Names of the concepts to remove.
-    concept_of_spelling
-        Spelling of a concept (as `plain` writes it) -> its name. Words that are no concepts stay.
-    """
-    spellings = []
-    for spelling in text.split(";"):
-        concept = concept_of_spelling.get(plain(spelling))
-        if concept is None or concept not in concepts:
-            spellings.append(spelling)
-    return ";".join(spellings)
-
-
 def _is_of_a_model(span: RawSpan) -> bool:
     """Return whether a model wrote a span: its kind of file, the name of its tier or its text says so."""
     return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
 
 
-def _without_short_or_model_spans(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
-    """Leave out the spans that are shorter than a frame, and those that a model wrote."""
-    spans_of_people = []
-    for span in spans:
-        if is_short(span.start_s, span.end_s):
-            account.leave_out(span.where, "shorter than a frame")
-        elif _is_of_a_model(span):
-            account.leave_out(span.where, "of a model, no label")
-        else:
-            spans_of_people.append(span)
-    return spans_of_people
-
-
 def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
-    Parameters
-    ----------
-    mark
-        The span, with its labels and text.
-    has_text
-        Whether a span of the file has a text, so that all of them get the column `text`.
-    has_tier
-        Whether the person named tiers, so that all spans get the column `tier`.
-    has_model_output
-        Whether the file holds what a model wrote, so that the annotator saw it while labelling.
+    All spans get the column `text` if one of the file has a text, and `tier` if the person named tiers. If
+    the file holds what a model wrote, the annotator saw it while labelling.
     """
     extras = {}
     if has_text:
@@ -888,81 +769,48 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     return notices
 
 
-def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
-    """Yield a notice on the tiers of texts that are left out, and one on each whose name may be misspelled.
-
-    Parameters
-    ----------
-    n_skipped
-        Name of each tier that is left out -> its number of records.
-    """
-    if n_skipped:
-        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
-        what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
-        yield f"{what}: --tier NAME=levels, or =concepts, reads one"
-    for known in (LEVEL_TIER, CONCEPT_TIER):
-        near_name = tier_named_nearly(known, n_skipped)
-        if near_name is not None:
-            yield f"tier {near_name!r} is not read: did you mean {known!r}?"
-
-
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions that do not fit the codebook: unknown labels, missing concepts.
 
     A question is `level:NAME` or `concept:NAME`. A concept is missing if a model was asked about others, but
     no answer is about this one.
     """
-    questions = sorted({question for answer in answers for question in answer.answers})
-    yield from _notices_on_unknown_questions(questions, words)
-
-    concept_of_spelling = spellings_of(words.codebook.concepts)
-    concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
-    for question in questions:
-        kind, _, spelling = question.partition(":")
-        if kind == "concept":
-            concepts_asked_about.add(concept_of_spelling.get(plain(spelling)))
-    if not concepts_asked_about:
-        return
-    missing = [name for name in words.codebook.concept_names if name not in concepts_asked_about]
-    modalities = sorted({name for answer in answers for name in answer.perceives})
-    yield from _notices_on_missing_questions(missing, unperceived(words.codebook, modalities))
-
-
-def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -> Iterator[str]:
-    """Yield a notice on the questions about labels that the codebook does not have, if there are any."""
     codebook = words.codebook
-    label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
-    unknown = []
-    for question in questions:
-        kind, _, name = question.partition(":")
-        if plain(name) not in label_of_spelling[kind]:
+    name_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
+    unknown = []  # questions about labels that the codebook does not have
+    concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
+    for question in sorted({question for answer in answers for question in answer.answers}):
+        kind, _, spelling = question.partition(":")
+        name = name_of_spelling[kind].get(plain(spelling))
+        if name is None:
             unknown.append(question)
+        if kind == "concept":
+            concepts_asked_about.add(name)
     if unknown:
         what = counted(len(unknown), "question")
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
+    if concepts_asked_about:
+        modalities = sorted({name for answer in answers for name in answer.perceives})
+        unasked = [name for name in codebook.concept_names if name not in concepts_asked_about]
+        yield from _notices_on_unasked_concepts(unasked, unperceived(codebook, modalities))
 
 
-def _notices_on_missing_questions(
-    missing: Sequence[str], reason_of_concept: Mapping[str, str]
+def _notices_on_unasked_concepts(
+    unasked: Sequence[str], reason_of_concept: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield notices on the concepts that a model was not asked about.
 
-    Parameters
-    ----------
-    missing
-        Names of the concepts.
-    reason_of_concept
-        Concept that the model cannot perceive -> the reason. No question about it is expected.
+    `reason_of_concept` is concept that the model cannot perceive -> the reason; no question is expected.
     """
-    perceivable = []
+    missing = []
     reasons = []
-    for name in missing:
-        if name in reason_of_concept:
-            reasons.append(reason_of_concept[name])
+    for concept in unasked:
+        if concept in reason_of_concept:
+            reasons.append(reason_of_concept[concept])
         else:
-            perceivable.append(name)
-    if perceivable:
-        what = counted(len(perceivable), "concept")
-        yield f"nothing asked of {what} ({first_few(perceivable, 3)}), marked on no clip"
+            missing.append(concept)
+    if missing:
+        what = counted(len(missing), "concept")
+        yield f"nothing asked of {what} ({first_few(missing, 3)}), marked on no clip"
     if reasons:
         yield f"absent, not asked: {counted(len(reasons), 'concept')} ({'; '.join(reasons)})"

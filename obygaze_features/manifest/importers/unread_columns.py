@@ -21,7 +21,6 @@ from obygaze_features.manifest.importers.word_guesses import (
     explained_words,
     label_like,
     label_near,
-    legend_rows,
     listed_parts,
 )
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
@@ -89,8 +88,12 @@ class UnreadColumns:
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
         is_read = set(read)
-        unread = [column for column in self.table.columns if column not in is_read]
-        self.remaining = [column for column in unread if not self._is_explained_as_no_label(column)]
+        self.remaining = []
+        for column in self.table.columns:
+            # The person may say that the heading of a column of marks stands for no label.
+            is_of_no_label = words.is_explained_as_nothing(column) and are_marks(self.cells[column])
+            if column not in is_read and not is_of_no_label:
+                self.remaining.append(column)
         self.mark_columns = [name for name in self.remaining if is_of_marks(self.table, name, self.words)]
         self.proposal = Proposal()
         # What is found out about a column is cached, as several classes ask for it and a column may be long.
@@ -106,7 +109,9 @@ class UnreadColumns:
         those of the columns on the left.
         """
         translated_words = self.known_words.with_guesses()
-        legend = [*self.titles, *legend_rows(self.file.other_sheets)]
+        legend = list(self.titles)
+        for sheet in self.file.other_sheets:
+            legend += [cells for _, cells in sheet]
         guesses = explained_words(legend, self.table.columns, translated_words)
         for column, cells in self.cells.items():
             for text, label in _guesses_of_cells(cells, translated_words).items():
@@ -117,20 +122,8 @@ class UnreadColumns:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
 
-    def _is_explained_as_no_label(self, column: str) -> bool:
-        """Return whether a column holds marks, and the person says that its heading stands for no label."""
-        return self.known_words.is_explained_as_nothing(column) and are_marks(self.cells[column])
-
     def propose(self, name: str, columns: Sequence[str]) -> None:
-        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
-
-        Parameters
-        ----------
-        name
-            The manifest's column, such as `start_s` or `level`.
-        columns
-            The table's columns that are read as it.
-        """
+        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`."""
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.remaining = [column for column in self.remaining if column not in columns]
 
@@ -150,12 +143,7 @@ class UnreadColumns:
     def column_meant_as(self, name: str, fits: Callable[[str], bool]) -> str:
         """Return the unread column whose heading most likely means a manifest's column; "" if none does.
 
-        Parameters
-        ----------
-        name
-            The manifest's column.
-        fits
-            Whether a column's cells can be of that kind.
+        `fits` tells whether a column's cells can be of that kind.
         """
         ranked = []
         for column in self.remaining:
@@ -163,7 +151,7 @@ class UnreadColumns:
             meanings = meanings_of_heading(column)
             if name in meanings and fits(column):
                 # Of equally likely headings a whole one, such as `Film`, comes before `Film (my list)`.
-                is_inexact = not _is_exact(column, name)
+                is_inexact = bare_heading(column) not in KNOWN_HEADINGS.get(name, ())
                 ranked.append(((meanings.index(name), is_inexact), column))
         if not ranked:
             return ""
@@ -261,22 +249,12 @@ def _label_of_marks(column: str, words: LabelWords) -> str:
     return label_near(bare_heading(column), words)
 
 
-def _is_exact(column: str, name: str) -> bool:
-    """Return whether a heading, without remarks in brackets, is a known word for a manifest's column."""
-    return bare_heading(column) in KNOWN_HEADINGS.get(name, ())
-
-
 def value_in_titles(titles: Iterable[Sequence[str]], name: str) -> str:
     """Return what a title above a table says of all rows, such as its film; "" if no title says it.
 
     A title is a known heading with its value, in one cell (`Film: Vertigo`) or in two neighbouring cells.
 
-    Parameters
-    ----------
-    titles
-        The rows of cells above the table's header.
-    name
-        The manifest's column, such as `movie` or `annotator`.
+    `name` is the manifest's column, such as `movie` or `annotator`.
 
     Examples
     --------

@@ -18,7 +18,6 @@ from obygaze_features.manifest.spans.label_words import (
     texts_of_list,
 )
 from obygaze_features.text import number_of
-from obygaze_features.workbook import Records
 
 MIN_SIMILARITY: Final = 0.84
 """Likeness (difflib) from which on a word may be one that was mistyped."""
@@ -151,14 +150,7 @@ def explained_words(
     A code may be explained by two cells of a legend beside each other, `1` and `hard negative`, or in a text
     such as `(0=EN, 1=HN)`. Of two explanations by cells the first counts; one in a text comes before them.
 
-    Parameters
-    ----------
-    legend
-        The rows of the workbook's other sheets, and the titles above the table.
-    headings
-        The headings of the table's columns.
-    words
-        The words of the codebook, with translations.
+    `legend` are the rows of the workbook's other sheets, and the titles above the table.
     """
     meanings: dict[str, str] = {}
     for cells in legend:
@@ -166,7 +158,7 @@ def explained_words(
         for code, text in pairwise(filled_cells):
             label = label_like(text, words)
             is_short = len(code) <= LONGEST_CODE
-            if label and is_short and not _is_label(code, words):
+            if label and is_short and not _label_of(code, words):
                 meanings.setdefault(code, label)
         for cell in filled_cells:
             meanings |= _meanings_in_text(cell, words)
@@ -180,14 +172,9 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
     meanings = {}
     for code, explanation in _EXPLAINED.findall(text):
         label = label_like(explanation, words)
-        if label and not _is_label(code, words):
+        if label and not _label_of(code, words):
             meanings[code] = label
     return meanings
-
-
-def _is_label(code: str, words: LabelWords) -> bool:
-    """Return whether a code is itself a word of a level or concept, so that it needs no explanation."""
-    return bool(words.level_of(code) or words.concept_of(code))
 
 
 # --- lists
@@ -231,14 +218,8 @@ def listed_parts(cells: Sequence[str], words: LabelWords) -> list[list[str]]:
 def _divided_further(parts: Sequence[str], n_pieces: Counter[str], words: LabelWords) -> list[str]:
     """Split each part of a cell into the pieces between further signs, such as `+`, if all are repeated.
 
-    Parameters
-    ----------
-    parts
-        The parts of a cell.
-    n_pieces
-        Piece -> how often it would be in the column, if all parts of all cells were split so.
-    words
-        The words of labels. A part that is a concept is not split.
+    `n_pieces` is piece -> how often it would be in the column, if all parts of all cells were split so. A
+    part that is a concept is not split.
     """
     divided: list[str] = []
     for part in parts:
@@ -256,14 +237,8 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
 
     A cell that says that there is no concept, such as `none`, has no parts.
 
-    Parameters
-    ----------
-    cell
-        The cell, which may also be a list of texts as Python writes it.
-    words
-        The words of labels that are known.
-    has_semicolons
-        Whether several cells of the column have semicolons. Commas then separate only known labels.
+    A cell may also be a list of texts as Python writes it. If several cells of the column have semicolons,
+    commas separate only known labels.
     """
     if words.is_no_concept(cell):
         return []
@@ -272,7 +247,7 @@ def _divided_cell(cell: str, words: LabelWords, *, has_semicolons: bool) -> list
     parts: list[str] = []
     for piece in cell.split(";"):
         piece_parts = words.parts_of(piece)  # split at line breaks and commas
-        has_label = any(_is_label(part, words) for part in piece_parts)
+        has_label = any(_label_of(part, words) for part in piece_parts)
         commas_belong_to_text = has_semicolons and not has_label and "\n" not in piece
         if commas_belong_to_text:
             parts.append(piece.strip())
@@ -289,11 +264,6 @@ def are_lists(listed: Sequence[Sequence[str]]) -> bool:
     - at least two cells list several words;
     - the words are few (`are_few_words`), and each is there 1.5 times on average, or more often;
     - there are at least three combinations of words, and a word is in several of them.
-
-    Parameters
-    ----------
-    listed
-        The words that each cell lists (`listed_parts`); cells without words are ignored.
     """
     filled = [words for words in listed if words]
     n_of_several_words = len([words for words in filled if len(words) > 1])
@@ -343,11 +313,3 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     """Return the different words of lists, without regard to case and blanks (`plain`)."""
     spellings = {word for words in listed for word in words}  # first, as `plain` takes time
     return set(map(plain, spellings))
-
-
-def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:
-    """Return the rows of a workbook's other sheets, in which there may be a legend."""
-    rows = []
-    for sheet in sheets:
-        rows += [cells for _, cells in sheet]
-    return rows
