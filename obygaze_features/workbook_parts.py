@@ -455,15 +455,7 @@ def _parse_repetitions(text: str) -> int:
 
 
 def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed_bytes: int) -> None:
-    """Raise a TooLargeError if a workbook would be too large when it is unpacked.
-
-    Parameters
-    ----------
-    members
-        The members of the zip, which state their unpacked sizes.
-    packed_bytes
-        Size of the workbook in bytes.
-    """
+    """Raise a TooLargeError if a workbook would be too large when it is unpacked."""
     size = sum(member.file_size for member in members)
     if size > MAX_BYTES:
         raise TooLargeError(f"a workbook of more than {MAX_BYTES >> 20} MB; save the sheet as CSV")
@@ -510,17 +502,7 @@ def _relation_id(sheet: Mapping[str, str]) -> str:
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored.
-
-    Parameters
-    ----------
-    archive
-        The workbook as a zip.
-    part
-        Name of the part; one that the zip does not have has no elements.
-    tag
-        The tag, without a prefix.
-    """
+    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored."""
     elements: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -666,10 +648,7 @@ class _Sheet:
     def _merge(self, places: str) -> None:
         """Store merged cells of one column, whose text is copied later; note merged cells of several columns.
 
-        Parameters
-        ----------
-        places
-            The first and the last cell, such as "A2:A5".
+        `places` are the first and the last cell, such as "A2:A5".
         """
         first, _, last = places.partition(":")
         first_cell = _PLACE.fullmatch(first)

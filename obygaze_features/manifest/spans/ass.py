@@ -56,19 +56,7 @@ def _columns_of_events(names: str) -> list[str]:
 
 
 def _dialogue(location: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
-    """Read a line of dialogue.
-
-    Parameters
-    ----------
-    location
-        The place of the line, for messages.
-    value
-        The line behind `Dialogue:`.
-    columns
-        The names of its cells, in lower case.
-    section
-        The section in which the line is, such as `[events]`.
-    """
+    """Read a line of dialogue."""
     # The text is the last cell, and may have commas itself. A line that is cut short has fewer cells.
     n_commas = max(len(columns) - 1, 0)
     cells = dict(zip(columns, value.lstrip().split(",", n_commas), strict=False))

@@ -240,16 +240,8 @@ def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
 def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
     """Read a marker of Resolve, which begins with its event and has a length in frames.
 
-    Parameters
-    ----------
-    event
-        The event below which the marker stands.
-    tags
-        The parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before them.
-    start_s
-        The start of the event in seconds.
-    times
-        How the time codes of the list count, with the frame rate.
+    `tags` are the parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before
+    them; `start_s` is the start of the event.
     """
     length = tags.get(LENGTH_TAG, "").strip()
     is_number = length.isdecimal() and length.isascii()

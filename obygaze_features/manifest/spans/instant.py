@@ -211,17 +211,7 @@ def has_own_unit(text: str) -> bool:
 
 
 def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> float:
-    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
-
-    Parameters
-    ----------
-    text
-        The time code, for messages.
-    code
-        Its match of `FRAME_CODE`.
-    rate
-        Frames per second.
-    """
+    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame."""
     numbers_per_second = whole_rate(rate)
     if len(code["frames"]) > 2 and numbers_per_second <= 100:
         raise ManifestError(
@@ -538,7 +528,8 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
     for text in texts:
         if text.isdecimal():  # as most numbers are; without a sign, they show nothing
             continue
-        possible_signs = _possible_signs(text)
+        # One for `0,5`, both for `1,234`.
+        possible_signs = [sign for sign in ".," if _is_number(text, sign)]
         if len(possible_signs) == 1:
             example_of_sign.setdefault(possible_signs[0], text)
         elif len(possible_signs) == 2 and not doubtful and _has_other_sign(text, usual_sign):
@@ -557,11 +548,6 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
             "column says which: write one decimal sign everywhere (times: hh:mm:ss)"
         )
     return usual_sign or "."
-
-
-def _possible_signs(text: str) -> list[str]:
-    """Return the decimal signs with which a text is a number: one for `0,5`, both for `1,234`."""
-    return [sign for sign in ".," if _is_number(text, sign)]
 
 
 def _has_other_sign(text: str, usual_sign: str) -> bool:

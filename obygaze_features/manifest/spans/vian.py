@@ -52,15 +52,8 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
 def _text_of_segment(row: Row, annotations: Sequence[str], keywords: Sequence[str]) -> str:
     """Return the annotations of a segment and the words of its keywords, separated by semicolons.
 
-    Parameters
-    ----------
-    row
-        The row of the segment.
-    annotations
-        The columns of annotations.
-    keywords
-        The columns of keywords, with 1 in the rows of segments that have the keyword. The word is behind the
-        last colon of the heading.
+    A column of keywords has 1 in the rows of segments that have the keyword, which is the word behind the
+    last colon of the heading.
     """
     texts = [one_line(row.cells[name]) for name in annotations]
     for name in keywords:
