@@ -75,34 +75,28 @@ class ArrayChoice:
         The first of these rules that applies decides: the patterns, names of the format, the only array of
         the file, the rule for columns of a table. The last two are guesses, which must be the same for the
         files of all clips. Chosen and left-out names are kept in this object.
-
-        Parameters
-        ----------
-        location
-            The file or group, for messages.
-        arrays
-            Name -> array or its description, without arrays of times.
         """
         is_array_without_name = list(arrays) == [""]  # that of a .npy file
         if is_array_without_name and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
-        is_guessed = False
-        if self.patterns:
-            chosen = self._choose_as_columns(location, arrays)
-        elif format_names:
+        is_guessed = not self.patterns and not format_names
+        if format_names and not self.patterns:
             chosen = format_names
-        elif len(arrays) == 1:
+        elif is_guessed and len(arrays) == 1:
             chosen = list(arrays)
-            is_guessed = True
         else:
             chosen = self._choose_as_columns(location, arrays)
-            is_guessed = True
 
         self._refuse_several(location, arrays, chosen)
         has_one_file_per_clip = self.n_leading_axes == 0
-        if is_guessed and has_one_file_per_clip:
-            self._refuse_other_guess(location, chosen)
+        differs_from_last = self._last_chosen is not None and self._last_chosen != chosen
+        if is_guessed and has_one_file_per_clip and differs_from_last:
+            # The clips would have features of different kinds.
+            raise StoreError(
+                f"{location}: its features would be {', '.join(chosen)}, and other clips' are "
+                f"{', '.join(self._last_chosen or ())}: name them (--columns)"
+            )
 
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
@@ -147,18 +141,6 @@ class ArrayChoice:
             return
         raise StoreError(
             f"{location}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
-        )
-
-    def _refuse_other_guess(self, location: Path | str, chosen: list[str]) -> None:
-        """Raise a StoreError if a guess for one clip's file differs from the guess for the file before.
-
-        The clips would have features of different kinds.
-        """
-        if self._last_chosen is None or self._last_chosen == chosen:
-            return
-        raise StoreError(
-            f"{location}: its features would be {', '.join(chosen)}, and other clips' are "
-            f"{', '.join(self._last_chosen)}: name them (--columns)"
         )
 
     def _note_left_out(self, names: set[str]) -> None:

@@ -64,7 +64,7 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     if marked:
         return _text_in(marked, content), ""
     if content.isascii():
-        # ASCII, the person's encoding, or UTF-16 without a mark, whose bytes may all be below 128, with zeros.
+        # The bytes of UTF-16 may all be below 128, zeros included.
         if encoding:
             return _text_in(encoding, content), ""
         utf_16 = unmarked_encoding(content)
