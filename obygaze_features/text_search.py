@@ -27,7 +27,6 @@ from obygaze_features.store import (
 from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
-from obygaze_features.store.records import StoredClip
 from obygaze_features.text import composed, counted
 
 if TYPE_CHECKING:
@@ -381,7 +380,10 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
     hits = []
     for rank, row in enumerate(rows, start=1):
         clip = clip_of_row[row]
-        start_s, end_s = _span_of_clip(clip)
+        start_s, end_s = clip.start_s, clip.end_s
+        is_whole_file = start_s is None and end_s is None
+        if is_whole_file and clip.duration_s is not None:
+            start_s, end_s = 0.0, clip.duration_s
         hits.append(Hit(rank, clip.clip_id, clip.movie, start_s, end_s, float(scores[row])))
 
     is_untrained = bool(group.provenance.get("untrained"))
@@ -540,14 +542,6 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     row = rows[0]
     vector = group.read(text_ids[row], "pooled").astype(np.float64)
     return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
-
-
-def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:
-    """Return start and end of a clip in its video, in seconds; of a whole file, 0 and its duration."""
-    is_whole_file = clip.start_s is None and clip.end_s is None
-    if is_whole_file and clip.duration_s is not None:
-        return 0.0, clip.duration_s
-    return clip.start_s, clip.end_s
 
 
 def _opened(store: Store | Path | str) -> Store:

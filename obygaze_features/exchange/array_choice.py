@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,9 @@ class ArrayChoice:
         elif is_guessed and len(arrays) == 1:
             chosen = list(arrays)
         else:
-            chosen = self._choose_as_columns(location, arrays)
+            # Without patterns, features are one column of vectors, or one numbered series of columns.
+            kind_of = partial(kind_of_array, arrays, n_leading_axes=self.n_leading_axes)
+            chosen = choose_columns(location, list(arrays), kind_of, self.patterns)
 
         self._refuse_several(location, arrays, chosen)
         has_one_file_per_clip = self.n_leading_axes == 0
@@ -114,18 +117,6 @@ class ArrayChoice:
                 names.append(name)
         has_features = any(name in FEATURE_ARRAYS for name in names)
         return names if has_features else []
-
-    def _choose_as_columns(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
-        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table.
-
-        By this rule, features are one column of vectors, or one numbered series of columns.
-        """
-
-        def kind_of(name: str) -> ColumnKind:
-            """Return what an array of the file holds, in the words for columns of a table."""
-            return kind_of_array(arrays, name, self.n_leading_axes)
-
-        return choose_columns(location, list(arrays), kind_of, self.patterns)
 
     def _refuse_several(self, location: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Raise a StoreError if several arrays were chosen as features of a clip, which has one.

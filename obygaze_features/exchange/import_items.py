@@ -148,7 +148,9 @@ def match_to_clips(
         last_part = posix_path.rpartition("/")[2]
         name = normalised("NFC", posix_path if names_have_folders else last_part)
         if name not in clips_by_name:
-            name = _without_quotes_and_suffix(name, suffixes)
+            stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts quotes around a name
+            if f".{suffix.lower()}" in suffixes:
+                name = stem
         if name not in clips_by_name:
             unknown.append(path)
             continue
@@ -166,16 +168,6 @@ def match_to_clips(
             )
         features[clip] = item
     return features, tuple(unknown)
-
-
-def _without_quotes_and_suffix(name: str, suffixes: Collection[str]) -> str:
-    """Remove a suffix that is one of `suffixes`, and the quotes that openSMILE puts around a name.
-
-    A name with another suffix, or without one, is returned as it is, with its quotes.
-    """
-    stem, _, suffix = name.strip("'").rpartition(".")
-    has_known_suffix = f".{suffix.lower()}" in suffixes
-    return stem if has_known_suffix else name
 
 
 def with_times(

@@ -454,20 +454,17 @@ class _Reader:
         self._languages.setdefault(style.language)
         shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
         people_tier, text_on_tier = split_people_tier(one_line(text))
+        has_other_language = style.language and self._language and style.language != self._language
+        tier_of_language = f"subtitle {style.language}" if has_other_language else ""
         return RawSpan(
             _where(node, self._n_texts),
             float(shown.begin),
             shown.end_s,
             text_on_tier,
-            people_tier or self._tier_of_language(style.language),
+            people_tier or tier_of_language,
             cells={"subject": style.speaker} if style.speaker else {},
             reason=_why_left_out(text_on_tier, interval, shown),
         )
-
-    def _tier_of_language(self, language: str) -> str:
-        """Return the tier of texts in another language than the document's main one; "" for that one."""
-        is_other_language = language and self._language and language != self._language
-        return f"subtitle {language}" if is_other_language else ""
 
 
 def _speakers(root: Element) -> dict[str, str]:
