@@ -224,16 +224,7 @@ class _DamagedTable(Exception):  # noqa: N818 - caught in this module, and no er
 def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int) -> Records:
     """Split a text into records, without empty ones; raise a `_DamagedTable` if it is no well-formed table.
 
-    Parameters
-    ----------
-    text
-        The text.
-    delimiter
-        What stands between cells.
-    quote
-        The sign around a cell that may have delimiters and line ends; None if there is none.
-    first_line
-        Number of the text's first line in its file.
+    `quote` is the sign around a cell that may have delimiters and line ends; None if there is none.
     """
     records: Records = []
     known_cells: dict[str, str] = {}  # text -> the object that stands for all cells with this text
@@ -246,16 +237,12 @@ def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int
                 records.append((line, shared_cells(cells, known_cells)))
             line = first_line + reader.line_num
     except csv.Error as error:
-        raise _DamagedTable(line, _explain_csv_error(error)) from error
+        reason = "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
+        if "field limit" in str(error):
+            limit = csv.field_size_limit()
+            reason = f"a cell of more than {limit:,} characters: is a quote before it never closed?"
+        raise _DamagedTable(line, reason) from error
     return records
-
-
-def _explain_csv_error(error: csv.Error) -> str:
-    """Return in plain words why a table cannot be split into cells."""
-    if "field limit" in str(error):
-        limit = csv.field_size_limit()
-        return f"a cell of more than {limit:,} characters: is a quote before it never closed?"
-    return "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
 
 
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,6 @@ from obygaze_features.store import (
 from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
-from obygaze_features.store.records import StoredClip
 from obygaze_features.text import composed, counted
 
 if TYPE_CHECKING:
@@ -207,21 +206,6 @@ def _search_vectors(
 ) -> Ranking:
     """Rank clips by the cosines of their pooled vectors with the vector of a text.
 
-    Parameters
-    ----------
-    store
-        The store of clips.
-    text
-        The text to look for; with `text_store`, a text of that store or its id.
-    backbone
-        Group of the store; None if only one can be searched.
-    text_store
-        Store that holds the vector of the text; None to compute it.
-    weights, device
-        Weights of the text encoder that computes it, and where this runs.
-    top
-        Largest number of clips.
-
     Raises
     ------
     SearchError
@@ -281,19 +265,7 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
 
 
 def _find_near_classes(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
-    """Compare a text with the names of the classes of a group, by a sentence encoder.
-
-    Parameters
-    ----------
-    group
-        A group of class probabilities.
-    text
-        What is searched for.
-    weights
-        Folder of the encoder's weights; None for those that a package brings.
-    device
-        Where the encoder runs, such as "cpu".
-    """
+    """Compare a text with the names of the classes of a group, by a sentence encoder."""
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
     folder_of_weights = nullcontext(weights) if weights else packaged_sentence_encoder()
@@ -307,17 +279,6 @@ def _rank_by_classes(store: Store, group: Group, text: str, near: NearClasses, t
 
     If no class is near, no clip is ranked; clips with a score below `LIKELY` are left out. A note says which
     classes are nearest.
-
-    Parameters
-    ----------
-    store, group
-        The store, and its group of class probabilities.
-    text
-        What is searched for.
-    near
-        How near the text is to each class.
-    top
-        Largest number of clips.
     """
     scores = class_scores(group, near)  # [N clips]; NaN for clips without features
     is_likely = scores >= LIKELY
@@ -409,16 +370,7 @@ def search_like(
 def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query: Query, top: int) -> Ranking:
     """Make the ranking of the clips with the highest scores.
 
-    Parameters
-    ----------
-    store, group
-        The store, and the group that was searched.
-    scores
-        Score of each clip [N]; NaN for clips that are not ranked.
-    query
-        What was searched.
-    top
-        Largest number of clips.
+    `scores` are those of all clips [N]; NaN for clips that are not ranked.
     """
     if top < 1:
         raise SearchError(f"top {top}: expected 1 or more")
@@ -428,7 +380,10 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
     hits = []
     for rank, row in enumerate(rows, start=1):
         clip = clip_of_row[row]
-        start_s, end_s = _span_of_clip(clip)
+        start_s, end_s = clip.start_s, clip.end_s
+        is_whole_file = start_s is None and end_s is None
+        if is_whole_file and clip.duration_s is not None:
+            start_s, end_s = 0.0, clip.duration_s
         hits.append(Hit(rank, clip.clip_id, clip.movie, start_s, end_s, float(scores[row])))
 
     is_untrained = bool(group.provenance.get("untrained"))
@@ -577,28 +532,6 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     location = f"{opened.where}, group {group.name}"
     text_ids = group.clip_ids
     texts = group.text or text_ids  # imported features have ids alone
-    row = _row_of_query(query, texts, text_ids, location)
-    vector = group.read(text_ids[row], "pooled").astype(np.float64)
-    return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
-
-
-def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], location: str) -> int:
-    """Return the row whose text is the query, or if no text is, the row whose id is.
-
-    Parameters
-    ----------
-    query
-        A text or an id.
-    texts, text_ids
-        The text and the id of each row.
-    location
-        What messages call the texts.
-
-    Raises
-    ------
-    SearchError
-        There is no such row, or there are two.
-    """
     rows = [row for row, text in enumerate(texts) if text == query]
     if not rows:
         rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
@@ -606,15 +539,9 @@ def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], loc
         raise SearchError(f"{location}: has no text or id {clipped(query)!r}")
     if len(rows) > 1:
         raise SearchError(f"{location}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
-    return rows[0]
-
-
-def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:
-    """Return start and end of a clip in its video, in seconds; of a whole file, 0 and its duration."""
-    is_whole_file = clip.start_s is None and clip.end_s is None
-    if is_whole_file and clip.duration_s is not None:
-        return 0.0, clip.duration_s
-    return clip.start_s, clip.end_s
+    row = rows[0]
+    vector = group.read(text_ids[row], "pooled").astype(np.float64)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
 
 
 def _opened(store: Store | Path | str) -> Store:

@@ -219,17 +219,6 @@ def _visible_rows(
     """Return the rows of a sheet that are not empty, with the texts that people see.
 
     A cell with an error has the text of the error; cells that are merged all have the text of the first one.
-
-    Parameters
-    ----------
-    path
-        The workbook, for messages.
-    cells
-        The values of the sheet.
-    facts
-        Its cells with errors, and its merged cells.
-    refusal
-        The error to raise for a cell that is too long.
     """
     rows = [_texts_of_row(row) for row in cells]
     for line, row in enumerate(rows, start=1):
@@ -257,13 +246,6 @@ def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | N
     """Return the header that a sheet has in common with any other sheet; None if there is none.
 
     It is the first row that holds several texts and no number, and that another sheet has too.
-
-    Parameters
-    ----------
-    records
-        Line and cells of each row of the sheet.
-    others
-        The same of each other sheet.
     """
     for _, cells in records[:HEADER_ROWS]:
         n_filled_cells = len([cell for cell in cells if cell])
@@ -280,13 +262,6 @@ def _find_header(header: Sequence[str], records: Records) -> int | None:
     """Return the index of the row that equals a header, apart from case and blanks; None if no row does.
 
     Only the first rows are looked at (`HEADER_ROWS`).
-
-    Parameters
-    ----------
-    header
-        The headings that are searched for.
-    records
-        Line and cells of each row of a sheet.
     """
     wanted = _trimmed_headings(header)
     for index, (_, cells) in enumerate(records[:HEADER_ROWS]):
@@ -313,13 +288,6 @@ def _join_sheets(sheets: Mapping[str, Records], header: Sequence[str]) -> Record
 
     The header, and what stands above it, is taken from the first sheet. A row is not filled up beyond the
     headings: if one row has a thousand cells, the others stay short.
-
-    Parameters
-    ----------
-    sheets
-        Name of each sheet -> line and cells of its rows.
-    header
-        The header that all of them have.
     """
     n_headings = len(_trimmed_headings(header))
     joined: Records = []
@@ -377,15 +345,7 @@ def sheets_together(book: Workbook, main_sheet: str) -> Sheets:
 
 
 def sheet_notes(book: Workbook, read: Sheets) -> tuple[str, ...]:
-    """Return notes on which sheets were joined, which were left out, and which cells are doubtful.
-
-    Parameters
-    ----------
-    book
-        The workbook, which has notes on its cells.
-    read
-        The sheets that are read together.
-    """
+    """Return notes on which sheets were joined, which were left out, and which cells are doubtful."""
     main_sheet = read.names[0]
     names_read = set(read.names)
     left_out = [name for name in book.sheets if name not in names_read]
@@ -448,17 +408,7 @@ def _set_cell(rows: list[list[str]], cell: Cell) -> None:
 
 
 def _check_parts(path: Path, content: bytes, refusal: type[ObygazeError]) -> Parts:
-    """Check the parts of a workbook before its values are read; return what the values will not say.
-
-    Parameters
-    ----------
-    path
-        The workbook, for messages.
-    content
-        Its bytes.
-    refusal
-        Class of the error to raise if it is damaged, or would take much memory to read.
-    """
+    """Check the parts of a workbook before its values are read; return what the values will not say."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             if is_open_document(content):

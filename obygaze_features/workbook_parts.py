@@ -455,15 +455,7 @@ def _parse_repetitions(text: str) -> int:
 
 
 def _refuse_packing(members: Sequence[zipfile.ZipInfo], packed_bytes: int) -> None:
-    """Raise a TooLargeError if a workbook would be too large when it is unpacked.
-
-    Parameters
-    ----------
-    members
-        The members of the zip, which state their unpacked sizes.
-    packed_bytes
-        Size of the workbook in bytes.
-    """
+    """Raise a TooLargeError if a workbook would be too large when it is unpacked."""
     size = sum(member.file_size for member in members)
     if size > MAX_BYTES:
         raise TooLargeError(f"a workbook of more than {MAX_BYTES >> 20} MB; save the sheet as CSV")
@@ -488,7 +480,9 @@ def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
     part_of_sheet: dict[str, str] = {}
     parts_before = set[str]()  # in small letters
     for sheet in _elements(archive, WORKBOOK, "sheet"):
-        target = target_of_relation.get(_relation_id(sheet), "")
+        # The attribute `r:id`, whatever its prefix is.
+        relation_id = next((value for name, value in sheet.items() if name.endswith(":id")), "")
+        target = target_of_relation.get(relation_id, "")
         is_absolute = target.startswith("/")  # else the path begins in the folder of the workbook
         part = target.removeprefix("/") if is_absolute else f"xl/{target}"
         name = sheet.get("name", "")
@@ -501,26 +495,8 @@ def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
     return part_of_sheet
 
 
-def _relation_id(sheet: Mapping[str, str]) -> str:
-    """Return the attribute `r:id` of a sheet, whatever its prefix is; "" if it has none."""
-    for name, value in sheet.items():
-        if name.endswith(":id"):
-            return value
-    return ""
-
-
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:
-    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored.
-
-    Parameters
-    ----------
-    archive
-        The workbook as a zip.
-    part
-        Name of the part; one that the zip does not have has no elements.
-    tag
-        The tag, without a prefix.
-    """
+    """Return the attributes of all elements with a tag in a part of a workbook; prefixes are ignored."""
     elements: list[dict[str, str]] = []
 
     def start(name: str, attributes: dict[str, str]) -> None:
@@ -666,10 +642,7 @@ class _Sheet:
     def _merge(self, places: str) -> None:
         """Store merged cells of one column, whose text is copied later; note merged cells of several columns.
 
-        Parameters
-        ----------
-        places
-            The first and the last cell, such as "A2:A5".
+        `places` are the first and the last cell, such as "A2:A5".
         """
         first, _, last = places.partition(":")
         first_cell = _PLACE.fullmatch(first)

@@ -65,14 +65,21 @@ def choose_columns(
     ['f0', 'f1', 'label']
     """
     possible = [name for name in names if name not in no_features]
-    _refuse_equal_names(path, possible)
-    _refuse_patterns_without_match(path, possible, patterns)
+    for name, n_columns in Counter(possible).items():
+        if n_columns > 1:
+            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
+    for pattern in patterns:
+        if not matching(possible, [pattern.removeprefix(LEAVE_OUT)]):  # it is mistyped
+            raise StoreError(
+                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
+                f"found {first_few(possible, SHOWN)}"
+            )
 
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
-    left_out = set(_matching(possible, patterns_to_leave_out(patterns)))
+    left_out = set(matching(possible, patterns_to_leave_out(patterns)))
     candidates = [name for name in possible if name not in left_out]
     if wanted_patterns:
-        return _matching(candidates, wanted_patterns)
+        return matching(candidates, wanted_patterns)
 
     # Without patterns, the columns must leave no doubt.
     possible_features = _find_possible_features(candidates, kind_of)
@@ -111,33 +118,6 @@ class _PossibleFeatures(NamedTuple):
     other_numbers: list[str]
 
 
-def _refuse_equal_names(path: Path | str, names: Sequence[str]) -> None:
-    """Raise a StoreError if two columns have the same name."""
-    for name, n_columns in Counter(names).items():
-        if n_columns > 1:
-            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
-
-
-def _refuse_patterns_without_match(path: Path | str, names: Sequence[str], patterns: Sequence[str]) -> None:
-    """Raise a StoreError if a pattern of the user matches no column, as a mistyped one does.
-
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    names
-        The columns that may be features.
-    patterns
-        Shell patterns; one that begins with `!` leaves columns out.
-    """
-    for pattern in patterns:
-        if not _matching(names, [pattern.removeprefix(LEAVE_OUT)]):
-            raise StoreError(
-                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
-                f"found {first_few(names, SHOWN)}"
-            )
-
-
 def _find_possible_features(
     candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]
 ) -> _PossibleFeatures:
@@ -145,13 +125,6 @@ def _find_possible_features(
 
     A series counts if at least one of its columns holds numbers; one of texts, such as name1 and name2, does
     not.
-
-    Parameters
-    ----------
-    candidates
-        Names of the columns that may be features.
-    kind_of
-        Returns what a column holds: "number", "list" or "other".
     """
     feature_sets = []
     in_series = set[str]()
@@ -174,17 +147,7 @@ def _find_possible_features(
 def _ambiguous_features(
     path: Path | str, feature_sets: Sequence[Sequence[str]], numbers: Sequence[str]
 ) -> StoreError:
-    """Return the error for columns among which features cannot be told from labels.
-
-    Parameters
-    ----------
-    path
-        The table.
-    feature_sets
-        Series of columns, and columns of lists.
-    numbers
-        Other columns of numbers.
-    """
+    """Return the error for columns among which features cannot be told from labels."""
     shown = []
     series_patterns = []
     for columns in feature_sets:
@@ -201,7 +164,7 @@ def _ambiguous_features(
     )
 
 
-def _matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
     """Return the names that match at least one of the shell patterns."""
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 

@@ -1,9 +1,9 @@
 """Compare two stores (clips, provenance, values), such as two labs' extractions of the same films."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
         only_second=tuple(sorted(ids_only_in_second)),
         clips=_changed_clips(common),
-        statuses=_changed_statuses(common),
+        statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
         provenance=provenance,
@@ -196,13 +196,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
 
 
 def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str, tuple[str, ...]]:
-    """Return field -> ids of the clips in which it differs, without fields that are equal in all clips.
-
-    Parameters
-    ----------
-    common
-        Each clip that both stores have, as the first and as the second store record it.
-    """
+    """Return field -> ids of the clips in which it differs, without fields that are equal in all clips."""
     changed_clips = {}
     for field in CLIP_FIELDS:
         changed_ids = []
@@ -212,21 +206,6 @@ def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str,
         if changed_ids:
             changed_clips[field] = tuple(changed_ids)
     return changed_clips
-
-
-def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counter[tuple[str, str]]:
-    """Count the clips with different statuses: (status in the first, in the second) -> number of clips.
-
-    Parameters
-    ----------
-    common
-        Each clip that both stores have, as the first and as the second store record it.
-    """
-    counter = Counter[tuple[str, str]]()
-    for in_first, in_second in common:
-        if in_first.status != in_second.status:
-            counter[in_first.status, in_second.status] += 1
-    return counter
 
 
 def _compare_groups(first: Group, second: Group) -> list[ArrayDiff]:
@@ -241,25 +220,17 @@ def _compare_groups(first: Group, second: Group) -> list[ArrayDiff]:
         if first.usable[row] and clip in usable_in_second:
             rows_in_first.append(row)
             rows_in_second.append(usable_in_second[clip])
-    first_rows = _Rows(first, rows_in_first)
-    second_rows = _Rows(second, rows_in_second)
 
     all_arrays = dict.fromkeys((*first.arrays, *second.arrays, *TIME_ARRAYS))  # each name once, in order
     diffs = []
     for array in all_arrays:
-        why_unlike = _why_not_comparable(first, second, array)
-        if why_unlike:
-            diffs.append(ArrayDiff(f"{first.name}/{array}", why_unlike))
+        type_in_first = _type_and_shape(first, array)
+        type_in_second = _type_and_shape(second, array)
+        if type_in_first == type_in_second:
+            diffs.append(_compare_values(array, first, rows_in_first, second, rows_in_second))
         else:
-            diffs.append(_compare_values(array, first_rows, second_rows))
+            diffs.append(ArrayDiff(f"{first.name}/{array}", f"{type_in_first} against {type_in_second}"))
     return diffs
-
-
-def _why_not_comparable(first: Group, second: Group, array: str) -> str:
-    """Return why an array of two groups cannot be compared, such as different shapes; empty if it can."""
-    type_in_first = _type_and_shape(first, array)
-    type_in_second = _type_and_shape(second, array)
-    return "" if type_in_first == type_in_second else f"{type_in_first} against {type_in_second}"
 
 
 def _type_and_shape(group: Group, array: str) -> str:
@@ -269,67 +240,48 @@ def _type_and_shape(group: Group, array: str) -> str:
     return f"{group.dtype(array).name} {group.shown_shape(array)} a clip"
 
 
-class _Rows(NamedTuple):
-    """Some rows of a group."""
-
-    group: Group
-    rows: Sequence[int]
-
-    def values(self, array: str) -> Iterator[NDArray[Any]]:
-        """Yield the values of an array in each of these rows, in their order."""
-        return rows_of(self.group, array, self.rows)
-
-
-def _compare_values(array: str, first: _Rows, second: _Rows) -> ArrayDiff:
+def _compare_values(
+    array: str, first: Group, rows_in_first: Sequence[int], second: Group, rows_in_second: Sequence[int]
+) -> ArrayDiff:
     """Compare an array of two stores over the same clips, clip by clip.
 
     Counted are the clips whose values differ, and those among them with another number of frames. Of the
     others, the largest absolute difference and the smallest cosine are found.
 
-    Parameters
-    ----------
-    array
-        Name of the array.
-    first, second
-        The rows of the clips in both stores, in the same order.
+    The rows are those of the clips in each store, in the same order.
     """
     n_changed = 0
     n_with_other_length = 0
     max_abs = 0.0
     max_abs_clip = ""  # until a clip with the same number of frames differs
-    has_vectors = len(first.rows) > 0 and array not in TIME_ARRAYS
+    has_vectors = len(rows_in_first) > 0 and array not in TIME_ARRAYS
     smallest_cosine = 1.0
-    for row, a, b in zip(first.rows, first.values(array), second.values(array), strict=True):
+    values_in_first = rows_of(first, array, rows_in_first)
+    values_in_second = rows_of(second, array, rows_in_second)
+    for row, a, b in zip(rows_in_first, values_in_first, values_in_second, strict=True):
         if a.tobytes() == b.tobytes():
             continue
         n_changed += 1
         if len(a) != len(b):
             n_with_other_length += 1
             continue
-        difference = _max_abs(a, b)
+        differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        # Differences with NaN, which stands for an unknown time, do not count.
+        difference = float(differences.max(where=~np.isnan(differences), initial=0.0))
         if difference > max_abs or not max_abs_clip:
             max_abs = difference
-            max_abs_clip = first.group.clip_ids[row]
+            max_abs_clip = first.clip_ids[row]
         if has_vectors:
             smallest_cosine = min(smallest_cosine, min_cosine(a, b))
     return ArrayDiff(
-        array=f"{first.group.name}/{array}",
-        clips=len(first.rows),
+        array=f"{first.name}/{array}",
+        clips=len(rows_in_first),
         changed=n_changed,
         resized=n_with_other_length,
         max_abs=max_abs,
         max_abs_clip=max_abs_clip,
         min_cosine=smallest_cosine if has_vectors else None,
     )
-
-
-def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
-    """Return the largest absolute difference of two arrays of one shape, computed in float64.
-
-    Differences with NaN, which stands for an unknown time, do not count.
-    """
-    differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
-    return float(differences.max(where=~np.isnan(differences), initial=0.0))
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:

@@ -129,15 +129,6 @@ def _clip_columns(
 
     They are id, movie, status, reason, text, labels, span and, if any clip has some, stretches without
     pictures; None where a clip has no such value.
-
-    Parameters
-    ----------
-    store, group
-        The store, and the group of the features.
-    rows
-        Rows of the clips.
-    labels
-        Name -> clip id -> text, of further columns; None for none.
     """
     clips = [store.clips[row] for row in rows]
     columns: dict[str, list[Any]] = {
@@ -192,16 +183,7 @@ def _mark_encoding(node: h5py.HLObject, kind: str, version: str) -> None:
 def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
     """Write columns as a data frame in AnnData's encoding: a group with an array for each column.
 
-    Parameters
-    ----------
-    file
-        The file to write into.
-    name
-        Name of the data frame: `obs` for the clips, `var` for the features.
-    index
-        Names of its rows.
-    columns
-        Name of each column -> its values: numbers for `NUMBER_COLUMNS`, else texts.
+    Columns hold numbers for `NUMBER_COLUMNS`, else texts.
     """
     node = file.create_group(name)
     _mark_encoding(node, "dataframe", "0.2.0")

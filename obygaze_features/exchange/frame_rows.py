@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError
-from obygaze_features.exchange.columns import patterns_to_leave_out
+from obygaze_features.exchange.columns import matching, patterns_to_leave_out
 from obygaze_features.exchange.import_items import Arrays, ImportItem, TableOptions
 from obygaze_features.store.format import TIME_ARRAYS
 
@@ -67,8 +66,8 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     >>> find_frame_columns(Path("a.csv"), ["clip_id", "frame", "Timestamp (ms)", "f0"], options)
     FrameColumns(times='Timestamp (ms)', numbers='frame')
     """
-    patterns = patterns_to_leave_out(options.columns)
-    candidates = [name for name in names if not _matches_any(name, patterns)]
+    left_out = matching(names, patterns_to_leave_out(options.columns))
+    candidates = [name for name in names if name not in left_out]
     named_as_numbers = [name for name in candidates if _NUMBERS.fullmatch(_normalised(name))]
     number_column = _only_or_format_column(path, named_as_numbers, "number the frames")
 
@@ -85,22 +84,10 @@ def find_frame_columns(path: Path, names: Sequence[str], options: TableOptions) 
     return FrameColumns(times=options.times, numbers=number_column)
 
 
-def _matches_any(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a column's name matches one of some shell patterns."""
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 def _only_or_format_column(path: Path, candidates: list[str], what_they_do: str) -> str:
     """Choose the column with a name of the format (`time_s`, `frame_index`), or else the only candidate.
 
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    candidates
-        Columns whose names suggest times, or whose names suggest numbers of frames.
-    what_they_do
-        What the candidates do, for messages: "number the frames".
+    `what_they_do` is what the candidates do, for messages: "number the frames".
 
     Returns
     -------
@@ -261,17 +248,7 @@ class _FrameOrder(NamedTuple):
 def _read_numbers(
     path: Path, name: str, read_column: Callable[[str], NDArray[Any]]
 ) -> NDArray[np.float64] | None:
-    """Read a column of numbers, and refuse one with a missing number; None if the table has no such column.
-
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    name
-        Name of the column; "" if the table has none.
-    read_column
-        Reads a column, by its name.
-    """
+    """Read a column of numbers, and refuse one with a missing number; None if the table has none."""
     if not name:
         return None
     values = np.asarray(read_column(name))
@@ -292,18 +269,7 @@ def _load_clip(
 ) -> Arrays:
     """Read the frames of one clip: their vectors in order, and their times and indices if these are known.
 
-    Parameters
-    ----------
-    rows
-        The rows of the clip.
-    clip
-        Its id.
-    vectors
-        The vectors of all rows.
-    order
-        The columns of numbers and times of frames, with their values in all rows of the table.
-    must_be_even
-        Whether frame numbers must be evenly spaced, because the times will follow from a rate.
+    `must_be_even` is whether frame numbers must be evenly spaced, because the times will follow from a rate.
 
     Returns
     -------
@@ -326,7 +292,12 @@ def _load_clip(
     # Columns of other names may count the sampled frames, and not those of the file.
     counts_frames_of_file = _normalised(numbers_name) == FILE_INDEX
     if order.numbers is not None and counts_frames_of_file:
-        arrays["frame_index"] = _whole_indices(location, numbers_name, order.numbers[rows])
+        indices = order.numbers[rows]
+        if (indices != np.rint(indices)).any() or (indices < 0).any():
+            raise StoreError(
+                f"{location}: {numbers_name} is an index in the file; expected whole numbers from 0 on"
+            )
+        arrays["frame_index"] = indices.astype(np.int64)
     return arrays
 
 
@@ -335,16 +306,7 @@ def _sort_rows(
 ) -> NDArray[np.intp]:
     """Sort the rows of a clip by a column; raise an error if two rows have the same value.
 
-    Parameters
-    ----------
-    rows
-        Numbers of the clip's rows, [T].
-    order
-        Values of the column in all rows of the table, [R].
-    name
-        Name of the column.
-    location
-        The table and the clip, for messages.
+    `rows` are numbers of the clip's rows, [T], and `order` the column in all rows of the table, [R].
     """
     sorted_rows = rows[np.argsort(order[rows], kind="stable")]
     positions_of_equals = np.flatnonzero(np.diff(order[sorted_rows]) == 0)
@@ -357,26 +319,6 @@ def _sort_rows(
             "expected a row for each frame"
         )
     return sorted_rows
-
-
-def _whole_indices(location: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the indices of a clip's frames in the video file as integers, [T].
-
-    Parameters
-    ----------
-    location, name
-        The table and the clip, and the column, for messages.
-    numbers
-        The values of the column.
-
-    Raises
-    ------
-    StoreError
-        A number is negative or not whole.
-    """
-    if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
-        raise StoreError(f"{location}: {name} is an index in the file; expected whole numbers from 0 on")
-    return numbers.astype(np.int64)
 
 
 def _read_rows(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -199,19 +199,7 @@ class _ImportedClips(NamedTuple):
 
 
 def _warnings(imported: _ImportedClips, group: GroupSpec, declared: Declared, n_clips: int) -> list[str]:
-    """Return warnings on imported features: on axes that may be swapped, and clips with one number only.
-
-    Parameters
-    ----------
-    imported
-        What was noticed in the features of all clips.
-    group
-        The store's group, with the shapes of its arrays.
-    declared
-        What the user declares of the features.
-    n_clips
-        Number of clips of the store.
-    """
+    """Return warnings on imported features: on axes that may be swapped, and clips with one number only."""
     warnings = []
     axes_warning = _warn_of_swapped_axes(group, declared, imported.max_frames)
     if axes_warning:
@@ -242,17 +230,6 @@ def _import_clips(
     Features that the user did not name may be labels, if they are whole numbers in all clips. This shows only
     after the last clip; an error then keeps the stage from being sealed.
 
-    Parameters
-    ----------
-    stage
-        The unfinished store, with one group.
-    features
-        Clip id -> its features.
-    declared
-        What the user declares of the features.
-    progress
-        Called with (clips done, all clips); None for nothing.
-
     Raises
     ------
     _DifferentFrameCounts
@@ -273,7 +250,7 @@ def _import_clips(
                 may_be_labels = False
 
             arrays = _arrays_of_format(item, declared, arrays_of_file)
-            if _are_features_constant(arrays):
+            if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 max_frames = max(max_frames, len(arrays["frames"]))
@@ -313,15 +290,6 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
     The group's `n_frames` is the number of frames that were sampled. If F is another number, each of the F
     vectors stands for several sampled frames (a tubelet); then F must be the same in all clips.
 
-    Parameters
-    ----------
-    item
-        The clip's file, for messages.
-    group
-        The group, with the shape of the first clip's frames.
-    frames
-        The frames of this clip.
-
     Raises
     ------
     StoreError
@@ -348,11 +316,6 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
             f"{group.n_frames} that were sampled; this needs one number of frames for all clips"
         )
     raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
-
-
-def _are_features_constant(arrays: Arrays) -> bool:
-    """Return whether each of a clip's arrays of features has only one number, again and again."""
-    return all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays)
 
 
 def _is_constant(values: NDArray[Any]) -> bool:
@@ -410,37 +373,12 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
-def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
-    """Raise a StoreError if a clip has arrays with names that the store format lacks, or times only.
-
-    `item` is the clip's file, for the message; `arrays` is name -> array.
-    """
-    known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-    unknown_names = sorted(arrays.keys() - set(known_names))
-    if unknown_names:
-        raise StoreError(
-            f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
-            f"{', '.join(known_names)}"
-        )
-    if arrays.keys().isdisjoint(FEATURE_ARRAYS):
-        raise StoreError(f"{item.where}: no features in it")
-
-
 def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     """Convert the arrays of a clip's file to arrays as the format has them, and check them.
 
     The results have the format's names (pooled, frames, tokens, time_s, frame_index), axes and data types. A
     single array of features gets the declared name. Features are converted to another data type only if that
     is declared.
-
-    Parameters
-    ----------
-    item
-        The clip's file, for messages.
-    declared
-        What the user declared of the features.
-    arrays
-        The arrays, by their names in the file.
 
     Raises
     ------
@@ -452,7 +390,15 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
     has_format_names = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
     named_arrays = arrays if has_format_names else _with_declared_name(arrays, declared.array)
 
-    _refuse_unknown_names(item, named_arrays)
+    known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+    unknown_names = sorted(named_arrays.keys() - set(known_names))
+    if unknown_names:
+        raise StoreError(
+            f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
+            f"{', '.join(known_names)}"
+        )
+    if named_arrays.keys().isdisjoint(FEATURE_ARRAYS):
+        raise StoreError(f"{item.where}: no features in it")
     if declared.axes is not None and named_arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
             f"{item.where}: --axes {declared.axes} orders frames or tokens: add --array frames, or tokens"
@@ -487,15 +433,6 @@ def _with_declared_name(arrays: Arrays, declared_name: str) -> Arrays:
 def _with_times(item: ImportItem, name: str, arrays: Arrays) -> Arrays:
     """Move the array with the frames' times to `time_s`, converted to seconds.
 
-    Parameters
-    ----------
-    item
-        The clip's file, for messages.
-    name
-        Name of the array in the file, as given with --times.
-    arrays
-        The arrays of the clip.
-
     Raises
     ------
     StoreError
@@ -518,18 +455,7 @@ def _convert(
 
     Features are converted to another data type only if that is declared; times, only if nothing is lost.
 
-    Parameters
-    ----------
-    values
-        The array as it was saved.
-    name
-        Its name in the format.
-    location
-        What messages call its file.
-    declared
-        Axes and data type.
-    has_format_names
-        Whether the file itself uses the names of the format.
+    `has_format_names` is whether the file itself uses the names of the format.
 
     Raises
     ------
@@ -554,17 +480,6 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
 
     Features are converted to the declared type, if there is one. Times and indices are converted to the
     format's type, but only if no digit can be lost.
-
-    Parameters
-    ----------
-    values
-        The array.
-    name
-        Its name in the format.
-    location
-        What messages call its file.
-    declared_dtype
-        The type that the user asks for; None for none.
 
     Raises
     ------
@@ -595,12 +510,7 @@ def _convert_type(values: NDArray[Any], name: str, location: str, declared_dtype
 def _group_spec(arrays: Arrays, declared: Declared) -> GroupSpec:
     """Return the declaration of the store's group: its arrays, its number of frames and its provenance.
 
-    Parameters
-    ----------
-    arrays
-        The arrays of the first clip, as the format has them, which tell shapes and data types.
-    declared
-        What the user declares of the features.
+    `arrays` are those of the first clip, which tell shapes and data types.
     """
     names = [name for name in FEATURE_ARRAYS if name in arrays]
     specs = [ArraySpec(name, arrays[name].shape, arrays[name].dtype.name) for name in names]
@@ -625,12 +535,7 @@ def _n_sampled_frames(arrays: Arrays, declared_n: object) -> int:
     which may be smaller than the other two: a vector may stand for several frames. A clip of which nothing
     is known counts as one frame.
 
-    Parameters
-    ----------
-    arrays
-        The arrays of the first clip, as the format has them.
-    declared_n
-        The declared `n` of the sampling; anything but a positive whole number is not used.
+    A declared number that is no positive whole number is not used.
     """
     if "time_s" in arrays:
         return len(arrays["time_s"])
@@ -647,14 +552,7 @@ def _warn_of_swapped_axes(group: GroupSpec, declared: Declared, max_frames: int)
     This is likely if a clip has at least as many rows as a row has numbers: 768 frames of 16 numbers are
     rather 16 frames of 768 numbers. Declared axes are trusted.
 
-    Parameters
-    ----------
-    group
-        The group.
-    declared
-        What the user declares of the features.
-    max_frames
-        Number of frames of the clip with most frames, for a ragged group.
+    `max_frames` is the number of frames of the clip with most frames, for a ragged group.
     """
     if declared.axes is not None:
         return ""
@@ -679,19 +577,7 @@ def _make_result(
 
     Unknown times are NaN, and unknown frame indices -1.
 
-    Parameters
-    ----------
-    clip
-        The clip as the store will have it, with its start and end.
-    item
-        Its file, for its status and for messages.
-    group
-        The group's declaration.
-    arrays
-        The clip's arrays, as the format has them.
-    per_second
-        Number of frames in a second of video, from which times follow if the arrays have none; None if that
-        is not known.
+    With `per_second`, frames in a second of video, times follow from it if the arrays have none.
 
     Raises
     ------

@@ -65,50 +65,29 @@ def files_below(
         key = path.relative_to(folder).with_suffix("").as_posix()
         _add_item(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
-        hint = _other_suffixes_in(folder)
+        other_suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
+        hint = ""
+        if other_suffixes:
+            hint = f"; it has {', '.join(other_suffixes[:MAX_SUFFIXES])} (choose another --from)"
         raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
 
 
 def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
-    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools.
-
-    Parameters
-    ----------
-    path
-        What was given as the folder.
-    suffixes
-        Suffixes of the files that it should have; the first one names the format in the message.
-    """
+    """Raise a StoreError, with the option that reads it, if a path is no folder of files of other tools."""
     kind = file_kind(path)
     needs_conversion = kind.remedy != ""  # for example, a store or a folder that a data loader reads
     if path.is_dir() and not needs_conversion:
         return
     problem = f"this is {kind.name}: {kind.remedy}" if needs_conversion else "is a file"
     format_name = suffixes[0].removeprefix(".")
+    is_npy_file = path.suffix.lower() == ".npy" and path.is_file()
+    is_of_frames = is_npy_file and map_npy(path).ndim >= 3  # [clip, T, D]
+    array_option = " --array frames" if is_of_frames else ""
     raise StoreError(
         f"{path}: {problem}; --from {format_name} reads a folder with a file per clip. "
-        f"One matrix with a row per clip: --from table --ids FILE{_array_option(path)}"
+        f"One matrix with a row per clip: --from table --ids FILE{array_option}"
     )
-
-
-def _other_suffixes_in(folder: Path) -> str:
-    """Return a hint for a message: the suffixes of the files in a folder and below it; "" if it has none."""
-    suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
-    if not suffixes:
-        return ""
-    return f"; it has {', '.join(suffixes[:MAX_SUFFIXES])} (choose another --from)"
-
-
-def _array_option(path: Path) -> str:
-    """Return the option, for a message, with which a .npy file of all clips is read.
-
-    It is " --array frames" if the array has three axes or more, [clip, T, D]; else "".
-    """
-    is_npy_file = path.suffix.lower() == ".npy" and path.is_file()
-    if is_npy_file and map_npy(path).ndim >= 3:
-        return " --array frames"
-    return ""
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -225,16 +204,7 @@ def _read_file(
 
     The array of a .npy file has the name "". Other arrays of a .npz, such as pickled ones, are not read.
 
-    Parameters
-    ----------
-    path
-        The file, or the tar that holds it.
-    location
-        What messages call the file.
-    choice
-        Chooses the arrays.
-    part_of_tar
-        For a file in a tar: the byte at which it begins, and its size. None for a file of its own.
+    `part_of_tar` is, for a file in a tar, the byte at which it begins, and its size.
     """
     with open_regular(path) as file:
         content: IO[bytes] = file
@@ -313,17 +283,7 @@ def _refuse_objects(header: _NpyHeader, location: str) -> None:
 
 @contextmanager
 def _explained_errors(location: str, file: IO[bytes], kind: str) -> Iterator[None]:
-    """Replace an error of NumPy or zipfile in the block by one that says what is wrong with the file.
-
-    Parameters
-    ----------
-    location
-        What messages call the file.
-    file
-        The file, whose first bytes tell what it is.
-    kind
-        What was expected, such as a .npy file.
-    """
+    """Replace an error of NumPy or zipfile in the block by one that says what is wrong with the file."""
     try:
         yield
     except StoreError:
@@ -380,14 +340,8 @@ def _read_headers(archive: zipfile.ZipFile, archive_bytes: int, location: str) -
 
     None stands for a member that is no .npy file.
 
-    Parameters
-    ----------
-    archive
-        The file.
-    archive_bytes
-        Its size. A member that claims a larger one is refused, because zipfile allocates as much memory.
-    location
-        What messages call the file.
+    A member that claims more bytes than the whole file, `archive_bytes`, is refused, because zipfile
+    allocates as much memory.
     """
     headers = dict[str, Any]()
     for info in archive.infolist():
@@ -488,17 +442,7 @@ def _load_torch_file(path: Path) -> Any:
 
 
 def _convert_tensors(content: Any, location: str, choice: ArrayChoice) -> Arrays:
-    """Convert the chosen tensors of a clip to arrays.
-
-    Parameters
-    ----------
-    content
-        A dict of tensors, or one tensor, whose name is then "".
-    location
-        What messages call the clip.
-    choice
-        Chooses among the tensors.
-    """
+    """Convert the chosen tensors of a clip to arrays."""
     if isinstance(content, dict):
         tensors = {str(name): value for name, value in content.items()}
     else:

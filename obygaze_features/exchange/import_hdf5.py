@@ -69,18 +69,7 @@ def groups_of_clips(
 ) -> Iterator[FileContent]:
     """Open HDF5 with a group or dataset for each clip in this process, which damaged files may crash.
 
-    `hdf5_items` runs this in a subprocess, for that reason.
-
-    Parameters
-    ----------
-    path
-        The file, or a folder with a file for each clip.
-    patterns
-        Patterns of the dataset that is a clip's features, where its group or file has several.
-    clips
-        Ids of clips, by which datasets that are clips themselves are known.
-    times
-        Name of the dataset of times beside the features; None for `time_s`.
+    `hdf5_items`, whose parameters it has, runs it in a subprocess for that reason.
 
     Yields
     ------
@@ -115,14 +104,7 @@ def _items_of_clips(
 
     A clip is called by the attribute `clip` of its group or dataset, or else by its name in the file.
 
-    Parameters
-    ----------
-    file, path
-        The open file, and its path for messages.
-    clips
-        Ids of clips, which tell some layouts of files apart; see `_clips_in`.
-    choice
-        Chooses the arrays of a clip.
+    `clips` are ids of clips, which tell some layouts of files apart; see `_clips_in`.
     """
     items: dict[str, ImportItem] = {}
     for node in _clips_in(file, str(path), clips, name_of_address={_address(file): "/"}):
@@ -279,16 +261,7 @@ def refuse_unreadable(dataset: h5py.Dataset, location: str) -> None:
     Its chunks are too large for the memory, a filter that it needs is missing, or it was not written to its
     end. `location` is what the message calls it.
     """
-    _refuse_large_chunks(dataset, location)
-    _refuse_missing_filters(dataset, location)
-    _refuse_unwritten_chunks(dataset, location)
-
-
-def _refuse_large_chunks(dataset: h5py.Dataset, location: str) -> None:
-    """Raise a StoreError if a chunk of a dataset is larger than the features of a clip may be.
-
-    To read one row, HDF5 decompresses a whole chunk into memory.
-    """
+    # To read one row, HDF5 decompresses a whole chunk into memory.
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if chunk_bytes > MAX_BYTES:
         raise StoreError(
@@ -296,9 +269,6 @@ def _refuse_large_chunks(dataset: h5py.Dataset, location: str) -> None:
             "chunks"
         )
 
-
-def _refuse_missing_filters(dataset: h5py.Dataset, location: str) -> None:
-    """Raise a StoreError for a dataset that is compressed by a filter of HDF5 that is not installed."""
     settings = dataset.id.get_create_plist()
     for position in range(settings.get_nfilters()):
         number, _, _, name = settings.get_filter(position)
@@ -308,12 +278,8 @@ def _refuse_missing_filters(dataset: h5py.Dataset, location: str) -> None:
                 "(h5repack -f GZIP=4)"
             )
 
-
-def _refuse_unwritten_chunks(dataset: h5py.Dataset, location: str) -> None:
-    """Raise a StoreError for a dataset with chunks that were never written, which HDF5 reads as zeros.
-
-    A dataset without chunks counts as one part, which is empty until it is written.
-    """
+    # HDF5 reads chunks that were never written as zeros. A dataset without chunks counts as one part, which
+    # is empty until it is written.
     if dataset.chunks:
         n_parts = 1
         for length, chunk_length in zip(dataset.shape, dataset.chunks, strict=True):
@@ -325,8 +291,7 @@ def _refuse_unwritten_chunks(dataset: h5py.Dataset, location: str) -> None:
     if n_written < n_parts:
         raise StoreError(
             f"{location}: {n_parts - n_written} of its {n_parts} chunks were never written, and would be "
-            "zeros: "
-            "write it again, to its end"
+            "zeros: write it again, to its end"
         )
 
 
@@ -361,14 +326,7 @@ def _read_group(
 
     Nothing is read before all of them are checked.
 
-    Parameters
-    ----------
-    node
-        The group or file of a clip, or a dataset, which gets the name "".
-    location
-        What messages call it.
-    choice
-        Chooses among the datasets.
+    The array of a dataset that is a clip itself gets the name "".
 
     Raises
     ------
@@ -477,14 +435,8 @@ def _plain_column(node: object, path: Path) -> NDArray[Any]:
 def _read_texts(dataset: h5py.Dataset, path: Path, longest_bytes: int) -> NDArray[Any]:
     """Read a column of texts in batches, so that memory stays bounded.
 
-    Parameters
-    ----------
-    dataset
-        The column.
-    path
-        The file, for messages.
-    longest_bytes
-        Most bytes of one text. Texts without a fixed length may all point to one text as long as the file.
+    `longest_bytes` is the most that one text may have: without a fixed length, all may point to one text as
+    long as the file.
 
     Raises
     ------

@@ -148,7 +148,9 @@ def match_to_clips(
         last_part = posix_path.rpartition("/")[2]
         name = normalised("NFC", posix_path if names_have_folders else last_part)
         if name not in clips_by_name:
-            name = _without_quotes_and_suffix(name, suffixes)
+            stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts quotes around a name
+            if f".{suffix.lower()}" in suffixes:
+                name = stem
         if name not in clips_by_name:
             unknown.append(path)
             continue
@@ -166,16 +168,6 @@ def match_to_clips(
             )
         features[clip] = item
     return features, tuple(unknown)
-
-
-def _without_quotes_and_suffix(name: str, suffixes: Collection[str]) -> str:
-    """Remove a suffix that is one of `suffixes`, and the quotes that openSMILE puts around a name.
-
-    A name with another suffix, or without one, is returned as it is, with its quotes.
-    """
-    stem, _, suffix = name.strip("'").rpartition(".")
-    has_known_suffix = f".{suffix.lower()}" in suffixes
-    return stem if has_known_suffix else name
 
 
 def with_times(
@@ -288,10 +280,7 @@ class _FileInWorker:
     """
 
     def __init__(self, library: str, request: _Request) -> None:
-        """Store the request for the list of items; the worker opens the file when it first gets it.
-
-        `library` is the name of the library that reads the file, for messages.
-        """
+        """Store the request for the list of items; the worker opens the file when it first gets it."""
         self.texts: dict[str, str] = {}
         self._library = library
         self._request = request
@@ -323,13 +312,6 @@ class _FileInWorker:
 
         Its texts on the file replace those in `texts`.
 
-        Parameters
-        ----------
-        item_index
-            Index of the item among the file's items.
-        location
-            What messages call it.
-
         Raises
         ------
         StoreError
@@ -348,30 +330,18 @@ class _FileInWorker:
     def close(self) -> None:
         """Make the worker close the file, and refuse to load items from now on."""
         self._is_open = False
-        _close_file_of_worker()
+        # The worker keeps one file open, and closes it when it opens that of another session. So this sends a
+        # request of a new session, whose reader opens nothing.
+        existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
+        request = _Request(next(_unused_numbers), existing_folder, _no_file, arguments=(None,))
+        for pool in _pools:
+            pool.put(None, request)
 
 
 @contextmanager
 def _no_file(_path: None) -> Iterator[FileContent]:
     """Stand for a reader in a request that opens no file: yield no items and no texts."""
     yield {}, {}
-
-
-def _close_file_of_worker() -> None:
-    """Make the worker close the file that it has open.
-
-    The worker keeps one file open, and closes it when it opens that of another session. So this sends a
-    request of a new session, whose reader opens nothing.
-    """
-    existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
-    request = _Request(
-        session=next(_unused_numbers),
-        folder=existing_folder,
-        reader=_no_file,
-        arguments=(None,),
-    )
-    for pool in _pools:
-        pool.put(None, request)
 
 
 def _send_request(request: _Request, library: str, location: str, limit_s: float) -> tuple[Any, list[bytes]]:
@@ -461,12 +431,7 @@ def _receive(pool: WorkerPool, request_number: int) -> _Received:
 def _explain_end(event: Event, limit_s: float) -> str:
     """Return why a worker ended without an answer: over time, out of memory, or crashed by a damaged file.
 
-    Parameters
-    ----------
-    event
-        The last event of the worker. Its value says how the process ended, such as "signal 9".
-    limit_s
-        Seconds that the worker had.
+    The value of the last event of the worker says how the process ended, such as "signal 9".
     """
     if event.kind == "late":
         return f"took more than {limit_s:.0f} s to read it: {DAMAGED}"
@@ -531,15 +496,7 @@ _open_file = _OpenFile()
 
 
 def _answer_request(request: _Request, parent: Parent) -> None:
-    """Serve one request, in the worker: send the answer as JSON, then the bytes of each array.
-
-    Parameters
-    ----------
-    request
-        Without an item index it asks for the list of items, else for the arrays of one item.
-    parent
-        The process that sent the request, and gets the answer.
-    """
+    """Serve one request, in the worker: send the answer as JSON, then the bytes of each array."""
     # The file is a stranger's: reading it gets no network, and little memory and processor time.
     _discard_output()
     without_network()
@@ -600,29 +557,22 @@ def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 
     Loading an item may add the names of unused arrays to the text `left_out`, so that text is sent again. The
     other texts were sent with the list of items.
+
+    Raises
+    ------
+    StoreError
+        An array holds no numbers.
     """
     _, item = _open_file.items[item_index]
-    arrays = _load_numbers(item)
+    arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
+    for array in arrays.values():
+        if array.dtype.kind not in "fiub":  # such as Python objects, which cannot be sent as bytes
+            raise StoreError(f"{item.where}: holds {array.dtype}, expected numbers")
     descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
     changed_texts = {}
     if "left_out" in _open_file.texts:
         changed_texts["left_out"] = _open_file.texts["left_out"]
     return {"arrays": descriptions, "texts": changed_texts}, arrays
-
-
-def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
-    """Load the arrays of a clip, in C order: name -> array.
-
-    Raises
-    ------
-    StoreError
-        An array holds no numbers, but for example Python objects, which cannot be sent as bytes.
-    """
-    arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
-    for array in arrays.values():
-        if array.dtype.kind not in "fiub":
-            raise StoreError(f"{item.where}: holds {array.dtype}, expected numbers")
-    return arrays
 
 
 def _largest_file_bytes(path: object) -> int:

@@ -116,19 +116,12 @@ def table_items(
     with ExitStack() as open_files:  # all parts stay open while their features are read
         contents = []
         for file in files:
-            _refuse_pipe(file)
+            # Refuse a pipe, for which HDF5 and other libraries, that open the path themselves, would wait.
+            open_regular(file).close()
             open_table = READERS[file.suffix.lower()]
             content = open_files.enter_context(open_table(file, options))
             contents.append(content)
         yield _join_parts(files, contents)
-
-
-def _refuse_pipe(path: Path) -> None:
-    """Raise an error if a path is no regular file, but for example a pipe.
-
-    HDF5 and other libraries open the path themselves, and would wait for a pipe.
-    """
-    open_regular(path).close()
 
 
 def _join_parts(files: Sequence[Path], contents: Sequence[FileContent]) -> FileContent:
@@ -136,13 +129,6 @@ def _join_parts(files: Sequence[Path], contents: Sequence[FileContent]) -> FileC
 
     The files must have the same columns of features, in one order, and no clip in common. The content of a
     single file, of any kind, is returned as it is.
-
-    Parameters
-    ----------
-    files
-        The files, for messages.
-    contents
-        The content of each: clip -> features, and name of a fact -> text.
 
     Raises
     ------
@@ -181,15 +167,7 @@ def _not_a_table(path: Path) -> StoreError:
 
 
 def _note_left_out(texts: dict[str, str], *notes: str) -> None:
-    """Add notes on what is not imported to `texts["left_out"]`; empty and repeated notes are skipped.
-
-    Parameters
-    ----------
-    texts
-        What there is to say of a table, which is changed: name of a fact -> text.
-    notes
-        The notes.
-    """
+    """Add notes on what is not imported to `texts["left_out"]`; empty and repeated notes are skipped."""
     all_notes = [note for note in (texts.get("left_out"), *notes) if note]
     if all_notes:
         texts["left_out"] = "; ".join(dict.fromkeys(all_notes))
@@ -200,13 +178,6 @@ def _open_text_table(path: Path, options: TableOptions) -> Iterator[FileContent]
     """Open a CSV, a TSV or a workbook with a header row; yield clip -> its features, and texts on the file.
 
     Numbers may have decimal commas if cells are separated by semicolons or tabs.
-
-    Parameters
-    ----------
-    path
-        The table.
-    options
-        Which columns are to be read, and how.
 
     Raises
     ------
@@ -253,10 +224,7 @@ class _Cells:
     """
 
     def __init__(self, path: Path, header: Sequence[str], rows: Records, *, has_decimal_commas: bool) -> None:
-        """Hold the cells of each column as text; they are converted to numbers when these are asked for.
-
-        `header` has the names of the columns, and `rows` the line number and the cells of each row.
-        """
+        """Hold the cells of each column as text; they are converted to numbers when these are asked for."""
         self._path = path
         self._lines = [line for line, _ in rows]
         self._has_decimal_commas = has_decimal_commas
@@ -353,15 +321,7 @@ class _Columns(NamedTuple):
 def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileContent:
     """Read the ids and the features of an open table; return the features by clip, and texts on the file.
 
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    columns
-        Its columns, and how to read them.
-    options
-        Which columns are to be read, and how. If the features are of frames, columns with the times or
-        numbers of the frames are read too.
+    If the features are of frames, columns with the times or numbers of the frames are read too.
     """
     header = columns.header
     ids, id_column = read_row_ids(path, header, options.ids, columns.cells)
@@ -378,7 +338,8 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
 
     texts = {"features": "\n".join(features)}
     used_columns = {*features, id_column, *frame_columns}
-    unused_columns = _unused_columns(header, used_columns)
+    # An empty name among those used stands for no column; a column without a name is never read.
+    unused_columns = [name or "(without a name)" for name in header if not name or name not in used_columns]
     if unused_columns:
         _note_left_out(texts, f"columns that are no features: {', '.join(unused_columns)}")
     only_array = ""  # an array that is the only one of a file needs no name
@@ -393,31 +354,10 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
     )
 
 
-def _unused_columns(header: Sequence[str], used_columns: Collection[str]) -> list[str]:
-    """Return the names of the columns that were not read, for a note.
-
-    A column without a name is never read. An empty name among `used_columns` stands for no column at all,
-    such as that of the times of frames if there is none.
-    """
-    unused = []
-    for name in header:
-        if name == "":
-            unused.append("(without a name)")
-        elif name not in used_columns:
-            unused.append(name)
-    return unused
-
-
 def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:
     """Stack columns of features into an array with a row for each row of the table.
 
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    columns
-        N columns of numbers [rows], which become [rows, N]; or one column of vectors or matrices, returned as
-        it is.
+    N columns of numbers [rows] become [rows, N]; one column of vectors or matrices is returned as it is.
 
     Raises
     ------

@@ -99,7 +99,12 @@ def merge(
     if is_next_version:
         refuse_version(first, version, n_new_clips=len(chosen_rows) - len(first.clips))
     planned = [row.clip.planned for row in chosen_rows.values()]
-    position_of_clip = _positions_to_copy_from(chosen_rows)
+    # Clip -> position of the store that it is copied from; clips missing in all stores are not copied.
+    position_of_clip = {
+        name: row.position for name, row in chosen_rows.items() if row.clip.status != _MISSING
+    }
+    # Counts of clips, for example by GPU, are added up unless a clip is in two stores, and would count twice.
+    are_disjoint = sum(len(store.clips) for store in stores) == len(chosen_rows)
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
@@ -118,7 +123,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
+            counted=[store.attributes for store in stores] if are_disjoint else [],
             progress=show,
         )
 
@@ -153,23 +158,6 @@ def _refuse_changed_table(store: Store) -> None:
         )
 
 
-def _attributes_with_counts(stores: Sequence[Store], n_clips: int) -> list[Mapping[str, Any]]:
-    """Return the attributes of the stores whose counts of clips, for example by GPU, are to be added up.
-
-    They are those of all stores if no clip is in two of them; else of none, as clips would count twice.
-
-    Parameters
-    ----------
-    stores
-        The stores to merge.
-    n_clips
-        Number of different clips in all stores together.
-    """
-    n_rows_of_stores = sum(len(store.clips) for store in stores)
-    are_disjoint = n_rows_of_stores == n_clips
-    return [store.attributes for store in stores] if are_disjoint else []
-
-
 def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
     """Return name, arrays and provenance of each group of the merged store.
 
@@ -178,15 +166,6 @@ def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
     StoreError
         If backbones, shapes or provenance of the stores differ.
     """
-    groups = []
-    for name in _same_backbones(stores):
-        specs = [spec_of(store[name]) for store in stores]
-        groups.append(combine_specs(specs[0], specs))
-    return groups
-
-
-def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
-    """Return the names of the groups; raise a StoreError unless they are the same in all stores."""
     first = stores[0]
     for store in stores[1:]:
         if store.names != first.names:
@@ -194,7 +173,11 @@ def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
                 f"{first.where} has features of {', '.join(first.names)}, "
                 f"{store.where} of {', '.join(store.names)}: merging needs the same backbones"
             )
-    return first.names
+    groups = []
+    for name in first.names:
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combine_specs(specs[0], specs))
+    return groups
 
 
 class _ChosenRow(NamedTuple):
@@ -241,27 +224,11 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
     return dict(sorted(chosen_rows.items()))
 
 
-def _positions_to_copy_from(chosen_rows: Mapping[str, _ChosenRow]) -> dict[str, int]:
-    """Return clip id -> position of the store that it is copied from, without clips missing in all stores."""
-    positions = {}
-    for clip_id, row in chosen_rows.items():
-        if row.clip.status != _MISSING:
-            positions[clip_id] = row.position
-    return positions
-
-
 def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips to copy and yield them one at a time, so that only one is in memory.
 
     Stores take turns as the clips in `position_of_clip` do. Within a store, the order is that of its rows,
     so a clip may be yielded in the place of another clip of the same store.
-
-    Parameters
-    ----------
-    stores
-        The stores to merge.
-    position_of_clip
-        Clip id -> position of the store that it is copied from.
     """
     results_of_stores = []  # an iterator for each store
     for position, store in enumerate(stores):
@@ -276,11 +243,6 @@ def _first_difference(a: StoredClip, b: StoredClip) -> str:
     """Return which field, or which arrays, differ between two stores for one clip; empty if none do.
 
     If the clip is missing in one store, only its movie, span and text are compared: it has nothing else.
-
-    Parameters
-    ----------
-    a, b
-        The clip, as each store describes it.
     """
     one_is_missing = _MISSING in (a.status, b.status)
     fields = ["movie", "start_s", "end_s", "text"]
@@ -313,13 +275,6 @@ def _common_corpus(stores: Sequence[Store], name: str | None) -> dict[str, objec
 
 def _agreed_attributes(stores: Sequence[Store], choices: Mapping[str, str | None]) -> dict[str, str]:
     """Return the attributes of the merged store: the chosen values, or those that all stores have.
-
-    Parameters
-    ----------
-    stores
-        The stores.
-    choices
-        Name of an attribute -> its chosen value; None if none is chosen.
 
     Raises
     ------
@@ -404,15 +359,7 @@ def _has_features(clip: StoredClip, group: str) -> bool:
 
 
 def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a StoreError if a clip's values in an array do not have the digest that its store records.
-
-    Parameters
-    ----------
-    store, clip
-        The store, and its description of the clip, with the digests.
-    group, values
-        Name of a group, and array -> the clip's values in it.
-    """
+    """Raise a StoreError if a clip's values in an array do not have the digest that its store records."""
     for array, row_values in values.items():
         if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
             location = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.frame_rows import FrameColumns, describe_rows, frame_items
@@ -125,18 +124,14 @@ def text_rows(path: Path) -> TextRows:
         content = file.readall()
     if file_kind(content) == UNKNOWN:
         raise StoreError(f"{path}: {why_not(content, TEXT)}")
-    records, delimiter, notes = read_records(path, content, StoreError, _is_any_header)
+    # Tables of features have columns of any names.
+    records, delimiter, notes = read_records(path, content, StoreError, is_header=lambda _: True)
     rows = []
     for line, row in records:
         cells = [cell.strip() for cell in row]
         if any(cells):
             rows.append((line, cells))
     return TextRows(rows, delimiter, notes)
-
-
-def _is_any_header(_cells: Sequence[str]) -> bool:
-    """Accept the cells of any row as a header: tables of features have columns of any names."""
-    return True
 
 
 @contextmanager
@@ -369,15 +364,6 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
 
     If each of D arrays has one number a row, they are stacked into one array [N, D] with the name "".
 
-    Parameters
-    ----------
-    path
-        The table, for messages.
-    arrays
-        Name -> array. A table with one array of features gives it the name "".
-    n_ids
-        Number of ids.
-
     Raises
     ------
     StoreError
@@ -390,7 +376,8 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     has_named_arrays = "" not in checked_arrays
     have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
     if has_named_arrays and have_number_per_row:
-        checked_arrays = {"": _stack_columns(path, checked_arrays, n_ids)}
+        refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
+        checked_arrays = {"": np.stack([column[:] for column in checked_arrays.values()], axis=1)}
     for array in checked_arrays.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
@@ -400,31 +387,10 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     return checked_arrays
 
 
-def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArray[Any]:
-    """Stack D columns of one number a row, [N] each, into an array [N, D].
-
-    Raises
-    ------
-    StoreError
-        It would be too large.
-    """
-    refuse_larger(n_rows * len(columns) * NUMBER_BYTES, str(path))
-    return np.stack([column[:] for column in columns.values()], axis=1)
-
-
 def _check_array(array: Any, location: str, n_ids: int) -> Any:
     """Return an array, once it is checked that it holds numbers and has a row for each id.
 
     The axes of a dataset that MATLAB wrote, which reverses them, are put in order first.
-
-    Parameters
-    ----------
-    array
-        An array, a dataset of HDF5, or another object that is read by rows like one.
-    location
-        What messages call it.
-    n_ids
-        Number of ids.
 
     Raises
     ------

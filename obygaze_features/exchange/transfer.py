@@ -171,16 +171,8 @@ def _chunks_of_clips(
 
     Arrays that are not in `CUT_BY_CLIPS` are copied whole, and have no part in this.
 
-    Parameters
-    ----------
-    chunks
-        All chunks of the store.
-    rows
-        Rows of the clips.
-    n_clips
-        Number of clips of the store.
-    row_sizes
-        Name of a ragged group -> number of frames of every clip.
+    `rows` are those of the clips, of `n_clips` in all; `row_sizes` is name of a ragged group -> number of
+    frames of every clip.
     """
     arrays_to_cut = {(chunk.group, chunk.array) for chunk in chunks if chunk.array in CUT_BY_CLIPS}
     chunks_of_clips = set[_Chunk]()
@@ -226,14 +218,7 @@ def _find_chunks(names: Iterable[str]) -> dict[str, _Chunk]:
 def _ragged_chunks(array: str, sizes: NDArray[np.int64], rows: Iterable[int]) -> set[int]:
     """Return the numbers of the chunks of a ragged array that hold frames of some clips.
 
-    Parameters
-    ----------
-    array
-        The array.
-    sizes
-        Number of frames of every clip, [N]; the array has the frames of all clips one after the other.
-    rows
-        Rows of the clips.
+    `sizes` is the number of frames of every clip, [N]; the array has those of all clips one after another.
     """
     ends = np.cumsum(sizes)  # number of frames up to the end of each clip
     n_frames = int(ends[-1])
@@ -386,14 +371,7 @@ def pull(
 def _refuse_another_store(files: StoreFiles, destination: Path, digest_of_manifest: str) -> None:
     """Raise a StoreError if the folder of a copy holds anything but a copy of the same store.
 
-    Parameters
-    ----------
-    files
-        The store.
-    destination
-        The folder of the copy.
-    digest_of_manifest
-        SHA-256 of the store's list of digests, which identifies its whole content.
+    `digest_of_manifest` is the SHA-256 of the store's list of digests, which identifies its whole content.
     """
     if not destination.exists():
         return
@@ -526,11 +504,6 @@ class _Transfer:
 
         The order of the steps keeps the copy valid if the machine stops between them. A new copy gets its
         name last.
-
-        Parameters
-        ----------
-        left_out
-            Files of the store that the copy does not have.
         """
         root = self._root
         if not self._extends_copy:
@@ -563,11 +536,10 @@ class _Transfer:
         tag_files = [name for name in self._digests if not name.startswith(f"{PAYLOAD}/")]
         tag_digests = {name: self._digests[name] for name in tag_files}
         write_whole(self._root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
-        self._remove_files_except({*(self._digests.keys() - left_out), TAG_DIGESTS})
-        self._refuse_unreadable()
-
-    def _refuse_unreadable(self) -> None:
-        """Raise a StoreError if a group of the new copy cannot be opened, before the copy is renamed."""
+        kept = {*(self._digests.keys() - left_out), TAG_DIGESTS}
+        for path in list(self._root.rglob("*")):
+            if not path.is_dir() and path.relative_to(self._root).as_posix() not in kept:
+                path.unlink()
         try:
             store = open_files(FolderFiles(self._building))
             for name in store:
@@ -575,30 +547,23 @@ class _Transfer:
         except StoreError as error:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
-    def _remove_files_except(self, keep: set[str]) -> None:
-        """Remove the files of an earlier, stopped transfer that this one does not want.
-
-        `keep` has the names, relative to the store, of the files that stay.
-        """
-        for path in list(self._root.rglob("*")):
-            if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
-                path.unlink()
-
     def _fetch(self, name: str) -> None:
         """Download a file of the store, unless an undamaged one is in the copy; count it and report progress.
 
         It may be called from several threads.
         """
-        was_present = self._has_undamaged(name)
-        if not was_present:
-            self._download(name)
-        self._count_file(was_present=was_present)
-
-    def _has_undamaged(self, name: str) -> bool:
-        """Return whether the copy has a file with the right digest, which is no link."""
         path = self._root / name
         is_own_file = path.is_file() and not path.is_symlink()
-        return is_own_file and file_sha256(path) == self._digests[name]
+        was_present = is_own_file and file_sha256(path) == self._digests[name]
+        if not was_present:
+            self._download(name)
+        # The lock keeps the counts right while several threads fetch files, and progress from going back.
+        with self._lock:
+            if was_present:
+                self._n_present += 1
+            self._n_done += 1
+            if self._progress:
+                self._progress(self._n_done, self._n_wanted, self._n_bytes)
 
     def _download(self, name: str) -> None:
         """Download a file of the store into the copy, and check its digest.
@@ -616,30 +581,8 @@ class _Transfer:
         sync(partial_file)
         partial_file.replace(path)
 
-    def _count_file(self, *, was_present: bool) -> None:
-        """Count a file that is in the copy now, and report the progress of the transfer.
-
-        `was_present` says whether the copy had it before. The lock keeps the counts right while several
-        threads fetch files, and progress from going back.
-        """
-        with self._lock:
-            if was_present:
-                self._n_present += 1
-            self._n_done += 1
-            if self._progress:
-                self._progress(self._n_done, self._n_wanted, self._n_bytes)
-
     def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
         """Add the bytes received of a file to the total; refuse a file that is larger than its whole store.
-
-        Parameters
-        ----------
-        name
-            The file, for messages.
-        size
-            Bytes of the file so far.
-        n_bytes
-            Bytes that were received since the last call.
 
         Raises
         ------

@@ -5,11 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_features.store import open_store, verify
-from tests.command import obygaze
-
-from .lab_features import values_of
+from .lab_features import check_frames, import_as_lab, import_frames, values_of, write_films
 
 D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
@@ -23,9 +19,7 @@ COLUMNS = [f"f{number}" for number in range(D)]
 
 @pytest.fixture
 def folder(tmp_path):
-    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in EXPECTED_ARRAYS]
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-    return tmp_path
+    return write_films(tmp_path, EXPECTED_ARRAYS)
 
 
 def frame_table(**columns):
@@ -58,26 +52,6 @@ def shuffled(table):
     return table.sample(frac=1, random_state=3)
 
 
-def import_frames(folder, source, *more):
-    """Import a table as the frames of the store `lab`; gives the exit code."""
-    places = (folder / "films.csv", folder / source, folder / "lab")
-    settings = ("--from", "table", "--array", "frames", "--backbone", "lab", "--licence", "MIT")
-    return obygaze("store", "import", *places, *settings, *more)
-
-
-def check_frames(folder, times, truth=EXPECTED_ARRAYS):
-    """Check that the store has these frames of each clip at these times, and verifies; return its group."""
-    group = open_store(folder / "lab")["lab"]
-    assert dict(zip(group.clip_ids, group.row_size.tolist(), strict=True)) == {
-        clip: len(values) for clip, values in truth.items()
-    }
-    for clip, values in truth.items():
-        assert group.read(clip, "frames").tobytes() == values.tobytes()
-        assert np.array_equal(group.read(clip, "time_s"), times[clip], equal_nan=True)
-    assert verify(folder / "lab", "full").ok
-    return group
-
-
 FORMS = {
     "csv": lambda table, path: table.to_csv(path, index=False),
     "tsv": lambda table, path: table.to_csv(path, index=False, sep="\t", decimal=","),
@@ -95,7 +69,7 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     write_table = FORMS[form]
     write_table(table, folder / f"all.{form}")
 
-    exit_code = import_frames(folder, f"all.{form}")
+    exit_code = import_frames(folder, f"all.{form}", "table")
 
     assert exit_code == 0
 
@@ -103,7 +77,7 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     assert "1 to 9 frames of 6 numbers" in printed.out
     assert "'time_s' in seconds" in printed.err
 
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +94,8 @@ def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_mil
     table = frame_table(**{name: times})
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert import_frames(folder, "all.csv", "table") == 0
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
@@ -130,10 +104,10 @@ def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
     table = frame_table(time_s=lambda numbers: late_s + numbers / 2)
     table.to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
+    assert import_frames(folder, "all.csv", "table") == 0
 
     late_times_s = {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
-    check_frames(folder, late_times_s)
+    check_frames(folder, late_times_s, EXPECTED_ARRAYS)
 
 
 def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
@@ -144,9 +118,9 @@ def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
     table = frame_table(frame_index=lambda numbers: 12 * numbers)
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--rate", "2") == 0
+    assert import_frames(folder, "all.csv", "table", "--rate", "2") == 0
 
-    group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert group.read("v_é", "frame_index").tolist() == [0, 12, 24, 36, 48, 60, 72, 84, 96]
 
 
@@ -158,9 +132,9 @@ def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(
     table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
+    assert import_frames(folder, "all.csv", "table", "--columns", "f[0-9]*") == 0
 
-    group = check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert (group.frame_index == -1).all()
 
 
@@ -172,19 +146,19 @@ def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(
     """
     frame_table().to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv") == 0
+    assert import_frames(folder, "all.csv", "table") == 0
 
     notes = capfd.readouterr().err
     assert "in the order of the table" in notes
     assert "--axes" not in notes
-    check_frames(folder, NO_TIMES)
+    check_frames(folder, NO_TIMES, EXPECTED_ARRAYS)
 
 
 def test_the_order_of_axes_is_not_asked_of_a_table(folder):
     """The rows of a table are frames, so the option --axes is refused (exit code 2: a wrong command)."""
     frame_table().to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
+    assert import_frames(folder, "all.csv", "table", "--axes", "DT") == 2
 
 
 def test_the_option_times_takes_the_named_column_and_no_other(folder):
@@ -192,8 +166,8 @@ def test_the_option_times_takes_the_named_column_and_no_other(folder):
     table = frame_table(shown_at=at_two_a_second, frame=number_of_frame, time=7.0)
     shuffled(table).to_parquet(folder / "all.parquet")
 
-    assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert import_frames(folder, "all.parquet", "table", "--times", "shown_at", "--columns", "f[0-9]*") == 0
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def test_vectors_in_one_column_of_lists_are_imported(folder):
@@ -203,8 +177,8 @@ def test_vectors_in_one_column_of_lists_are_imported(folder):
     table = table.drop(columns=COLUMNS)
     shuffled(table).to_parquet(folder / "all.parquet")
 
-    assert import_frames(folder, "all.parquet") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert import_frames(folder, "all.parquet", "table") == 0
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 @pytest.mark.parametrize("name", ["all.npz", "all.h5"])
@@ -222,8 +196,8 @@ def test_arrays_with_a_row_for_each_frame_are_imported(folder, name):
             file["ids"] = ids
             file["timestamps"] = times
 
-    assert import_frames(folder, name) == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert import_frames(folder, name, "table") == 0
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
@@ -232,8 +206,8 @@ def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
     np.save(folder / "all.npy", table[COLUMNS].to_numpy())
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
 
-    assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
-    check_frames(folder, TIMES_OF_TWO_A_SECOND)
+    assert import_frames(folder, "all.npy", "table", "--ids", folder / "ids.txt", "--rate", "2") == 0
+    check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
 def with_cell(column, row, value):
@@ -283,7 +257,7 @@ def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
     table = change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
 
-    exit_code = import_frames(folder, "all.csv", *options)
+    exit_code = import_frames(folder, "all.csv", "table", *options)
 
     assert exit_code == 1
     *_, line = capfd.readouterr().err.splitlines()
@@ -295,8 +269,6 @@ def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
 def test_several_rows_of_a_clip_are_refused_as_its_vector(folder, capfd):
     """Without an option, a table has one vector a clip; the refusal names the option for frames."""
     frame_table().to_csv(folder / "all.csv", index=False)
-    places = (folder / "films.csv", folder / "all.csv", folder / "lab")
-    settings = ("--from", "table", "--backbone", "lab", "--licence", "MIT")
 
-    assert obygaze("store", "import", *places, *settings) == 1
+    assert import_as_lab(folder, "all.csv", "--from", "table") == 1
     assert "--array frames" in capfd.readouterr().err

@@ -20,11 +20,10 @@ from obygaze_features.exchange.import_items import ImportItem, TableOptions, mat
 from obygaze_features.exchange.import_tables import parquet_rows, table_items
 from obygaze_features.exchange.row_ids import read_ids
 from obygaze_features.file_kinds import FILM_SUFFIXES
-from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from tests.command import obygaze
 
-from .lab_features import N_FEATURES, array_of, values_of
+from .lab_features import N_FEATURES, array_of, values_of, write_films
 
 CLIPS = ("a", "b", "c")
 SHAPE = (7, N_FEATURES)
@@ -628,9 +627,7 @@ def labels_alone(tmp_path):
 @pytest.fixture
 def films(tmp_path):
     """The manifest films.csv of clips a, b and c."""
-    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in CLIPS]
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-    return tmp_path / "films.csv"
+    return write_films(tmp_path, CLIPS) / "films.csv"
 
 
 def was_imported(films, source, kind, *options):

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from obygaze_features.manifest import Clip, Manifest, write_manifest
-from obygaze_features.store import open_store, verify
+from obygaze_features.store import open_store
 from tests.command import obygaze
 
-from .lab_features import values_of
+from .lab_features import check_frames, import_frames, values_of, write_films
 
 D = 16
 LENGTHS = {"v_one": 5, "v_two": 7, "v_three": 9}
@@ -23,73 +22,52 @@ NO_TIMES = {clip: np.full(length, np.nan) for clip, length in LENGTHS.items()}
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the manifest films.csv of the clips."""
-    clips = [Clip(clip, "tt1", f"{clip}.mp4") for clip in EXPECTED_ARRAYS]
-    write_manifest(Manifest(clips, tmp_path), tmp_path / "films.csv")
-    return tmp_path
+    return write_films(tmp_path, EXPECTED_ARRAYS)
 
 
-def import_frames(folder, source, kind, *options):
-    """Import a file or folder with --from KIND as frames of the store `lab`; gives the exit code."""
-    settings = ("--from", kind, "--array", "frames", "--backbone", "lab", "--licence", "MIT")
-    return obygaze(
-        "store", "import", folder / "films.csv", folder / source, folder / "lab", *settings, *options
-    )
+def save_clips(folder, truth, change=np.asarray, **beside):
+    """Save a file for each clip in the folder `all`: its features, changed, and arrays beside them.
 
-
-def check_frames(folder, times, truth=EXPECTED_ARRAYS):
-    """Check that the store `lab` has these frames and times, and verifies."""
-    store = open_store(folder / "lab")
-    group = store["lab"]
-    assert group.row_size.tolist() == [len(truth[clip]) for clip in group.clip_ids]
+    `beside` is the name of an array -> a function that makes it from the number of frames. Where there are
+    any, the files are archives (.npz), and else single arrays (.npy).
+    """
+    (folder / "all").mkdir()
     for clip, values in truth.items():
-        assert group.read(clip, "frames").tobytes() == values.tobytes()
-        assert np.array_equal(group.read(clip, "time_s"), times[clip], equal_nan=True)
-    assert store.attributes["spec_version"] == "1.3"
-    report = verify(store, "full")
-    assert report.ok, report.problems
-
-
-def save_each(folder, name, save):
-    """Save a file a clip in a folder."""
-    (folder / name).mkdir(exist_ok=True)
-    for clip, values in EXPECTED_ARRAYS.items():
-        save(folder / name, clip, values)
+        if beside:
+            arrays = {name: make(len(values)) for name, make in beside.items()}
+            np.savez(folder / "all" / f"{clip}.npz", features=change(values), **arrays)
+        else:
+            np.save(folder / "all" / f"{clip}.npy", change(values), allow_pickle=True)
 
 
 # --- the layouts of the field: what makes the files, and how they are imported
 def one_npy_a_video(folder):
-    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
-    return ("npy", "npy"), NO_TIMES
+    save_clips(folder, EXPECTED_ARRAYS)
+    return ("all", "npy"), NO_TIMES
 
 
 def video_features(folder):
     """Features, frames per second and times of a video in files of their own."""
-
-    def save(to, clip, values):
-        np.save(to / f"{clip}_resnet.npy", values)
-        np.save(to / f"{clip}_fps.npy", np.float64(25))
-        np.save(to / f"{clip}_timestamps_ms.npy", 40.0 * np.arange(len(values)))
-
-    save_each(folder, "out", save)
+    for clip, values in EXPECTED_ARRAYS.items():
+        np.save(folder / f"{clip}_resnet.npy", values)
+        np.save(folder / f"{clip}_fps.npy", np.float64(25))
+        np.save(folder / f"{clip}_timestamps_ms.npy", 40.0 * np.arange(len(values)))
     times = {clip: 40.0 * np.arange(length) / 1000 for clip, length in LENGTHS.items()}
-    return ("out", "npy", "--pattern", "{video}_resnet", "--times", "{video}_timestamps_ms"), times
+    return (".", "npy", "--pattern", "{video}_resnet", "--times", "{video}_timestamps_ms"), times
 
 
 def moment_detr(folder):
     """A .npz a video, with an array `features`, one vector for every two seconds."""
-    save_each(folder, "clip", lambda to, clip, values: np.savez(to / f"{clip}.npz", features=values))
+    for clip, values in EXPECTED_ARRAYS.items():
+        np.savez(folder / f"{clip}.npz", features=values)
     times = {clip: 2.0 * np.arange(length) for clip, length in LENGTHS.items()}
-    return ("clip", "npy", "--rate", "0.5"), times
+    return (".", "npy", "--rate", "0.5"), times
 
 
 def times_beside(folder):
     """Milliseconds of two frames a second, in an array of another name beside the features."""
-
-    def save(to, clip, values):
-        np.savez(to / f"{clip}.npz", features=values, timestamps_ms=500 * np.arange(len(values)))
-
-    save_each(folder, "npz", save)
-    return ("npz", "npy", "--times", "timestamps_ms"), TWO_A_SECOND
+    save_clips(folder, EXPECTED_ARRAYS, timestamps_ms=lambda n_frames: 500 * np.arange(n_frames))
+    return ("all", "npy", "--times", "timestamps_ms"), TWO_A_SECOND
 
 
 def one_dict_of_tensors(folder):
@@ -125,21 +103,21 @@ def test_frames_of_a_layout_of_the_field_are_imported_with_its_times(folder, cap
     assert import_frames(folder, *source_kind_and_options) == 0
 
     output = capfd.readouterr()
-    check_frames(folder, times)
+    check_frames(folder, times, EXPECTED_ARRAYS)
     assert "5 to 9 frames of 16 numbers" in output.out
     assert "--axes" not in output.err
 
 
 def test_an_exported_store_of_frames_is_imported_again_unchanged(folder):
     """A store is imported, exported to HDF5 and imported again: frames, times and digests are the same."""
-    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
-    assert import_frames(folder, "npy", "npy", "--rate", "2") == 0
+    save_clips(folder, EXPECTED_ARRAYS)
+    assert import_frames(folder, "all", "npy", "--rate", "2") == 0
 
     assert obygaze("store", "export", folder / "lab", folder / "lab.h5", "--to", "hdf5") == 0
     (folder / "lab-1.0.0").rename(folder / "first-1.0.0")
     assert import_frames(folder, "lab.h5", "hdf5") == 0
 
-    check_frames(folder, TWO_A_SECOND)
+    check_frames(folder, TWO_A_SECOND, EXPECTED_ARRAYS)
     first = open_store(folder / "first")["lab"]
     again = open_store(folder / "lab")["lab"]
     assert again.digests("frames") == first.digests("frames")
@@ -151,10 +129,10 @@ def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder
     Without --dtype the import is refused.
     """
     features = {clip: (9 * values).astype(np.int8) for clip, values in EXPECTED_ARRAYS.items()}
-    save_each(folder, "npy", lambda to, clip, _: np.save(to / f"{clip}.npy", features[clip]))
+    save_clips(folder, features)
 
-    assert import_frames(folder, "npy", "npy", "--columns", "*") == 1
-    assert import_frames(folder, "npy", "npy", "--columns", "*", "--dtype", "float16") == 0
+    assert import_frames(folder, "all", "npy", "--columns", "*") == 1
+    assert import_frames(folder, "all", "npy", "--columns", "*", "--dtype", "float16") == 0
 
     as_float16 = {clip: values.astype(np.float16) for clip, values in features.items()}
     check_frames(folder, NO_TIMES, as_float16)
@@ -162,10 +140,8 @@ def test_whole_numbers_are_imported_only_as_a_real_type_that_is_asked_for(folder
 
 def test_clips_of_equal_numbers_of_frames_make_a_store_of_format_1_0(folder):
     """Only different numbers of frames need version 1.3, which older readers cannot read."""
-    (folder / "npy").mkdir()
-    for clip in EXPECTED_ARRAYS:
-        np.save(folder / "npy" / f"{clip}.npy", values_of(clip, (4, D)))
-    assert import_frames(folder, "npy", "npy") == 0
+    save_clips(folder, {clip: values_of(clip, (4, D)) for clip in LENGTHS})
+    assert import_frames(folder, "all", "npy") == 0
 
     store = open_store(folder / "lab")
     assert store.attributes["spec_version"] == "1.0"
@@ -179,11 +155,9 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
     """
     lengths = {"v_one": 4, "v_three": 4, "v_two": 6}
     truth = {clip: values_of(clip, (length, D)) for clip, length in lengths.items()}
-    (folder / "npy").mkdir()
-    for clip, values in truth.items():
-        np.save(folder / "npy" / f"{clip}.npy", values)
+    save_clips(folder, truth)
 
-    assert import_frames(folder, "npy", "npy") == 0
+    assert import_frames(folder, "all", "npy") == 0
     no_times = {clip: np.full(length, np.nan) for clip, length in lengths.items()}
     check_frames(folder, no_times, truth)
     assert not list(folder.glob("*.importing"))
@@ -201,10 +175,10 @@ def test_clips_are_imported_if_only_the_last_has_another_number_of_frames(folder
 )
 def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder, capfd, change, message):
     """Clips have frames [T, 16], with T of their own. Those of clip "v_two" are changed."""
-    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
-    np.save(folder / "npy" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
+    save_clips(folder, EXPECTED_ARRAYS)
+    np.save(folder / "all" / "v_two.npy", change(EXPECTED_ARRAYS["v_two"]))
 
-    assert import_frames(folder, "npy", "npy") == 1
+    assert import_frames(folder, "all", "npy") == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
@@ -222,9 +196,9 @@ def test_frames_of_a_clip_that_do_not_fit_the_others_are_refused_by_file(folder,
 )
 def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, options, message):
     """Each clip has a file of frames alone, as many as it has; tokens must be as many for all clips."""
-    save_each(folder, "npy", lambda to, clip, values: np.save(to / f"{clip}.npy", values))
+    save_clips(folder, EXPECTED_ARRAYS)
 
-    assert import_frames(folder, "npy", "npy", *options) == 1
+    assert import_frames(folder, "all", "npy", *options) == 1
     refusal = capfd.readouterr().err
     assert message in refusal
     assert ".npy" in refusal
@@ -233,27 +207,17 @@ def test_options_that_do_not_fit_the_frames_are_refused_by_file(folder, capfd, o
 
 def test_fewer_times_than_frames_are_refused_by_file(folder, capfd):
     """The file of each clip has its frames, and an array `seconds` that is shorter by one."""
+    save_clips(folder, EXPECTED_ARRAYS, seconds=lambda n_frames: np.arange(n_frames - 1.0))
 
-    def save_one_time_too_few(to, clip, values):
-        np.savez(to / f"{clip}.npz", features=values, seconds=np.arange(len(values) - 1.0))
-
-    save_each(folder, "npz", save_one_time_too_few)
-
-    assert import_frames(folder, "npz", "npy", "--times", "seconds") == 1
+    assert import_frames(folder, "all", "npy", "--times", "seconds") == 1
     assert "v_one.npz" in capfd.readouterr().err
-
-
-def as_they_are(values):
-    return values
 
 
 # --- shapes of every kind: read rightly, or refused in a line that names the file
 ONE_FRAME = {clip: values[:1] for clip, values in EXPECTED_ARRAYS.items()}
 SQUARE = {clip: values_of(clip, (D, D)) for clip in LENGTHS}
-
-
 SHAPES_READ = {
-    "[1, D]": (as_they_are, (), ONE_FRAME),
+    "[1, D]": (np.asarray, (), ONE_FRAME),
     "[T, 1, D], one frame among them": (
         lambda values: values[:, np.newaxis],
         (),
@@ -264,23 +228,6 @@ SHAPES_READ = {
     "columns first": (np.asfortranarray, (), EXPECTED_ARRAYS),
 }
 """Shape as it is saved -> what changes features so, the options of the import, and the features."""
-
-
-def save_clips(folder, truth, change=lambda values: values, **beside):
-    """Save a file for each clip in the folder `all`: its features, changed, and arrays beside them.
-
-    `beside` is the name of an array -> a function that makes it from the number of frames. Where there are
-    any, the files are archives (.npz), and else single arrays (.npy).
-    """
-    (folder / "all").mkdir()
-    for clip, values in truth.items():
-        features = change(values)
-        if beside:
-            n_frames = len(values)
-            arrays = {name: make(n_frames) for name, make in beside.items()}
-            np.savez(folder / "all" / f"{clip}.npz", features=features, **arrays)
-        else:
-            np.save(folder / "all" / f"{clip}.npy", features, allow_pickle=True)
 
 
 def assert_refused_in_a_line(folder, capfd, file):
@@ -330,17 +277,17 @@ def test_axes_of_equal_length_are_imported_with_a_note(folder, capfd):
 
 def test_arrays_time_s_and_frame_index_are_times_and_indices(folder):
     """They are the names of a store's own arrays. Frames are two a second; clip "v_two" has seven of them."""
-
-    def two_a_second(n_frames):
-        return np.arange(n_frames, dtype=np.float32) / 2
-
-    save_clips(folder, EXPECTED_ARRAYS, time_s=two_a_second, frame_index=np.arange)
+    save_clips(
+        folder,
+        EXPECTED_ARRAYS,
+        time_s=lambda n_frames: np.arange(n_frames, dtype=np.float32) / 2,
+        frame_index=np.arange,
+    )
 
     assert import_frames(folder, "all", "npy") == 0
 
-    check_frames(folder, TWO_A_SECOND)
-    indices = open_store(folder / "lab")["lab"].read("v_two", "frame_index")
-    assert indices.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    group = check_frames(folder, TWO_A_SECOND, EXPECTED_ARRAYS)
+    assert group.read("v_two", "frame_index").tolist() == [0, 1, 2, 3, 4, 5, 6]
 
 
 ODD_TIMES = {

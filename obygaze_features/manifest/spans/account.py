@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -65,16 +65,9 @@ class Account:
 
     def copy_from(self, account: "Account") -> None:
         """Take over everything from another account, except its path."""
-        self.kind = account.kind
-        self.seen = account.seen
-        self.used = account.used
-        self.left_out = account.left_out
-        self.unlisted = account.unlisted
-        self.notes = account.notes
-        self.shows_model_output = account.shows_model_output
-        self.mentioned_columns = account.mentioned_columns
-        self.uses_rate = account.uses_rate
-        self.uses_unit = account.uses_unit
+        for fact in fields(account):
+            if fact.name != "path":
+                setattr(self, fact.name, getattr(account, fact.name))
 
     @property
     def n_left_out(self) -> int:

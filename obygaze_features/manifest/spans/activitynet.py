@@ -29,7 +29,8 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     unread_keys: list[str] = []
     notes_on_cut: list[str] = []
     for name, video in _database(file).items():
-        video_length_s = _length_s(object_of(video))
+        facts = object_of(video)
+        video_length_s = number(facts.get("duration", facts.get("duration_second"))) or math.nan  # unknown
         # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
@@ -78,12 +79,6 @@ def _database(file: SpanFile) -> Mapping[str, Any]:
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     return database
-
-
-def _length_s(video: Mapping[str, Any]) -> float:
-    """Return the length of a video in seconds; NaN if it is not given, or 0."""
-    length_s = number(video.get("duration", video.get("duration_second")))
-    return length_s or math.nan
 
 
 def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:

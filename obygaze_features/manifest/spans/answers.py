@@ -111,47 +111,41 @@ def answered_clips(file: SpanFile) -> list[Answered]:
     clips_with_reasons = []
     first_answers: dict[tuple[str, str], Mapping[str, float]] = {}  # (clip id, model) -> its first answers
     for clip in clips:
-        # The first reason that there is; "" if the answers count.
-        reason = (
-            clip.reason
-            or _unanswered_question(clip, usual_questions)
-            or _unclear_level(clip)
-            or _repetition(clip, first_answers)
-        )
+        reason = _why_not_counted(clip, usual_questions, first_answers)
         if not reason:
             first_answers[clip.key] = clip.answers
         clips_with_reasons.append(replace(clip, reason=reason))
     return clips_with_reasons
 
 
-def _unclear_level(clip: Answered) -> str:
-    """Return why the answers on a clip do not count if several levels are the likeliest; else ""."""
-    has_levels = bool(clip.probabilities("level"))
-    has_likeliest_level = clip.level != ""
-    if has_levels and not has_likeliest_level:
-        return "several levels are the likeliest"
-    return ""
-
-
-def _repetition(clip: Answered, first_answers: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
-    """Return why answers do not count that the same model gave on the same clip a second time.
-
-    The first answers count. The reason says whether the second ones differ from them (", otherwise"), in
-    which case the file contradicts itself. "" if there are no earlier answers.
+def _why_not_counted(
+    clip: Answered,
+    usual_questions: Mapping[str, Sequence[str]],
+    first_answers: Mapping[tuple[str, str], Mapping[str, float]],
+) -> str:
+    """Return the first reason why the answers on a clip do not count; "" if they do.
 
     Parameters
     ----------
     clip
-        The answers on a clip.
+        The answers on a clip, perhaps with a reason already.
+    usual_questions
+        Model -> the questions that it answered for most clips.
     first_answers
         (clip id, model) -> the first answers that count, of the clips above in the file.
     """
+    if clip.reason:
+        return clip.reason
+    for question in usual_questions.get(clip.model, ()):
+        if question not in clip.answers:
+            return f"no answer to {question}"
+    if clip.probabilities("level") and not clip.level:
+        return "several levels are the likeliest"
     if clip.key not in first_answers:
         return ""
-    are_the_same = first_answers[clip.key] == clip.answers
-    if are_the_same:
+    if first_answers[clip.key] == clip.answers:
         return "of a clip that was answered above"
-    return "of a clip that was answered above, otherwise"
+    return "of a clip that was answered above, otherwise"  # the file contradicts itself
 
 
 def _clips_of_file(file: SpanFile) -> list[Answered]:
@@ -184,29 +178,17 @@ def _usual_questions(clips: Sequence[Answered]) -> dict[str, list[str]]:
     return questions_of_model
 
 
-def _unanswered_question(clip: Answered, questions: Mapping[str, Sequence[str]]) -> str:
-    """Return why the answers on a clip do not count if one to a usual question is missing; else "".
-
-    Parameters
-    ----------
-    clip
-        The answers on a clip.
-    questions
-        Model -> its usual questions.
-    """
-    for question in questions.get(clip.model, ()):
-        if question not in clip.answers:
-            return f"no answer to {question}"
-    return ""
-
-
 def read_answers(file: SpanFile) -> Iterator[RawSpan]:
     """Yield for each clip a span with its level, and one with the concepts that the answers affirm.
 
     A clip whose answers do not count is yielded as a record with the reason.
     """
     clips = answered_clips(file)
-    _note_models(file, [clip for clip in clips if not clip.reason])
+    for name in ("model", "prompt"):
+        n_clips = Counter(clip.cells.get(name, "") for clip in clips if not clip.reason)
+        shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
+        if shown:
+            file.account.note(f"{name}: {shown}")
     for clip in clips:
         if clip.reason:
             yield clip
@@ -242,15 +224,6 @@ def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
         )
 
 
-def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
-    """Note which models and prompts gave the answers, each with its number of clips."""
-    for name in ("model", "prompt"):
-        n_clips = Counter(clip.cells.get(name, "") for clip in clips)
-        shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
-        if shown:
-            file.account.note(f"{name}: {shown}")
-
-
 @checked
 def read_answered(path: Path) -> list[Answered]:
     """Read the answers in a file, including those that do not count.
@@ -271,12 +244,7 @@ def _read_answered(file: SpanFile) -> FileContent[Answered]:
 def _answered_clip(location: str, value: Any) -> Answered:
     """Read the answers on one clip from a JSON value; with a reason if they do not count.
 
-    Parameters
-    ----------
-    location
-        The line or object of the file, for messages.
-    value
-        The JSON value.
+    `location` is the line or object of the file, for messages.
     """
     answers_in_file = value.get("answers") if isinstance(value, dict) else None
     if not isinstance(answers_in_file, dict) or not answers_in_file:
@@ -321,13 +289,6 @@ def _cells(value: Mapping[str, Any]) -> dict[str, str]:
 def _perceives(value: Any, location: str) -> tuple[str, ...]:
     """Read what the model perceives, such as `visual` or `said`; only pictures if the object does not say.
 
-    Parameters
-    ----------
-    value
-        A name or a list of names, from the object of a clip; None if it has none.
-    location
-        The place of the object, for messages.
-
     Raises
     ------
     ObygazeError
@@ -349,10 +310,14 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     reasons = []
     answered_questions = set[str]()  # as `plain` writes them: `level:s`
     for question, answer in answers.items():
-        if not _is_question(question):
+        kind, _, name = question.partition(":")
+        names_label = kind in {"level", "concept"} and name != ""
+        if question != "level" and not names_label:
             reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
             continue
-        probability_of_question = _probabilities_of_answer(question, answer)
+        probability_of_question = {question: _probability(answer)}
+        if question == "level":
+            probability_of_question = _levels(answer)
         if not probability_of_question or any(math.isnan(p) for p in probability_of_question.values()):
             reasons.append(f"{question} refused or unclear")
             continue
@@ -364,19 +329,6 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
             answered_questions.add(plain_question)
         probabilities.update(probability_of_question)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
-
-
-def _probabilities_of_answer(question: str, answer: Any) -> dict[str, float]:
-    """Return question on one label -> probability of yes, of which an answer to `level` gives several."""
-    if question == "level":
-        return _levels(answer)
-    return {question: _probability(answer)}
-
-
-def _is_question(text: str) -> bool:
-    """Return whether a text is a question that is read: `level`, `level:NAME` or `concept:NAME`."""
-    kind, _, name = text.partition(":")
-    return text == "level" or (kind in {"level", "concept"} and name != "")
 
 
 def _levels(answer: Any) -> dict[str, float]:

@@ -115,13 +115,6 @@ def _table_of_events(file: SpanFile, needed: Sequence[str]) -> Table:
 
     BORIS adds the offset of an observation to its times. Versions before 8.22.17 do not write the offset;
     that the times may be moved is then noted.
-
-    Parameters
-    ----------
-    file
-        The file.
-    needed
-        Columns that the table must have.
     """
     records = file.records(("Behavior",))
     facts_above = _facts_above_table(records[0])
@@ -156,15 +149,6 @@ def _with_media_cells(file: SpanFile, row: Row, facts_above: Mapping[str, str]) 
     Columns that the table lacks are taken from the lines above it. A word for "no media" or "no offset"
     becomes an empty cell. If the row lists no media, the media file that its event names is taken, which the
     file's account notes.
-
-    Parameters
-    ----------
-    file
-        The file.
-    row
-        The row.
-    facts_above
-        Column -> text, from the lines above the table (`_facts_above_table`).
     """
     cells = {**facts_above, **row.cells}
     for name in (*MEDIA_COLUMNS, SOURCE, OFFSET):
@@ -186,7 +170,7 @@ def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
 
 
 def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
-    """Yield an event for each START and its STOP, which is the next one with the same `_pairing_key`.
+    """Yield an event for each START and its STOP, which is the next one of the same behaviour.
 
     Rows that cannot be paired are yielded with a reason: times that cannot be read, a START before another
     START of its key or without a STOP, a STOP without a START, and points.
@@ -202,8 +186,11 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
     status_column = status_columns[0]
     started: dict[tuple[str, ...], Event] = {}  # pairing key -> event whose STOP was not there yet
     for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
-        status = timed_row.row.cells[status_column].strip().upper()
-        key = _pairing_key(timed_row.row)
+        # A START and its STOP are alike in these cells: a subject shows one behaviour once at a time.
+        cells = timed_row.row.cells
+        modifiers = [cell for name, cell in cells.items() if plain(name).startswith("modifier")]
+        status = cells[status_column].strip().upper()
+        key = (*(cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *modifiers)
         if timed_row.reason:
             yield _behaviour(timed_row, timed_row.reason)
         elif status == "START":
@@ -221,16 +208,6 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
     yield from started.values()
 
 
-def _pairing_key(row: Row) -> tuple[str, ...]:
-    """Return the cells that are the same in the START and the STOP of an event.
-
-    These are observation, subject, behaviour and modifiers: a subject shows one behaviour once at a time.
-    """
-    names = [OBSERVATION, "Subject", "Behavior"]
-    modifiers = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
-    return tuple([row.cells.get(name, "") for name in names] + modifiers)
-
-
 def _joined(first: Event, last: Event) -> Event:
     """Make one event of a START and its STOP, with the comments of both."""
     comment = _distinct([first.span.cells["comment"], last.span.cells["comment"]])
@@ -241,15 +218,7 @@ def _joined(first: Event, last: Event) -> Event:
 
 
 def _behaviour(timed_row: TimedRow, reason: str) -> Event:
-    """Make an event of one row.
-
-    Parameters
-    ----------
-    timed_row
-        The row with its times.
-    reason
-        Why the event is left out; "" if it is not.
-    """
+    """Make an event of one row, with the reason why it is left out; "" if it is not."""
     row = timed_row.row
     cells = {
         "media": first_filled_cell(row.cells, *MEDIA_COLUMNS),
@@ -306,7 +275,10 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
     # Cached, as many rows have the same source.
     media_of_first_player = cache(_first_player)
     for row in rows:
-        _refuse_offset(file, row)
+        offset = row.cells[OFFSET]
+        # One that cannot be read is NaN, which is not zero either.
+        if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
+            raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
         name = first_filled_cell(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
         # Both columns list the media of several players; only the first one counts.
@@ -314,16 +286,6 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
         list_of_lengths, _, _ = row.cells.get(LENGTHS, "").partition("|")  # "|" is between players
         observation.lengths_of_media[list_of_media] = list_of_lengths
     return list(observations.values())
-
-
-def _refuse_offset(file: SpanFile, row: Row) -> None:
-    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times.
-
-    An offset that cannot be read is NaN, which is not zero either.
-    """
-    offset = row.cells[OFFSET]
-    if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
-        raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
 
 
 def _first_player(source: str) -> str:

@@ -43,13 +43,6 @@ class Statement(NamedTuple):
     seen_score: str
 
 
-class TrackFrames(NamedTuple):
-    """Frames of a track's shapes: those in which it is visible, and those in which it is outside."""
-
-    shown: set[int]
-    outside: set[int]
-
-
 def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the stretches in which tracks show, and the runs of frames with one tag; frames count from 0.
 
@@ -113,26 +106,20 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
 
     A track gives its state in all frames, or only where it changes: with `gaze` = away in frame 0, `gaze` =
     at her in frame 10 and outside in frame 30, it is visible in frames 0 to 29, and `gaze` is away in 0 to 9.
-
-    Parameters
-    ----------
-    file
-        The file.
-    track
-        The element, whose children are shapes in single frames.
-    step
-        From one frame of the task to the next, in frames of the film.
-    media
-        The film's file.
     """
     location = f"track {track.get('id', '')}"
     if track.get("source") == "auto":
         yield RawSpan(location, reason=AUTOMATIC, is_of_model=True)
         return
-    if any(_frame(shape) is None for shape in track):
-        yield RawSpan(location, reason="a shape without the number of its frame")
-        return
-    shown, outside = _track_frames(track)
+    shown = set[int]()
+    outside = set[int]()
+    for shape in track:
+        frame = _frame(shape)
+        if frame is None:
+            yield RawSpan(location, reason="a shape without the number of its frame")
+            return
+        frames = shown if _is_shown(shape) else outside
+        frames.add(frame)
     if not shown:
         yield RawSpan(location, reason="it is shown nowhere")
         return
@@ -190,20 +177,6 @@ def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, se
     return frames_of_statement
 
 
-def _track_frames(track: Element) -> TrackFrames:
-    """Divide the frames of a track's shapes by whether the track is visible in them."""
-    frames = TrackFrames(set(), set())
-    for shape in track:
-        frame = _frame(shape)
-        if frame is None:
-            continue
-        if _is_shown(shape):
-            frames.shown.add(frame)
-        else:
-            frames.outside.add(frame)
-    return frames
-
-
 def _is_shown(shape: Element) -> bool:
     """Return whether a shape, or at least one point of a skeleton, is inside the frame.
 
@@ -211,9 +184,7 @@ def _is_shown(shape: Element) -> bool:
     """
     flags = [part.get("outside") for part in (shape, *shape)]
     stated_flags = [flag for flag in flags if flag is not None]
-    if not stated_flags:
-        return True
-    return any(flag != "1" for flag in stated_flags)
+    return not stated_flags or any(flag != "1" for flag in stated_flags)
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
@@ -231,19 +202,7 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 
 
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield a span for each run of neighbouring frames that have the same tag.
-
-    Parameters
-    ----------
-    file
-        The file.
-    root
-        The element of the task.
-    step
-        From one frame of the task to the next, in frames of the film.
-    media
-        The film's file.
-    """
+    """Yield a span for each run of neighbouring frames that have the same tag."""
     frames_of_statement: dict[Statement, set[int]] = {}
     for tag, frame in _tags_with_frames(root):
         label = one_line(tag.get("label", ""))
@@ -294,18 +253,7 @@ def _spans(
 ) -> Iterator[RawSpan]:
     """Yield a span for each stretch in which a statement holds.
 
-    Parameters
-    ----------
-    file
-        The file, which converts frames to seconds.
-    source
-        The track or tag that says it, for messages.
-    statement
-        What holds in the stretches.
-    stretches
-        (first frame, frame after the last one) of each stretch.
-    cells
-        Cells that all spans share.
+    `stretches` are (first frame, frame after the last one); `source` is the track or tag, for messages.
     """
     span_cells = {**cells, "seen_score": statement.seen_score}
     for first_frame, end_frame in stretches:

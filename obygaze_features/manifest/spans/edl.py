@@ -240,16 +240,8 @@ def _records(event: Event, times: TimeLine) -> Iterator[RawSpan]:
 def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLine) -> RawSpan:
     """Read a marker of Resolve, which begins with its event and has a length in frames.
 
-    Parameters
-    ----------
-    event
-        The event below which the marker stands.
-    tags
-        The parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before them.
-    start_s
-        The start of the event in seconds.
-    times
-        How the time codes of the list count, with the frame rate.
+    `tags` are the parts of the marker's line: `C` colour, `M` name, `D` length in frames, and the note before
+    them; `start_s` is the start of the event.
     """
     length = tags.get(LENGTH_TAG, "").strip()
     is_number = length.isdecimal() and length.isascii()
@@ -261,16 +253,11 @@ def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLi
     if not is_point and times.rate is not None:
         end_s = float(start_s + n_frames / times.rate)
     if is_our_export:
-        return _exported_span(event, start_s, end_s)
+        tier = one_line(unquote(event.comments.get(OF_TIER, "")))
+        text = one_line(unquote(event.comments.get(OF_TEXT, "")))
+        film = one_line(unquote(event.comments.get(OF_FILM, "")))
+        return RawSpan(event.where, start_s, end_s, text, tier, {"movie": film})
     text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
     colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
     return marker(event.where, start_s=start_s, end_s=end_s, text=text, tier=colour, cells=cells)
-
-
-def _exported_span(event: Event, start_s: float, end_s: float) -> RawSpan:
-    """Return the span of a marker of our export, whose tier, text and film are in comments of its event."""
-    tier = one_line(unquote(event.comments.get(OF_TIER, "")))
-    text = one_line(unquote(event.comments.get(OF_TEXT, "")))
-    film = one_line(unquote(event.comments.get(OF_FILM, "")))
-    return RawSpan(event.where, start_s, end_s, text, tier, {"movie": film})

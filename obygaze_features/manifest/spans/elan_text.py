@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     tool_table,
     with_added_labels,
 )
-from obygaze_features.manifest.text_tables import Row, Table, counted
+from obygaze_features.manifest.text_tables import Row, counted
 from obygaze_features.text import first_few
 from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
@@ -85,7 +85,10 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     """
     records, delimiter = _rows(file)
     first_row = _first_row(records)
-    _refuse_offsets(file, records[:first_row])
+    text_above = "\n".join("\t".join(cells) for _, cells in records[:first_row])
+    offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
+    if offsets:
+        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
     if first_row:
         file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
@@ -118,13 +121,19 @@ def is_headless(file: SpanFile) -> bool:
         return False
     times_of_rows = []
     for cells in rows:
-        times = _two_times(cells)
-        if times is None:
+        if len(cells) < 4:
             return False
-        times_of_rows.append(times)
+        first_s = time_or_nan(cells[2])
+        second_s = time_or_nan(cells[3])
+        if math.isnan(first_s) or math.isnan(second_s):
+            return False
+        times_of_rows.append((first_s, second_s))
 
     names = [cells[0].strip() for cells in rows]
-    are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
+    # Names, which are no times, and which several rows have.
+    are_repeated_names = len(set(names)) < len(names) and all(
+        name and math.isnan(time_or_nan(name)) for name in names
+    )
     say_what_tiers_hold = all(matching_key(name, NAMED_KEYS) for name in names)
     if are_repeated_names or say_what_tiers_hold:
         return True
@@ -135,34 +144,11 @@ def is_headless(file: SpanFile) -> bool:
     return True
 
 
-def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
-    """Return the times in the third and fourth cell of a row, in seconds; None if either is no time."""
-    if len(cells) < 4:
-        return None
-    first_s = time_or_nan(cells[2])
-    second_s = time_or_nan(cells[3])
-    if math.isnan(first_s) or math.isnan(second_s):
-        return None
-    return first_s, second_s
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a text that is not empty is no time."""
-    return bool(text) and math.isnan(time_or_nan(text))
-
-
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
     """Return whether a row has more than a begin and an end, as ELAN writes it and people do not.
 
     If the two times are begin and end, a later cell is the duration between them. If ELAN wrote each time in
     two forms, both are the begin: 00:00:01.5 and 1.5, or 1.5 and 1500 (seconds and milliseconds).
-
-    Parameters
-    ----------
-    cells
-        The cells of the row: tier, participant, the two times, and others.
-    first_s, second_s
-        The two times, as numbers of seconds.
     """
     is_one_time = abs(first_s - second_s) <= SLACK_S
     is_one_time_in_ms = abs(1000 * first_s - second_s) <= 1
@@ -187,17 +173,6 @@ def _first_row(records: Records) -> int:
         if n_filled > 2:
             return index
     return 0
-
-
-def _refuse_offsets(file: SpanFile, records_above: Records) -> None:
-    """Refuse a text that states above its annotations that a medium has an offset: its times are shifted.
-
-    `records_above` are the rows above the annotations.
-    """
-    text_above = "\n".join("\t".join(cells) for _, cells in records_above)
-    offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
-    if offsets:
-        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
 
 
 def _has_times(cells: Sequence[str]) -> bool:
@@ -225,13 +200,6 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
 
     If there is a column `Tier`, a row is one annotation. Otherwise each tier has a column of its own, and a
     row is an annotation of each tier whose cell is filled.
-
-    Parameters
-    ----------
-    file
-        The file of the table.
-    rows
-        The header, and the rows below it.
     """
     header_line, header_cells = rows.records[0]
     header = [cell.strip() for cell in header_cells]
@@ -253,7 +221,9 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
-        text_columns = _columns_of_tiers(table)
+        text_columns = [
+            name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)
+        ]
         label_columns = []
 
     timed_rows = timed(
@@ -270,11 +240,6 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
             yield from with_added_labels(span, [timed_row.row], label_columns)
 
 
-def _columns_of_tiers(table: Table) -> list[str]:
-    """Return the columns of texts, in a table with a column for each tier: all but ELAN's other columns."""
-    return [name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)]
-
-
 def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
     """Return (which time, its form) -> heading, for the columns of times in a header."""
     headings = {}
@@ -288,12 +253,7 @@ def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
 def _spans_of_row(timed_row: TimedRow, text_columns: Sequence[str]) -> Iterator[RawSpan]:
     """Yield a span for each text of a row; a row without texts is yielded as a record with the reason.
 
-    Parameters
-    ----------
-    timed_row
-        The row with its times.
-    text_columns
-        The columns of texts. If no column names the tier of a row, the name of the text's column does.
+    If no column names the tier of a row, the name of the text's column does.
     """
     cells = timed_row.row.cells
     tier = cells.get("Tier", "")
@@ -321,15 +281,6 @@ def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> st
     """Choose the form of times to read: one in which there are both begin and end times.
 
     PAL frames are chosen only if there is no other form.
-
-    Parameters
-    ----------
-    file
-        The file, for the message.
-    headings
-        (which time, form) -> heading of the column.
-    line
-        The line of the header.
 
     Raises
     ------
@@ -400,17 +351,7 @@ def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
 
 
 def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
-    """Return the header that ELAN would write in English above columns without names.
-
-    Parameters
-    ----------
-    layout
-        Where the columns of times and of the text stand.
-    n_columns
-        The number of columns.
-    form
-        The form of the times in the first columns of begin and end times.
-    """
+    """Return the header that ELAN would write in English above columns without names."""
     # A column that is not read needs a name that no other column has, and that is not taken for the name of a
     # tier. `_COLUMN_OF_ELAN` matches names that end in "- time".
     header = [f"{index} - time" for index in range(n_columns)]
@@ -424,11 +365,6 @@ def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
     header[layout.end] = f"{END} - {form}"
     header[layout.text] = "Annotation"
     return header
-
-
-def _usual_form(cells: Sequence[str]) -> str:
-    """Return the pattern that most cells have, with 0 for each number: `0:0:0.0` for clocks."""
-    return mode(re.sub("[0-9]+", "0", cell) for cell in cells)
 
 
 def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
@@ -496,7 +432,8 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     n_forms
         Number of forms, side by side, in which each time is there.
     """
-    forms = [_usual_form(column) for column in columns]
+    # The pattern that most cells of a column have, with 0 for each number: `0:0:0.0` for clocks.
+    forms = [mode(re.sub("[0-9]+", "0", cell) for cell in column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
     n_columns_of_times = n_groups * n_forms
     layouts = []

@@ -64,24 +64,16 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     if marked:
         return _text_in(marked, content), ""
     if content.isascii():
-        return _decoded_ascii(content, encoding)
+        # The bytes of UTF-16 may all be below 128, zeros included.
+        if encoding:
+            return _text_in(encoding, content), ""
+        utf_16 = unmarked_encoding(content)
+        if utf_16:
+            return _text_in(utf_16, content), f"read as {utf_16}{GUESS}"
+        return _text_in("ascii", content), ""
     with suppress(UnicodeDecodeError):
         return content.decode("utf-8-sig"), ""
     return _decoded_not_utf8(content, encoding)
-
-
-def _decoded_ascii(content: bytes, encoding: str) -> tuple[str, str]:
-    """Decode bytes that are all below 128; return the text and a notice, as `decoded` does.
-
-    They are ASCII, or the person's encoding, or UTF-16 without a mark, whose bytes may all be ASCII, zeros
-    included.
-    """
-    if encoding:
-        return _text_in(encoding, content), ""
-    utf_16 = unmarked_encoding(content)
-    if utf_16:
-        return _text_in(utf_16, content), f"read as {utf_16}{GUESS}"
-    return _text_in("ascii", content), ""
 
 
 def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
@@ -122,14 +114,7 @@ class _Choice(NamedTuple):
 def _encoding_of_lines(content: bytes, encoding: str, bytes_not_utf8: Mapping[int, bytes]) -> _Choice:
     """Choose the encoding of lines that are not UTF-8: the person's, that of UTF-16, or the likeliest.
 
-    Parameters
-    ----------
-    content
-        Bytes of the whole file.
-    encoding
-        The encoding that the person names; "" if none is named.
-    bytes_not_utf8
-        Index of a line, from 0 -> bytes of the line.
+    `content` is the whole file, and `bytes_not_utf8` is index of a line, from 0 -> bytes of the line.
     """
     if encoding:
         return _Choice(encoding, "")
@@ -142,10 +127,7 @@ def _encoding_of_lines(content: bytes, encoding: str, bytes_not_utf8: Mapping[in
 def _guessed(lines: Mapping[int, bytes]) -> _Choice:
     """Guess the encoding of lines; the notice shows what each of the likeliest encodings makes of them.
 
-    Parameters
-    ----------
-    lines
-        Line number -> bytes of the line.
+    `lines` is line number -> bytes of the line.
     """
     likely = [guess.name for guess in likely_encodings(lines.values())]
     # These fit the first lines; the encoding must be able to decode all.
@@ -169,14 +151,7 @@ def _alternatives(
 
     An encoding that gives the same texts as an earlier one is no alternative to a reader.
 
-    Parameters
-    ----------
-    lines
-        Line number -> bytes of the line.
-    texts
-        Line number -> text of the line in the guessed encoding.
-    encodings
-        The likely encodings, the likeliest first.
+    `texts` is line number -> text of the line in the guessed encoding; `encodings` are the likeliest first.
     """
     texts_so_far = [texts]
     descriptions: list[str] = []

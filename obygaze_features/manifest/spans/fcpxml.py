@@ -92,15 +92,6 @@ def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, A
 
     In an element that plays a file, the children have times of the file. In another element they have times
     from its `start`, which lies at its `offset` in the element around it.
-
-    Parameters
-    ----------
-    node
-        The element.
-    place
-        What the element's own times count in.
-    assets
-        Id -> media file.
     """
     asset = _played_asset(node, assets)
     if asset is not None:
@@ -132,17 +123,7 @@ def _played_asset(node: Element, assets: Mapping[str, Asset]) -> Asset | None:
 
 
 def _mark(node: Element, offset: MediaOffset, location: str) -> RawSpan:
-    """Read a marker, a chapter marker or a range of a keyword.
-
-    Parameters
-    ----------
-    node
-        Its element, whose tag is the tier.
-    offset
-        Where the time of the element lies in a film.
-    location
-        Its place in the file, such as `marker 3`.
-    """
+    """Read a marker, a chapter marker or a range of a keyword."""
     text = one_line(node.get("value", ""))
     where_with_text = f"{location} ({text:.40})"
     time_in_element = _seconds(node.get("start", ""))

@@ -211,17 +211,7 @@ def has_own_unit(text: str) -> bool:
 
 
 def _seconds_of_time_code(text: str, code: re.Match[str], rate: Fraction) -> float:
-    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame.
-
-    Parameters
-    ----------
-    text
-        The time code, for messages.
-    code
-        Its match of `FRAME_CODE`.
-    rate
-        Frames per second.
-    """
+    """Return the seconds of a time code hh:mm:ss:ff, or hh:mm:ss;ff with drop frame."""
     numbers_per_second = whole_rate(rate)
     if len(code["frames"]) > 2 and numbers_per_second <= 100:
         raise ManifestError(
@@ -371,9 +361,13 @@ def instants(
     are_points_decimal = usual_sign == "." and not _UNSURE.search("\n".join(cells))
     pointed_cells = cells if are_points_decimal else pointed(cells, usual_sign)
     texts = [cell.strip() for cell in pointed_cells]
-    rate_has_drop_frame = rate in DROPPING
-    if rate_has_drop_frame:
-        _refuse_mixed_codes(texts)
+    if rate in DROPPING:
+        codes = [FRAME_CODE.fullmatch(with_ascii_digits(text)) for text in texts]
+        signs_of_frames = {code["sign_of_frames"] for code in codes if code is not None}
+        if len(signs_of_frames) > 1:
+            raise ManifestError(
+                "some time codes drop labels (';') and some do not (':'): one time line has one"
+            )
     _refuse_dotted_minutes(texts)
     values: list[float | ManifestError | None] = []
     for text in texts:
@@ -387,17 +381,6 @@ def instants(
     if has_many_digits:
         _refuse_shares_of_a_day(texts, values, n_rows=len(texts) // n_columns)
     return values
-
-
-def _refuse_mixed_codes(texts: Sequence[str]) -> None:
-    """Refuse a column in which only some time codes have drop frame."""
-    signs = set[str]()
-    for text in texts:
-        code = FRAME_CODE.fullmatch(with_ascii_digits(text))
-        if code is not None:
-            signs.add(code["sign_of_frames"])
-    if len(signs) > 1:
-        raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
 def _refuse_dotted_minutes(texts: Sequence[str]) -> None:
@@ -538,7 +521,8 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
     for text in texts:
         if text.isdecimal():  # as most numbers are; without a sign, they show nothing
             continue
-        possible_signs = _possible_signs(text)
+        # One for `0,5`, both for `1,234`.
+        possible_signs = [sign for sign in ".," if _is_number(text, sign)]
         if len(possible_signs) == 1:
             example_of_sign.setdefault(possible_signs[0], text)
         elif len(possible_signs) == 2 and not doubtful and _has_other_sign(text, usual_sign):
@@ -557,11 +541,6 @@ def _decimal_sign(texts: Sequence[str], usual_sign: str) -> str:
             "column says which: write one decimal sign everywhere (times: hh:mm:ss)"
         )
     return usual_sign or "."
-
-
-def _possible_signs(text: str) -> list[str]:
-    """Return the decimal signs with which a text is a number: one for `0,5`, both for `1,234`."""
-    return [sign for sign in ".," if _is_number(text, sign)]
 
 
 def _has_other_sign(text: str, usual_sign: str) -> bool:

@@ -375,13 +375,6 @@ class LabelWords:
         """Return the index after the last piece of the longest label that begins with the piece at `start`.
 
         If no label of several pieces begins with it, the piece stands alone.
-
-        Parameters
-        ----------
-        pieces
-            What stands between the commas of a text.
-        start
-            Index of the first piece of the label.
         """
         last_end = min(len(pieces), start + MAX_COMMAS + 1)
         for end in range(last_end, start + 1, -1):

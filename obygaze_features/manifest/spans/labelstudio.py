@@ -83,17 +83,6 @@ def _annotation(
     """Yield the regions of one annotation, which is what one person marked in a task.
 
     A region that began as a model's prediction counts as made by a person who saw the model's output.
-
-    Parameters
-    ----------
-    file
-        The file.
-    annotation
-        The annotation.
-    location
-        Its place, for messages.
-    media
-        Path or URL of the film; "" if the task names none.
     """
     # The user is an id, or an object of a user in some exports.
     user = annotation.get("completed_by", "")
@@ -160,15 +149,6 @@ def _original_place(path_or_url: str) -> str:
 def _frames_per_second(file: SpanFile, regions: Sequence[Mapping[str, Any]], location: str) -> float | None:
     """Return the frames per second of the film, if a rectangle states its frames and length; else None.
 
-    Parameters
-    ----------
-    file
-        The file, with the rate that the person gives by --rate, if any.
-    regions
-        The regions of an annotation.
-    location
-        The place of the annotation, for messages.
-
     Raises
     ------
     ManifestError
@@ -196,21 +176,7 @@ def _region(
     cells: Mapping[str, str],
     per_second: float | None,
 ) -> Iterator[RawSpan]:
-    """Yield a span for each stretch of time of a region and each of its labels.
-
-    Parameters
-    ----------
-    file
-        The file.
-    region
-        The region.
-    location
-        Its place, for messages.
-    cells
-        Cells that all spans of the region share.
-    per_second
-        Frames per second, if the annotation states them; else None.
-    """
+    """Yield a span for each stretch of time of a region and each of its labels."""
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
@@ -233,15 +199,7 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the labels of a region, which are under the key of its type; else its text as the only label.
-
-    Parameters
-    ----------
-    value
-        The object `value` of the region.
-    kind
-        The type of the region, such as "timelinelabels".
-    """
+    """Return the labels of a region, which are under the key of its type; else its text as the only label."""
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]
@@ -267,17 +225,6 @@ def _seconds(
     """Convert the first and last frame of a stretch to its start and end in seconds.
 
     Frames are counted from 1, so that the first one begins at 0 and frame n ends after n frames.
-
-    Parameters
-    ----------
-    file
-        The file, with the rate that the person gives by --rate, if any. It comes first.
-    stretch
-        The frames.
-    per_second
-        Frames per second as the annotation states them; None if it does not.
-    location
-        The place of the region, for messages.
 
     Raises
     ------

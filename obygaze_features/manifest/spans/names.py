@@ -367,14 +367,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
 def _films_by_imdb_id_or_title(text: str, films: Sequence[str], titles: Mapping[str, str]) -> list[str]:
     """Return the films that have the IMDb id in a text, then those that have it as their title.
 
-    Parameters
-    ----------
-    text
-        The text.
-    films
-        Ids of the films.
-    titles
-        Id of a film -> its title. If there are titles, a bare number is one, and no IMDb id.
+    `titles` is id of a film -> its title; if there are any, a bare number is a title, and no IMDb id.
     """
     is_title = bool(titles) and text.strip().isdecimal()
     text_id = "" if is_title else imdb_id(text)

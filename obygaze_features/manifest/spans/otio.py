@@ -76,17 +76,7 @@ def _owner(clip: Mapping[str, Any]) -> Owner:
 
 
 def _marker(item: Mapping[str, Any], owner: Owner, location: str) -> RawSpan:
-    """Read a marker; its tier is the one that an export of obygaze wrote, else its colour.
-
-    Parameters
-    ----------
-    item
-        The JSON object of the marker.
-    owner
-        The media that it is set on.
-    location
-        Its place in the file, such as `marker 3`.
-    """
+    """Read a marker; its tier is the one that an export of obygaze wrote, else its colour."""
     name = text_of(item.get("name"))
     comment = text_of(item.get("comment"))
     where_with_text = f"{location} ({name or comment:.40})"
@@ -119,15 +109,6 @@ def _exported_marker(span: RawSpan, metadata: Mapping[str, Any], movie: str) -> 
 
     The times of the metadata are exact, while those of the marker are rounded to frames. They are taken
     unless the marker was moved since.
-
-    Parameters
-    ----------
-    span
-        The marker, with its own times.
-    metadata
-        What the export wrote into the marker's metadata.
-    movie
-        The film.
     """
     start_s = number(metadata.get("start_s"))
     end_s = number(metadata.get("end_s"))

@@ -278,14 +278,6 @@ def read_in_sandbox(
     received = _ReceivedParts(path, budget)
     for packed in child.call(content_parts, task, path=path):
         received.add(_unpacked(packed), n_bytes=len(packed))
-    return _content_of_parts(received, path, reading)
-
-
-def _content_of_parts(received: "_ReceivedParts", path: Path, reading: Reading) -> FileContent[Any]:
-    """Make the content of a file from the parts that the child process sent.
-
-    `path` and `reading` are those by which the child read the file; they are not sent back.
-    """
     rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
@@ -344,12 +336,7 @@ class _ReceivedParts:
     def _add_rows(self, lines_and_cells: Sequence[tuple[int, list[str]]], n_bytes: int) -> None:
         """Add rows of a table, and count their memory.
 
-        Parameters
-        ----------
-        lines_and_cells
-            For each row its line, and its cells in the order of their names.
-        n_bytes
-            Length in bytes of the rows, as they were sent.
+        Each is its line, and its cells in the order of the names that were sent before.
         """
         columns = self._names
         n_texts_before = self._cells.n_texts
@@ -471,29 +458,22 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
         if not fault or n_faults <= MAX_LISTED:
             yield record
             continue
-        key = _all_but_place(record, fault)
+        # All that the import reads of a record that is no span, except its place in the file.
+        key: tuple[object, ...] = (
+            record.tier,
+            record.text,
+            record.role,
+            record.refusal,
+            record.note,
+            record.is_of_model,
+            record.is_added_column,
+            record.cells.get("codebook", ""),
+            fault,
+        )
         first_of_key.setdefault(key, record)
         n_of_key[key] += record.n_records
     for key, record in first_of_key.items():
         yield replace(record, n_records=n_of_key[key])
-
-
-def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
-    """Return all that the import reads of a record that is no span, except its place in the file.
-
-    Records of which this is equal can be combined into one. `fault` is the reason why it is no span.
-    """
-    return (
-        record.tier,
-        record.text,
-        record.role,
-        record.refusal,
-        record.note,
-        record.is_of_model,
-        record.is_added_column,
-        record.cells.get("codebook", ""),
-        fault,
-    )
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:
@@ -528,13 +508,6 @@ def _packed_lists(items: Iterable[Any], kind_of: Callable[[Any], str]) -> Iterat
     """Pack items into parts of about `PART_BYTES`, each a list of neighbouring items of one kind.
 
     Items are packed one by one, so that no buffer is larger than a part and one item, which may be long.
-
-    Parameters
-    ----------
-    items
-        Records, rows, or whatever `_type_of` knows.
-    kind_of
-        Returns the kind of an item, by which the receiver knows its type.
     """
     for kind, neighbours_of_kind in groupby(items, key=kind_of):
         packed_list = _PackedList()

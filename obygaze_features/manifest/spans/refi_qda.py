@@ -100,7 +100,8 @@ def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
     root = file.xml(ROOT, "a project of REFI-QDA", has_namespace=True)
     name_of_user = {}
     for user in descendants(root, "User"):
-        name_of_user[attribute(user, "guid").casefold()] = _user(user)
+        name_or_id = attribute(user, "name") or attribute(user, "id") or attribute(user, "guid")
+        name_of_user[attribute(user, "guid").casefold()] = one_line(name_or_id)
     reader = _Reader(_codes(file, root), name_of_user)
     for sources in children(root, "Sources"):
         for source in sources:
@@ -156,11 +157,6 @@ def _take_document(file: SpanFile) -> None:
         raise file.error(DAMAGED) from None
     file.close()  # forgets what was computed from the archive's bytes
     file.content = document
-
-
-def _user(user: Element) -> str:
-    """Return the name of a coder, else its id."""
-    return one_line(attribute(user, "name") or attribute(user, "id") or attribute(user, "guid"))
 
 
 def _codes(file: SpanFile, root: Element) -> dict[str, Code]:
@@ -233,17 +229,7 @@ class _Reader:
             yield from self._selection(node, begin_s, end_s, media)
 
     def _selection(self, node: Element, begin_s: float, end_s: float, media: str) -> Iterator[RawSpan]:
-        """Yield a record for each code of a selection; one without codes is left out with a reason.
-
-        Parameters
-        ----------
-        node
-            The element of the selection.
-        begin_s, end_s
-            Its times in seconds; NaN where they cannot be read.
-        media
-            The film.
-        """
+        """Yield a record for each code of a selection; one without codes is left out with a reason."""
         self._n_selections += 1
         location = f"selection {self._n_selections}"
 
@@ -403,27 +389,17 @@ def _codebook(spans: Sequence[CodedSpan], ids: _Ids) -> list[str]:
     lines = ["<CodeBook>", "<Codes>"]
     for above, names in names_below.items():
         lines.append(f'<Code guid="{ids.of("code", above)}" name={_quoted(above)} isCodable="false">')
-        lines += [_code_line(ids.of("code", above, name), name) for name in names]
+        for name in names:
+            guid = ids.of("code", above, name)
+            lines.append(f'<Code guid="{guid}" name={_quoted(name)} isCodable="true"/>')
         lines.append("</Code>")
     return [*lines, "</Codes>", "</CodeBook>"]
-
-
-def _code_line(guid: str, name: str) -> str:
-    """Write a code that selections may have."""
-    return f'<Code guid="{guid}" name={_quoted(name)} isCodable="true"/>'
 
 
 def _selection_lines(span: CodedSpan, ids: _Ids, place: str) -> list[str]:
     """Write the lines of a selection with its codes.
 
-    Parameters
-    ----------
-    span
-        The selection.
-    ids
-        Ids of the project's parts.
-    place
-        The number of the selection, from which its ids are made.
+    `place` is the number of the selection, from which its ids are made.
     """
     user = ids.of("user", span.coder)
     begin = round(1000 * span.start_s)

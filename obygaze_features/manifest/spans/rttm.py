@@ -60,15 +60,7 @@ def _unread_fields(fields: Sequence[str]) -> list[str]:
 
 
 def _turn(location: str, fields: Sequence[str]) -> RawSpan:
-    """Read a turn of a speaker, whose name may name a tier of people and a label on it.
-
-    Parameters
-    ----------
-    location
-        Its line, for messages.
-    fields
-        The fields of the line; "" for `<NA>`.
-    """
+    """Read a turn of a speaker, whose name may name a tier of people and a label on it."""
     _, movie, _, start, length, _, _, speaker, *_ = fields
     start_s = number(start)
     end_s = round(start_s + number(length), 9)  # to nanoseconds: a sum such as .1 + .2 has more digits

@@ -163,15 +163,7 @@ class _Tokens:
         return token.text == "<exists>"
 
     def _next(self, expected: str, is_such: Callable[[str], bool]) -> Token:
-        """Read and return the next token; refuse one that is not as expected.
-
-        Parameters
-        ----------
-        expected
-            What is expected, for the message.
-        is_such
-            Returns whether the text of a token is so.
-        """
+        """Read and return the next token; refuse one that is not as expected."""
         token = self.any()
         if not is_such(token.text):
             raise self._unlike(token, expected)
@@ -226,16 +218,7 @@ def write_textgrid(tiers: Mapping[str, Sequence[Subtitle]], end_s: float) -> str
 def _lines_of_tier(index: int, name: str, spans: Sequence[Subtitle], whole_s: float) -> list[str]:
     """Write a tier of intervals.
 
-    Parameters
-    ----------
-    index
-        Its number in the file, from 1.
-    name
-        Its name.
-    spans
-        Its spans, of which none overlap.
-    whole_s
-        The end of the file in seconds, up to which the tier is filled with empty intervals.
+    `index` is its number in the file, from 1; it is filled with empty intervals up to `whole_s`.
     """
     intervals = _without_gaps(spans, whole_s)
     lines = [

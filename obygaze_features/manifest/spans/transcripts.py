@@ -120,17 +120,6 @@ def _record(location: str, start_s: float, end_s: float, text: str, speaker: str
 
     Exports of obygaze write labels into transcripts, as `human: level@AB = S`: then the text is on the tier
     that it names.
-
-    Parameters
-    ----------
-    location
-        Its place in the file, such as `segment 3`.
-    start_s, end_s
-        Its times in seconds; NaN if they cannot be read.
-    text
-        What is said.
-    speaker
-        Who says it; "" if nobody is named.
     """
     tier, text_on_tier = split_people_tier(one_line(text))
     cells = {"subject": one_line(speaker)} if speaker else {}
@@ -310,7 +299,10 @@ def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
 def _amazon_words(results: Mapping[str, Any]) -> list[Word]:
     """Return the words of Amazon Transcribe, each as the first of its alternatives, with its speaker."""
     # Some versions name the speaker beside each word, and others in a list of their own.
-    speaker_of_start = _amazon_speakers(object_of(results.get("speaker_labels")))
+    speaker_of_start = {}  # start of a word, as it is written -> its speaker
+    for segment in objects_of(object_of(results.get("speaker_labels")).get("segments")):
+        for item in objects_of(segment.get("items")):
+            speaker_of_start[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
     words = []
     for item in objects_of(results.get("items")):
         alternatives = objects_of(item.get("alternatives"))
@@ -319,15 +311,6 @@ def _amazon_words(results: Mapping[str, Any]) -> list[Word]:
         speaker = text_of(item.get("speaker_label")) or speaker_of_start.get(start, "")
         words.append(Word(text, number(start), number(item.get("end_time")), speaker))
     return words
-
-
-def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
-    """Return start of a word, as Amazon Transcribe writes it -> its speaker."""
-    speakers = {}
-    for segment in objects_of(labels.get("segments")):
-        for item in objects_of(segment.get("items")):
-            speakers[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
-    return speakers
 
 
 def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:
@@ -360,14 +343,8 @@ def _begins_anew(last: Word, last_timed: Word, word: Word) -> bool:
 
     One without times, such as a comma, never does.
 
-    Parameters
-    ----------
-    last
-        The last word of the sentence so far, or the sign behind it.
-    last_timed
-        Its last word that has times.
-    word
-        The next word.
+    `last` is the last word of the sentence so far, or the sign behind it, and `last_timed` its last word that
+    has times.
     """
     if math.isnan(word.start_s):
         return False

@@ -44,7 +44,9 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         text = _text_of_segment(row, annotation_columns, keyword_columns)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
-        reason = no_time or _no_segment(row)
+        kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
+        no_segment = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
+        reason = no_time or no_segment
         span = RawSpan(location, start_s, end_s, text, tier, cells, reason=reason)
         yield from with_added_labels(span, [row], label_columns)
 
@@ -52,15 +54,8 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
 def _text_of_segment(row: Row, annotations: Sequence[str], keywords: Sequence[str]) -> str:
     """Return the annotations of a segment and the words of its keywords, separated by semicolons.
 
-    Parameters
-    ----------
-    row
-        The row of the segment.
-    annotations
-        The columns of annotations.
-    keywords
-        The columns of keywords, with 1 in the rows of segments that have the keyword. The word is behind the
-        last colon of the heading.
+    A column of keywords has 1 in the rows of segments that have the keyword, which is the word behind the
+    last colon of the heading.
     """
     texts = [one_line(row.cells[name]) for name in annotations]
     for name in keywords:
@@ -128,9 +123,3 @@ def _with_points(row: Row, columns: Sequence[str]) -> Row:
     for name in columns:
         cells[name] = re.sub(r":(\d{3})\s*$", r".\1", cells[name])
     return Row(row.line, cells)
-
-
-def _no_segment(row: Row) -> str:
-    """Return the reason why a row is no segment; "" if it is one."""
-    kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
-    return "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"

@@ -92,17 +92,7 @@ def _movie(manifest: Mapping[str, Any]) -> str:
 
 
 def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterator[RawSpan]:
-    """Yield a record for each body of an annotation; those that obygaze exported have only one text.
-
-    Parameters
-    ----------
-    annotation
-        The annotation.
-    location
-        Its place, for messages.
-    movie
-        The film that the manifest of the annotations names; "" if it names none.
-    """
+    """Yield a record for each body of an annotation; those that obygaze exported have only one text."""
     stretch = _stretch(annotation.get("target"))
     cells = _cells(annotation, stretch.source, movie)
     has_times = not (math.isnan(stretch.start_s) and math.isnan(stretch.end_s))
@@ -146,11 +136,6 @@ def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return the cells on the decision that an exported annotation shows.
 
     They are its id in the ledger, and the digest of the definitions that the person read, as far as there.
-
-    Parameters
-    ----------
-    bodies
-        The bodies behind the tier and the text, whose texts are JSON objects.
     """
     facts: dict[str, Any] = {}
     for body in bodies:
@@ -185,17 +170,7 @@ def _text_of_body(body: Mapping[str, Any]) -> str:
 
 
 def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, str]:
-    """Return the cells on the film and the annotator of an annotation.
-
-    Parameters
-    ----------
-    annotation
-        The annotation.
-    source
-        The address of its target.
-    movie
-        The film that the manifest names; "" if it names none.
-    """
+    """Return the cells on the film and the annotator of an annotation."""
     cells = {}
     if movie:
         cells["movie"] = movie
@@ -203,16 +178,12 @@ def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, 
         cells["movie"] = unquote(source.removeprefix(FILM))
     elif source:
         cells["media"] = source
-    names = [_person(person) for person in _people(annotation.get("creator"))]
+    creators = annotation.get("creator")
+    names = [_person(person) for person in (creators if isinstance(creators, list) else [creators])]
     annotator = ", ".join(filter(None, names))
     if annotator:
         cells["annotator"] = one_line(annotator)
     return cells
-
-
-def _people(value: Any) -> Sequence[Any]:
-    """Return the creators of an annotation as a list."""
-    return value if isinstance(value, list) else [value]
 
 
 def _person(value: Any) -> str:

@@ -70,19 +70,7 @@ def _media_of_file(root: Element) -> dict[str, str]:
 
 
 def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str, str]) -> Owner:
-    """Return the frame rate and the media file of a sequence or a clip.
-
-    Parameters
-    ----------
-    file
-        The file, with the rate that the person gives by --rate, if any. It comes first.
-    node
-        The element of the sequence or clip.
-    above
-        Rate and media of the element around it, whose rate holds if this one states none.
-    media_of_file
-        Id of an element `file` -> its media.
-    """
+    """Return the frame rate and the media file of a sequence or a clip."""
     rate = file.reading.rate or _rate(node) or above.rate
     if node.tag == "sequence":
         return Owner(rate, "")
@@ -101,19 +89,7 @@ def _rate(node: Element) -> Fraction | None:
 
 
 def _marker(file: SpanFile, node: Element, owner: Owner, location: str) -> RawSpan:
-    """Read a marker. One without an out point marks a point in time: its end is its start.
-
-    Parameters
-    ----------
-    file
-        The file, which converts frames to seconds if the document states no rate.
-    node
-        The element of the marker.
-    owner
-        The sequence or clip that it is set on.
-    location
-        Its place in the file, such as `marker 3`.
-    """
+    """Read a marker. One without an out point marks a point in time: its end is its start."""
     name = one_line(node.findtext("name") or "")
     comment = one_line(node.findtext("comment") or "")
     location = f"{location} ({name or comment:.40})"

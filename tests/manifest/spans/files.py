@@ -57,25 +57,6 @@ def eaf(slots, tiers, header=""):
     )
 
 
-def open_document(path, rows, repeated=1):
-    """Write a spreadsheet of OpenDocument, whose last row is repeated."""
-    head = (
-        '<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
-        'xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" '
-        'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet>'
-        '<table:table table:name="Codes">'
-    )
-    cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-    *lines, last = ["".join(cell.format(text) for text in row) for row in rows]
-    body = "".join(f"<table:table-row>{line}</table:table-row>" for line in lines)
-    body += f'<table:table-row table:number-rows-repeated="{repeated}">{last}</table:table-row>'
-    tail = "</table:table></office:spreadsheet></office:body></office:document-content>"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("content.xml", head + body + tail)
-        archive.writestr("META-INF/manifest.xml", "<manifest/>")
-
-
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"

@@ -449,12 +449,6 @@ def test_another_rate_of_frames_than_the_files_is_refused(import_files):
 
 # --- names of films
 # ---------------------------------------------------------------------------
-def test_a_title_with_its_article_behind_a_comma_is_the_same_name():
-    """Catalogues write "Matrix, The". Names are one if their plain forms are."""
-    assert plain("Matrix, The (1999)") == plain("The Matrix (1999)")
-    assert plain("Avventura, L’ (1960)") == plain("L'Avventura (1960)")
-
-
 def test_a_table_of_a_title_with_its_article_in_two_places_is_refused(import_files):
     """In a catalogue "Matrix, The" is "The Matrix". As two films, one could be trained on and one tested."""
     with pytest.raises(ManifestError, match="one name"):

@@ -9,6 +9,7 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.spans.formats import FORMATS
 from obygaze_features.manifest.spans.sources import kind_of
 from obygaze_features.manifest.spans.span_file import SpanFile
+from tests.files import written
 from tests.manifest.spans.files import EXAMPLES
 from tests.manifest.spans.format_samples import READ_KINDS, UNREAD, sample
 
@@ -50,15 +51,18 @@ def test_the_table_has_at_least_70_formats():
     assert len(NAMES_OF_FORMATS) >= 70
 
 
-FORMATS_THAT_ARE_READ = [known for known in FORMATS if known.kind]
+FILES_THAT_ARE_READ = [(known.kind, sample(known.name)) for known in FORMATS if known.kind]
+FILES_THAT_ARE_READ += [(kind, example.content) for kind, example in EXAMPLES.items()]
+"""Kind and content: a sample of each kind, and a longer example as its tool writes it."""
 
 
-@pytest.mark.parametrize("known", FORMATS_THAT_ARE_READ, ids=[known.name for known in FORMATS_THAT_ARE_READ])
-def test_a_sample_of_a_format_that_is_read_is_recognised_by_its_kind_alone(tmp_path, known):
+@pytest.mark.parametrize(
+    ("kind", "content"), FILES_THAT_ARE_READ, ids=[kind for kind, _ in FILES_THAT_ARE_READ]
+)
+def test_a_file_of_a_format_that_is_read_is_recognised_by_its_kind_alone(tmp_path, kind, content):
     """Of over 70 formats exactly one recognises the file. Its suffix .x says nothing."""
-    path = tmp_path / "a.x"
-    path.write_bytes(sample(known.name))
-    assert recognised(path) == Recognised(kinds=[known.kind], unread_formats=[])
+    path = written(tmp_path / "a.x", content)
+    assert recognised(path) == Recognised(kinds=[kind], unread_formats=[])
 
 
 @pytest.mark.parametrize("name", UNREAD)
@@ -67,15 +71,6 @@ def test_a_sample_of_a_format_that_is_not_read_is_recognised_by_its_entry_alone(
     path = tmp_path / "a.x"
     path.write_bytes(sample(name))
     assert recognised(path) == Recognised(kinds=[], unread_formats=[name])
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_an_example_of_a_kind_is_recognised_by_its_kind_alone(tmp_path, kind):
-    """An example is a file of a tool, longer than the sample. Its suffix .x says nothing."""
-    content = EXAMPLES[kind].content
-    path = tmp_path / "a.x"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    assert recognised(path) == Recognised(kinds=[kind], unread_formats=[])
 
 
 @pytest.mark.parametrize("name", UNREAD)

@@ -716,14 +716,3 @@ def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
 def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
     (notice,) = overlapping_levels([level_of(0, 10, "S", ""), level_of(5, 20, "HN", "")])
     assert "(a: S 0-10 s and HN 5-20 s)" in notice
-
-
-def test_an_import_of_a_table_says_which_levels_overlap(tmp_path):
-    """Both spans of AB stay, and the notice names them."""
-    path = tmp_path / "a.csv"
-    path.write_text("movie,start_s,end_s,level,annotator\na,1,5,S,AB\na,4,9,HN,AB\n")
-
-    imported = import_spans([path], tmp_path)
-
-    assert [clip.level for clip in imported.manifest] == ["S", "HN"]
-    assert any("S 1-5 s and HN 4-9 s" in notice for notice in imported.notices)

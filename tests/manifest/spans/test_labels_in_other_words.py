@@ -5,7 +5,6 @@ import pytest
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import UnreadColumnsError, builtin_codebook, codebook_of_text, import_spans
 from obygaze_features.manifest.spans.label_words import LabelWords
-from tests.manifest.spans.files import open_document
 from tests.manifest.spans.test_people_tables import options_of
 
 LEVELS = {
@@ -196,17 +195,6 @@ def test_rows_that_are_no_spans_are_left_out_and_counted(tmp_path, rows_left_out
 def test_a_cell_of_several_concepts_is_divided_between_words(words, text, parts):
     """`words` are those that the person explained, {word: label}, besides those of the codebook."""
     assert LabelWords(builtin_codebook("obygaze12"), words).parts_of(text) == parts
-
-
-def test_a_spreadsheet_of_open_document_is_read(tmp_path):
-    """LibreOffice saves spreadsheets as OpenDocument (.ods). This one has two clips, of S and of EN."""
-    cells = [["movie", "start_s", "end_s", "level"], ["Vertigo", "1", "5", "S"], ["Vertigo", "9", "12", "EN"]]
-    path = tmp_path / "codes.ods"
-    open_document(path, cells)
-
-    imported = import_spans([path], tmp_path)
-
-    assert labels_of(imported) == [("S", []), ("EN", [])]
 
 
 TABLE_OF_MARKS = [

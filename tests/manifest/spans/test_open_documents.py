@@ -159,9 +159,12 @@ def test_a_comment_on_a_cell_is_no_part_of_it(import_files):
     assert clip.level == "S"
 
 
-def test_an_unreadable_cell_repeated_very_often_is_refused(import_files):
-    """A million rows of one error, written as one cell, would fill the memory."""
-    often = row(NEVER_COMPUTED, attributes='table:number-rows-repeated="1000000"')
+@pytest.mark.parametrize(
+    ("cell", "n_rows"), [(NEVER_COMPUTED, 1_000_000), (words("S"), 300_000)], ids=["an error", "a level"]
+)
+def test_a_cell_repeated_very_often_is_refused(import_files, cell, n_rows):
+    """Very many rows, written as one cell, would fill the memory."""
+    often = row(cell, attributes=f'table:number-rows-repeated="{n_rows}"')
 
     with pytest.raises(ManifestError, match="repeated"):
         import_files({"f.ods": document(HEADER, often)})

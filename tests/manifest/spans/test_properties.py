@@ -265,43 +265,20 @@ def labels_of_other_records(imported, number):
     return labels_of(clip for clip in imported.manifest if clip.start_s != 10 * number + 1)
 
 
-def import_six_records(path, kind, by_content=False):
-    """Import a file as its kind, or as what its content says it is.
+def import_six_records(path, kind):
+    """Import a file as its kind.
 
     The records of ELAN here are levels on a tier "gaze", those of other kinds are texts.
     """
     return import_spans(
         [path],
         path.parent,
-        "" if by_content else kind,
+        kind,
         tiers={"gaze": "levels"} if kind == "eaf" else None,
         annotator="AB",
         movie="tt1",
         rate=Fraction(25),
     )
-
-
-@pytest.mark.parametrize("kind", EXAMPLES)
-def test_every_kind_is_read_in_every_marked_encoding_and_with_every_line_end(tmp_path, kind):
-    """A file of each kind has six records. It is in UTF-8, or a mark at its beginning tells the encoding."""
-    head, records, tail = parts_of_file(kind)
-    text = head + "".join(records) + tail
-    path = tmp_path / "tt1.x"
-    for encoding, line_end in (
-        ("utf-8", "\n"),
-        ("utf-8", "\r"),
-        ("utf-8", "\r\n"),
-        ("utf-8-sig", "\r\n"),
-        ("utf-16", "\r"),
-        ("utf-32", "\n"),
-    ):
-        path.write_bytes(text.replace("\n", line_end).encode(encoding))
-
-        imported = import_six_records(path, kind, by_content=True)
-
-        (account,) = imported.accounts
-        assert account.kind == kind
-        assert len(labels_of(imported.manifest)) == 6
 
 
 @given(

@@ -93,18 +93,12 @@ def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
     ("codes", "options", "words"),
     [
         (["00:00:10.000", "00:00:12:05"], {}, r"00:00:12:05.*--rate"),
-        (["00:00:10:00", "00:00:12;05"], {"rate": "29.97"}, "some .* and some do not"),
-        (["00:00:10:00"], {"rate": "25", "is_dropping": True}, "not 25"),
-        (["00:00:10:00"], {"rate": "25", "start": "soon"}, "--start"),
         (["00:00:10.000"], {"start": "01:00:00:00"}, "--start"),
         (["00:00:10:00"], {"rate": "25", "start": "01:00:00;00"}, "--start"),
         (["00:00:10:00"], {"rate": "fast"}, "rate"),
     ],
     ids=[
         "frames of no rate",
-        "both signs",
-        "drop frame of 25",
-        "no start",
         "a start in frames of no rate",
         "a start in drop frame of 25",
         "no rate",

@@ -228,13 +228,6 @@ def test_a_film_is_found_by_its_name_in_letters_and_digits_of_full_width():
     assert find_film("ＦＩＬＭ０", FILMS) == "film0"
 
 
-def test_annotators_whose_names_differ_in_the_width_of_letters_are_one_name():
-    """Keyboards of East Asia write ＡＢ for AB. Each name has the file and line where it stands."""
-    places = {"AB": ("a.csv", "line 2"), "ＡＢ": ("a.csv", "line 3")}
-    with pytest.raises(ManifestError, match="are one name"):
-        refuse_twins("annotator", places)
-
-
 @pytest.mark.parametrize(
     ("text", "script"),
     [("\u0405", "CYRILLIC"), ("B\u043edy", "CYRILLIC"), ("B\u00f3dy", ""), ("\U00017000", "")],
@@ -297,10 +290,11 @@ def test_a_title_of_two_films_is_refused():
         find_film("psycho", FILMS, FILMS)
 
 
-def test_annotators_whose_names_differ_in_capitals_alone_are_refused_with_their_lines():
-    """AB stands in line 2 of a table, and ab in line 3: `refuse_twins` gets each name with its place."""
-    places = {"AB": ("a.csv", "line 2"), "ab": ("a.csv", "line 3")}
-    with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2"):
+@pytest.mark.parametrize("twin", ["ab", "ＡＢ"], ids=["in small letters", "in letters of full width"])
+def test_annotators_whose_names_differ_in_case_or_width_alone_are_refused_with_their_lines(twin):
+    """AB stands in line 2 of a table, and its twin in line 3. Keyboards of East Asia write ＡＢ for AB."""
+    places = {"AB": ("a.csv", "line 2"), twin: ("a.csv", "line 3")}
+    with pytest.raises(ManifestError, match=r"a\.csv: line 3.*line 2.*are one name"):
         refuse_twins("annotator", places)
 
 
