@@ -292,8 +292,10 @@ class Decisions:
         """
         common_places: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
-            if annotator:
-                common_places = _common_places(common_places, self.places_shown_to(annotator))
+            places = self.places_shown_to(annotator)
+            if not annotator or places is ALL_PLACES:
+                continue
+            common_places = places if common_places is ALL_PLACES else common_places & places
         return common_places
 
     def ids_hidden_from(self, annotator: str, places_shown: Places | None) -> list[str]:
@@ -362,19 +364,11 @@ class Decisions:
             if not clip.level or not self.is_current(clip.clip_id):
                 continue
             extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-            extras[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
+            # Exported as unknown where nobody stated it; else as the codebook's, which means the same.
+            is_unknown = self.definition_of(self.lines[clip.clip_id]) == UNKNOWN
+            extras[DEFINITION] = UNKNOWN if is_unknown else self.codebook.definition()
             latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
-
-    def _definition_today(self, line: Line) -> str:
-        """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
-
-        `UNKNOWN` is exported too, as nobody stated under which definitions the decision was made. If it was
-        made under others that mean the same, the codebook's digest takes their place.
-        """
-        if self.definition_of(line) == UNKNOWN:
-            return UNKNOWN
-        return self.codebook.definition()
 
     def disagreements(
         self, shown_ids: Container[str] | None = None, agreed_ids: Container[str] | None = None
@@ -922,7 +916,8 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         # If the ledger was written to after the table, the missing rows may be decisions made since.
-        is_table_newer = table.path.stat().st_mtime > self._ledger_written_at()
+        ledger_written_at = max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
+        is_table_newer = table.path.stat().st_mtime > ledger_written_at
         if n_missing and is_table_newer:
             facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
             self._notify(message("table_lacked", path=table.path, **facts))
@@ -974,10 +969,6 @@ class Decisions:
         if not n_added:
             self._notify(message("import_known", path=file.path, who=result.annotator))
 
-    def _ledger_written_at(self) -> float:
-        """Return when a file of the ledger was last written to, in seconds since 1970."""
-        return max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
-
     def _is_valid(self, line: Line) -> bool:
         """Whether a line is a valid decision by the rules of this film and codebook."""
         return self._reading_of(line).clip is not None
@@ -1028,7 +1019,10 @@ class Decisions:
     def _find_standing(self) -> None:
         """Set `clips_by_kind` and `lines` to the decisions in force; report what is wrong in the ledger."""
         # First what the reading of decisions depends on: the draws, and which definitions mean the same.
-        self._follow_recorded_draws()
+        recorded_draws = self._recorded_draws()
+        if recorded_draws != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded_draws)
+            self._readings = {}  # all lines are read anew: the place of a judged window depends on the draw
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.representative(self.codebook.definition())
 
@@ -1056,16 +1050,6 @@ class Decisions:
         }
         self._report_changed_windows()
 
-    def _follow_recorded_draws(self) -> None:
-        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
-
-        The place of a judged window, and so which decisions are valid, depends on the draw.
-        """
-        recorded_draws = self._recorded_draws()
-        if recorded_draws != self.rules.recorded:
-            self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew
-
     def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
@@ -1086,7 +1070,10 @@ class Decisions:
         """
         self._find_standing()
         self._report_refused_claims()
-        self._report_how_many_more()
+        for notice_kind, n in self._n_notices_of_kind.items():
+            if n > MAX_NOTICES_OF_A_KIND:
+                n_more = n - MAX_NOTICES_OF_A_KIND
+                self._notify(counted_message(f"more_{notice_kind}", n_more, folder=self.folder))
         conflicting_ids = self.conflicts()
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
@@ -1137,12 +1124,6 @@ class Decisions:
                 return
         self._given_notices.add(message)
         self.notices.append(message)
-
-    def _report_how_many_more(self) -> None:
-        """Add a notice for each kind of which there are too many: how many more there are than were given."""
-        for kind, n in self._n_notices_of_kind.items():
-            if n > MAX_NOTICES_OF_A_KIND:
-                self._notify(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -1266,15 +1247,6 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
         for place, clip in zip(places, earliest_first, strict=True):
             in_order[place] = clip
     return in_order
-
-
-def _common_places(places: Places | None, other_places: Places | None) -> Places | None:
-    """Return the places that are in both of two sets, each of which may be `ALL_PLACES`."""
-    if places is ALL_PLACES:
-        return other_places
-    if other_places is ALL_PLACES:
-        return places
-    return places & other_places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

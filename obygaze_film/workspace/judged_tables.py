@@ -69,7 +69,7 @@ def read_judged(
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            decisions = _with_tables_written_anew(folder, film, book)
+            decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
             headers += decisions.headers
             notices += decisions.notices
 
@@ -91,11 +91,6 @@ def read_judged(
 
     meanings = Meanings(headers)
     return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
-
-
-def _with_tables_written_anew(folder: Path, film: Timeline, book: Codebook | None) -> Decisions:
-    """Open the decisions in a scored film's folder, which writes its tables anew from the ledger."""
-    return Decisions(folder, film, book or codebook_of(film.model().codebook, None))
 
 
 def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]:

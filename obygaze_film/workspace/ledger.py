@@ -320,13 +320,9 @@ class Ledger:
         self._files.setdefault(position.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
-            self._note_replaced(replaced_id)
-
-    def _note_replaced(self, line_id: str) -> None:
-        """Record in `_highest_replaced` that some line asks to replace the line with this id."""
-        sitting, number = split_id(line_id)
-        highest = self._highest_replaced.get(sitting, 0)
-        self._highest_replaced[sitting] = max(number, highest)
+            sitting, number = split_id(replaced_id)
+            highest = self._highest_replaced.get(sitting, 0)
+            self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
         """Set which of the different lines with an id counts (`lines`, `where`), the same on every machine.

@@ -275,7 +275,7 @@ class Workspace:
             self.film(request),
             mode=_last_part(request),
             language=_language(request),
-            viewer=_name_typed(request),
+            viewer=name_of(unquote(request.cookies.get("who", ""))),  # which its script keeps in a cookie
             learns=self.learning is not None,
         )
         return HTMLResponse(page)
@@ -445,11 +445,6 @@ def _viewer(request: Request) -> str:
     return name_of(request.query_params.get("who", ""))
 
 
-def _name_typed(request: Request) -> str:
-    """Return the name that was typed at the desk last, which its script keeps in a cookie; may be empty."""
-    return name_of(unquote(request.cookies.get("who", "")))
-
-
 def _span_in_query(request: Request) -> tuple[float, float]:
     """Read the start and end in seconds of the span that is asked for: `a` and `b` in the address."""
     query = request.query_params
@@ -522,7 +517,22 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
         return {"said": _result_of("undo", film.decisions.undo(annotator), film, words)}
     if kind == "redo":
         return {"said": _result_of("redo", film.decisions.redo(annotator), film, words)}
-    return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
+    decision_id = film.decisions.keep(
+        kind,
+        decision_request.start_s,
+        decision_request.end_s,
+        annotator,
+        level=decision_request.level,
+        concepts=decision_request.concepts,
+        note=decision_request.note,
+        origin=decision_request.origin,
+        place=decision_request.place,
+        n_planned=decision_request.n_planned,
+        parents=decision_request.parents,
+        mode=decision_request.mode,
+        changed_id=decision_request.id,
+    )
+    return {"id": decision_id, "said": words["desk_kept"]}
 
 
 def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
@@ -535,25 +545,6 @@ def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFil
     # To undo a new decision takes it away; to undo a deletion brings a decision back.
     result = "back" if line.id in film.decisions.lines else "gone"
     return words.say(f"desk_did_{action}_{result}", what=_decision_text(film, line, words))
-
-
-def _keep(film: OpenFilm, decision_request: DecisionRequest) -> str:
-    """Keep a new decision of the desk, and return its id."""
-    return film.decisions.keep(
-        decision_request.kind,
-        decision_request.start_s,
-        decision_request.end_s,
-        decision_request.annotator,
-        level=decision_request.level,
-        concepts=decision_request.concepts,
-        note=decision_request.note,
-        origin=decision_request.origin,
-        place=decision_request.place,
-        n_planned=decision_request.n_planned,
-        parents=decision_request.parents,
-        mode=decision_request.mode,
-        changed_id=decision_request.id,
-    )
 
 
 def _decision_text(film: OpenFilm, line: Line, words: Words) -> str:
