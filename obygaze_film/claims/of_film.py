@@ -406,13 +406,8 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
     """Find the concepts that explain the passages of a film, the one with the largest effect first.
 
     Such a concept is seen, and raises the probability, in at least half of the passages' time. It also raises
-    the probability on average over all of that time.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    passage_rows : DataFrame
-        The passages' rows that have a probability.
+    the probability on average over all of that time. `passage_rows` are the passages' rows that have a
+    probability.
     """
     if not model.by_concepts:
         return ()
@@ -549,15 +544,9 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
-    """Return what must be known to read a passage's mean probability.
+    """Return what must be known to read a passage's mean probability, `p`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    reaches : bool
-        Whether any row of the passage reaches the model's threshold.
-    p : float
-        The passage's mean probability. It may be below the threshold even if some rows reach it.
+    It may be below the model's threshold even if some row of the passage `reaches` it.
     """
     limits = []
     if not reaches:

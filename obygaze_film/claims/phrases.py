@@ -267,20 +267,15 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     if claim.number is None:
         measured = words.say("evidence_undefined", tested=tested)
     else:
-        measured = words.say("evidence", auc=_auc_with_interval(claim, words), tested=tested)
+        auc = words.number(claim.number)
+        if claim.interval is not None:
+            ends = words.numbers(claim.interval)
+            level = words.share(claim.interval.level)
+            auc = words.say("evidence_interval", auc=auc, ends=ends, level=level)
+        measured = words.say("evidence", auc=auc, tested=tested)
     doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""  # begins with a colon
     limits = without_levels_sentence(claim, words)
     return f"{measured}{doubt}. {limits}".rstrip()
-
-
-def _auc_with_interval(claim: ModelEvidence, words: Words) -> str:
-    """Write a model's AUC, with its interval and the interval's level if it has one."""
-    auc = words.number(claim.known_number())
-    if claim.interval is None:
-        return auc
-    ends = words.numbers(claim.interval)
-    level = words.share(claim.interval.level)
-    return words.say("evidence_interval", auc=auc, ends=ends, level=level)
 
 
 def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
@@ -355,13 +350,7 @@ def _unjudged_key(key: str, unjudged: float, unread: float) -> str:
     - `KEY_unread`: the part could not be read.
     - `KEY`: some of the part is unlike the training films, and some could not be read.
 
-    Parameters
-    ----------
-    key : str
-    unjudged : float
-        The part that the model cannot judge, as seconds or as a share of the film.
-    unread : float
-        How much of the part could not be read.
+    `unjudged` is the part, as seconds or as a share of the film, and `unread` how much of it was not read.
     """
     if not unread:
         return f"{key}_unlike"
@@ -636,9 +625,9 @@ def unjudged_span_sentence(claim: UnjudgedSpan, words: Words) -> str:
     return words.say("span_unjudged", why=no_prediction_phrase(claim.conditions[0], words))
 
 
-def passage_value(claim: Passage, words: Words, least: str = "hundredth") -> str:
-    """Write a passage's probability alone; `least` names the text of one that rounds to 0."""
-    return words.probability(claim.known_number(), least)
+def passage_value(claim: Passage, words: Words) -> str:
+    """Write a passage's probability alone."""
+    return words.probability(claim.known_number())
 
 
 def passage_spoken(claim: Passage, words: Words) -> str:

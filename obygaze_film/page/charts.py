@@ -95,17 +95,10 @@ def _edge(run: pd.DataFrame, column: str) -> str:
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
-    """Continue a path with steps; it is at the height of the first one.
+    """Continue a path with steps [N] of probabilities p, up to their ends in seconds.
 
-    Adjacent steps of equal height are joined. The path has commands to go along to an x (H) and up or down to
-    a y (V): three steps may be "H20V30H40V10H50".
-
-    Parameters
-    ----------
-    ends : ndarray, shape [N]
-        Where each step ends, in seconds.
-    p : ndarray, shape [N]
-        Probability of each step, its height.
+    The path is at the height of the first step. Adjacent steps of equal height are joined. It has commands to
+    go along to an x (H) and up or down to a y (V): three steps may be "H20V30H40V10H50".
     """
     heights = [y_of(value) for value in p.tolist()]
     xs = [tenths(end) for end in ends.tolist()]

@@ -57,7 +57,7 @@ def in_force(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Li
     return _Ruling(lines, is_valid).in_force
 
 
-def refused_claims(lines: Iterable[Line], is_valid: Validity | None = None) -> list[RefusedClaim]:
+def refused_claims(lines: Iterable[Line], is_valid: Validity) -> list[RefusedClaim]:
     """List the claims that do not count, of lines that were not themselves taken back."""
     return _Ruling(lines, is_valid).refused
 
@@ -103,13 +103,9 @@ class _Ruling:
     def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
         """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        Only a later line can take a line back. So lines are looked at from the latest to the first: when a
-        line is reached, it is known whether a line that is in force takes it back.
-
-        Parameters
-        ----------
-        ordered
-            All lines, the earliest first.
+        Only a later line can take a line back. So all lines, `ordered` from the earliest on, are looked at
+        from the latest to the first: when a line is reached, it is known whether a line that is in force
+        takes it back.
         """
         undos = []
         taken_back_ids: set[str] = set()

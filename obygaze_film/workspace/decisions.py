@@ -462,7 +462,7 @@ class Decisions:
         """Whether a standing decision was made under today's definitions, or does not say under which."""
         return self.definition_of(self.lines[line_id]) in {UNKNOWN, self.definition}
 
-    def changed_definitions(self, language: str = "en") -> list[ChangedText]:
+    def changed_definitions(self, language: str) -> list[ChangedText]:
         """List the levels and concepts that codebooks of earlier decisions define differently from today's.
 
         Only decisions that stand count. Each change is listed once, with both texts.
@@ -644,15 +644,7 @@ class Decisions:
     def _write(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
         """Write a checked decision to the ledger, remember it for undo, and return its line.
 
-        Parameters
-        ----------
-        kind : str
-        row : dict
-            The decision.
-        clip : Clip
-            The same decision as a clip.
-        changed : Line or None
-            The decision that it takes the place of, besides those on its own span (`_ids_on_span`).
+        `clip` is the decision of the row. It takes the place of `changed`, besides those on its own span.
         """
         # A line can only replace lines of its own kind.
         replaced_ids = []
@@ -860,12 +852,8 @@ class Decisions:
     def _add_edits(self, table: ExportedTable, digest: str) -> None:
         """Append the new decisions of an edited table to the ledger, and report what was added.
 
-        Parameters
-        ----------
-        table : ExportedTable
-        digest : str
-            Digest (SHA-256) of the table's content. It names the file of the ledger that the decisions are
-            appended to, so that an equal table adds nothing a second time.
+        The digest (SHA-256) of the table's content names the file of the ledger that the decisions are
+        appended to, so that an equal table adds nothing a second time.
         """
         # Compare the table with the decisions that were exported into it.
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
@@ -882,18 +870,7 @@ class Decisions:
         self._report_missing_rows(table, edited, standing_ids)
 
     def _report_edits(self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str) -> None:
-        """Report how many decisions an edited table added, and which of its rows may be mistakes.
-
-        Parameters
-        ----------
-        table : ExportedTable
-        edited : EditedTable
-            The table as it was read, compared with the ledger.
-        n_added : int
-            Number of decisions that were added to the ledger.
-        digest : str
-            Digest of the table's content.
-        """
+        """Report how many decisions an edited table added, and which of its rows may be mistakes."""
         name_in_ledger = digest[:16]  # the name of the ledger's file with these decisions
         decisions = counted_message("n_decisions", n_added)
         self._notify(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
@@ -949,14 +926,7 @@ class Decisions:
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
         """Append the new decisions of one annotator of a file to the ledger, unless it has them already.
 
-        Parameters
-        ----------
-        file : Annotated
-            The imported file.
-        result : AnnotatorResult
-            The annotator's annotations, compared with the ledger.
-        is_blind : bool or None
-            What the person who imports declared about how they were made (`import_annotations`).
+        `is_blind` is what the person who imports declared (`import_annotations`).
         """
         has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:

@@ -430,25 +430,9 @@ class _Comparison:
     ) -> bool:
         """Add an annotation to a result, as a decision that replaces its origin, or as a new one.
 
-        An annotation that is no valid decision is left out, which the result counts.
-
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        origin : _Origin or None
-            What the annotation was exported from; None if it is new.
-        result : AnnotatorResult
-            The annotator's result so far.
-        kind : str
-            Kind of a new decision; if empty, its span decides (`_kind_of_span`).
-
-        Returns
-        -------
-        bool
-            Whether it was added, and not left out.
+        Return whether it was added: one that is no valid decision is left out, which the result counts.
+        `seen` is "1" if the model's score was shown, else "0". `kind` is that of a new decision; if empty,
+        its span decides.
         """
         target = None if origin is None else origin.target
         try:
@@ -553,23 +537,10 @@ class _Comparison:
         return "" if line is None else line.row.get("note", "")
 
     def _row(self, clip: Clip, seen: str, replaced: Line | None, kind: str) -> TableRow:
-        """Write an annotation as a decision for the ledger.
+        """Write an annotation as a decision for the ledger; raise FilmError if it is no valid one.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        replaced : Line or None
-            The line that the decision replaces, whose kind it takes.
-        kind : str
-            Kind of a decision that replaces none; if empty, its span decides.
-
-        Raises
-        ------
-        FilmError
-            The annotation is no valid decision about this film.
+        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
+        is empty, the one that its span decides. `seen` is "1" if the model's score was shown, else "0".
         """
         is_blind = seen == "0"
         span = self._span_of(clip, replaced, kind, is_blind=is_blind)
@@ -604,23 +575,9 @@ class _Comparison:
         return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
-        """Return the exact span of an annotation's decision, and the kind of the decision.
+        """Return the exact span of an annotation's decision, and its kind; parameters as of `_row`.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        replaced : Line or None
-            The line that the decision replaces, whose kind it takes.
-        kind : str
-            Kind of a decision that replaces none; if empty, its span decides.
-        is_blind : bool
-            Whether the model's score was hidden.
-
-        Raises
-        ------
-        FilmError
-            It is a blind judgement, and no window has its ends.
+        A blind judgement whose ends are those of no window raises FilmError.
         """
         start_s = float(clip.start_s or 0.0)
         end_s = float(clip.end_s or 0.0)

@@ -238,10 +238,6 @@ class Ledger:
         if not is_same_file:
             self._forget(path, read_before.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
-        self._decode_lines(data, path)
-
-    def _decode_lines(self, data: bytes, path: Path) -> None:
-        """Add the lines in the last bytes of a file, and record in `_files` how far the file was read."""
         read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
@@ -505,19 +501,9 @@ class Ledger:
         """Make the line of the ledger that a row of an imported table becomes.
 
         Of two lines on one span, that with the higher clock stands: it was decided later. A row has a clock
-        one above that of the table's first line, or of the line that the row replaces. It depends on no
-        other line, so that equal tables give equal lines on every machine.
-
-        Parameters
-        ----------
-        line_id
-            Id of the new line.
-        number
-            Its number in its file, from which follows how high its clock may be.
-        kind
-            Kind of decision.
-        row
-            The row.
+        one above that of the table's first line, or of the line that the row replaces. It depends on no other
+        line, so that equal tables give equal lines on every machine. How high its clock may be follows from
+        its number in its file.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)

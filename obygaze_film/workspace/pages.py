@@ -152,15 +152,7 @@ def _desk_state(
 ) -> dict[str, Any]:
     """Collect what the desk's script gets as JSON, without any score.
 
-    Parameters
-    ----------
-    film : OpenFilm
-    mode : str
-    viewer : str
-        Name of the person at the desk.
-    view : FilmView
-    visible : mapping
-        The decisions that the person may see (`visible_decisions`).
+    `visible` are the decisions that the person at the desk, `viewer`, may see (`visible_decisions`).
 
     Returns
     -------

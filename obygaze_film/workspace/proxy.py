@@ -319,16 +319,8 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
 def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
     """Copy the pictures of an open film into the open container `output`.
 
-    Parameters
-    ----------
-    source
-        The open film.
-    output
-        The container.
-    progress : callable
-        Is called with the seconds of the film that are done.
-    keeps_sound : bool
-        Whether the sound is copied too; else it is encoded anew.
+    Its sound is copied too with `keeps_sound`; else it is encoded anew. `progress` is called with the seconds
+    of the film that are done.
     """
     sound_tracks = _playable_sound_tracks(source.container)
     for track in sound_tracks:
@@ -345,7 +337,10 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
         is_copied = packet.stream.index in copy_of_track
         if is_copied:
-            _move_to_film_time(packet, source.origin)
+            # Its times, which are whole numbers of its time base, are to count from the film's first frame.
+            origin = round(source.origin / packet.time_base)
+            packet.pts -= origin
+            packet.dts -= origin
             progress(max(float(packet.pts * packet.time_base), 0.0))
             packet.stream = copy_of_track[packet.stream.index]
             output.mux(packet)
@@ -354,17 +349,6 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
                 encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
     if encoded_sound is not None:
         encoded_sound.end()
-
-
-def _move_to_film_time(packet: Any, origin_s: Any) -> None:
-    """Change the times of a packet, so that they count from the film's first frame.
-
-    That frame is at `origin_s` seconds of the file's times. A packet's times are whole numbers, in units of
-    its stream's time base, such as 1 / 90,000 s.
-    """
-    origin = round(origin_s / packet.time_base)
-    packet.pts -= origin
-    packet.dts -= origin
 
 
 def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> None:

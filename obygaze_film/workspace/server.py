@@ -5,8 +5,6 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -586,22 +584,16 @@ def _begin_copy(film: OpenFilm) -> None:
         return  # there is nothing to copy
     if film.played is not None:
         return  # the copy is there, or browsers play the film as it is
+    path = film.path
+    out = film.for_browser
     film_s = film.timeline.record.duration_s
-    film.copying.begin(partial(_copy_film, film.path, film.for_browser, film_s))
 
+    def make_copy(tell: Tell) -> list[Note]:
+        """Make the copy, and tell the share of the film that is done; there are no notes."""
+        make_proxy(path, out, lambda done_s: tell(min(1.0, done_s / film_s)))
+        return []
 
-def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
-    """Copy a film of `film_s` seconds, as the work of a `Job`: it has no notes.
-
-    `tell` is called with the share that is done.
-    """
-
-    def tell_share(done_s: float) -> None:
-        """Tell the share of the film that is done, from the seconds that are."""
-        tell(min(1.0, done_s / film_s))
-
-    make_proxy(path, out, tell_share)
-    return []
+    film.copying.begin(make_copy)
 
 
 def run(

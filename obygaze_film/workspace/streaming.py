@@ -100,13 +100,7 @@ class _Chunks:
 def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[float, Any]]:
     """Yield frames with their times in seconds: pictures from `start_s` on, sound after the first picture.
 
-    Parameters
-    ----------
-    source : Source
-        The open film.
-    sound_track
-        One of its tracks; None for no sound.
-    start_s : float
+    `sound_track` is one of the tracks of the open film; None for no sound.
     """
     video = source.stream
     if start_s > 0 and video.time_base is not None:

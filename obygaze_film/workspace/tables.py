@@ -282,13 +282,8 @@ class _NormalisedRow(NamedTuple):
 def _normalised(row: FileRow, rules: FilmRules, meanings: Meanings) -> _NormalisedRow:
     """Write a row of a table as the ledger would, so that the two can be compared.
 
-    Parameters
-    ----------
-    row : FileRow
-    rules : FilmRules
-        Have the film, whose name the row may spell otherwise.
-    meanings : Meanings
-        Tell which digest stands for all definitions of one meaning.
+    The rules have the film, whose name the row may spell otherwise. The meanings tell which digest stands for
+    all definitions of one meaning.
     """
     # Text: single blanks between words
     cells = {name: " ".join(cell.split()) for name, cell in row.cells.items()}
