@@ -162,12 +162,6 @@ def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
 
     If there are several reasons, the gravest is returned. The gravest of all is that the model was trained on
     the film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    time : FilmTime
-        The film's judged, unjudged and black time by this model.
     """
     if model.decides and model.is_trained_on:
         return TRAINED_ON
@@ -190,11 +184,7 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
 def film_title(film: "Timeline", key: str | None = None) -> Title:
     """Claim the title of a film, with the warnings to know before reading one model's numbers.
 
-    Parameters
-    ----------
-    film : Timeline
-    key : str, optional
-        Model; by default the first that decides. Warnings of the film's other models are not included.
+    The model is by default the first that decides. Warnings of the film's other models are not included.
     """
     model = film.model(key)
     reason = why_no_prediction(model, film.time(model.key))
@@ -275,13 +265,7 @@ def _bounds(low: float | None, high: float | None, level: float) -> Bounds | Non
 def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None = None) -> JudgedTime:
     """Claim how much of a film a model can judge.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    time : FilmTime
-        The film's judged, unjudged and black time by this model.
-    shots : DataFrame, optional
-        `Timeline.shots`, which tell whether a detector found what is black or credits.
+    `Timeline.shots` tell whether a detector found what is black or credits.
     """
     conditions = []
     if model.calibration is None:  # then there are no probabilities
@@ -320,17 +304,10 @@ def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str,
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
-    """Claim how many passages a model marks; None if it predicts nothing of the film.
+    """Claim how many passages one of a film's models marks; None if it predicts nothing of the film.
 
-    A model that was trained on the film predicts nothing of it, even if passages reach its threshold.
-
-    Parameters
-    ----------
-    film : Timeline
-    model : ModelRecord
-        One of the film's.
-    segments : DataFrame
-        As `Timeline.segments` gives them.
+    A model that was trained on the film predicts nothing of it, even if segments (`Timeline.segments`) reach
+    its threshold.
     """
     if model.is_trained_on:
         return None
@@ -340,15 +317,7 @@ def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame
 def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
     """Claim how many passages reach a model's threshold, also if it was trained on the film.
 
-    None if the film has no probability.
-
-    Parameters
-    ----------
-    film : Timeline
-    model : ModelRecord
-        One of the film's.
-    segments : DataFrame
-        As `Timeline.segments` gives them.
+    None if the film has no probability. `segments` are as `Timeline.segments` gives them.
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
@@ -477,29 +446,17 @@ def concepts_near_chance(model: ModelRecord) -> set[str]:
 
 
 def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame = NO_CLASSES) -> list[Passage]:
-    """Make a claim of each passage of a film, in the order of the table.
+    """Make a claim of each passage of a film, in the order of the table of `Timeline.segments`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    segments : DataFrame
-        As `Timeline.segments` gives them.
-    classes : DataFrame
-        `Timeline.classes`; the claims name those that are likely in the passages.
+    The claims name the classes (`Timeline.classes`) that are likely in the passages.
     """
     return [passage(model, row, classes) for row in segments.to_dict(orient="records")]
 
 
 def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = NO_CLASSES) -> Passage:
-    """Make a claim of one passage.
+    """Make a claim of one passage: a row, column -> value, of `Timeline.segments`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    row : mapping
-        Column -> value, of a row of `Timeline.segments`.
-    classes : DataFrame
-        `Timeline.classes`; the claim names those that are likely in the passage.
+    The claim names the classes (`Timeline.classes`) that are likely in the passage.
     """
     time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
     reasons_found = passage_reasons(model, reasons(row), time)
@@ -524,12 +481,8 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
 def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...]:
     """Claim which classes, such as "kitchen", a classifier finds more probable in a span than in the film.
 
-    Parameters
-    ----------
-    classes : DataFrame
-        `Timeline.classes`: what image and sound classifiers give for each window.
-    time : ClaimTime
-        The span. A time without ends has no claims.
+    `Timeline.classes` are what image and sound classifiers give for each window. A time without ends has no
+    claims.
     """
     if time.start_s is None or time.end_s is None:
         return ()
@@ -569,16 +522,7 @@ def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> Un
 def passage_reasons(
     model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each concept that raises or lowers the probability of a span.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    reasons_of_span : sequence of Reason
-        The concepts, with how they change the span's probability.
-    time : ClaimTime
-        The span.
-    """
+    """Make a claim of each concept that raises or lowers the probability of a span."""
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
@@ -610,13 +554,8 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     """Claim which share of a film's time a model expects to be positive, or why it gives none.
 
     The share and its interval were computed when the film was scored (`ModelRecord.rate`). The interval is a
-    prediction interval: it is made to hold the true share of 80 % of new films.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    rows : DataFrame
-        The model's rows in the film.
+    prediction interval: it is made to hold the true share of 80 % of new films. `rows` are the model's rows
+    in the film.
     """
     rate = model.rate
     calibration = model.calibration
@@ -770,16 +709,7 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
-    """Claim how training on judgements changed the probability of a passage.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    ends : (float, float)
-        Start and end of the passage in seconds.
-    before, after : float
-        Its probability by the model before and after training.
-    """
+    """Claim how learning from judgements changed the probability of a passage, whose ends are in seconds."""
     start_s, end_s = ends
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     return Moved(who=(model.key,), what=positive_of(model).text, time=time, number=after, before=before)

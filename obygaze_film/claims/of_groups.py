@@ -108,15 +108,7 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
-    """Claim the mean share of a group of films.
-
-    Parameters
-    ----------
-    row
-        The group's row of `FilmComparison.groups`.
-    positive
-        What counts as positive: levels, or a concept.
-    """
+    """Claim the mean share of a group of films, from its row of `FilmComparison.groups`."""
     share = _known(row["value"])
     # Windows of which no judge was sure (`n_unsure`) are left out. Of a window of which some judges were not
     # sure (`has_unsure`), only the answers of the others count.
@@ -156,15 +148,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
 
 
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
-    """Claim the difference of two groups' mean shares, or their trend over the years.
-
-    Parameters
-    ----------
-    row
-        A row of `FilmComparison.changes`.
-    positive
-        What counts as positive: levels, or a concept.
-    """
+    """Claim the difference of two groups' shares, or their trend, from a row of `FilmComparison.changes`."""
     change = _known(row["value"])
     conditions = []
     if change is None:
@@ -283,16 +267,9 @@ def _why_no_interval(n_films: int) -> str:
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
-    """Claim by how much learning from judgements changed a model's AUC.
+    """Claim by how much learning from judgements changed a model's AUC: a mean change over films.
 
-    Parameters
-    ----------
-    model : str
-        The model's name.
-    change : FilmInterval
-        Mean change over films, with its interval (`learning.change_of`).
-    is_of_judged : bool
-        Whether the films are the judged ones, each left out in turn; else they are those of the corpus.
+    The films are the judged ones, each left out in turn (`is_of_judged`); else they are those of the corpus.
     """
     interval = _bounds(change.low, change.high)
     return LearntChange(

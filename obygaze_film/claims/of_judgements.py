@@ -151,11 +151,7 @@ def _doubts_of_panel(pairs: Sequence[PairKappa]) -> list[str]:
 def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) -> JudgedShare:
     """Claim the share of a film that a judge, or several together, would call positive, with its interval.
 
-    Parameters
-    ----------
-    rate : CorrectedRate
-    has_several_definitions : bool
-        Whether the film was judged under several definitions, so that a sentence must name this one.
+    If the film was judged under several definitions, a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
     conditions = [BLIND, *_partly_read(rate)]
@@ -197,10 +193,7 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
 def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
     """Return the condition that makes an agreement doubtful; empty if its kappa's interval is above 0.
 
-    Parameters
-    ----------
-    low, high : float or None
-        The ends of the interval; None without an interval.
+    The ends are None without an interval.
     """
     if high is not None and high < 0:
         return (AGREE_LESS,)
@@ -317,19 +310,8 @@ def decision(
 ) -> DecidedSpan:
     """Claim which level people gave to a span, and whether they saw the model's score of it.
 
-    Parameters
-    ----------
-    judges : sequence of str
-    title : str
-        The level's title.
-    time : ClaimTime
-        The span.
-    is_blind : bool
-        Whether they decided without seeing the score.
-    is_agreed : bool
-        Whether several judges agreed on the level together.
-    has_score : bool
-        Whether the model has a probability there: without one, nobody can see a score.
+    `title` is the level's title. Without a probability of the model there (`has_score`), nobody can see a
+    score.
     """
     conditions = [AGREED] if is_agreed else []
     if is_blind:

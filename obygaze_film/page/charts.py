@@ -42,11 +42,6 @@ def percent(seconds: float, film_s: float) -> str:
     return f"{shortest}%"
 
 
-def in_percent(percentage: float) -> str:
-    """Write a percentage with one decimal, such as `12.5%`."""
-    return f"{percentage:.1f}%"
-
-
 def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
     """Place a number and its interval on an axis from 0 to `scale`, in percent of the axis.
 
@@ -56,7 +51,7 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
     places = {}
     for name, number in numbers.items():
         share_of_axis = min(max(number / scale, 0.0), 1.0)
-        places[name] = in_percent(100 * share_of_axis)
+        places[name] = f"{100 * share_of_axis:.1f}%"
     return places
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from obygaze_film.claims import phrases
+from obygaze_film.claims import of_film, phrases
 from obygaze_film.claims.kinds import FilmClaim, JudgedShare
 from obygaze_film.page import charts
 
@@ -97,7 +97,8 @@ def _passages(view: "FilmView") -> KeyFigure:
     many at the upper ends.
     """
     words = view.words
-    reaching = view.n_reaching_passages
+    # Not `marked_passages`, which is None for a film that the model was trained on, too.
+    reaching = of_film.reaching_passages(view.film, view.model, view.segments)
     if reaching is None:  # no window of the film has a probability, and `why_no_cards` says why
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)

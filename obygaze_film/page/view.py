@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_film.claims import of_film, phrases
-from obygaze_film.claims.kinds import FilmClaim, MarkedPassages, Moved
+from obygaze_film.claims.kinds import FilmClaim, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.codebook_names import names_of
@@ -365,14 +365,6 @@ class FilmView:
     def figures(self) -> list[KeyFigure]:
         """The share of time, the number of passages, and the AUC within films left out of training."""
         return key_figures(self)
-
-    @property
-    def n_reaching_passages(self) -> MarkedPassages | None:
-        """How many passages reach the threshold; None if no row has a probability.
-
-        `marked_passages` is None for a film that the model was trained on, too: this number is not.
-        """
-        return of_film.reaching_passages(self.film, self.model, self.segments)
 
     @cached_property
     def positive(self) -> str:

@@ -33,7 +33,7 @@ from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MAX_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
-from obygaze_film.workspace.authority import reason_against, refused_claims
+from obygaze_film.workspace.authority import in_force, reason_against, refused_claims
 from obygaze_film.workspace.definitions import (
     UNKNOWN,
     ChangedText,
@@ -998,7 +998,7 @@ class Decisions:
 
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
-        for line in self.ledger.in_force(self._is_valid):
+        for line in in_force(self.ledger.lines.values(), self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line

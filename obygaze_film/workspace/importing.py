@@ -382,14 +382,7 @@ class _Comparison:
     def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        result : AnnotatorResult
-            The annotator's result so far.
+        `seen` is "1" if the model's score was shown, else "0".
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
         was_blind = seen == "0"

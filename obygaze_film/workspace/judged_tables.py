@@ -103,13 +103,6 @@ def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
     A model learns from the result. If agreed decisions give a span different levels, its judgements stay.
-
-    Parameters
-    ----------
-    judged : Manifest
-        Judgements.
-    agreed : Manifest
-        Agreed decisions, each of which settles what two people or more differed on.
     """
     # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)

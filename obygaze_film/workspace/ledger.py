@@ -29,21 +29,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MAX_BYTES
-from obygaze_film.workspace.authority import Validity, in_force
-from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MAX_CLOCK_LEAD, Header, Line, split_id
-
-__all__ = [
-    "ID",
-    "LATEST",
-    "LEDGER",
-    "MAX_NOTICES_OF_A_KIND",
-    "Header",
-    "Ledger",
-    "Line",
-    "LinePosition",
-    "TableRow",
-    "in_force",
-]
+from obygaze_film.workspace.ledger_lines import HEADERS, MAX_CLOCK_LEAD, Header, Line, split_id
 
 LEDGER: Final = "ledger"
 """Name of the folder with the files of all sittings, in a scored film's folder."""
@@ -182,10 +168,6 @@ class Ledger:
         # Name of a sitting -> the highest number of its lines that any line asks to replace. See
         # `_open_sitting` for its use.
         self._highest_replaced: dict[str, int] = {}
-
-    def in_force(self, is_valid: Validity | None = None) -> list[Line]:
-        """Return the decisions that stand (`authority.in_force`)."""
-        return in_force(self.lines.values(), is_valid)
 
     def header_of(self, line: Line) -> Header | None:
         """Return the header of the file that a line is in; None if an earlier version wrote the file.

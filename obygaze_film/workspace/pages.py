@@ -166,7 +166,7 @@ def _desk_state(
         `levels`, `names` : list of str, dict
             Names of the levels, and the concepts' names in the language.
         `words` : dict
-            Texts (`desk_texts`).
+            Texts.
         `cited` : dict
             What a citation says of the film.
         `decisions`, `differ`, `hidden`
@@ -178,6 +178,7 @@ def _desk_state(
     """
     record = film.timeline.record
     codebook = film.decisions.codebook
+    texts_of_both = {name: view.words[name] for name in TEXTS_OF_SCRIPT}  # of this page and the mailed one
     return {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode,
@@ -186,7 +187,7 @@ def _desk_state(
         "film": film.number,
         "levels": codebook.level_names,
         "names": concept_names(codebook, view.words.language),
-        "words": desk_texts(view.words),
+        "words": texts_of_both | view.words.texts_with_prefix("desk_"),
         "rows": None,
         "weak": [],
         "passages": [],
@@ -213,11 +214,6 @@ def _citation_facts(film: OpenFilm) -> dict[str, Any]:
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
     }
-
-
-def desk_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in TEXTS_OF_SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.entry import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.ledger import Line
+from obygaze_film.workspace.ledger_lines import Line
 from obygaze_film.workspace.media import MEDIA_TYPES, StillSheet
 from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_of
 from obygaze_film.workspace.pages import (

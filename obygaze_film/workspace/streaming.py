@@ -80,11 +80,6 @@ class _Chunks:
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # what was written and not yet taken
 
-    @property
-    def has_data(self) -> bool:
-        """Whether anything was written since the last `take`."""
-        return bool(self._parts)
-
     def write(self, data: bytes) -> int:
         """Keep data until they are taken; return their length, as files do."""
         self._parts.append(bytes(data))
@@ -195,8 +190,9 @@ class FilmStream:
                         output.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
                     sound.add(frame, time_in_stream_s)
-                if written.has_data:
-                    yield written.take()
+                data = written.take()
+                if data:
+                    yield data
             output.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:
                 sound.end()

@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 
+from obygaze_film.workspace.authority import in_force
 from obygaze_film.workspace.decisions import JUDGEMENTS
-from obygaze_film.workspace.ledger import Ledger, in_force
+from obygaze_film.workspace.ledger import Ledger
 from tests.files import rows_of
 
 
