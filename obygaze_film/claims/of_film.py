@@ -1,8 +1,7 @@
 """Compute what may be said of a scored film: what a model can judge, which passages it marks, and why."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pandas as pd
@@ -163,12 +162,6 @@ def why_no_prediction(model: ModelRecord, time: FilmTime) -> str:
 
     If there are several reasons, the gravest is returned. The gravest of all is that the model was trained on
     the film. Titles, pages, exports and the terminal call this, so that they all give the same reason.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    time : FilmTime
-        The film's judged, unjudged and black time by this model.
     """
     if model.decides and model.is_trained_on:
         return TRAINED_ON
@@ -191,36 +184,23 @@ def _why_unjudged(model: ModelRecord, time: FilmTime) -> str:
 def film_title(film: "Timeline", key: str | None = None) -> Title:
     """Claim the title of a film, with the warnings to know before reading one model's numbers.
 
-    Parameters
-    ----------
-    film : Timeline
-    key : str, optional
-        Model; by default the first that decides. Warnings of the film's other models are not included.
+    The model is by default the first that decides. Warnings of the film's other models are not included.
     """
     model = film.model(key)
-    warnings = _warnings_of_title(model, film.time(model.key))
+    reason = why_no_prediction(model, film.time(model.key))
+    if reason in WARNINGS_OF_TITLE:
+        warnings = [reason]  # without a prediction, warnings about its quality are pointless
+    else:
+        warnings = [NO_SKILL] if model.no_skill else []
+        if model.decides:
+            warnings += _conditions_of_levels(model)
     return Title(
         who=(model.key,),
         what=film.record.title,
         time=ClaimTime("film", film.record.duration_s),
-        conditions=warnings,
+        conditions=tuple(warnings),
         levels_left_out=_levels_left_out(model) if LEVELS_LEFT_OUT in warnings else (),
     )
-
-
-def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Return the conditions to know before reading a model's numbers.
-
-    If the film has no prediction for one of the reasons `WARNINGS_OF_TITLE`, only that reason is returned.
-    Else the conditions say what makes the prediction doubtful.
-    """
-    reason = why_no_prediction(model, time)
-    if reason in WARNINGS_OF_TITLE:
-        return (reason,)  # without a prediction, warnings about its quality are pointless
-    warnings = [NO_SKILL] if model.no_skill else []
-    if model.decides:
-        warnings += _conditions_of_levels(model)
-    return tuple(warnings)
 
 
 def _conditions_of_levels(model: ModelRecord) -> list[str]:
@@ -239,65 +219,40 @@ def _conditions_of_concept(positive: Positive) -> list[str]:
     return [OF_CONCEPT] if positive.is_concept else []
 
 
-@dataclass(frozen=True, slots=True)
-class _TestedAuc:
-    """A model's mean AUC on films left out of its training, and its interval; None where they are unknown."""
-
-    mean: float | None
-    low: float | None
-    high: float | None
-    n_films: int
-    n_clips: int | None
-
-
 def model_evidence(model: ModelRecord) -> ModelEvidence:
     """Claim how well a model ranks the clips of films that were left out of its training."""
-    auc = _tested_auc(model)
+    evidence = model.evidence
+    if evidence is not None:
+        auc = evidence.auc
+        interval = _bounds(evidence.auc_low, evidence.auc_high, LEVEL)
+        n_films = evidence.n_movies
+        n_clips = evidence.n_clips
+    else:
+        row_of_auc = model.auc  # of the metrics of the run that trained it; empty if no film was left out
+        auc = row_of_auc.get("movie_mean")
+        interval = _bounds(row_of_auc.get("movie_low"), row_of_auc.get("movie_high"), LEVEL)
+        n_films = int(row_of_auc.get("n_movies") or 0)
+        n_clips = None
+
+    if evidence is None and auc is None:
+        conditions = [UNTESTED]
+    else:
+        conditions = [NO_SKILL] if model.no_skill else []
+        if auc is None:
+            conditions.append(UNDEFINED)
+        conditions += _conditions_of_levels(model)
+
     return ModelEvidence(
         who=(model.key,),
         what="AUC",
         time=OTHER_FILMS,
-        number=auc.mean,
-        interval=_bounds(auc.low, auc.high, LEVEL),
-        conditions=_conditions_of_evidence(model, auc),
-        n_clips=auc.n_clips,
-        n_films=auc.n_films,
+        number=auc,
+        interval=interval,
+        conditions=tuple(conditions),
+        n_clips=n_clips,
+        n_films=n_films,
         levels_left_out=_levels_left_out(model),
     )
-
-
-def _tested_auc(model: ModelRecord) -> _TestedAuc:
-    """Read a model's AUC from its own evidence, or else from the metrics of the run that trained it."""
-    evidence = model.evidence
-    if evidence is not None:
-        return _TestedAuc(
-            mean=evidence.auc,
-            low=evidence.auc_low,
-            high=evidence.auc_high,
-            n_films=evidence.n_movies,
-            n_clips=evidence.n_clips,
-        )
-    row_of_auc = model.auc  # of the run's metrics; empty if no film was left out
-    return _TestedAuc(
-        mean=row_of_auc.get("movie_mean"),
-        low=row_of_auc.get("movie_low"),
-        high=row_of_auc.get("movie_high"),
-        n_films=int(row_of_auc.get("n_movies") or 0),
-        n_clips=None,
-    )
-
-
-def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
-    """Return what must be known to read a model's AUC: conditions, which are constants of `kinds`.
-
-    A model that was not tested is `UNTESTED`. The AUC of one that was tested may be `UNDEFINED`.
-    """
-    if model.evidence is None and auc.mean is None:
-        return (UNTESTED,)
-    conditions = [NO_SKILL] if model.no_skill else []
-    if auc.mean is None:
-        conditions.append(UNDEFINED)
-    return (*conditions, *_conditions_of_levels(model))
 
 
 def _bounds(low: float | None, high: float | None, level: float) -> Bounds | None:
@@ -310,15 +265,14 @@ def _bounds(low: float | None, high: float | None, level: float) -> Bounds | Non
 def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None = None) -> JudgedTime:
     """Claim how much of a film a model can judge.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    time : FilmTime
-        The film's judged, unjudged and black time by this model.
-    shots : DataFrame, optional
-        `Timeline.shots`, which tell whether a detector found what is black or credits.
+    `Timeline.shots` tell whether a detector found what is black or credits.
     """
-    conditions = [*_limits_of_judged(model, time), *_found_by_detector(time, shots)]
+    conditions = []
+    if model.calibration is None:  # then there are no probabilities
+        conditions.append(UNCALIBRATED)
+    elif not time.is_mostly_judged:
+        conditions.append(LITTLE_JUDGED)
+    conditions += _found_by_detector(time, shots)
     partly_read_s = model.flags.get(PARTIAL)
     if partly_read_s:
         conditions.append(PARTLY_READ)
@@ -338,15 +292,6 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
     )
 
 
-def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
-    """Return the condition that says why little or nothing of a film is judged; nothing if most of it is."""
-    if model.calibration is None:  # then there are no probabilities
-        return (UNCALIBRATED,)
-    if not time.is_mostly_judged:
-        return (LITTLE_JUDGED,)
-    return ()
-
-
 def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
     """Return `FOUND_BY_DETECTOR` if a program, and not a person, marked any shot as black or credits."""
     if not time.black_or_credits_s or shots is None or shots.empty:
@@ -359,17 +304,10 @@ def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str,
 
 
 def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
-    """Claim how many passages a model marks; None if it predicts nothing of the film.
+    """Claim how many passages one of a film's models marks; None if it predicts nothing of the film.
 
-    A model that was trained on the film predicts nothing of it, even if passages reach its threshold.
-
-    Parameters
-    ----------
-    film : Timeline
-    model : ModelRecord
-        One of the film's.
-    segments : DataFrame
-        As `Timeline.segments` gives them.
+    A model that was trained on the film predicts nothing of it, even if segments (`Timeline.segments`) reach
+    its threshold.
     """
     if model.is_trained_on:
         return None
@@ -379,15 +317,7 @@ def marked_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame
 def reaching_passages(film: "Timeline", model: ModelRecord, segments: pd.DataFrame) -> MarkedPassages | None:
     """Claim how many passages reach a model's threshold, also if it was trained on the film.
 
-    None if the film has no probability.
-
-    Parameters
-    ----------
-    film : Timeline
-    model : ModelRecord
-        One of the film's.
-    segments : DataFrame
-        As `Timeline.segments` gives them.
+    None if the film has no probability. `segments` are as `Timeline.segments` gives them.
     """
     rows = film.rows(model.key)
     judged = judged_time(model, film.time(model.key), film.shots)
@@ -441,28 +371,12 @@ def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.boo
     return is_inside
 
 
-class _RankedConcept(NamedTuple):
-    """A frequent concept and its total effect, by which such concepts are ranked.
-
-    The total is the effect times seconds, summed over the rows where the concept is seen and raises the
-    probability.
-    """
-
-    concept: FrequentConcept
-    total_effect: float
-
-
 def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that explain the passages of a film, the one with the largest effect first.
 
     Such a concept is seen, and raises the probability, in at least half of the passages' time. It also raises
-    the probability on average over all of that time.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    passage_rows : DataFrame
-        The passages' rows that have a probability.
+    the probability on average over all of that time. `passage_rows` are the passages' rows that have a
+    probability.
     """
     if not model.by_concepts:
         return ()
@@ -471,62 +385,31 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
     near_chance = concepts_near_chance(model)
     names = names_of(model)
 
-    ranked: list[_RankedConcept] = []
+    total_effects: dict[FrequentConcept, float] = {}  # effects times seconds, where it is seen and raises
     for concept in model.concepts:
-        effect = _effect_on_rows(concept, passage_rows, changes)
+        # How much the concept raises the probability of each row. In scores of a tree by earlier versions
+        # this is not known: it is then the contribution to the logit.
+        if concept.name in changes:
+            effects = changes[concept.name]
+            least_effect = MIN_CHANGE
+        else:
+            effects = passage_rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+            least_effect = MIN_CONTRIBUTION
         p = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
         is_seen = p >= concept.threshold_p
-        is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
+        is_seen_and_raises = is_seen & (effects >= least_effect)
         share = _share_of_time(seconds, is_seen_and_raises)
-        if share < HALF or not _raises_on_average(effect, seconds):
+        if share < HALF:
             continue
-
-        is_near_chance = concept.name in near_chance
-        frequent = FrequentConcept(names.concept(concept.name), is_near_chance, share)
-        total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
-        ranked.append(_RankedConcept(frequent, total_effect))
+        mean_effect = float(np.average(effects, weights=seconds))
+        if round(mean_effect, DECIMALS) < least_effect:  # rounded as in tables
+            continue
+        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
+        total_effects[frequent] = float((effects * seconds)[is_seen_and_raises].sum())
 
     # Rounded, as sums of decimals differ in their last digits: equal effects keep the codebook's order.
-    ranked.sort(key=lambda item: -round(item.total_effect, 6))
-    return tuple(item.concept for item in ranked)
-
-
-class _Effect(NamedTuple):
-    """By how much a concept raises the probability, or the logit, of N rows.
-
-    Attributes
-    ----------
-    of_rows : ndarray, shape [N]
-        Change of the probability, or contribution to the logit; below 0 where the concept lowers it.
-    least : float
-        The least effect that sentences name, on the same scale.
-    """
-
-    of_rows: NDArray[np.float64]
-    least: float
-
-
-def _effect_on_rows(
-    concept: ConceptRecord, rows: pd.DataFrame, changes: Mapping[str, NDArray[np.float64]]
-) -> _Effect:
-    """Return the effect of a concept on each row [N].
-
-    - It is the change of the probability due to the concept, where that is known.
-    - In scores of a tree by earlier versions it is not: it is then the contribution to the logit.
-
-    Parameters
-    ----------
-    concept : ConceptRecord
-    rows : DataFrame
-        Rows of the model.
-    changes : mapping of str to ndarray, shape [N]
-        Concept -> the change of each row's probability due to it (`changes_of_rows`); without concepts that
-        have no such change.
-    """
-    if concept.name in changes:
-        return _Effect(changes[concept.name], MIN_CHANGE)
-    contributions = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-    return _Effect(contributions, MIN_CONTRIBUTION)
+    ranked = sorted(total_effects, key=lambda frequent: -round(total_effects[frequent], 6))
+    return tuple(ranked)
 
 
 def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
@@ -536,15 +419,6 @@ def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -
         return 0.0
     # Rounded, as sums of decimals differ in their last digits: half of the time is exactly 0.5.
     return round(chosen_s / float(seconds.sum()), 9)
-
-
-def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
-    """Whether a concept's mean effect over rows is large enough to be named: at least `effect.least`.
-
-    It is weighted by the rows' seconds [N], and rounded as in tables.
-    """
-    mean_effect = float(np.average(effect.of_rows, weights=seconds))
-    return round(mean_effect, DECIMALS) >= effect.least
 
 
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
@@ -572,29 +446,17 @@ def concepts_near_chance(model: ModelRecord) -> set[str]:
 
 
 def passages(model: ModelRecord, segments: pd.DataFrame, classes: pd.DataFrame = NO_CLASSES) -> list[Passage]:
-    """Make a claim of each passage of a film, in the order of the table.
+    """Make a claim of each passage of a film, in the order of the table of `Timeline.segments`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    segments : DataFrame
-        As `Timeline.segments` gives them.
-    classes : DataFrame
-        `Timeline.classes`; the claims name those that are likely in the passages.
+    The claims name the classes (`Timeline.classes`) that are likely in the passages.
     """
     return [passage(model, row, classes) for row in segments.to_dict(orient="records")]
 
 
 def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = NO_CLASSES) -> Passage:
-    """Make a claim of one passage.
+    """Make a claim of one passage: a row, column -> value, of `Timeline.segments`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    row : mapping
-        Column -> value, of a row of `Timeline.segments`.
-    classes : DataFrame
-        `Timeline.classes`; the claim names those that are likely in the passage.
+    The claim names the classes (`Timeline.classes`) that are likely in the passage.
     """
     time = ClaimTime("span", row["end_s"] - row["start_s"], row["start_s"], row["end_s"])
     reasons_found = passage_reasons(model, reasons(row), time)
@@ -619,12 +481,8 @@ def passage(model: ModelRecord, row: Mapping[Any, Any], classes: pd.DataFrame = 
 def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...]:
     """Claim which classes, such as "kitchen", a classifier finds more probable in a span than in the film.
 
-    Parameters
-    ----------
-    classes : DataFrame
-        `Timeline.classes`: what image and sound classifiers give for each window.
-    time : ClaimTime
-        The span. A time without ends has no claims.
+    `Timeline.classes` are what image and sound classifiers give for each window. A time without ends has no
+    claims.
     """
     if time.start_s is None or time.end_s is None:
         return ()
@@ -639,15 +497,9 @@ def classes_seen(classes: pd.DataFrame, time: ClaimTime) -> tuple[ClassSeen, ...
 
 
 def _limits_of_passage(model: ModelRecord, *, reaches: bool, p: float) -> tuple[str, ...]:
-    """Return what must be known to read a passage's mean probability.
+    """Return what must be known to read a passage's mean probability, `p`.
 
-    Parameters
-    ----------
-    model : ModelRecord
-    reaches : bool
-        Whether any row of the passage reaches the model's threshold.
-    p : float
-        The passage's mean probability. It may be below the threshold even if some rows reach it.
+    It may be below the model's threshold even if some row of the passage `reaches` it.
     """
     limits = []
     if not reaches:
@@ -670,16 +522,7 @@ def unjudged_span(model: ModelRecord, rows: pd.DataFrame, time: ClaimTime) -> Un
 def passage_reasons(
     model: ModelRecord, reasons_of_span: Sequence[SegmentReason], time: ClaimTime
 ) -> tuple[ConceptReason, ...]:
-    """Make a claim of each concept that raises or lowers the probability of a span.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    reasons_of_span : sequence of Reason
-        The concepts, with how they change the span's probability.
-    time : ClaimTime
-        The span.
-    """
+    """Make a claim of each concept that raises or lowers the probability of a span."""
     near_chance = concepts_near_chance(model)
     names = names_of(model)
     claims = []
@@ -711,57 +554,39 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     """Claim which share of a film's time a model expects to be positive, or why it gives none.
 
     The share and its interval were computed when the film was scored (`ModelRecord.rate`). The interval is a
-    prediction interval: it is made to hold the true share of 80 % of new films.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    rows : DataFrame
-        The model's rows in the film.
+    prediction interval: it is made to hold the true share of 80 % of new films. `rows` are the model's rows
+    in the film.
     """
     rate = model.rate
     calibration = model.calibration
     time = film_time(rows)
     positive = positive_of(model)
+    conditions = [*_why_no_share(model, time)]
+    if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
+        conditions.append(LEVELS_LEFT_OUT)
+    conditions += _conditions_of_concept(positive)
+    if rate.n_windows is not None:  # recorded only if the interval is wider as the film is short
+        conditions.append(FEW_WINDOWS)
+    clips: dict[str, int] = {}
+    if calibration is not None:
+        names = names_of(model)
+        clips = {names.level(level): n for level, n in calibration.clips.items()}
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_bounds(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
-        conditions=_conditions_of_expected(model, time, positive),
+        conditions=tuple(conditions),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
-        clips=_calibration_clips(model),
+        clips=clips,
         levels_left_out=_levels_left_out(model),
         unlike=rate.unreliable,  # share of the content that the model cannot judge
         reason=rate.reason,
         unread=time.share_of_content(time.unread_s),
         n_windows=rate.n_windows,
     )
-
-
-def _conditions_of_expected(model: ModelRecord, time: FilmTime, positive: Positive) -> tuple[str, ...]:
-    """Return what must be known to read the share that a model expects, or why it gives none.
-
-    They are conditions of the claim, constants of `kinds`, such as that some levels were left out of the
-    calibration (`LEVELS_LEFT_OUT`).
-    """
-    conditions = [*_why_no_share(model, time)]
-    if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
-        conditions.append(LEVELS_LEFT_OUT)
-    conditions += _conditions_of_concept(positive)
-    if model.rate.n_windows is not None:  # recorded only if the interval is wider as the film is short
-        conditions.append(FEW_WINDOWS)
-    return tuple(conditions)
-
-
-def _calibration_clips(model: ModelRecord) -> dict[str, int]:
-    """Count the clips of each level that a model's calibration was fitted on."""
-    if model.calibration is None:
-        return {}
-    names = names_of(model)
-    return {names.level(level): n for level, n in model.calibration.clips.items()}
 
 
 def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
@@ -884,16 +709,7 @@ def staging_mean(film: "Timeline", model: ModelRecord, name: str, digits: int) -
 
 
 def moved_passage(model: ModelRecord, ends: tuple[float, float], before: float, after: float) -> Moved:
-    """Claim how training on judgements changed the probability of a passage.
-
-    Parameters
-    ----------
-    model : ModelRecord
-    ends : (float, float)
-        Start and end of the passage in seconds.
-    before, after : float
-        Its probability by the model before and after training.
-    """
+    """Claim how learning from judgements changed the probability of a passage, whose ends are in seconds."""
     start_s, end_s = ends
     time = ClaimTime("span", end_s - start_s, start_s, end_s)
     return Moved(who=(model.key,), what=positive_of(model).text, time=time, number=after, before=before)

@@ -108,15 +108,7 @@ def _rows(table: "pd.DataFrame") -> list[dict[Any, Any]]:
 
 
 def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
-    """Claim the mean share of a group of films.
-
-    Parameters
-    ----------
-    row
-        The group's row of `FilmComparison.groups`.
-    positive
-        What counts as positive: levels, or a concept.
-    """
+    """Claim the mean share of a group of films, from its row of `FilmComparison.groups`."""
     share = _known(row["value"])
     # Windows of which no judge was sure (`n_unsure`) are left out. Of a window of which some judges were not
     # sure (`has_unsure`), only the answers of the others count.
@@ -156,15 +148,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
 
 
 def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
-    """Claim the difference of two groups' mean shares, or their trend over the years.
-
-    Parameters
-    ----------
-    row
-        A row of `FilmComparison.changes`.
-    positive
-        What counts as positive: levels, or a concept.
-    """
+    """Claim the difference of two groups' shares, or their trend, from a row of `FilmComparison.changes`."""
     change = _known(row["value"])
     conditions = []
     if change is None:
@@ -255,40 +239,26 @@ def timeline_agreement(
     """
     kappa = _known(row["value"])
     interval = _bounds(row["low"], row["high"])
-    doubts = _doubts_of_agreement(kappa, interval, n_films)
+    doubts: list[str] = []
+    if interval is not None:
+        doubts += doubts_of_kappa(interval.low, interval.high)
+    elif kappa is not None:
+        # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
+        doubts.append(_why_no_interval(n_films))
+        if round(kappa, 2) <= 0:
+            doubts.append(AGREE_BY_CHANCE)
+    if not is_all_answered:
+        doubts.append(ANSWERED_TIME)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
         number=kappa,
         interval=interval,
-        conditions=doubts if is_all_answered else (*doubts, ANSWERED_TIME),
+        conditions=tuple(doubts),
         n_films=n_films,
         whole_s=whole_s,
     )
-
-
-def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: int) -> tuple[str, ...]:
-    """Return what makes a mean kappa over films doubtful: keys of notes (`kinds`), none if nothing does.
-
-    Parameters
-    ----------
-    kappa
-        The mean; None if it is not defined.
-    interval
-        Its interval over films; None if there are too few films, or if all of them have the same kappa.
-    n_films
-        Films that were compared.
-    """
-    if interval is not None:
-        return doubts_of_kappa(interval.low, interval.high)
-    if kappa is None:
-        return ()
-    why_no_interval = _why_no_interval(n_films)
-    if round(kappa, 2) <= 0:
-        return (why_no_interval, AGREE_BY_CHANCE)
-    # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
-    return (why_no_interval,)
 
 
 def _why_no_interval(n_films: int) -> str:
@@ -297,16 +267,9 @@ def _why_no_interval(n_films: int) -> str:
 
 
 def learnt_change(model: str, change: "FilmInterval", *, is_of_judged: bool) -> LearntChange:
-    """Claim by how much learning from judgements changed a model's AUC.
+    """Claim by how much learning from judgements changed a model's AUC: a mean change over films.
 
-    Parameters
-    ----------
-    model : str
-        The model's name.
-    change : FilmInterval
-        Mean change over films, with its interval (`learning.change_of`).
-    is_of_judged : bool
-        Whether the films are the judged ones, each left out in turn; else they are those of the corpus.
+    The films are the judged ones, each left out in turn (`is_of_judged`); else they are those of the corpus.
     """
     interval = _bounds(change.low, change.high)
     return LearntChange(

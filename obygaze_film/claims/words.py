@@ -193,14 +193,9 @@ class Words:
         return self._percentage(rounded(100 * value), value)
 
     def _percentage(self, text: str, share: float) -> str:
-        """Write a percentage with its sign in this language: "17%".
+        """Write a rounded percentage with its sign in this language: "17%".
 
-        Parameters
-        ----------
-        text : str
-            The rounded percentage. "0" and "100" become "<1" and ">99" if the share is not exactly 0 or 1.
-        share : float
-            The share that was rounded, from 0 to 1.
+        "0" and "100" become "<1" and ">99" if the share that was rounded, from 0 to 1, is not exactly 0 or 1.
         """
         if text == "0" and share > ROUNDING_OF_SHARES:
             text = "<1"
@@ -369,14 +364,7 @@ class Words:
 def _elided(match: re.Match[str], values: Mapping[str, object]) -> str:
     """Replace "que {concept}" by "qu’{concept}" if the value of the placeholder begins with a vowel.
 
-    The placeholder stays: `Words.say` fills it later.
-
-    Parameters
-    ----------
-    match : re.Match
-        Of a pattern of `MAY_ELIDE`, with two groups: "qu" and "concept".
-    values : mapping of str to object
-        Values of the placeholders, by name.
+    The placeholder stays: `Words.say` fills it later. The two groups of `match` are "qu" and "concept".
     """
     consonants, name = match.groups()
     value = str(values[name])

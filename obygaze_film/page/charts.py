@@ -42,11 +42,6 @@ def percent(seconds: float, film_s: float) -> str:
     return f"{shortest}%"
 
 
-def in_percent(percentage: float) -> str:
-    """Write a percentage with one decimal, such as `12.5%`."""
-    return f"{percentage:.1f}%"
-
-
 def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, str]:
     """Place a number and its interval on an axis from 0 to `scale`, in percent of the axis.
 
@@ -56,7 +51,7 @@ def bar(value: float, low: float, high: float, scale: float = 1.0) -> dict[str, 
     places = {}
     for name, number in numbers.items():
         share_of_axis = min(max(number / scale, 0.0), 1.0)
-        places[name] = in_percent(100 * share_of_axis)
+        places[name] = f"{100 * share_of_axis:.1f}%"
     return places
 
 
@@ -95,17 +90,10 @@ def _edge(run: pd.DataFrame, column: str) -> str:
 
 
 def _steps(ends: NDArray[np.float64], p: NDArray[np.float64]) -> str:
-    """Continue a path with steps; it is at the height of the first one.
+    """Continue a path with steps [N] of probabilities p, up to their ends in seconds.
 
-    Adjacent steps of equal height are joined. The path has commands to go along to an x (H) and up or down to
-    a y (V): three steps may be "H20V30H40V10H50".
-
-    Parameters
-    ----------
-    ends : ndarray, shape [N]
-        Where each step ends, in seconds.
-    p : ndarray, shape [N]
-        Probability of each step, its height.
+    The path is at the height of the first step. Adjacent steps of equal height are joined. It has commands to
+    go along to an x (H) and up or down to a y (V): three steps may be "H20V30H40V10H50".
     """
     heights = [y_of(value) for value in p.tolist()]
     xs = [tenths(end) for end in ends.tolist()]

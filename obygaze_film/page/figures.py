@@ -121,7 +121,8 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
     groups = _groups_with_share(compared)
     scale = _years_scale(dots, groups)
     trend = _trend(compared)
-    axis_title = _share_axis_title(compared, words)
+    key = "as_concept" if compared.positive.is_concept else "as_level"
+    axis_title = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
 
     # On a page the legend is a paragraph of its own (`years_legend`).
     legend_lines: list[str] = []
@@ -151,13 +152,6 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
         legend=legend_lines,
         bottom=AXIS_TITLE_BASELINE,
     )
-
-
-def _share_axis_title(compared: "FilmComparison", words: Words) -> str:
-    """Return the title of the axis of shares, which names the level or concept whose time is measured."""
-    key = "as_concept" if compared.positive.is_concept else "as_level"
-    marked = words.say(key, positive=compared.positive.text)
-    return words.say("years_axis", marked=marked)
 
 
 class YearsScale(NamedTuple):
@@ -514,14 +508,17 @@ def _sentences_below(view: "FilmView", *, has_passages: bool) -> list[str]:
     They say what the model finds, whether its training labels were planted by a program, which threshold the
     passages reach, and which concepts are left out. `has_passages` tells whether the figure has any passage.
     """
-    return phrases.figure_notes(
-        view.positive,
-        view.model_title,
-        view.words,
-        planted=phrases.planted_sentence(view.model, view.words),
-        threshold=_threshold_sentence(view, has_passages=has_passages),
-        concepts_left_out=[shown.name for shown in view.concepts if not shown.concept.is_found],
-    )
+    words = view.words
+    sentences = [
+        words.say("figure_note", positive=view.positive, model=view.model_title),
+        phrases.planted_sentence(view.model, words),
+        _threshold_sentence(view, has_passages=has_passages),
+    ]
+    # Tests do not show that these are found better than chance.
+    left_out = [shown.name for shown in view.concepts if not shown.concept.is_found]
+    if left_out:
+        sentences.append(words.counted("figure_without", len(left_out), names=words.listed(left_out)))
+    return [sentence for sentence in sentences if sentence]
 
 
 def _threshold_sentence(view: "FilmView", *, has_passages: bool) -> str:

@@ -1,9 +1,8 @@
 """Lay out the three figures of a film's page: the share of time, the number of passages, and the AUC."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from obygaze_film.claims import phrases
+from obygaze_film.claims import of_film, phrases
 from obygaze_film.claims.kinds import FilmClaim, JudgedShare
 from obygaze_film.page import charts
 
@@ -35,7 +34,8 @@ class KeyFigure(NamedTuple):
 
 def key_figures(view: "FilmView") -> list[KeyFigure]:
     """Return the three figures of a film, in the order in which its page shows them."""
-    return [_share(view), _passages(view), _auc(view)]
+    share = _judged_share(view) if view.judge_claims else _expected_share(view)
+    return [share, _passages(view), _auc(view)]
 
 
 def _bar(claim: FilmClaim) -> dict[str, str] | None:
@@ -43,11 +43,6 @@ def _bar(claim: FilmClaim) -> dict[str, str] | None:
     if claim.number is None or claim.interval is None:
         return None
     return charts.bar(claim.number, claim.interval.low, claim.interval.high)
-
-
-def _share(view: "FilmView") -> KeyFigure:
-    """Show the share that people's judgements give; without them, the one that the model expects."""
-    return _judged_share(view) if view.judge_claims else _expected_share(view)
 
 
 def _expected_share(view: "FilmView") -> KeyFigure:
@@ -69,23 +64,22 @@ def _expected_share(view: "FilmView") -> KeyFigure:
 def _judged_share(view: "FilmView") -> KeyFigure:
     """Show the share by the judgements of the panel (all judges together), or of the only judge.
 
-    If there are several judges and no share of the panel, each judge's own share is shown.
-    """
-    shares = [claim for claim in view.judge_claims if isinstance(claim, JudgedShare)]
-    shares_of_panel = [claim for claim in shares if claim.is_of_panel]
-    if shares_of_panel:
-        return _one_share(shares_of_panel[0], view)
-    if len(shares) == 1:
-        return _one_share(shares[0], view)
-    return _shares_of_judges(shares, view)
-
-
-def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
-    """Show a share of the film's time by judgements, of one judge or of all together (the panel).
-
+    If there are several judges and no share of the panel, each judge's own share is shown, without intervals.
     The note has what else is claimed of these judgements, such as the agreement of the judges.
     """
     words = view.words
+    shares = [claim for claim in view.judge_claims if isinstance(claim, JudgedShare)]
+    shares_of_panel = [claim for claim in shares if claim.is_of_panel]
+    if not shares_of_panel and len(shares) > 1:
+        other_claims = [claim for claim in view.judge_claims if claim not in shares]
+        return KeyFigure(
+            value=phrases.shares_side_by_side(shares, words),
+            interval="",
+            bar=None,
+            what=phrases.side_by_side_what(shares, view.positive, words),
+            note=phrases.side_by_side_note(shares, other_claims, words),
+        )
+    share = shares_of_panel[0] if shares_of_panel else shares[0]
     other_claims = [claim for claim in view.judge_claims if claim is not share]
     return KeyFigure(
         value=phrases.share_value(share, words),
@@ -96,19 +90,6 @@ def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
     )
 
 
-def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
-    """Show each judge's own share side by side, without intervals, as there is no share of all together."""
-    words = view.words
-    other_claims = [claim for claim in view.judge_claims if claim not in shares]
-    return KeyFigure(
-        value=phrases.shares_side_by_side(shares, words),
-        interval="",
-        bar=None,
-        what=phrases.side_by_side_what(shares, view.positive, words),
-        note=phrases.side_by_side_note(shares, other_claims, words),
-    )
-
-
 def _passages(view: "FilmView") -> KeyFigure:
     """Show how many passages reach the threshold.
 
@@ -116,7 +97,8 @@ def _passages(view: "FilmView") -> KeyFigure:
     many at the upper ends.
     """
     words = view.words
-    reaching = view.n_reaching_passages
+    # Not `marked_passages`, which is None for a film that the model was trained on, too.
+    reaching = of_film.reaching_passages(view.film, view.model, view.segments)
     if reaching is None:  # no window of the film has a probability, and `why_no_cards` says why
         why = words.say("export_no_p", why=view.why_no_cards)
         return KeyFigure("–", interval="", bar=None, what=words["segments_number_none"], note=why)

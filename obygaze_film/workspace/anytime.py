@@ -124,17 +124,7 @@ class _Before(NamedTuple):
 
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
-    """Sum up before each judgement what was judged so far, and what is left.
-
-    Parameters
-    ----------
-    cells : Cells
-        Of the film.
-    judged : ndarray of int, shape [n]
-        The judged cells in the order of their draw.
-    y : ndarray, shape [n]
-        Their judgements, 0 to 1.
-    """
+    """Sum up what was judged so far, and what is left, before each of the judgements y [n] of cells [n]."""
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
     film_s = float(cells.content_s.sum())
@@ -191,19 +181,12 @@ def _bets(
 ) -> tuple[_Bet, ...]:
     """Bet against each tested share that the film's share is higher, and that it is lower.
 
-    Both bets are made twice: on the judgements themselves, and on their differences from the model's
+    Both bets are made twice: on the judgements y [n] themselves, and on their differences from the model's
     probabilities (as in `correct_rate`), which a good model makes small.
 
-    Parameters
-    ----------
-    before : _Before
-        What is known before each judgement.
-    y : ndarray, shape [n]
-        The judgements, 0 to 1.
-    expected_at_most, expected_at_least : ndarray, shape [n, shares]
-        Highest and lowest expected value of each judgement if a tested share is right. Judgements that are
-        higher than the first on average speak for a higher share; those lower than the second, for a lower
-        one.
+    If a tested share is right, judgements are expected to be between `expected_at_least` and
+    `expected_at_most` [n, shares]. Those that are higher on average speak for a higher share; those lower,
+    for a lower one.
     """
     # In a fixed order: the sum of their capitals is rounded in this order.
     return (
@@ -215,18 +198,10 @@ def _bets(
 
 
 def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are higher than they are expected to be if a tested share is right.
+    """Bet that judgements y [n] are higher than expected if a tested share is right [n, shares].
 
-    Parameters
-    ----------
-    before : _Before
-        What is known before each judgement.
-    y : ndarray, shape [n]
-        The judgements, 0 to 1.
-    expected_y : ndarray, shape [n, shares]
-        Their expected values.
-    weight_of_p : float
-        0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
+    `weight_of_p` is 0 to bet on the judgements themselves, and 1 to bet on their differences from the model's
+    probabilities.
     """
     # The bet wins by how much the judgement is higher than expected.
     gain = y[:, None] - _excess_p(before, weight_of_p) - expected_y
@@ -236,19 +211,7 @@ def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, we
 
 
 def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than they are expected to be if a tested share is right.
-
-    Parameters
-    ----------
-    before : _Before
-        What is known before each judgement.
-    y : ndarray, shape [n]
-        The judgements, 0 to 1.
-    expected_y : ndarray, shape [n, shares]
-        Their expected values.
-    weight_of_p : float
-        0 to bet on the judgements themselves; 1 to bet on their differences from the model's probabilities.
-    """
+    """Bet that judgements are lower than expected; parameters are those of the bet that they are higher."""
     # The bet wins by how much the judgement is lower than expected.
     gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
     # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).

@@ -57,7 +57,7 @@ def in_force(lines: Iterable[Line], is_valid: Validity | None = None) -> list[Li
     return _Ruling(lines, is_valid).in_force
 
 
-def refused_claims(lines: Iterable[Line], is_valid: Validity | None = None) -> list[RefusedClaim]:
+def refused_claims(lines: Iterable[Line], is_valid: Validity) -> list[RefusedClaim]:
     """List the claims that do not count, of lines that were not themselves taken back."""
     return _Ruling(lines, is_valid).refused
 
@@ -83,7 +83,13 @@ class _Ruling:
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
 
         # 2. Nor do invalid ones.
-        valid, invalid = _split_by_validity(decisions, is_valid)
+        valid = []
+        invalid = []
+        for line in decisions:
+            if is_valid is None or is_valid(line):
+                valid.append(line)
+            else:
+                invalid.append(line)
 
         # 3. What stands: valid decisions that no valid decision replaces
         replaced_ids = self._removed_ids(valid)
@@ -97,13 +103,9 @@ class _Ruling:
     def _undos_in_force(self, ordered: Sequence[Line]) -> list[Line]:
         """Return the lines that take others back and are not taken back themselves, the latest first.
 
-        Only a later line can take a line back. So lines are looked at from the latest to the first: when a
-        line is reached, it is known whether a line that is in force takes it back.
-
-        Parameters
-        ----------
-        ordered
-            All lines, the earliest first.
+        Only a later line can take a line back. So all lines, `ordered` from the earliest on, are looked at
+        from the latest to the first: when a line is reached, it is known whether a line that is in force
+        takes it back.
         """
         undos = []
         taken_back_ids: set[str] = set()
@@ -139,21 +141,6 @@ class _Ruling:
         """
         targets = [self._line_of.get(target_id) for target_id in line.replaces]
         return [target for target in targets if target is not None and target.kind not in HEADERS]
-
-
-def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> tuple[list[Line], list[Line]]:
-    """Return the valid decisions, and the invalid ones, each in their order.
-
-    `is_valid` tells whether a decision is valid; None if all are.
-    """
-    valid = []
-    invalid = []
-    for line in decisions:
-        if is_valid is None or is_valid(line):
-            valid.append(line)
-        else:
-            invalid.append(line)
-    return valid, invalid
 
 
 def reason_against(line: Line, target: Line) -> Reason | None:

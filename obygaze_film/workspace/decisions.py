@@ -33,7 +33,7 @@ from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MAX_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
 from obygaze_film.workspace.acts import Acts
-from obygaze_film.workspace.authority import reason_against, refused_claims
+from obygaze_film.workspace.authority import in_force, reason_against, refused_claims
 from obygaze_film.workspace.definitions import (
     UNKNOWN,
     ChangedText,
@@ -292,8 +292,10 @@ class Decisions:
         """
         common_places: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
-            if annotator:
-                common_places = _common_places(common_places, self.places_shown_to(annotator))
+            places = self.places_shown_to(annotator)
+            if not annotator or places is ALL_PLACES:
+                continue
+            common_places = places if common_places is ALL_PLACES else common_places & places
         return common_places
 
     def ids_hidden_from(self, annotator: str, places_shown: Places | None) -> list[str]:
@@ -362,19 +364,11 @@ class Decisions:
             if not clip.level or not self.is_current(clip.clip_id):
                 continue
             extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-            extras[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
+            # Exported as unknown where nobody stated it; else as the codebook's, which means the same.
+            is_unknown = self.definition_of(self.lines[clip.clip_id]) == UNKNOWN
+            extras[DEFINITION] = UNKNOWN if is_unknown else self.codebook.definition()
             latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
-
-    def _definition_today(self, line: Line) -> str:
-        """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
-
-        `UNKNOWN` is exported too, as nobody stated under which definitions the decision was made. If it was
-        made under others that mean the same, the codebook's digest takes their place.
-        """
-        if self.definition_of(line) == UNKNOWN:
-            return UNKNOWN
-        return self.codebook.definition()
 
     def disagreements(
         self, shown_ids: Container[str] | None = None, agreed_ids: Container[str] | None = None
@@ -468,7 +462,7 @@ class Decisions:
         """Whether a standing decision was made under today's definitions, or does not say under which."""
         return self.definition_of(self.lines[line_id]) in {UNKNOWN, self.definition}
 
-    def changed_definitions(self, language: str = "en") -> list[ChangedText]:
+    def changed_definitions(self, language: str) -> list[ChangedText]:
         """List the levels and concepts that codebooks of earlier decisions define differently from today's.
 
         Only decisions that stand count. Each change is listed once, with both texts.
@@ -650,15 +644,7 @@ class Decisions:
     def _write(self, kind: str, row: Cells, clip: Clip, changed: Line | None) -> Line:
         """Write a checked decision to the ledger, remember it for undo, and return its line.
 
-        Parameters
-        ----------
-        kind : str
-        row : dict
-            The decision.
-        clip : Clip
-            The same decision as a clip.
-        changed : Line or None
-            The decision that it takes the place of, besides those on its own span (`_ids_on_span`).
+        `clip` is the decision of the row. It takes the place of `changed`, besides those on its own span.
         """
         # A line can only replace lines of its own kind.
         replaced_ids = []
@@ -866,12 +852,8 @@ class Decisions:
     def _add_edits(self, table: ExportedTable, digest: str) -> None:
         """Append the new decisions of an edited table to the ledger, and report what was added.
 
-        Parameters
-        ----------
-        table : ExportedTable
-        digest : str
-            Digest (SHA-256) of the table's content. It names the file of the ledger that the decisions are
-            appended to, so that an equal table adds nothing a second time.
+        The digest (SHA-256) of the table's content names the file of the ledger that the decisions are
+        appended to, so that an equal table adds nothing a second time.
         """
         # Compare the table with the decisions that were exported into it.
         lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
@@ -888,18 +870,7 @@ class Decisions:
         self._report_missing_rows(table, edited, standing_ids)
 
     def _report_edits(self, table: ExportedTable, edited: EditedTable, n_added: int, digest: str) -> None:
-        """Report how many decisions an edited table added, and which of its rows may be mistakes.
-
-        Parameters
-        ----------
-        table : ExportedTable
-        edited : EditedTable
-            The table as it was read, compared with the ledger.
-        n_added : int
-            Number of decisions that were added to the ledger.
-        digest : str
-            Digest of the table's content.
-        """
+        """Report how many decisions an edited table added, and which of its rows may be mistakes."""
         name_in_ledger = digest[:16]  # the name of the ledger's file with these decisions
         decisions = counted_message("n_decisions", n_added)
         self._notify(message("table_edited", path=table.path, digest=name_in_ledger, decisions=decisions))
@@ -922,7 +893,8 @@ class Decisions:
         ids_in_table = {row.cells.get("clip_id") for row in edited.rows}
         n_missing = sum(clip_id not in ids_in_table for clip_id in standing_ids)
         # If the ledger was written to after the table, the missing rows may be decisions made since.
-        is_table_newer = table.path.stat().st_mtime > self._ledger_written_at()
+        ledger_written_at = max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
+        is_table_newer = table.path.stat().st_mtime > ledger_written_at
         if n_missing and is_table_newer:
             facts = {"decisions": counted_message("n_decisions", n_missing), "ledger": LEDGER}
             self._notify(message("table_lacked", path=table.path, **facts))
@@ -954,14 +926,7 @@ class Decisions:
     def _add_imported(self, file: Annotated, result: AnnotatorResult, is_blind: bool | None) -> None:
         """Append the new decisions of one annotator of a file to the ledger, unless it has them already.
 
-        Parameters
-        ----------
-        file : Annotated
-            The imported file.
-        result : AnnotatorResult
-            The annotator's annotations, compared with the ledger.
-        is_blind : bool or None
-            What the person who imports declared about how they were made (`import_annotations`).
+        `is_blind` is what the person who imports declared (`import_annotations`).
         """
         has_new_decisions = any(row is not None for row in result.rows)  # None: the ledger has it already
         if not has_new_decisions:
@@ -973,10 +938,6 @@ class Decisions:
         n_added = self.ledger.add_table(digest, IMPORT, result.rows, about)
         if not n_added:
             self._notify(message("import_known", path=file.path, who=result.annotator))
-
-    def _ledger_written_at(self) -> float:
-        """Return when a file of the ledger was last written to, in seconds since 1970."""
-        return max(map(os.path.getmtime, self.ledger.folder.glob("*.jsonl")))
 
     def _is_valid(self, line: Line) -> bool:
         """Whether a line is a valid decision by the rules of this film and codebook."""
@@ -1028,13 +989,16 @@ class Decisions:
     def _find_standing(self) -> None:
         """Set `clips_by_kind` and `lines` to the decisions in force; report what is wrong in the ledger."""
         # First what the reading of decisions depends on: the draws, and which definitions mean the same.
-        self._follow_recorded_draws()
+        recorded_draws = self._recorded_draws()
+        if recorded_draws != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded_draws)
+            self._readings = {}  # all lines are read anew: the place of a judged window depends on the draw
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.representative(self.codebook.definition())
 
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
-        for line in self.ledger.in_force(self._is_valid):
+        for line in in_force(self.ledger.lines.values(), self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line
@@ -1056,16 +1020,6 @@ class Decisions:
         }
         self._report_changed_windows()
 
-    def _follow_recorded_draws(self) -> None:
-        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
-
-        The place of a judged window, and so which decisions are valid, depends on the draw.
-        """
-        recorded_draws = self._recorded_draws()
-        if recorded_draws != self.rules.recorded:
-            self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew
-
     def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
@@ -1086,7 +1040,10 @@ class Decisions:
         """
         self._find_standing()
         self._report_refused_claims()
-        self._report_how_many_more()
+        for notice_kind, n in self._n_notices_of_kind.items():
+            if n > MAX_NOTICES_OF_A_KIND:
+                n_more = n - MAX_NOTICES_OF_A_KIND
+                self._notify(counted_message(f"more_{notice_kind}", n_more, folder=self.folder))
         conflicting_ids = self.conflicts()
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
@@ -1137,12 +1094,6 @@ class Decisions:
                 return
         self._given_notices.add(message)
         self.notices.append(message)
-
-    def _report_how_many_more(self) -> None:
-        """Add a notice for each kind of which there are too many: how many more there are than were given."""
-        for kind, n in self._n_notices_of_kind.items():
-            if n > MAX_NOTICES_OF_A_KIND:
-                self._notify(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -1266,15 +1217,6 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
         for place, clip in zip(places, earliest_first, strict=True):
             in_order[place] = clip
     return in_order
-
-
-def _common_places(places: Places | None, other_places: Places | None) -> Places | None:
-    """Return the places that are in both of two sets, each of which may be `ALL_PLACES`."""
-    if places is ALL_PLACES:
-        return other_places
-    if other_places is ALL_PLACES:
-        return places
-    return places & other_places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

@@ -133,15 +133,7 @@ def _subtitles_in(film: "OpenFilm", start_s: float, end_s: float) -> list[dict[s
 def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> Passage:
     """Claim of a span what the page claims of the model's passages: probability, threshold, and reasons.
 
-    Parameters
-    ----------
-    view : FilmView
-    rows : DataFrame
-        The N rows that lie in the span and count.
-    weights : ndarray, shape [N]
-        For how many seconds each row lies in the span.
-    time : ClaimTime
-        The span.
+    `rows` are the N rows that lie in the span and count, `weights` [N] for how many seconds each lies in it.
     """
     means: dict[str, Any] = mean_columns(columns_of(rows), weights, view.model)
     # As for passages: a span reaches the threshold if its highest row does; its mean may be below.
@@ -162,16 +154,7 @@ def span_claim(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimT
 
 
 def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> dict[str, Any]:
-    """Describe a span without a probability by the keys of `_model_evidence`: only why it has none.
-
-    Parameters
-    ----------
-    view : FilmView
-    rows : DataFrame
-        The rows in the span, none of which has a probability.
-    time : ClaimTime
-        The span.
-    """
+    """Say of a span, by the keys of `_model_evidence`, only why none of its rows has a probability."""
     claim = unjudged_span(view.model, rows, time)
     name = model_name(view.model, view.words)
     no_other_windows = None  # a citation without a probability needs no warning about the windows
@@ -189,15 +172,7 @@ def _no_model_evidence(view: FilmView, rows: pd.DataFrame, time: ClaimTime) -> d
 def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: ClaimTime) -> dict[str, Any]:
     """Describe what the model sees in a span: the keys `p` to `parts` of `span_evidence`, but for `classes`.
 
-    Parameters
-    ----------
-    view : FilmView
-    rows : DataFrame
-        The N rows of the model that lie in the span and count.
-    weights : ndarray, shape [N]
-        For how many seconds each row lies in the span.
-    time : ClaimTime
-        The span.
+    `rows` are the N rows that lie in the span and count, `weights` [N] for how many seconds each lies in it.
     """
     words = view.words
     model = view.model
@@ -213,7 +188,7 @@ def _model_evidence(view: FilmView, rows: pd.DataFrame, weights: Floats, time: C
     )
 
     bars = _concept_bars(view, claim)
-    notes = [phrases.span_judged_note(claim, words)]
+    notes = [phrases.judged_in_part(claim, "span_judged", words)]
     # A bar says how the probability would be with the concept as usual, if usual values are known.
     has_usual_values = any(concept.usual is not None for concept in model.concepts)
     if bars and model.by_concepts and not has_usual_values:
@@ -314,7 +289,9 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     store = film.store
     if store is None:
         return []
-    clip_id = _nearest_window(store, film.timeline.movie, at_s)
+    windows = windows_of(store)[film.timeline.movie]
+    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
+    clip_id = windows.clip_ids[int(np.abs(middles - at_s).argmin())]
     backbone = film.timeline.model().backbone  # whose features are compared
 
     # Films that were scored from the same store share it: it is searched once.
@@ -333,10 +310,3 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
             ranked = of.search_like(searched, clip_id, other=store_of_window, backbone=backbone, top=N_RANKED)
             hits += ranked.hits
     return sorted(hits, key=lambda hit: -hit.score)
-
-
-def _nearest_window(store: "of.Store", movie: str, at_s: float) -> str:
-    """Return the clip id of the window of a film whose middle is nearest to a time."""
-    windows = windows_of(store)[movie]
-    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
-    return windows.clip_ids[int(np.abs(middles - at_s).argmin())]

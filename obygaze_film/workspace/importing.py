@@ -368,16 +368,6 @@ class _DecidedSpan(NamedTuple):
     place: int = 0
 
 
-def _with_columns_of_replaced(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
-    """Add to a new row the columns that only the replaced row has, such as its model's passage.
-
-    The note and the concepts are not added: if the new row lacks them, the annotator deleted them.
-    """
-    was_deleted = {column for column in ("note", "concepts") if column not in row}
-    inherited = {column: cell for column, cell in replaced_row.items() if column not in was_deleted}
-    return {**inherited, **row}
-
-
 class _Comparison:
     """Compares a file's annotations one by one with the decisions of a film's ledger."""
 
@@ -392,14 +382,7 @@ class _Comparison:
     def add(self, clip: Clip, seen: str, result: AnnotatorResult) -> None:
         """Compare one annotation with the ledger, and add the outcome to the annotator's result.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        result : AnnotatorResult
-            The annotator's result so far.
+        `seen` is "1" if the model's score was shown, else "0".
         """
         origin = self._origin_of(clip, seen)  # the decision that the annotation was exported from
         was_blind = seen == "0"
@@ -440,25 +423,9 @@ class _Comparison:
     ) -> bool:
         """Add an annotation to a result, as a decision that replaces its origin, or as a new one.
 
-        An annotation that is no valid decision is left out, which the result counts.
-
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        origin : _Origin or None
-            What the annotation was exported from; None if it is new.
-        result : AnnotatorResult
-            The annotator's result so far.
-        kind : str
-            Kind of a new decision; if empty, its span decides (`_kind_of_span`).
-
-        Returns
-        -------
-        bool
-            Whether it was added, and not left out.
+        Return whether it was added: one that is no valid decision is left out, which the result counts.
+        `seen` is "1" if the model's score was shown, else "0". `kind` is that of a new decision; if empty,
+        its span decides.
         """
         target = None if origin is None else origin.target
         try:
@@ -502,7 +469,10 @@ class _Comparison:
         has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
         has_same_seen = line.row.get(SEEN_SCORE) == seen
-        return has_level and has_same_annotator and has_same_seen and _overlap(clip, line)
+        starts_before_end = float(clip.start_s or 0.0) < float(line.row["end_s"])
+        ends_after_start = float(line.row["start_s"]) < float(clip.end_s or 0.0)
+        overlaps = starts_before_end and ends_after_start
+        return has_level and has_same_annotator and has_same_seen and overlaps
 
     def _with_later_versions(self, line: Line) -> _Origin:
         """Return the origin of an annotation that names this decision, with the lines that replaced it."""
@@ -560,23 +530,10 @@ class _Comparison:
         return "" if line is None else line.row.get("note", "")
 
     def _row(self, clip: Clip, seen: str, replaced: Line | None, kind: str) -> TableRow:
-        """Write an annotation as a decision for the ledger.
+        """Write an annotation as a decision for the ledger; raise FilmError if it is no valid one.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        seen : str
-            Whether the model's score was shown: "1", or "0" if not.
-        replaced : Line or None
-            The line that the decision replaces, whose kind it takes.
-        kind : str
-            Kind of a decision that replaces none; if empty, its span decides.
-
-        Raises
-        ------
-        FilmError
-            The annotation is no valid decision about this film.
+        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
+        is empty, the one that its span decides. `seen` is "1" if the model's score was shown, else "0".
         """
         is_blind = seen == "0"
         span = self._span_of(clip, replaced, kind, is_blind=is_blind)
@@ -595,41 +552,31 @@ class _Comparison:
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
         if replaced is not None:
-            row = _with_columns_of_replaced(row, replaced.row)
+            # Columns that only the replaced row has, such as its model's passage. If the new row lacks a note
+            # or concepts, the annotator deleted them.
+            was_deleted = {column for column in ("note", "concepts") if column not in row}
+            inherited = {column: cell for column, cell in replaced.row.items() if column not in was_deleted}
+            row = {**inherited, **row}
 
         # The file does not say when it was decided. Without this machine's time, every machine writes the
         # same lines.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
-        self._refuse_invalid(row, span)
-        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
-
-    def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
-        """Raise FilmError if a decision that is to be added (column -> cell) is not valid for the film."""
         rules = self._decisions.rules
         rules.refuse_invalid(span.kind, row, span.start_s, span.end_s)
         rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
+        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
-        """Return the exact span of an annotation's decision, and the kind of the decision.
+        """Return the exact span of an annotation's decision, and its kind; parameters as of `_row`.
 
-        Parameters
-        ----------
-        clip : Clip
-            The annotation.
-        replaced : Line or None
-            The line that the decision replaces, whose kind it takes.
-        kind : str
-            Kind of a decision that replaces none; if empty, its span decides.
-        is_blind : bool
-            Whether the model's score was hidden.
-
-        Raises
-        ------
-        FilmError
-            It is a blind judgement, and no window has its ends.
+        A blind judgement whose ends are those of no window raises FilmError.
         """
-        start_s, end_s = self._times_of(clip, replaced)
+        start_s = float(clip.start_s or 0.0)
+        end_s = float(clip.end_s or 0.0)
+        if replaced is not None and self._is_at(clip, replaced):  # without the rounding of the file
+            start_s = float(replaced.row["start_s"])
+            end_s = float(replaced.row["end_s"])
         if replaced is not None:
             kind = replaced.kind
         elif not kind:
@@ -665,16 +612,6 @@ class _Comparison:
                 return place
         return 0
 
-    def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
-        """Return an annotation's start and end in seconds, without the rounding of the file if possible.
-
-        `replaced` is the decision that the annotation replaces, which has exact times; None if it is new.
-        """
-        # The replaced line has the same times, and has them exactly.
-        if replaced is not None and self._is_at(clip, replaced):
-            return float(replaced.row["start_s"]), float(replaced.row["end_s"])
-        return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
-
     def _is_at(self, clip: Clip, line: Line) -> bool:
         """Whether an annotation has the start and end of a decision, within the rounding of the file."""
         has_same_start = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
@@ -692,15 +629,6 @@ def _successors(decisions: "Decisions") -> dict[str, Line]:
         for replaced in decisions.replaced(line):
             successors[replaced.id] = line
     return successors
-
-
-def _overlap(clip: Clip, line: Line) -> bool:
-    """Whether the spans of an annotation and a decision overlap."""
-    start_s = float(clip.start_s or 0.0)
-    end_s = float(clip.end_s or 0.0)
-    line_start_s = float(line.row["start_s"])
-    line_end_s = float(line.row["end_s"])
-    return start_s < line_end_s and line_start_s < end_s
 
 
 def summary_lines(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:

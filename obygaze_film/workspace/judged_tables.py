@@ -69,7 +69,7 @@ def read_judged(
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            decisions = _with_tables_written_anew(folder, film, book)
+            decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
             headers += decisions.headers
             notices += decisions.notices
 
@@ -93,11 +93,6 @@ def read_judged(
     return JudgedTables(with_common_definitions(manifest, meanings), meanings, notices)
 
 
-def _with_tables_written_anew(folder: Path, film: Timeline, book: Codebook | None) -> Decisions:
-    """Open the decisions in a scored film's folder, which writes its tables anew from the ledger."""
-    return Decisions(folder, film, book or codebook_of(film.model().codebook, None))
-
-
 def _existing_files(folders: Iterable[Path], names: Sequence[str]) -> list[Path]:
     """List the files of these names that exist, folder after folder."""
     paths = [folder / name for folder in folders for name in names]
@@ -108,13 +103,6 @@ def with_agreed(judged: Manifest, agreed: Manifest) -> Manifest:
     """Replace what was judged of a span by what people agreed on, where they agreed on one level of it.
 
     A model learns from the result. If agreed decisions give a span different levels, its judgements stay.
-
-    Parameters
-    ----------
-    judged : Manifest
-        Judgements.
-    agreed : Manifest
-        Agreed decisions, each of which settles what two people or more differed on.
     """
     # The latest agreed decision on each span of which one level was agreed
     levels_of_span = _agreed_levels(agreed)

@@ -29,21 +29,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.notes import counted_message, message
 from obygaze_film.schema import UNREADABLE
 from obygaze_film.scored_files import MAX_BYTES
-from obygaze_film.workspace.authority import Validity, in_force
-from obygaze_film.workspace.ledger_lines import HEADERS, ID, LATEST, MAX_CLOCK_LEAD, Header, Line, split_id
-
-__all__ = [
-    "ID",
-    "LATEST",
-    "LEDGER",
-    "MAX_NOTICES_OF_A_KIND",
-    "Header",
-    "Ledger",
-    "Line",
-    "LinePosition",
-    "TableRow",
-    "in_force",
-]
+from obygaze_film.workspace.ledger_lines import HEADERS, MAX_CLOCK_LEAD, Header, Line, split_id
 
 LEDGER: Final = "ledger"
 """Name of the folder with the files of all sittings, in a scored film's folder."""
@@ -183,10 +169,6 @@ class Ledger:
         # `_open_sitting` for its use.
         self._highest_replaced: dict[str, int] = {}
 
-    def in_force(self, is_valid: Validity | None = None) -> list[Line]:
-        """Return the decisions that stand (`authority.in_force`)."""
-        return in_force(self.lines.values(), is_valid)
-
     def header_of(self, line: Line) -> Header | None:
         """Return the header of the file that a line is in; None if an earlier version wrote the file.
 
@@ -238,10 +220,6 @@ class Ledger:
         if not is_same_file:
             self._forget(path, read_before.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
-        self._decode_lines(data, path)
-
-    def _decode_lines(self, data: bytes, path: Path) -> None:
-        """Add the lines in the last bytes of a file, and record in `_files` how far the file was read."""
         read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
@@ -320,13 +298,9 @@ class Ledger:
         self._files.setdefault(position.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
-            self._note_replaced(replaced_id)
-
-    def _note_replaced(self, line_id: str) -> None:
-        """Record in `_highest_replaced` that some line asks to replace the line with this id."""
-        sitting, number = split_id(line_id)
-        highest = self._highest_replaced.get(sitting, 0)
-        self._highest_replaced[sitting] = max(number, highest)
+            sitting, number = split_id(replaced_id)
+            highest = self._highest_replaced.get(sitting, 0)
+            self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
         """Set which of the different lines with an id counts (`lines`, `where`), the same on every machine.
@@ -509,19 +483,9 @@ class Ledger:
         """Make the line of the ledger that a row of an imported table becomes.
 
         Of two lines on one span, that with the higher clock stands: it was decided later. A row has a clock
-        one above that of the table's first line, or of the line that the row replaces. It depends on no
-        other line, so that equal tables give equal lines on every machine.
-
-        Parameters
-        ----------
-        line_id
-            Id of the new line.
-        number
-            Its number in its file, from which follows how high its clock may be.
-        kind
-            Kind of decision.
-        row
-            The row.
+        one above that of the table's first line, or of the line that the row replaces. It depends on no other
+        line, so that equal tables give equal lines on every machine. How high its clock may be follows from
+        its number in its file.
         """
         clock = CLOCK_OF_TABLE + 1
         replaced = self.lines.get(row.replaces)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
@@ -152,15 +152,7 @@ def _desk_state(
 ) -> dict[str, Any]:
     """Collect what the desk's script gets as JSON, without any score.
 
-    Parameters
-    ----------
-    film : OpenFilm
-    mode : str
-    viewer : str
-        Name of the person at the desk.
-    view : FilmView
-    visible : mapping
-        The decisions that the person may see (`visible_decisions`).
+    `visible` are the decisions that the person at the desk, `viewer`, may see (`visible_decisions`).
 
     Returns
     -------
@@ -174,7 +166,7 @@ def _desk_state(
         `levels`, `names` : list of str, dict
             Names of the levels, and the concepts' names in the language.
         `words` : dict
-            Texts (`desk_texts`).
+            Texts.
         `cited` : dict
             What a citation says of the film.
         `decisions`, `differ`, `hidden`
@@ -186,6 +178,7 @@ def _desk_state(
     """
     record = film.timeline.record
     codebook = film.decisions.codebook
+    texts_of_both = {name: view.words[name] for name in TEXTS_OF_SCRIPT}  # of this page and the mailed one
     return {
         **common_data(record.duration_s, film.timeline.shots, film.timeline.subtitles),
         "mode": mode,
@@ -194,7 +187,7 @@ def _desk_state(
         "film": film.number,
         "levels": codebook.level_names,
         "names": concept_names(codebook, view.words.language),
-        "words": desk_texts(view.words),
+        "words": texts_of_both | view.words.texts_with_prefix("desk_"),
         "rows": None,
         "weak": [],
         "passages": [],
@@ -221,11 +214,6 @@ def _citation_facts(film: OpenFilm) -> dict[str, Any]:
         "file": film.path.name if film.path else record.movie,
         "made": f"obygaze {version('obygaze')}",
     }
-
-
-def desk_texts(words: Words) -> dict[str, str]:
-    """Collect the texts of the desk's script: its own, and those that the mailed page's script shows too."""
-    return {name: words[name] for name in TEXTS_OF_SCRIPT} | words.texts_with_prefix("desk_")
 
 
 def _scores(view: FilmView) -> dict[str, Any]:
@@ -366,20 +354,21 @@ def shown_decisions(
     decisions = film.decisions
     words = words or Words("en")
     conflicting_ids = decisions.conflicts()
-    visibility = _Visibility(
-        viewer,
-        hides_others=decisions.hides_others_from(viewer),
-        places_shown=decisions.places_shown_to(viewer),
-        hides_scores=blind,
-    )
+    hides_others = decisions.hides_others_from(viewer)
+    places_shown = decisions.places_shown_to(viewer)
     shown = []
     for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
             is_empty = not clip.level and kind != "note"  # a person cleared the level
             if clip.movie != film.timeline.movie or is_empty:
                 continue
-            if not visibility.shows(clip, decisions.place_of(clip)):
+            is_blind = clip.extras.get(SEEN_SCORE) == "0"
+            if blind and not is_blind:
                 continue
+            if is_blind and hides_others and clip.annotator != viewer:
+                is_place_shown = places_shown is not None and decisions.place_of(clip) in places_shown
+                if not is_place_shown:
+                    continue
 
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
             described = dict(_cached_description(film, kind, clip, words.language))
@@ -392,48 +381,6 @@ def shown_decisions(
                 described["value"] = probability_value(p, words)
             shown.append(described)
     return sorted(shown, key=lambda described: float(described["start"]))
-
-
-class _Visibility(NamedTuple):
-    """Which decisions about a film a person may see.
-
-    Attributes
-    ----------
-    viewer : str
-        Name of the person.
-    hides_others : bool
-        Whether any of others' blind judgements are hidden from the person.
-    places_shown : frozenset of int or None
-        Places of the draw at which they are not hidden; None if the person may see all places.
-    hides_scores : bool
-        Whether the desk hides all scores.
-    """
-
-    viewer: str
-    hides_others: bool
-    places_shown: frozenset[int] | None
-    hides_scores: bool
-
-    def shows(self, clip: Clip, place: int) -> bool:
-        """Whether the person may see a decision.
-
-        What was decided with the score shown is hidden where the desk hides scores: it would tell where the
-        model marks passages. Blind decisions of others are hidden until the person's own are finished.
-
-        Parameters
-        ----------
-        clip : Clip
-            The decision.
-        place : int
-            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
-        """
-        is_blind = clip.extras.get(SEEN_SCORE) == "0"
-        if not is_blind:
-            return not self.hides_scores
-        is_own = clip.annotator == self.viewer
-        if is_own or not self.hides_others:
-            return True
-        return self.places_shown is not None and place in self.places_shown
 
 
 def _cached_description(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
@@ -587,7 +534,10 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     windows = judged.together()  # by all judges, who are only this person here
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
-        sentences = [f"{sentence(no_judged_share(too_few), words)}.", *_as_sentences(judged.notices, words)]
+        sentences = [f"{sentence(no_judged_share(too_few), words)}."]
+        for notice in judged.notices:
+            text = words.translated(notice)
+            sentences.append(f"{text[:1].upper()}{text[1:]}.")
         return {"few": " ".join(sentences)}
 
     estimates = {}
@@ -654,12 +604,6 @@ def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[st
         claims = [judged_share(rate) for rate in in_common_sentence]
         sentences.append(other_shares_sentence(claims, words))
     return sentences
-
-
-def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
-    """Write notices as sentences, with a capital letter and a full stop."""
-    texts = [words.translated(notice) for notice in notices]
-    return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 
 def _agreements(film_rates: FilmRates) -> list[FilmClaim]:

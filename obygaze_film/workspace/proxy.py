@@ -4,6 +4,7 @@ The container alone, where the codecs are played; the sound, where only that is 
 Times are the film's.
 """
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fractions import Fraction
@@ -141,8 +142,9 @@ def _encoding_of(path: Path) -> _Encoding:
         is_8_bit = source.context.pix_fmt in {"yuv420p", "yuvj420p"}
         sound_tracks = _playable_sound_tracks(source.container)
         sound_codecs = [track.codec_context.codec.canonical_name for track in sound_tracks]
+        starts_at_0 = abs(float(source.origin)) <= SLACK_S  # recordings of streams may begin anywhere
         is_alike_in_browsers = (
-            _starts_at_0(source) and _states_start_alike(source) and _has_first_tracks(source, sound_tracks)
+            starts_at_0 and _states_start_alike(source) and _has_first_tracks(source, sound_tracks)
         )
     film = probe(path)
     stream = film.stream
@@ -156,11 +158,6 @@ def _encoding_of(path: Path) -> _Encoding:
         can_be_copied=is_8_bit and is_whole and not has_late_sound,
         is_alike_in_browsers=is_alike_in_browsers,
     )
-
-
-def _starts_at_0(source: Any) -> bool:
-    """Whether the time stamps of an open film are its times; recordings of streams may begin anywhere."""
-    return abs(float(source.origin)) <= SLACK_S
 
 
 def _states_start_alike(source: Any) -> bool:
@@ -322,16 +319,8 @@ def _try_to_copy(path: Path, out: Path, progress: Callable[[float], None], *, ke
 def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *, keeps_sound: bool) -> None:
     """Copy the pictures of an open film into the open container `output`.
 
-    Parameters
-    ----------
-    source
-        The open film.
-    output
-        The container.
-    progress : callable
-        Is called with the seconds of the film that are done.
-    keeps_sound : bool
-        Whether the sound is copied too; else it is encoded anew.
+    Its sound is copied too with `keeps_sound`; else it is encoded anew. `progress` is called with the seconds
+    of the film that are done.
     """
     sound_tracks = _playable_sound_tracks(source.container)
     for track in sound_tracks:
@@ -342,13 +331,16 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
     if keeps_sound:
         copied_tracks += sound_tracks
     copy_of_track = {track.index: output.add_stream_from_template(track) for track in copied_tracks}
-    encoded_sound = _Sound(output) if sound_tracks and not keeps_sound else None
+    encoded_sound = Sound(output) if sound_tracks and not keeps_sound else None
 
     # A packet is copied as it is, or decoded and encoded anew.
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
         is_copied = packet.stream.index in copy_of_track
         if is_copied:
-            _move_to_film_time(packet, source.origin)
+            # Its times, which are whole numbers of its time base, are to count from the film's first frame.
+            origin = round(source.origin / packet.time_base)
+            packet.pts -= origin
+            packet.dts -= origin
             progress(max(float(packet.pts * packet.time_base), 0.0))
             packet.stream = copy_of_track[packet.stream.index]
             output.mux(packet)
@@ -356,18 +348,7 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
             for frame in packet.decode():
                 encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
     if encoded_sound is not None:
-        output.mux(encoded_sound.stream.encode(None))  # what the encoder still holds
-
-
-def _move_to_film_time(packet: Any, origin_s: Any) -> None:
-    """Change the times of a packet, so that they count from the film's first frame.
-
-    That frame is at `origin_s` seconds of the file's times. A packet's times are whole numbers, in units of
-    its stream's time base, such as 1 / 90,000 s.
-    """
-    origin = round(origin_s / packet.time_base)
-    packet.pts -= origin
-    packet.dts -= origin
+        encoded_sound.end()
 
 
 def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> None:
@@ -377,7 +358,7 @@ def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> No
     first_frame = read_frames(path, at([0]))
     pictures = _Pictures(output, first_frame, frames_per_s)
     has_sound = "sound" in film.besides  # what there is besides pictures
-    sound = _Sound(output) if has_sound else None
+    sound = Sound(output) if has_sound else None
     for at_s, frame in played(path):  # pictures and sound, in the order of their times
         if isinstance(frame, av.AudioFrame):
             if sound is not None:
@@ -387,7 +368,7 @@ def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> No
             progress(at_s)
     output.mux(pictures.stream.encode(None))  # what the encoder still holds
     if sound is not None:
-        output.mux(sound.stream.encode(None))
+        sound.end()
 
 
 def size_with_square_pixels(
@@ -446,7 +427,10 @@ class _Pictures:
         self.stream.time_base = TICK_S
         coding = self.stream.codec_context
         coding.time_base = TICK_S
-        _set_colours(coding)
+        coding.colorspace = Colorspace.ITU709
+        coding.color_primaries = ColorPrimaries.BT709
+        coding.color_trc = ColorTrc.BT709
+        coding.color_range = ColorRange.MPEG
         coding.gop_size = round(KEY_FRAME_S * frames_per_s)
         coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
         self.last_tick = -1
@@ -472,15 +456,7 @@ def _pixel_aspect(frame: Frames[Any]) -> Fraction:
     return 1 / aspect if is_turned_by_quarter else aspect
 
 
-def _set_colours(coding: Any) -> None:
-    """Declare the colours that an encoder gets: those of BT.709 (HD television), in the limited range."""
-    coding.colorspace = Colorspace.ITU709
-    coding.color_primaries = ColorPrimaries.BT709
-    coding.color_trc = ColorTrc.BT709
-    coding.color_range = ColorRange.MPEG
-
-
-class _Sound:
+class Sound:
     """Encodes sound as AAC, from the time of its first samples on.
 
     Samples are written one after another: a gap in the film's sound is closed, and what follows is earlier.
@@ -489,31 +465,35 @@ class _Sound:
     ----------
     output
         The open container that is written.
-
-    Attributes
-    ----------
-    stream
-        The copy's stream of sound.
-    next_sample : int or None
-        Number of the next sample, counted from the film's start; None before the first.
+    earliest_sample : float
+        Frames that begin before this sample, counted from the start of what is written, are left out until
+        one begins later.
     """
 
-    def __init__(self, output: Any) -> None:
-        self.output = output
-        self.stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
-        self.resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
-        self.next_sample: int | None = None
+    def __init__(self, output: Any, earliest_sample: float = -math.inf) -> None:
+        self._output = output
+        self._earliest_sample = earliest_sample
+        self._stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
+        self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
+        self._next_sample: int | None = None  # its number from the start; None before the first
 
     def add(self, frame: Any, at_s: float) -> None:
         """Encode a frame of samples that is heard from `at_s` seconds on.
 
-        The time counts only for the first frame: samples of later ones follow without gaps.
+        The time counts only for the first frame that is encoded: samples of later ones follow without gaps.
         """
-        if self.next_sample is None:
-            self.next_sample = round(at_s * SAMPLE_RATE)
-        for block in self.resampler.resample(frame):
-            block.pts = self.next_sample
+        if self._next_sample is None:
+            first_sample = round(at_s * SAMPLE_RATE)
+            if first_sample < self._earliest_sample:
+                return
+            self._next_sample = first_sample
+        for block in self._resampler.resample(frame):
+            block.pts = self._next_sample
             block.time_base = Fraction(1, SAMPLE_RATE)
-            self.next_sample += block.samples
+            self._next_sample += block.samples
             if block.pts >= 0:  # sound from before the film's first picture is left out
-                self.output.mux(self.stream.encode(block))
+                self._output.mux(self._stream.encode(block))
+
+    def end(self) -> None:
+        """Write what the encoder still holds."""
+        self._output.mux(self._stream.encode(None))

@@ -298,16 +298,7 @@ class FilmRules:
     ) -> Clip | None:
         """Make a clip of a decision; if it is not valid, add what is wrong to `problems` and return None.
 
-        Parameters
-        ----------
-        kind : str
-        row : mapping
-            Column -> cell.
-        clip_id : str
-            Id of the clip.
-        problems : Problems
-        line : int
-            Number of the row's line in its file, for the messages.
+        `row` is column -> cell, and `line` the number of the row's line in its file, for the messages.
         """
         # Are all columns filled?
         empty_columns = [column for column in (*REQUIRED, *REQUIRED_OF_KIND[kind]) if not row.get(column)]
@@ -371,15 +362,7 @@ class Reading:
 def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     """Check a decision of a ledger, which anybody may have written, by the rules of a film.
 
-    Parameters
-    ----------
-    rules : FilmRules
-    line : Line
-        The line of the ledger with the decision.
-    path : Path
-        The line's file, for messages.
-    number : int
-        The line's number in the file, for messages.
+    Its file and number there are for messages.
     """
     problems = Problems(path)
     clip = rules.checked(line.kind, line.row, line.id, problems, number)

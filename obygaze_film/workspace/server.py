@@ -5,8 +5,6 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -43,7 +41,7 @@ from obygaze_film.schema import UNREADABLE
 from obygaze_film.workspace.decisions import KINDS as KINDS_OF_DECISION
 from obygaze_film.workspace.entry import ENTRY, REDIRECTING_PAGE, Secrets
 from obygaze_film.workspace.evidence import span_evidence
-from obygaze_film.workspace.ledger import Line
+from obygaze_film.workspace.ledger_lines import Line
 from obygaze_film.workspace.media import MEDIA_TYPES, StillSheet
 from obygaze_film.workspace.open_film import Job, Note, OpenFilm, Tell, message_of
 from obygaze_film.workspace.pages import (
@@ -275,7 +273,7 @@ class Workspace:
             self.film(request),
             mode=_last_part(request),
             language=_language(request),
-            viewer=_name_typed(request),
+            viewer=name_of(unquote(request.cookies.get("who", ""))),  # which its script keeps in a cookie
             learns=self.learning is not None,
         )
         return HTMLResponse(page)
@@ -445,11 +443,6 @@ def _viewer(request: Request) -> str:
     return name_of(request.query_params.get("who", ""))
 
 
-def _name_typed(request: Request) -> str:
-    """Return the name that was typed at the desk last, which its script keeps in a cookie; may be empty."""
-    return name_of(unquote(request.cookies.get("who", "")))
-
-
 def _span_in_query(request: Request) -> tuple[float, float]:
     """Read the start and end in seconds of the span that is asked for: `a` and `b` in the address."""
     query = request.query_params
@@ -522,7 +515,22 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
         return {"said": _result_of("undo", film.decisions.undo(annotator), film, words)}
     if kind == "redo":
         return {"said": _result_of("redo", film.decisions.redo(annotator), film, words)}
-    return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
+    decision_id = film.decisions.keep(
+        kind,
+        decision_request.start_s,
+        decision_request.end_s,
+        annotator,
+        level=decision_request.level,
+        concepts=decision_request.concepts,
+        note=decision_request.note,
+        origin=decision_request.origin,
+        place=decision_request.place,
+        n_planned=decision_request.n_planned,
+        parents=decision_request.parents,
+        mode=decision_request.mode,
+        changed_id=decision_request.id,
+    )
+    return {"id": decision_id, "said": words["desk_kept"]}
 
 
 def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
@@ -535,25 +543,6 @@ def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFil
     # To undo a new decision takes it away; to undo a deletion brings a decision back.
     result = "back" if line.id in film.decisions.lines else "gone"
     return words.say(f"desk_did_{action}_{result}", what=_decision_text(film, line, words))
-
-
-def _keep(film: OpenFilm, decision_request: DecisionRequest) -> str:
-    """Keep a new decision of the desk, and return its id."""
-    return film.decisions.keep(
-        decision_request.kind,
-        decision_request.start_s,
-        decision_request.end_s,
-        decision_request.annotator,
-        level=decision_request.level,
-        concepts=decision_request.concepts,
-        note=decision_request.note,
-        origin=decision_request.origin,
-        place=decision_request.place,
-        n_planned=decision_request.n_planned,
-        parents=decision_request.parents,
-        mode=decision_request.mode,
-        changed_id=decision_request.id,
-    )
 
 
 def _decision_text(film: OpenFilm, line: Line, words: Words) -> str:
@@ -595,22 +584,16 @@ def _begin_copy(film: OpenFilm) -> None:
         return  # there is nothing to copy
     if film.played is not None:
         return  # the copy is there, or browsers play the film as it is
+    path = film.path
+    out = film.for_browser
     film_s = film.timeline.record.duration_s
-    film.copying.begin(partial(_copy_film, film.path, film.for_browser, film_s))
 
+    def make_copy(tell: Tell) -> list[Note]:
+        """Make the copy, and tell the share of the film that is done; there are no notes."""
+        make_proxy(path, out, lambda done_s: tell(min(1.0, done_s / film_s)))
+        return []
 
-def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
-    """Copy a film of `film_s` seconds, as the work of a `Job`: it has no notes.
-
-    `tell` is called with the share that is done.
-    """
-
-    def tell_share(done_s: float) -> None:
-        """Tell the share of the film that is done, from the seconds that are."""
-        tell(min(1.0, done_s / film_s))
-
-    make_proxy(path, out, tell_share)
-    return []
+    film.copying.begin(make_copy)
 
 
 def run(

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 import av
-from av.audio.resampler import AudioResampler
 from av.stream import Discard
 from av.video.reformatter import Interpolation
 
@@ -15,8 +15,8 @@ from obygaze_features.errors import VideoError
 from obygaze_features.video import opened, probe
 from obygaze_film.notes import message
 from obygaze_film.workspace.proxy import (
-    SAMPLE_RATE,
     TICK_S,
+    Sound,
     first_sound,
     needs_copy,
     size_with_square_pixels,
@@ -80,11 +80,6 @@ class _Chunks:
     def __init__(self) -> None:
         self._parts: list[bytes] = []  # what was written and not yet taken
 
-    @property
-    def has_data(self) -> bool:
-        """Whether anything was written since the last `take`."""
-        return bool(self._parts)
-
     def write(self, data: bytes) -> int:
         """Keep data until they are taken; return their length, as files do."""
         self._parts.append(bytes(data))
@@ -97,57 +92,17 @@ class _Chunks:
         return data
 
 
-class _Sound:
-    """The sound of a stream, encoded as AAC without gaps.
-
-    Parameters
-    ----------
-    output
-        The container that it is written into.
-    """
-
-    def __init__(self, output: Any) -> None:
-        """Add a track of sound to the file that is written: `output`, an `av.container.OutputContainer`."""
-        self._made = output
-        self._stream = output.add_stream("aac", rate=SAMPLE_RATE, layout="stereo")
-        self._resampler = AudioResampler("fltp", "stereo", SAMPLE_RATE)
-        self._next_sample: int | None = None  # its number from the stream's start; None before the first
-
-    def add(self, frame: Any, at_s: float) -> None:
-        """Encode a frame of samples that begins `at_s` seconds after the start of the stream.
-
-        The time counts only for the first frame that is encoded: later samples follow without gaps. Frames
-        that begin in the first `PRIMING_SAMPLES` are left out: the encoder's delay needs that time.
-        """
-        if self._next_sample is None:
-            first_sample = round(at_s * SAMPLE_RATE)
-            if first_sample < PRIMING_SAMPLES:
-                return
-            self._next_sample = first_sample
-        for block in self._resampler.resample(frame):
-            block.pts = self._next_sample
-            block.time_base = Fraction(1, SAMPLE_RATE)
-            self._next_sample += block.samples
-            self._made.mux(self._stream.encode(block))
-
-    def end(self) -> None:
-        """Write what the encoder still holds."""
-        self._made.mux(self._stream.encode(None))
-
-
 def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[float, Any]]:
     """Yield frames with their times in seconds: pictures from `start_s` on, sound after the first picture.
 
-    Parameters
-    ----------
-    source : Source
-        The open film.
-    sound_track
-        One of its tracks; None for no sound.
-    start_s : float
+    `sound_track` is one of the tracks of the open film; None for no sound.
     """
-    _seek_key_frame(source, start_s)
-    streams = [source.stream]
+    video = source.stream
+    if start_s > 0 and video.time_base is not None:
+        # Decoding can begin at the last key frame at or before the time.
+        position = int((start_s + source.origin) / video.time_base)
+        source.container.seek(position, stream=video, backward=True)
+    streams = [video]
     if sound_track is not None:
         sound_track.discard = Discard.default  # opening a film discards its sound: here it is read
         streams.append(sound_track)
@@ -163,14 +118,6 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
                 has_picture = True
             if has_picture:
                 yield at_s, frame
-
-
-def _seek_key_frame(source: Any, start_s: float) -> None:
-    """Go to the last key frame at or before a time of an open film: there decoding can begin."""
-    video = source.stream
-    if start_s > 0 and video.time_base is not None:
-        position = int((start_s + source.origin) / video.time_base)
-        source.container.seek(position, stream=video, backward=True)
 
 
 def _frames_of(packet: Any) -> list[Any]:
@@ -228,9 +175,12 @@ class FilmStream:
         written = _Chunks()
         with self._open_film, av.open(written, "w", format="mp4", options=FRAGMENTED) as output:
             pictures = self._add_pictures(output)
-            sound = None if self._sound_track is None else _Sound(output)
+            sound = None
+            if self._sound_track is not None:
+                sound = Sound(output, earliest_sample=PRIMING_SAMPLES)
             last_tick = -1  # time of the latest picture, in units of TICK_S
-            for at_s, frame in self._all_frames():
+            first = (self.start_s, self._first_picture)  # which was decoded before
+            for at_s, frame in chain([first], self._frames):
                 time_in_stream_s = at_s - self.start_s
                 if isinstance(frame, av.VideoFrame):
                     tick = round(time_in_stream_s / TICK_S)
@@ -240,17 +190,13 @@ class FilmStream:
                         output.mux(pictures.encode(self._scaled(frame, pictures, tick)))
                 elif sound is not None:
                     sound.add(frame, time_in_stream_s)
-                if written.has_data:
-                    yield written.take()
+                data = written.take()
+                if data:
+                    yield data
             output.mux(pictures.encode(None))  # what the encoder still holds
             if sound is not None:
                 sound.end()
         yield written.take()  # what closing the container wrote
-
-    def _all_frames(self) -> Iterator[tuple[float, Any]]:
-        """Yield all frames with their times in seconds; the first picture was decoded before."""
-        yield self.start_s, self._first_picture
-        yield from self._frames
 
     def _add_pictures(self, output: Any) -> Any:
         """Add a stream of pictures to the container that is written: with square pixels, quick to encode.

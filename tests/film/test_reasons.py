@@ -127,13 +127,6 @@ def all_found_better_than_chance(film):
     return with_model(film, concepts=concepts)
 
 
-def test_an_exported_passage_has_the_concepts_that_are_seen(film):
-    """In the strongest passage (rank 1) Body has the probability .95, and all other concepts .3 or less."""
-    tier = collect(film, "eaf", tiers=["segments"]).tiers[0]
-    (strongest,) = [span for span in tier.spans if span.rank == 1]
-    assert strongest.present == ("Body",)
-
-
 def test_no_export_names_a_concept_that_is_absent_from_every_passage(
     all_found_better_than_chance, export_format
 ):
@@ -438,11 +431,6 @@ def test_credits_have_no_probability_on_the_page_and_are_hatched(with_credits):
     for curve in curves:
         percentages = np.array(percentages_of(curve))
         assert (percentages[is_credits] == -1).all()  # -1 where there is none
-
-
-def test_no_passage_reaches_into_the_credits(with_credits):
-    """The film's credits have probabilities, but credits are no content: these count for nothing."""
-    assert with_credits.segments()["end_s"].max() <= start_of_credits(with_credits)
 
 
 def test_nothing_but_shots_is_exported_of_the_credits(with_credits):

@@ -184,7 +184,7 @@ def process():
         started.stdout.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def scored_once(tmp_path_factory, trained_models):
     """The folder of the scored film tt1 of two minutes, and its timeline; nobody may change them."""
     return scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1", end_s=120.0)

@@ -1,4 +1,4 @@
-"""An ELAN document names the codebook under which people decided, which need not be the model's."""
+"""What people decided under a codebook that need not be the model's is exported, and named by that."""
 
 import shutil
 
@@ -21,12 +21,12 @@ def copy_of_scored(tmp_path, scored_once):
     return shutil.copytree(folder, tmp_path / folder.name), film
 
 
-def decide_under(folder, film, book, level):
-    """Let AB judge a passage under a codebook, and return what an export gets of it."""
+def decide_under(folder, film, book, level, start_s=40):
+    """Let AB judge eight seconds under a codebook, and return what an export gets of all decisions."""
     decisions = Decisions(folder, film, book)
-    judge(decisions, 40, 48, level, annotator="AB", concepts=["Gun"])
+    judge(decisions, start_s, start_s + 8, level, annotator="AB", concepts=["Gun"])
     decisions.ledger.close()
-    return read_decided(folder, film).decided
+    return read_decided(folder, film)
 
 
 @pytest.mark.parametrize("tiers", [("people",), ("people", "segments")])
@@ -34,7 +34,7 @@ def test_decisions_under_a_codebook_of_ones_own_name_it(copy_of_scored, tmp_path
     """All of its levels may be chosen in ELAN, and none of the model's, which it does not have."""
     folder, film = copy_of_scored
     book = codebook_of_text(OWN)
-    decided = decide_under(folder, film, book, "high")
+    decided = decide_under(folder, film, book, "high").decided
 
     document = export(film, "eaf", people=decided, tiers=tiers)
 
@@ -55,7 +55,7 @@ def test_decisions_under_a_codebook_of_ones_own_name_it(copy_of_scored, tmp_path
 
 def test_decisions_under_the_models_codebook_name_that(copy_of_scored, tmp_path):
     folder, film = copy_of_scored
-    decided = decide_under(folder, film, codebook(tmp_path), "violent")
+    decided = decide_under(folder, film, codebook(tmp_path), "violent").decided
     document = export(film, "eaf", people=decided, tiers=("people",))
     assert 'codebook">violence</PROPERTY>' in document
     assert "levels of violence" in document
@@ -64,3 +64,25 @@ def test_decisions_under_the_models_codebook_name_that(copy_of_scored, tmp_path)
 def test_without_decisions_it_is_the_models(copy_of_scored):
     _, film = copy_of_scored
     assert 'codebook">violence</PROPERTY>' in export(film, "eaf")
+
+
+def test_decisions_under_a_codebook_of_another_name_are_exported(copy_of_scored):
+    """Labels that were imported with a codebook of their own are exported, though the model has another."""
+    folder, film = copy_of_scored
+
+    decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high")
+
+    assert [(span.annotator, span.level, span.concepts) for span in decided] == [("AB", "high", ("Gun",))]
+    assert notices == []
+
+
+def test_decisions_under_the_models_codebook_come_first(copy_of_scored, tmp_path):
+    """A ledger of both is read under the model's codebook, and what that lacks is named."""
+    folder, film = copy_of_scored
+    decide_under(folder, film, codebook(tmp_path), "violent")
+
+    decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high", start_s=60)
+
+    assert [span.level for span in decided] == ["violent"]
+    assert any("unknown level 'high'" in notice for notice in notices)
+    assert not any("nobody decided" in notice for notice in notices)

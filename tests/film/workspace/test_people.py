@@ -5,10 +5,10 @@ import subprocess
 
 import pytest
 
+from obygaze_film.workspace.authority import in_force
 from obygaze_film.workspace.decisions import JUDGEMENTS
-from obygaze_film.workspace.ledger import Ledger, in_force
+from obygaze_film.workspace.ledger import Ledger
 from tests.files import rows_of
-from tests.film.workspace.conftest import Served
 
 
 def synchronise(*folders):
@@ -26,8 +26,8 @@ def synchronise(*folders):
 class Judge:
     """Somebody who judges a film blindly on a machine of their own, ten windows in all."""
 
-    def __init__(self, name, folder, address):
-        self.name, self.folder, self.desk = name, folder, Served(address)
+    def __init__(self, name, folder, desk):
+        self.name, self.folder, self.desk = name, folder, desk
 
     def judge(self, n_windows, level, other):
         """Judge the next windows of the draw, and synchronise with another judge's machine after each."""
@@ -52,14 +52,13 @@ class Judge:
 
 
 @pytest.fixture
-def ab_and_cd(process, films, tmp_path):
-    """Two judges of one film, AB and CD, whose folders are synchronised."""
+def ab_and_cd(serve, films, tmp_path):
+    """Two judges of one film, AB and CD, each with a folder and a desk; the folders are synchronised."""
     judges = []
     for name in ("AB", "CD"):
         folder = tmp_path / name / "tt1"
         shutil.copytree(films / "scored" / "tt1", folder)
-        _, address = process(folder, films / "violence.codebook.toml")
-        judges.append(Judge(name, folder, address))
+        judges.append(Judge(name, folder, serve(folder, films / "violence.codebook.toml")))
     return judges
 
 

@@ -80,12 +80,14 @@ def judged_round(films, planned_round, last_of_ef, tmp_path):
 
 
 @pytest.mark.long
-def test_progress_of_a_round_names_the_films_still_to_be_judged(
+def test_progress_of_a_round_is_what_is_left_and_who_drifts(
     planned_round, judged_round, last_of_ef, tmp_path, capsys
 ):
-    """Two of three people judge each of six films, and EF has judged all of their list but the last one.
+    """Two of three people judge each of six films of 20 windows: AB, CD, and EF, who has one film left.
 
-    The command names this one as to do. Nothing of the table of judgements is left out.
+    The command names this film as to do, and nothing of the table of judgements is left out. AB calls more
+    windows S in each later film, CD and EF the same share in all: only AB drifts. `against` is a judge's
+    drift: how the differences from the others' calls change from film to film.
     """
     plan = tmp_path / "round.csv"
     write_manifest(planned_round, plan)
@@ -98,26 +100,9 @@ def test_progress_of_a_round_names_the_films_still_to_be_judged(
     assert f"EF: to do {last_of_ef}" in printed.out
     assert "left out" not in printed.err
 
-
-@pytest.mark.long
-def test_progress_of_a_round_counts_the_windows_judged(planned_round, judged_round):
-    """Two of three people judge each of six films of 20 windows.
-
-    AB has judged all of their windows, and EF all but the 20 of the last film.
-    """
     progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
     assert progress["AB"].clips_done == progress["AB"].clips
     assert progress["EF"].clips_done == progress["EF"].clips - 20
-
-
-@pytest.mark.long
-def test_progress_of_a_round_finds_the_judge_who_drifts(planned_round, judged_round):
-    """AB calls more windows S in each later film, CD and EF the same share in all: only AB drifts.
-
-    `against` is a judge's drift: how the differences from the others' calls change from film to film.
-    """
-    progress = round_progress(planned_round, read_manifest(judged_round), "en_s")
-
     drift_of_ab = progress["AB"].against
     assert drift_of_ab.is_found
     assert drift_of_ab.value > progress["CD"].against.value

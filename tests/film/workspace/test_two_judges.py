@@ -40,12 +40,11 @@ HOSTILE_NAME = "<img src=x onerror=window.ran=1></script><script>window.ran=1</s
 
 
 @pytest.fixture
-def machine(process, browser):
-    """Start `film open` on a folder, and sit down before it."""
+def sit_down(browser):
+    """Open the desk of the only film at an address, in a browser of its own."""
     contexts = []
 
-    def start(folder, book, mode="read"):
-        started, address = process(folder, book)
+    def open_desk(address, mode="read"):
         context = browser.new_context(viewport={"width": 1400, "height": 900})
         context.set_default_timeout(LONG_MS)
         contexts.append(context)
@@ -54,11 +53,22 @@ def machine(process, browser):
             page.goto(untrusted)
             page.wait_for_url("http://**/film/0/read")
         page.goto(page.url.rpartition("/")[0] + f"/{mode}")
-        return started, Keyboard(page)
+        return Keyboard(page)
 
-    yield start
+    yield open_desk
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def machine(process, sit_down):
+    """Start `film open` on a folder as a process of its own, and sit down before it."""
+
+    def start(folder, book, mode="read"):
+        started, address = process(folder, book)
+        return started, sit_down(address, mode)
+
+    return start
 
 
 def levels_of_both():
@@ -222,13 +232,20 @@ def show_kind_of_rows(desk, name):
     wait_until(desk.page, is_shown(name))
 
 
+@pytest.fixture(scope="module")
+def folder_of_both(films, tmp_path_factory):
+    """The folder of a film that AB and another person judged; nobody may change it."""
+    parent = tmp_path_factory.mktemp("both")
+    folder = shutil.copytree(films / "scored" / "tt1", parent / "tt1")
+    both_judged(folder, codebook(parent))
+    return folder
+
+
 @pytest.fixture
-def desk_of_both(machine, films, tmp_path):
+def desk_of_both(serve, sit_down, films, folder_of_both, tmp_path):
     """The desk of AB on a film that AB and another person judged: at 14 of 30 windows they differ."""
-    folder, path = tmp_path / "tt1", films / "violence.codebook.toml"
-    shutil.copytree(films / "scored" / "tt1", folder)
-    both_judged(folder, codebook(tmp_path))
-    _process, desk = machine(folder, path)
+    folder = shutil.copytree(folder_of_both, tmp_path / "tt1")
+    desk = sit_down(serve(folder, films / "violence.codebook.toml", enter=False).address)
     desk.give_name("AB")
     return desk
 
