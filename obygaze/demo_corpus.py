@@ -10,7 +10,7 @@ film has no labels: it is there to be predicted.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -226,7 +226,7 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     What was planted in every clip, those of the film without labels too, is in `folder/planted.csv`.
     """
     movies = plan_corpus()
-    with WorkerPool(workers, _write_movie_in_worker) as pool:
+    with WorkerPool(workers, _write_movie) as pool:
         for planned in movies:
             film_folder = folder / "films" / planned.movie
             film_folder.mkdir(parents=True, exist_ok=True)
@@ -243,17 +243,12 @@ def write_corpus(folder: Path, workers: int, on_movie: Callable[[str], object] =
     return folder / "labels.csv"
 
 
-def _write_movie_in_worker(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
-    """Write the files of one film in a worker process; the task is the film's plan and its folder."""
-    planned, folder = task
-    _write_movie(planned, folder)
-
-
-def _write_movie(planned: DemoMovie, folder: Path) -> None:
-    """Draw and encode the files of a film into its folder.
+def _write_movie(task: tuple[DemoMovie, Path], _parent: Parent) -> None:
+    """Draw and encode the files of a film in a worker process; the task is the film's plan and its folder.
 
     On purpose, the file of the clip `CORRUPT` is random bytes, and that of the clip `MISSING` is not written.
     """
+    planned, folder = task
     if planned.one_file:
         frames = chain.from_iterable(map(draw_clip, planned.clips))
         write_video(folder / f"{planned.movie}.mkv", frames, RATE)
@@ -295,7 +290,16 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         if "Expression of emotion" in clip.concepts:  # flicker
             light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        _draw_shapes(frame, clip.concepts, clip.strength, t)
+        # Which shape stands for which concept is arbitrary. A frozen network can tell them apart by texture,
+        # colour and motion, and they are faint.
+        if "Clothing" in clip.concepts:
+            _draw_checks(frame, clip.strength)
+        if "Posture" in clip.concepts:
+            _draw_stripes(frame, clip.strength)
+        if "Body" in clip.concepts:
+            _draw_disc(frame, clip.strength, t)
+        if "Activity" in clip.concepts:
+            _draw_sparks(frame, clip.strength, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
@@ -319,33 +323,6 @@ def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np
     wave_down = 0.1 * np.cos(0.05 * row_numbers + shot)
     background: NDArray[np.float32] = (wave_across + wave_down).astype(np.float32)
     return background
-
-
-def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
-    """Draw into a frame of a clip the shapes and textures that are the cues of its concepts.
-
-    Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
-    shapes apart by texture, colour and motion, and that they are faint.
-
-    Parameters
-    ----------
-    frame
-        Float `[96, 160, 3]`, changed in place.
-    concepts
-        The clip's concepts.
-    strength
-        Strength of its cues, between 0 and 1.
-    t
-        Number of the frame in its clip, on which cues that move depend.
-    """
-    if "Clothing" in concepts:
-        _draw_checks(frame, strength)
-    if "Posture" in concepts:
-        _draw_stripes(frame, strength)
-    if "Body" in concepts:
-        _draw_disc(frame, strength, t)
-    if "Activity" in concepts:
-        _draw_sparks(frame, strength, t)
 
 
 def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -32,19 +32,23 @@ def merged(spans: Iterable[tuple[float, float]]) -> Spans:
     return np.array(disjoint, dtype=np.float64).reshape(-1, 2)
 
 
-def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
-    """Mark which of the first n seconds of a film have their middle in a span; returns [n].
+def span_of_each_second(spans: Spans, n: int) -> NDArray[np.intp]:
+    """Find which span the middle of each of the first n seconds of a film lies in; returns its index [n].
 
-    The spans [S, 2] are in time order and don't overlap.
+    The index is -1 if it lies in none. The spans [S, 2] are in time order and don't overlap.
     """
     if not len(spans):
-        return np.zeros(n, dtype=np.bool_)
+        return np.full(n, -1, dtype=np.intp)
     middles = np.arange(n) + 0.5
     n_begun = np.searchsorted(spans[:, 0], middles, side="right")  # spans that begin by each middle
-    has_begun = n_begun > 0
     latest = np.maximum(n_begun - 1, 0)  # index of the span that began last; 0 where none has begun
     is_before_its_end = middles < spans[latest, 1]
-    return np.asarray(has_begun & is_before_its_end)
+    return np.where((n_begun > 0) & is_before_its_end, latest, -1)
+
+
+def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
+    """Mark which of the first n seconds of a film have their middle in a span (`span_of_each_second`) [n]."""
+    return np.asarray(span_of_each_second(spans, n) >= 0)
 
 
 def f1(n_found: float, n_estimated: int, n_reference: int) -> float:
@@ -230,31 +234,17 @@ def _has_match(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.
     The segments choose in the order of their ranks. Each takes the free reference of highest tIoU, if that
     tIoU reaches the threshold.
     """
-    # For each ranked segment, list the references that it may be matched with.
     pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
-    candidates_by_rank: list[list[_Candidate]] = [[] for _ in ranked]
-    for index, rank, tiou_of_pair in zip(
-        pairs.first.tolist(), pairs.second.tolist(), tiou.tolist(), strict=True
-    ):
-        candidates_by_rank[rank].append(_Candidate(tiou_of_pair, index))
+    # By rank, then the highest tIoU first; of references with the same tIoU, the first one is taken.
+    order = np.lexsort((pairs.first, -tiou, pairs.second))
 
     is_free = np.ones(len(reference), dtype=np.bool_)
     has_match = np.zeros(len(ranked), dtype=np.bool_)
-    for rank, candidates in enumerate(candidates_by_rank):
-        # Of references with the same tIoU, the first one is taken.
-        for candidate in sorted(candidates, key=lambda candidate: (-candidate.tiou, candidate.reference)):
-            if is_free[candidate.reference]:
-                has_match[rank] = True
-                is_free[candidate.reference] = False
-                break
+    for index, rank in zip(pairs.first[order].tolist(), pairs.second[order].tolist(), strict=True):
+        if is_free[index] and not has_match[rank]:
+            has_match[rank] = True
+            is_free[index] = False
     return has_match
-
-
-class _Candidate(NamedTuple):
-    """A reference that a segment may be matched with: their tIoU, and the reference's index."""
-
-    tiou: float
-    reference: int
 
 
 def top_precision(references: Sequence[Spans], estimated: Spans, k: int) -> float:

@@ -1,7 +1,6 @@
 """`obygaze film next`, `rate`, `compare`, `learn`: choose windows to judge, and use the judgements."""
 
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -177,7 +176,10 @@ def rate(
       obygaze film rate scored blind.csv
       obygaze film rate scored blind.csv --labels answers.csv
     """
+    import msgspec
+
     from obygaze_features.manifest import read_manifest
+    from obygaze_film.claims import document, rate_claims
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import write_rates
     from obygaze_film.timeline import found_films
@@ -194,57 +196,37 @@ def rate(
     labelled = None if labels is None else read_manifest(labels)
 
     # --- estimate and write the rates, film by film
-    parts = _RateParts()
+    documents: list[dict[str, Any]] = []
+    claims: list[dict[str, Any]] = []
+    lines: list[str] = []
+    notes: list[str] = []
+    reasons_without_rate: list[str] = []  # of each film and model
     for scored_folder, timeline in films.items():
         # Without the judgements of the other films here: a note would count them as left out.
         other_movies = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
         estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
-        parts.reasons_without_rate += estimates.reasons_without_rate
-        if not estimates.rates_of_model:
+        rates_of_model = estimates.rates_of_model
+        reasons_without_rate += estimates.reasons_without_rate
+        if not rates_of_model:
             continue
         if labels is None:  # rates by labels in the model's place are not kept for the film's page
-            write_rates(scored_folder, [*estimates.rates_of_model.values()])
-        parts.add(timeline, estimates.rates_of_model, has_labels=labels is not None)
-    if not parts.documents:
-        raise FilmError("; ".join(parts.reasons_without_rate))
+            write_rates(scored_folder, [*rates_of_model.values()])
+        for film_rates in rates_of_model.values():
+            for rate_of_film in film_rates.rates:
+                values = msgspec.to_builtins(rate_of_film, enc_hook=str)
+                documents.append({"movie": timeline.movie, **values})
+            claims += [{"movie": timeline.movie, **document(claim)} for claim in rate_claims(film_rates)]
+        lines += _lines_of_rates(timeline, rates_of_model, has_labels=labels is not None)
+        notes += _notices_of_models(timeline.movie, rates_of_model)
+    if not documents:
+        raise FilmError("; ".join(reasons_without_rate))
     return Answer(
-        {"rates": parts.documents, "claims": parts.claims},
-        "\n".join(parts.lines),
-        [*parts.notes, *parts.reasons_without_rate],
-        code=PROBLEMS_FOUND if parts.reasons_without_rate else 0,
+        {"rates": documents, "claims": claims},
+        "\n".join(lines),
+        [*notes, *reasons_without_rate],
+        code=PROBLEMS_FOUND if reasons_without_rate else 0,
     )
-
-
-@dataclass
-class _RateParts:
-    """The parts of the answer of `film rate`, film after film.
-
-    Attributes
-    ----------
-    documents, claims : list of dict
-        For JSON output.
-    lines, notes : list of str
-    reasons_without_rate : list of str
-        Of each film and model without a rate.
-    """
-
-    documents: list[dict[str, Any]] = field(default_factory=list)
-    claims: list[dict[str, Any]] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    reasons_without_rate: list[str] = field(default_factory=list)
-
-    def add(self, film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool) -> None:
-        """Add the rates of a film to the parts of the answer (all lists but `reasons_without_rate`).
-
-        `rates_of_model` has the film's rates by the key of the model. With `has_labels`, labels stood in
-        place of the model's probabilities.
-        """
-        self.documents += _rate_documents(film, rates_of_model)
-        self.claims += _claim_documents(film, rates_of_model)
-        self.lines += _lines_of_rates(film, rates_of_model, has_labels=has_labels)
-        self.notes += _notices_of_models(film.movie, rates_of_model)
 
 
 class ModelEstimates(NamedTuple):
@@ -287,24 +269,6 @@ def _estimates_of_models(
             has_several_models = len(keys) > 1
             reasons.append(f"{key}: {error}" if has_several_models else str(error))
     return ModelEstimates(rates_of_model, reasons)
-
-
-def _rate_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
-    """Describe a film's rates, of all of its models, as JSON values."""
-    import msgspec
-
-    rates = [rate for film_rates in rates_of_model.values() for rate in film_rates.rates]
-    return [{"movie": film.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
-
-
-def _claim_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
-    """Describe what is claimed of a film's rates, such as a judge's share, as JSON values."""
-    from obygaze_film.claims import document, rate_claims
-
-    documents = []
-    for film_rates in rates_of_model.values():
-        documents += [{"movie": film.movie, **document(claim)} for claim in rate_claims(film_rates)]
-    return documents
 
 
 def _lines_of_rates(
@@ -445,18 +409,13 @@ def compare(
     figure = years_figure(compared, Words("en"), is_own_file=True)
     pictures = {}
     if figure:
-        pictures["years.svg"] = partial(_write_figure, figure)
+        pictures["years.svg"] = lambda path: write_whole(path, figure)
     answer = finish(comparison_report(compared), Output(out, force=force, json=json), pictures)
     if html is not None:
         html.parent.mkdir(parents=True, exist_ok=True)
         write_whole(html, comparison_page(compared))
         answer = replace(answer, remarks=[*answer.remarks, f"page kept in {html}"])
     return replace(answer, code=0 if _has_all_estimates(compared) else PROBLEMS_FOUND)
-
-
-def _write_figure(figure: str, path: Path) -> None:
-    """Write a figure into a file."""
-    write_whole(path, figure)
 
 
 def _has_all_estimates(compared: "FilmComparison") -> bool:

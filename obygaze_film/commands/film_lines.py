@@ -38,17 +38,14 @@ def lines_of_film(film: "Timeline", words: Words) -> list[str]:
     # The title with the gravest warnings of each model.
     titles = [film_title(film, model.key) for model in film.record.models]
     lines = [phrases.titles_sentence(titles, words)]
-    lines += [_evidence(model, words) for model in film.record.models]
+    for model in film.record.models:
+        evidence = phrases.evidence_sentence(model_evidence(model), words)
+        lines.append(f"  {model.key}: {evidence}")
     lines += [f"  {line}" for line in _marked_lines(film, words)]
     lines.append(f"  {_counts_of_rows(film, words)}")
     for model in film.record.models:
         lines += _lines_of_model(film, model, words)
     return lines
-
-
-def _evidence(model: "ModelRecord", words: Words) -> str:
-    """Write what films left out of training show of a model, with its key."""
-    return f"  {model.key}: {phrases.evidence_sentence(model_evidence(model), words)}"
 
 
 def _counts_of_rows(film: "Timeline", words: Words) -> str:

@@ -1,6 +1,6 @@
 """`obygaze film open`: a workspace for scored films in the browser, served on this machine alone."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -126,7 +126,7 @@ def open_(
     learn = None
     if corpus_to_learn_from:
         folder_of_models = folders[0].absolute().parent
-        learn = learner(corpus_to_learn_from, films_by_folder, opened, book, folder_of_models)
+        learn = _Learner(corpus_to_learn_from, films_by_folder, opened, book, folder_of_models).learn
 
     # --- serve the desk until the user stops it
     serve(opened, comparison.page, learn, port=port, browser=not no_browser, tell=click.echo)
@@ -180,16 +180,10 @@ class _DeskComparison(NamedTuple):
         return comparison_page(self.compare(), addresses, language)
 
 
-def learner(
-    corpus: "tuple[Manifest, Sequence[Store]]",
-    films: "Mapping[Path, Timeline]",
-    opened: "list[OpenFilm]",
-    codebook: "Codebook",
-    near: Path,
-) -> "Callable[[Tell], list[Note]]":
-    """Return the function that the button Learn of the desk calls (`_Learner.learn`).
+class _Learner(NamedTuple):
+    """What the button Learn of the desk needs to train the model of the films anew.
 
-    Parameters
+    Attributes
     ----------
     corpus : (Manifest, sequence of Store)
         That the model was trained on.
@@ -202,11 +196,6 @@ def learner(
     parent_folder : Path
         Folder in which the model gets a folder `learnt-1`, or the next number that is free.
     """
-    return _Learner(corpus, films, opened, codebook, near).learn
-
-
-class _Learner(NamedTuple):
-    """Train the model of the films on the desk anew; attributes are the parameters of `learner`."""
 
     corpus: "tuple[Manifest, Sequence[Store]]"
     films: "Mapping[Path, Timeline]"

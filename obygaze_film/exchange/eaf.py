@@ -31,21 +31,13 @@ def to_eaf(exported: Exported) -> str:
         else:
             annotator = tier.people.annotator
             tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
-    tiers += _empty_tiers()
+    empty_levels = EafTier(name=PeopleTier("level").name, kind="level")
+    empty_concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=empty_levels.name)
+    tiers += [empty_levels, empty_concepts]
     vocabularies = {"levels": (f"levels of {exported.codebook}", exported.levels)}
     if exported.has_model:
         vocabularies["probabilities"] = ("probability that the model gives", BINS)
     return eaf_document(tiers, _properties(exported), vocabularies, licence=exported.licence)
-
-
-def _empty_tiers() -> list[EafTier]:
-    """Make the tiers for people to write on: "human: level", and "human: concepts" below it.
-
-    They hold nothing yet: a person adds spans to them in ELAN, and the document is imported again.
-    """
-    levels = EafTier(name=PeopleTier("level").name, kind="level")
-    concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=levels.name)
-    return [levels, concepts]
 
 
 def _properties(exported: Exported) -> dict[str, str]:

@@ -15,7 +15,6 @@ from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_rate import (
-    alpha_of_judges,
     correct_rate,
     correct_rates,
     read_rates,
@@ -28,29 +27,28 @@ from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
-FILMS_OF_LENGTHS = pytest.mark.parametrize("end_s", [5.0, 9.0, 100.5, 600.0])
-"""Shorter than a window of 8 s, a little longer, of no whole number of windows, and of ten minutes."""
 
+@pytest.mark.parametrize(
+    "end_s",
+    [5.0, 9.0, 100.5, 600.0],
+    ids=["shorter than a window", "a little longer", "no whole number of windows", "ten minutes"],
+)
+def test_cells_cover_the_film_without_gaps_and_add_up_to_its_content_and_rate(
+    trained_models, tmp_path, end_s
+):
+    """Cells are the windows that people judge, one after the other. All are as long as a window, 8 s.
 
-def film_of(end_s, folder, trained_models):
-    """Score a film of so many seconds; a very short one has no shots."""
-    _folder, film = scored_film(
-        folder, trained_models, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20
-    )
-    return film
-
-
-@FILMS_OF_LENGTHS
-def test_cells_cover_the_film_without_gaps(trained_models, tmp_path, end_s):
-    """Cells are the windows that people judge, one after the other. All are as long as a window.
-
-    The last one takes in what is left of the film, so that none is shorter.
+    The last one takes in what is left of the film, so that none is shorter. Content is what is neither black
+    nor credits; `p` is the model's mean probability in each cell.
     """
-    film = film_of(end_s, tmp_path, trained_models)
+    _folder, film = scored_film(
+        tmp_path, trained_models, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20
+    )
     window_s = max(film.record.windows.window_s, film.model().clip_s)
 
-    starts_s, ends_s = cells_of(film).spans.T
+    cells = cells_of(film)
 
+    starts_s, ends_s = cells.spans.T
     assert len(starts_s) == max(1, int(end_s // window_s))
     assert starts_s[0] == 0
     assert starts_s[1:].tolist() == ends_s[:-1].tolist()
@@ -59,17 +57,9 @@ def test_cells_cover_the_film_without_gaps(trained_models, tmp_path, end_s):
     assert lengths_s[:-1] == pytest.approx(window_s)
     assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
 
-
-@FILMS_OF_LENGTHS
-def test_cells_add_up_to_the_films_content_and_expected_rate(trained_models, tmp_path, end_s):
-    """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
-    film = film_of(end_s, tmp_path, trained_models)
     rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     is_black_or_credits = rows["flags"].str.contains("black|credits")
-
-    cells = cells_of(film)
-
     assert cells.content_s.sum() == pytest.approx(seconds[~is_black_or_credits].sum())
     mean_p = np.average(cells.p, weights=cells.content_s)
     assert mean_p == pytest.approx(film.rate().value)
@@ -84,12 +74,6 @@ def judged_by_ab(clips, folder, is_violent=lambda clip: clip.start_s < 200):
     return Manifest(tuple(judged), folder, codebook(folder))
 
 
-def content_of(timeline, clip):
-    """Seconds of a window that are neither black nor credits."""
-    cells = cells_of(timeline)
-    return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
-
-
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """Who judges blindly must not know the model's score, and the estimate must know the draw.
 
@@ -97,7 +81,9 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """
     windows = choose_next([timeline], 30, blind=True)
 
+    cells = cells_of(timeline)
     for number, window in enumerate(windows, 1):
+        content_s = cells.content_s[cells.index_with_content(window.start_s, window.end_s)]
         assert window.duration_s == 8.0
         assert window.extras == {
             "draw": "random",
@@ -105,7 +91,7 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
             "place": str(number),
             "law": "successive",
             "seed": "0",
-            "content_s": f"{content_of(timeline, window):g}",
+            "content_s": f"{content_s:g}",
         }
 
 
@@ -829,16 +815,6 @@ def test_two_judges_agreement_is_cohens_kappa(timeline, tmp_path, opposite_at):
     assert -1 <= pair.low < pair.kappa < pair.high <= 1
 
 
-@pytest.mark.parametrize("opposite_at", [(7,), (1, 3, 7, 20)])
-def test_two_judges_have_no_alpha(timeline, tmp_path, opposite_at):
-    """AB and CD differ on one or on four of 40 windows.
-
-    Krippendorff's alpha is given for three judges or more; of two there is Cohen's kappa.
-    """
-    judgements = judgements_of_two(timeline, tmp_path, opposite_at=opposite_at)
-    assert correct_rates(timeline, judgements).alpha is None
-
-
 def test_two_judges_who_always_agree_have_an_interval(timeline, tmp_path):
     """AB and CD agree on all 40 windows, so that kappa is 1.
 
@@ -926,38 +902,6 @@ def test_three_judges_agreement_is_krippendorffs_alpha(timeline, tmp_path):
     assert rates.alpha.annotators == ["AB", "CD", "EF"]
     assert rates.alpha.n_windows == 30
     assert rates.alpha.value == pytest.approx(krippendorff_alpha(is_violent))
-
-
-def film_judged_by(film, judges, book):
-    """Let each judge call every third of the first twelve windows calm, and the others violent."""
-    clips = []
-    for judge in judges:
-        for number, clip in enumerate(choose_next([film], 12, blind=True)):
-            level = "violent" if number % 3 else "calm"
-            clips.append(replace(clip, clip_id=f"{judge}-{number}", level=level, annotator=judge))
-    return judged_film(film, Manifest(tuple(clips), Path(), book), None)
-
-
-def another_film(timeline):
-    """Return the same film under another id."""
-    return replace(timeline, record=structs.replace(timeline.record, movie="other"))
-
-
-def test_alpha_is_of_the_judges_who_share_a_window_alone(timeline, tmp_path):
-    """GH judges another film than AB, CD and EF: nothing says how far GH agrees with anybody."""
-    book = codebook(tmp_path)
-    judged_by_three = film_judged_by(timeline, ["AB", "CD", "EF"], book)
-    judged_by_gh = film_judged_by(another_film(timeline), ["GH"], book)
-    alpha = alpha_of_judges([judged_by_three, judged_by_gh])
-    assert alpha.annotators == ["AB", "CD", "EF"]
-
-
-def test_there_is_no_alpha_of_three_judges_two_of_whom_share_windows(timeline, tmp_path):
-    """AB and CD judge one film, and GH another one. Alpha is for three judges or more who share windows."""
-    book = codebook(tmp_path)
-    judged_by_two = film_judged_by(timeline, ["AB", "CD"], book)
-    judged_by_gh = film_judged_by(another_film(timeline), ["GH"], book)
-    assert alpha_of_judges([judged_by_two, judged_by_gh]) is None
 
 
 def test_labels_without_an_annotator_are_called_labels(timeline, sixty_by_ab, machine_labels):

@@ -459,16 +459,6 @@ def estimates_worth(worth, *, n, n_windows):
     )
 
 
-def test_the_worth_of_a_model_is_rounded_once():
-    """A model and 10 judgements, of a film of 40 windows, are worth 15.46 judgements without the model.
-
-    This is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16.
-    """
-    estimates = estimates_worth(15.46, n=10, n_windows=40)
-    n_needed = _n_needed_without_model(estimates, 10, 40)
-    assert round(n_needed) == 15
-
-
 @pytest.mark.parametrize(
     ("judged", "sure", "expected_numbers"),
     [
@@ -652,14 +642,20 @@ def test_alpha_is_of_three_judges_who_share_ten_windows(n_shared):
 
 
 def test_two_judges_have_no_alpha_and_three_who_always_say_one_thing_neither():
-    """Two have a kappa. Where three call nothing positive, chance alone would let them agree."""
+    """Two have a kappa. Where three call nothing positive, chance alone would let them agree.
+
+    A third who judged another film shares no window with anybody, and is not counted.
+    """
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
+    another_film = film_judged(GH=SURE * 12)
     never = dict.fromkeys(range(1, 13), False)
     who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
 
     assert alpha_of_judges([of_two]) is None
+    assert alpha_of_judges([of_two, another_film]) is None
     assert alpha_of_judges([of_three]).value == 1.0
+    assert alpha_of_judges([of_three, another_film]).annotators == ["AB", "CD", "EF"]
     assert alpha_of_judges([who_say_no]) is None
 
 
@@ -789,6 +785,7 @@ def test_a_judges_rate_has_the_agreement_with_each_other_and_a_panels_that_withi
         (9, 10, 40, None),
         (39, 10, 40, 39),
         (39.99, 39, 40, 39.99),
+        (15.46, 10, 40, 15.46),  # not rounded to 15.5, which would be printed as 16
     ],
 )
 def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(worth, n, n_windows, expected):

@@ -202,7 +202,8 @@ def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline,
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
     """CD skipped the tenth of 15 windows: five after it, 11 to 15, count in no share of AB and CD.
 
-    The notes say so, and so does the row of the film.
+    The notes say so, and so does the row of the film. The film's share is AB's alone, and so counts all 15;
+    so does that of its group.
     """
     compared = compare_films([timeline], all_but_the_tenth)
     (film,) = compared.films
@@ -211,15 +212,6 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     assert film.n_after_gap == 5
     assert row["n_after_gap"] == 5
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
-
-
-def test_windows_after_another_judges_gap_count_in_a_judges_own_share(timeline, all_but_the_tenth):
-    """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
-
-    So does that of its group.
-    """
-    compared = compare_films([timeline], all_but_the_tenth)
-    (film,) = compared.films
     assert compared_share(film, compared).n == 15
     assert film.windows_of_group.n == 15
 
@@ -317,13 +309,6 @@ def test_without_ten_windows_of_a_judge_no_number_is_given(timeline, tmp_path, d
         correct_rates(timeline, judgements)
 
 
-def test_the_share_of_a_judge_who_judged_nothing_is_refused(timeline, tmp_path, drawn_windows):
-    """AB judged 12 windows, and the share of EF is asked for."""
-    judgements = judged_by(tmp_path, drawn_windows, AB=[VIOLENT] * 12)
-    with pytest.raises(FilmError, match="no window"):
-        correct_rate(timeline, judgements, judge="EF")
-
-
 @pytest.mark.parametrize(("language", "counts"), [("en", "8 and 10 of 30"), ("fr", "8 et 10 sur 30")])
 def test_the_sentence_on_a_share_of_two_has_the_counts_of_each(
     timeline, tmp_path, drawn_windows, language, counts
@@ -368,12 +353,19 @@ def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_tw
         correct_rates(timeline, under_two_definitions)
 
 
-def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
+def test_judgements_under_two_definitions_have_a_share_under_each(
+    timeline, under_two_definitions, drawn_windows
+):
     """AB judged 20 windows before the definition of a level changed, and CD 12 after.
 
-    EF's 15 judgements, of which the definition isn't known, are left out and counted.
+    EF's 15 judgements, of which the definition isn't known, are left out and counted. 20 rows more are not
+    filled in, and no judgements. AB and CD were each alone under theirs, so no alpha is known.
     """
-    rates = rates_by_definition(timeline, under_two_definitions)
+    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
+    not_filled_in = under("", not_filled_in)
+    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
+
+    rates = rates_by_definition(timeline, judgements)
 
     rate_of_ab, rate_of_cd = rates.rates
     assert rate_of_ab.definition == BEFORE
@@ -383,7 +375,10 @@ def test_judgements_under_two_definitions_have_a_share_under_each(timeline, unde
     assert rate_of_cd.annotators == ["CD"]
     assert rate_of_cd.n == 12
     assert not rates.too_few
+    assert rates.n_definitions == 2
+    assert rates.alpha is None
     assert any("15 judgements" in notice for notice in rates.notices)
+    assert not any("35 judgements" in notice for notice in rates.notices)
 
 
 def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
@@ -468,30 +463,24 @@ def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
 
 
 @pytest.mark.parametrize(
-    ("language", "beginning"),
+    ("names", "language", "beginning"),
     [
-        ("en", "under the definition of violence, version 1: CD would mark"),
-        ("fr", "selon la définition de violence, version 1 : CD "),
+        ({FIRST: "violence, version 1"}, "en", "under the definition of violence, version 1: CD would mark"),
+        ({FIRST: "violence, version 1"}, "fr", "selon la définition de violence, version 1 : CD "),
+        ({}, "en", "under definition 111111111111: CD would mark"),
     ],
+    ids=["a name", "a name, in French", "no name"],
 )
-def test_a_definition_that_has_a_name_is_called_by_it(
-    timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
+def test_a_definition_is_called_by_its_name_or_else_by_its_digest(
+    timeline, first_by_cd_and_three_of_second_by_ab, names, language, beginning
 ):
     """Name and version of a codebook say more to readers than the digits of a digest.
 
-    Only the first definition, by which CD judged, has a name.
+    CD judged by the first definition, whose digest begins with twelve times 1.
     """
-    names = {FIRST: "violence, version 1"}
     rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
     (sentence,) = sentences(rate_claims(rates), language)
     assert sentence.startswith(beginning)
-
-
-def test_a_definition_without_a_name_is_called_by_its_digest(timeline, first_by_cd_and_three_of_second_by_ab):
-    """CD judged by a definition whose digest begins with twelve times 1."""
-    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
-    (sentence,) = sentences(rate_claims(rates))
-    assert sentence.startswith("under definition 111111111111: CD would mark")
 
 
 def test_a_notice_says_under_which_definition_there_is_no_share(
@@ -561,25 +550,6 @@ def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
             assert (part.definition, part.definition_name) == expected
 
 
-def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
-    timeline, under_two_definitions, drawn_windows
-):
-    """EF's 15 judgements do not say under which of two definitions they were made; 20 rows are not filled in.
-
-    Only what was judged is said to be left out. AB and CD were each alone under theirs, so no alpha is known.
-    """
-    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
-    not_filled_in = under("", not_filled_in)
-    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
-
-    rates = rates_by_definition(timeline, judgements)
-
-    assert any("15 judgements" in notice for notice in rates.notices)
-    assert not any("35 judgements" in notice for notice in rates.notices)
-    assert rates.n_definitions == 2
-    assert rates.alpha is None
-
-
 def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(
     timeline, under_two_definitions
 ):
@@ -608,16 +578,16 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
     assert "4 windows" in message
 
 
-@pytest.mark.parametrize("judge", ["CD", "nobody"])
+@pytest.mark.parametrize(("judge", "message"), [("CD", ""), ("nobody", "no window")])
 def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
-    timeline, tmp_path, drawn_windows, judge
+    timeline, tmp_path, drawn_windows, judge, message
 ):
     """CD judged one window, and was not sure of it; nobody else is called so. AB judged 40.
 
     A share of AB's would be taken for theirs.
     """
     judgements = judged_by(tmp_path, drawn_windows, AB=[CALM] * 40, CD=["unsure"])
-    with pytest.raises(FilmError):
+    with pytest.raises(FilmError, match=message):
         correct_rate(timeline, judgements, judge=judge)
 
 

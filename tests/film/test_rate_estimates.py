@@ -27,16 +27,6 @@ def equal_windows(n_windows, p=0.5):
     return planted_cells(content_s=[46.0] * n_windows, p=p)
 
 
-@pytest.mark.parametrize(("n_positive", "chance"), [(3, 0.0632), (4, 0.0211)])
-def test_12_of_21_windows_may_miss_3_positives_but_hardly_4(n_positive, chance):
-    """12 of 21 windows are drawn. They miss all of 3 positive ones in .063 of draws, and all of 4 in .021.
-
-    An interval of level .95 leaves out at each end what happens in less than .025 of draws: 4, and not 3.
-    """
-    misses_all = hypergeom(21, n_positive, 12).pmf(0)
-    assert misses_all == pytest.approx(chance, abs=1e-4)
-
-
 def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
     """Of 21 windows that are alike the first 12 of a draw are judged, and none is positive.
 
