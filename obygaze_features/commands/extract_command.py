@@ -393,7 +393,8 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip      # still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text  # texts
     """
-    from obygaze_features.extraction.before_queue import decoder_without_gpu, examine_run, recipes_on_cpu
+    from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
+    from obygaze_features.extraction.decoders import CUDA, PYAV
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
@@ -449,7 +450,8 @@ def extract(
         gpus=gpu_indices,
         batch_size=batch_size,
         timeout_s=timeout_s,
-        decoder=decoder_without_gpu(decoder) if check else decoder,
+        # The check may run without a GPU: CUDA's decoder has the record of PyAV, by which it compares.
+        decoder=PYAV if check and decoder == CUDA else decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,

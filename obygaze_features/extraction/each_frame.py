@@ -34,7 +34,12 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         raise ExtractError(
             f"{described_backbone} hears; frames a second are of pictures (leave out --per-second)"
         )
-    if _joins_frames(backbone):
+    # It was built for clips of one frame. One that joins frames, as video networks do, then has the least
+    # number of frames that it takes, or gives several vectors for one frame.
+    gives_several_vectors = any(
+        output.name == "frames" and output.shape[0] != 1 for output in backbone.outputs
+    )
+    if backbone.n_frames != 1 or gives_several_vectors:
         raise ExtractError(
             f"{described_backbone} joins frames, {backbone.n_frames} at least, and with --per-second each is "
             "encoded alone: give a number of frames (--n)"
@@ -54,17 +59,6 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         outputs=outputs,
         side_groups=tuple(side_groups),
     )
-
-
-def _joins_frames(backbone: Backbone) -> bool:
-    """Return whether a backbone computes its vectors from several frames together, as video networks do.
-
-    The backbone was built for clips of one frame. One that joins frames then has the least number of frames
-    that it takes, or gives several vectors for one frame.
-    """
-    if backbone.n_frames != 1:
-        return True
-    return any(output.name == "frames" and output.shape[0] != 1 for output in backbone.outputs)
 
 
 def _only_vectors_of_frames(

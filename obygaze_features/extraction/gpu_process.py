@@ -241,7 +241,9 @@ class GpuDecoder:
         has_other_settings = any(settings.values())
         if has_other_settings:
             raise NotOnGpu("a core reads these windows")
-        check = self._checked_headers(path)
+        if path not in self._check_of_file:
+            self._check_of_file[path] = check_for_gpu(path, self._gpu.min_pixels)
+        check = self._check_of_file[path]
         if check.reason:
             raise NotOnGpu(check.reason, for_whole_file=True)
 
@@ -261,12 +263,6 @@ class GpuDecoder:
             self._not_decoded.add(stream)
             raise
         self._compared_files.add(path)
-
-    def _checked_headers(self, path: Path) -> GpuCheck:
-        """Return whether the GPU may decode a file, by its headers, which are read once."""
-        if path not in self._check_of_file:
-            self._check_of_file[path] = check_for_gpu(path, self._gpu.min_pixels)
-        return self._check_of_file[path]
 
     def _refuse_different_pictures(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
         """Refuse a stream whose pictures from the GPU differ from a core's, or that it does not decode.

@@ -5,7 +5,7 @@ backbones of a run see the JPEG, also those of the run that decodes: features do
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
@@ -312,8 +312,8 @@ class _VideoFrames:
         # The results of the clip for each sampling are merged: it is partial if one of them is.
         clips = [frames.clip for frames in frames_of_sampling.values()]
         is_partial = any(clip.status == "partial" for clip in clips)
-        reasons = _distinct(clip.reason for clip in clips if clip.reason)
-        remarks = _distinct(remark for clip in clips for remark in clip.remarks)
+        distinct_reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)
+        distinct_remarks = dict.fromkeys(remark for clip in clips for remark in clip.remarks)
         gaps: tuple[tuple[float, float], ...] = ()
         for clip in clips:
             if clip.without_pictures_s:  # gaps are those of the file, and so the same for all samplings
@@ -329,17 +329,12 @@ class _VideoFrames:
             first_clip,
             clip_id=task.clip_id,
             status="partial" if is_partial else "ok",
-            reason="; ".join(reasons),
+            reason="; ".join(distinct_reasons),
             frames=frames_of_backbone,
             source=source,
-            remarks=tuple(remarks),
+            remarks=tuple(distinct_remarks),
             without_pictures_s=gaps,
         )
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    """Return texts without repetitions, in the order in which each comes first."""
-    return list(dict.fromkeys(texts))
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:

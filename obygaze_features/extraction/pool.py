@@ -157,8 +157,11 @@ class DecodePool:
         if isinstance(message, ClipMessage):
             del attempt.undone[message.position]
             return [message.clip]
-        if films is not None:
-            self._store_measurements(attempt, message, films)
+        stretch = attempt.file_pass.stretch
+        if films is not None and stretch is not None:
+            # The worker has also written the frames that other windows need to a file.
+            attempt.stretch_frames = StretchFrames(attempt.frames_file)
+            films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
         return []
 
     def _has_room(self) -> bool:
@@ -195,25 +198,6 @@ class DecodePool:
         limit_s = self.timeout_s * n_clips
         self._pool.put(key, task, limit_s)
         return key
-
-    def _store_measurements(self, attempt: "_PassAttempt", message: "StretchMessage", films: Films) -> None:
-        """Store the measurements of a part of a film (stretch), which its worker has sent.
-
-        The worker has also written the frames that other windows need to a file, which is kept for them.
-
-        Parameters
-        ----------
-        attempt
-            The attempt to decode the stretch, which gets these frames.
-        message
-            The measurements, and what they cost.
-        films
-            The films, which store the measurements.
-        """
-        stretch = attempt.file_pass.stretch
-        if stretch is not None:
-            attempt.stretch_frames = StretchFrames(attempt.frames_file)
-            films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
 
     def _end_stretch(self, event: Event, queue: WorkQueue) -> None:
         """Handle the end of an attempt to decode a part of a film (stretch), and windows with it.

@@ -114,7 +114,13 @@ def film_variables(
         speech_probabilities(())  # so that a missing package is reported before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
-    windows = _windows_in_film(spans, film_end_s)
+    windows: dict[int, Span] = {}  # those that begin in the film, cut at its end
+    n_cut = 0
+    for number, (start_s, end_s) in enumerate(spans):
+        if start_s < film_end_s:
+            windows[number] = (start_s, min(end_s, film_end_s))
+            if end_s > film_end_s + OVERHANG_S:  # the last window of a film may be this much longer
+                n_cut += 1
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
     known_rows: _KnownRows = {"camera": camera_rows, "people": people_rows}
     if pixel_aspect != 1:  # the backbones saw pictures of another shape
@@ -122,7 +128,7 @@ def film_variables(
     requests = _requests(known_rows, pixel_aspect, people)
 
     remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
-    remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
+    remark_counts["measured as far as the film goes"] = n_cut
     remark_counts["after the film's end"] = len(spans) - len(windows)
     has_lost_people = people_rows is not None and known_rows["people"] is None
     for remark in _remarks_on_absent_columns(known_rows, requests, has_lost_people=has_lost_people):
@@ -190,43 +196,6 @@ def _note_remarks(
             remarks.append(f"{remark} ({n_concerned} of {counted(n_windows, 'window')})")
     if remarks:
         note(f"{path.name}: {first_few(remarks, MAX_REMARKS)}")
-
-
-def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
-    """Return the windows that begin before the end of the film, cut there: position -> window.
-
-    Parameters
-    ----------
-    spans
-        Start and end of each window in seconds.
-    film_end_s
-        End of the film in seconds.
-    """
-    windows = {}
-    for number, (start_s, end_s) in enumerate(spans):
-        if start_s < film_end_s:
-            windows[number] = (start_s, min(end_s, film_end_s))
-    return windows
-
-
-def _n_cut_windows(spans: Sequence[Span], windows: Collection[int], film_end_s: float) -> int:
-    """Count the windows that end after the end of the film, by more than the usual overhang.
-
-    Parameters
-    ----------
-    spans
-        Start and end of all windows in seconds.
-    windows
-        Positions of those that begin in the film.
-    film_end_s
-        End of the film in seconds.
-    """
-    n_cut = 0
-    for number in windows:
-        _, end_s = spans[number]
-        if end_s > film_end_s + OVERHANG_S:  # the last window of a film may be this much longer
-            n_cut += 1
-    return n_cut
 
 
 _KnownRows = Mapping[str, Sequence[Rows | None] | None]
@@ -450,7 +419,9 @@ def _measure_pictures(
     remark_counts = Counter(decoded.remark_counts)
     if not shots:
         try:
-            shots = _found_shots(path, decoded)
+            shots = joined_shots([result.measured for result in decoded.stretch_results])
+            if not shots:  # not all frames were measured: the film is decoded for its shots alone
+                shots = find_shots(path)
         except VideoError as error:
             remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(windows)
             shots = ()
@@ -486,24 +457,6 @@ def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) ->
     if kind in decoded.rows:
         return decoded.rows[kind]
     return dict(enumerate(known_rows[kind] or ()))
-
-
-def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
-    """Return the shots of a film by what was measured while its windows were decoded.
-
-    If nothing was measured for them, or not of all frames, the film is decoded for its shots alone.
-
-    Parameters
-    ----------
-    path
-        The film.
-    decoded
-        What was measured of it.
-    """
-    shots = joined_shots([result.measured for result in decoded.stretch_results])
-    if shots:
-        return shots
-    return find_shots(path)
 
 
 def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
