@@ -82,7 +82,8 @@ def openclip(
     pictures = Pictures(load_openclip(source, config).visual, _read_vectors)
     width = int(config["embed_dim"])
     chosen_preset = _preset(source, config, preset)
-    is_resnet = _is_resnet(config)
+    # A ResNet lists the numbers of blocks of its stages; a vision transformer has one number.
+    is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
 
     network: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
@@ -121,15 +122,6 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
-
-
-def _is_resnet(config: dict[str, Any]) -> bool:
-    """Return whether the image half of a CLIP is a ResNet, by its configuration.
-
-    That of a ResNet lists the numbers of blocks of its stages, that of a vision transformer has one number.
-    """
-    layers = config["vision_cfg"].get("layers")
-    return isinstance(layers, list)
 
 
 def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:

@@ -728,21 +728,14 @@ class WaveformEncoder:
             steps.append(read_layer(layer_output, self._config, n_samples))
 
         if isinstance(self._network, ClassifierBase):
-            probabilities = self._probabilities(self._network.take_logits())  # [B, Q]
+            logits = self._network.take_logits().float()  # [B, Q]
+            probabilities = logits.softmax(dim=-1)
+            if _is_multi_label(self._config):  # several classes may be right at once
+                probabilities = logits.sigmoid()
             # A window has one answer, which is repeated for each of its steps.
             n_steps = steps[0].shape[1]
             steps.append(probabilities[:, None].expand(-1, n_steps, -1))
         return steps
-
-    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """Turn logits `[B, Q]` into probabilities of Q classes.
-
-        This is by a sigmoid if several classes may be right at once, else by the softmax.
-        """
-        logits = logits.float()
-        if _is_multi_label(self._config):
-            return logits.sigmoid()
-        return logits.softmax(dim=-1)
 
 
 def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:
