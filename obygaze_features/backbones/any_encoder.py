@@ -486,11 +486,7 @@ class PackedPictures(nn.Module):
     def __init__(
         self, model: nn.Module, call: ClassCall, processor: OwnProcessor, other_arguments: Mapping[str, Any]
     ) -> None:
-        """Store the network, its further arguments, and the scale and shift that turn bytes into values.
-
-        `call` says how the network's class is called, and which arguments it needs beside patches; these are
-        among `other_arguments`, which the processor gave for one picture.
-        """
+        """Store the network, its further arguments, and the scale and shift that turn bytes into values."""
         super().__init__()
         self.model = model
         self.call = call

@@ -290,13 +290,7 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how networks of the weights' type are read, and read the configuration of this half.
-
-        Raises
-        ------
-        BackboneError
-            If `specs` has no entry for the type of the network.
-        """
+        """Look up how networks of the weights' type are read, and read the configuration of this half."""
         self.weights = weights
         self.type = weights.network or default_type  # of random weights
         if weights.seed is None:
@@ -310,37 +304,19 @@ class Half(Generic[AnySpec]):
         self.spec = specs[self.type]
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
-        self.half_config: Any = self._config_of_half(config_field)
+        self.half_config: Any = getattr(self.config, config_field, self.config)
+        # Transformers converts the fields of the halves that a type has to configurations. The field of
+        # another half stays a dict.
+        if isinstance(self.half_config, dict):
+            raise BackboneError(
+                f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
+            )
+        if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
+            # In some repositories the half's own copy is outdated.
+            self.half_config.projection_dim = self.config.projection_dim
         # The rows of SigLIP types in `networks.toml`, and no others, also state the paper of SigLIP 2.
         is_siglip = self.vision_spec.siglip2_citation != ""
         self.is_siglip2 = is_siglip and second_siglip(weights)
-
-    def _config_of_half(self, config_field: str) -> Any:
-        """Return the part of the network's configuration on this half (pictures, or texts).
-
-        It is the whole configuration if the half was saved alone.
-
-        Parameters
-        ----------
-        config_field
-            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
-
-        Raises
-        ------
-        BackboneError
-            If networks of the type have no such half.
-        """
-        half_config: Any = getattr(self.config, config_field, self.config)
-        # Transformers converts the fields of the halves that a type has to configurations. The field of
-        # another half stays a dict.
-        if isinstance(half_config, dict):
-            raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
-            )
-        if getattr(self.config, "projection_dim", None) and hasattr(half_config, "projection_dim"):
-            # In some repositories the half's own copy is outdated.
-            half_config.projection_dim = self.config.projection_dim
-        return half_config
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
@@ -878,12 +854,7 @@ class Pictures(nn.Module):
         *,
         spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
-        """Hold the network, and say in words what each of its arrays is, for the provenance.
-
-        `read` calls the network with pictures, `[N, 3, h, w]`; it returns tokens, of which `n_prefix_tokens`
-        come before those of patches, and vectors, which are `frame_meaning`. `tokens` says which tokens to
-        return too: "patches", "frames" or none. `spec` says how the frames of a clip are mixed.
-        """
+        """Hold the network, and say in words what each of its arrays is, for the provenance."""
         super().__init__()
         self.model = model
         self.read = read
@@ -938,11 +909,7 @@ class Clips(nn.Module):
     """
 
     def __init__(self, model: Any, spec: EncoderSpec, frames_per_step: int, tokens: str) -> None:
-        """Hold the network, and say in words what each of its arrays is, for the provenance.
-
-        `spec` says how networks of its type are called, `frames_per_step` how many frames a token spans, and
-        `tokens` is "all" if tokens are to be returned too.
-        """
+        """Hold the network, and say in words what each of its arrays is, for the provenance."""
         super().__init__()
         self.model = model
         self.read = spec.reader()

@@ -191,11 +191,7 @@ class OpenClipTokenizer:
     """
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
-        """Read the vocabulary, and raise an error for a network that has another number of tokens.
-
-        `name` is that of the weights, for the message; `config` is the configuration of the network's text
-        half, which states its vocabulary and its limit.
-        """
+        """Read the vocabulary, and raise an error for a network that has another number of tokens."""
         self.limit = int(config.get("context_length", 77))
         self._tokenizer, path = _read_vocabulary()
         size = config.get("vocab_size", self._tokenizer.vocab_size)

@@ -208,13 +208,7 @@ class _ProcessorFields:
     """
 
     def __init__(self, location: str, written: Mapping[str, Any]) -> None:
-        """Take over the fields of a configuration, except null ones, and check its steps.
-
-        Raises
-        ------
-        BackboneError
-            A step is switched on that no preset does.
-        """
+        """Take over the fields of a configuration, except null ones, and check its steps."""
         self.where = location
         self.fields = {field: value for field, value in written.items() if value is not None}
         for field in self.fields:

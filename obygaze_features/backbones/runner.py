@@ -194,23 +194,7 @@ class Runner:
         size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
-        """Hold the network in evaluation mode; `_load` moves it to its device at the first call.
-
-        Parameters
-        ----------
-        name
-            Name of the backbone, for messages.
-        network
-            Takes float `[B, F, 3, h, w]`, and gives a tensor `[B, ...]` for every output.
-        affine
-            The normalisation, done on the device.
-        outputs
-            What the network gives, with the shapes of one clip.
-        n_frames, size
-            Frames of a clip, and their height and width in pixels; one number for squares.
-        compute
-            Device, precision and clips per call.
-        """
+        """Hold the network in evaluation mode; `_load` moves it to its device at the first call."""
         self.name = name
         height, width = size if isinstance(size, tuple) else (size, size)
         self.shape = (n_frames, height, width, 3)  # of a clip
@@ -437,10 +421,7 @@ class TextRunner:
     """
 
     def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
-        """Move the network to its device, in evaluation mode.
-
-        `read` calls the network with tokens, int64 `[B, L]`, and returns vectors `[B, D]`.
-        """
+        """Move the network to its device, in evaluation mode."""
         self.name = name
         self.read = read
         self.compute = compute

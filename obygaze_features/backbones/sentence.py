@@ -110,7 +110,13 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     model = load_pretrained(model_class, source, config, allow_unexpected=HEADS, **settings)
 
     limit = _max_tokens(model, config, pooling)
-    tokenizer = _tokenizer(source, limit, pooling, config.vocab_size)
+    tokenizer: Tokenizer | ByteTokenizer
+    if source.seed is None:
+        tokenizer = Tokenizer(source, limit, lower=pooling.lower_case)
+    else:  # random weights have no tokenizer; this one gives about as many tokens
+        tokenizer = ByteTokenizer(
+            limit or UNTRAINED_TOKENS, config.vocab_size, padded=False, bytes_a_token=BYTES_A_TOKEN
+        )
     return text_backbone(
         "sentence",
         model,
@@ -125,27 +131,6 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
         architecture={"type": config.model_type, **plain_config(config)},
         citation=CITATION,
     )
-
-
-def _tokenizer(
-    weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
-) -> Tokenizer | ByteTokenizer:
-    """Load the weights' tokenizer; for random weights, make one that gives about as many tokens.
-
-    Parameters
-    ----------
-    weights
-        The weights.
-    limit
-        Most tokens of a text; None if nothing states it.
-    pooling
-        Says whether texts are lower-cased first.
-    vocabulary
-        Number of tokens that the network knows.
-    """
-    if weights.seed is None:
-        return Tokenizer(weights, limit, lower=pooling.lower_case)
-    return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, bytes_a_token=BYTES_A_TOKEN)
 
 
 def _config(weights: Weights) -> Any:

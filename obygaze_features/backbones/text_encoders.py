@@ -132,11 +132,7 @@ class ByteTokenizer:
     """
 
     def __init__(self, limit: int, n_vocabulary: int, *, padded: bool, bytes_a_token: int = 1) -> None:
-        """Prepare to turn every `bytes_a_token` bytes of a text into a token.
-
-        A text gets at most `limit` tokens; it is padded with 0 to as many if `padded`. The network knows
-        `n_vocabulary` tokens.
-        """
+        """Prepare to turn every `bytes_a_token` bytes of a text into a token."""
         self.limit = limit
         self.bytes_a_token = bytes_a_token
         self.end = n_vocabulary - 1  # the token that ends a text

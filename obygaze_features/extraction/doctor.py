@@ -220,7 +220,15 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     reported: set[str] = set()
     for extra, packages in declared_packages().items():
         new_packages = [package for package in packages if package.name not in listed]
-        yield _examine_extra(extra, new_packages, use)
+        about = f"extra {extra}" if extra else "base install"
+        versions = {package.name: _installed_version(package.name) for package in new_packages}
+        text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
+        if all(versions.values()):
+            yield Diagnosis(about, "ok", text)
+        else:
+            level = _level_of(extra, "not installed", use)
+            yield Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
+
         listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
@@ -257,29 +265,6 @@ def declared_packages() -> dict[str, list[Requirement]]:
             if marker.evaluate({"extra": extra}):
                 packages[extra].append(package)
     return packages
-
-
-def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
-    """Report the packages of one extra with their versions, and how to install it if one is missing.
-
-    The level says how bad that is for the work, as `_level_of` decides.
-
-    Parameters
-    ----------
-    extra
-        Name of the extra (optional group of packages); "" is the base install.
-    packages
-        Its packages.
-    use
-        The kind of work; None if none in particular.
-    """
-    about = f"extra {extra}" if extra else "base install"
-    versions = {package.name: _installed_version(package.name) for package in packages}
-    text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
-    if all(versions.values()):
-        return Diagnosis(about, "ok", text)
-    level = _level_of(extra, "not installed", use)
-    return Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
 
 
 def _remedy(extra: str) -> str:

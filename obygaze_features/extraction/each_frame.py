@@ -150,29 +150,17 @@ class EachFrame:
         frames: list[NDArray[Any]] = []  # of all clips, each frame as a clip of one frame, [1, h, w, c]
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
+        sizes = [len(clip) for clip in clips]
         start = getattr(self.encode_clips, "start", None)
+        if start is not None:
+            return PendingFrames(start(frames), sizes)
+
         # A plain function, without `start`, encodes the frames now.
-        returned = self._encode_in_batches(frames) if start is None else start(frames)
-        return PendingFrames(returned, [len(clip) for clip in clips])
-
-    def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """Encode frames with a backbone that is a plain function, `FRAMES_AT_ONCE` at a time.
-
-        Parameters
-        ----------
-        frames
-            F frames, each as a clip of one frame, uint8 [1, h, w, c].
-
-        Returns
-        -------
-        NDArray
-            Vector of each frame, [F, 1, D].
-        """
         vectors_of_batches = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
             batch = np.stack(frames[first : first + FRAMES_AT_ONCE])
             vectors_of_batches.append(self.encode_clips(batch)["frames"])
-        return np.concatenate(vectors_of_batches)
+        return PendingFrames(np.concatenate(vectors_of_batches), sizes)
 
 
 @dataclass(frozen=True)

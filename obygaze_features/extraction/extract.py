@@ -2,14 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
@@ -122,20 +122,26 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    shots_path = _table_of_shots(shots, options_in_use)
+    conflicts = [option for option, is_used in options_in_use.items() if is_used]
+    if shots is not None and conflicts:
+        raise ExtractError(
+            f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
+            "decodes whole films; use 'obygaze manifest import film --shots own' instead"
+        )
+    shots_path = None if shots is None else local_path(shots)
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
 
-    # Read the rows, and build the backbones.
+    # Read the rows, build the backbones, and choose what extracts the rows.
+    job: Job | TextJob
+    extract_rows: Callable[..., Run]
+    estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
     if takes_texts:
         texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
-        text_job = TextJob(texts, corpus, _text_backbones(backbones))
-        work = _Work(
-            text_job,
-            extract_rows=partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE),
-            estimate_costs=partial(estimate_texts, text_job),
-        )
+        job = TextJob(texts, corpus, _text_backbones(backbones))
+        extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+        estimate_costs = partial(estimate_texts, job)
     else:
         job = _clip_job(
             manifest,
@@ -154,21 +160,25 @@ def prepare(
         )
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        work = _work_on_clips(
-            job,
-            engine,
-            gpus,
-            workers=workers,
-            batch_size=batch_size,
-            timeout_s=timeout_s,
-            note=note,
-        )
+        clip_settings: dict[str, Any] = {
+            "workers": workers,
+            # A batch has at least the clips that a backbone encodes in one call.
+            "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
+            "timeout_s": timeout_s,
+        }
+        if gpus:
+            extract_rows = partial(run_gpus, gpus=tuple(gpus), **clip_settings)
+        elif engine == "ray":
+            extract_rows = partial(run_ray, note=note, **clip_settings)
+        else:
+            extract_rows = partial(run_local, **clip_settings)
+        estimate_costs = partial(estimate_clips, job, workers=workers or usable_cores())
 
     return Extraction(
-        job=work.job,
+        job=job,
         out=out,
-        engine=work.extract_rows,
-        costs=work.estimate_costs,
+        engine=extract_rows,
+        costs=estimate_costs,
         version=version,
         licence=licence,
         citation=citation,
@@ -181,24 +191,6 @@ def prepare(
         note=note,
         progress=progress,
     )
-
-
-class _Work(NamedTuple):
-    """The parts of an `Extraction` that differ for clips and texts.
-
-    Attributes
-    ----------
-    job
-        What determines the features.
-    extract_rows
-        Extracts rows, as `run_local` does.
-    estimate_costs
-        Estimates the cost of extracting the rows with given ids.
-    """
-
-    job: Job | TextJob
-    extract_rows: Callable[..., Run]
-    estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
 
 
 def _clip_job(
@@ -223,11 +215,19 @@ def _clip_job(
     parameters are those of `extract`.
     """
     load_decoder(decoder)  # only for its check; each worker loads the decoder itself
-    manifest = _checked_manifest(manifest_or_path, backbones, note)
+    manifest = merge_annotators(_manifest_of(manifest_or_path, backbones))
+    if not manifest:
+        raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
+    for doubt in check_identity(manifest, manifest.root):  # such as that two films seem to be the same
+        note(doubt)
     recipes = _recipes(backbones, manifest, n_frames, per_second, sampling)
     _check_engine(engine, recipes, gpus, decoder)
 
-    built_backbones = _build_all(backbones, recipes, gpus)
+    if gpus:  # `_check_engine` has refused backbones without a recipe
+        recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
+    built_backbones: list[Any] = []  # those without a recipe are built already
+    for backbone, recipe in zip(backbones, recipes, strict=True):
+        built_backbones.append(backbone if recipe is None else recipe.build())
 
     frames_folder = None  # of frames that are kept for later runs
     if keep_frames is not None:
@@ -238,7 +238,7 @@ def _clip_job(
     job = Job(
         manifest=manifest,
         corpus=corpus,
-        backbones=built_backbones,
+        backbones=tuple(built_backbones),
         policy=sampling,
         strict=strict,
         hash_sources=hash_sources,
@@ -252,42 +252,6 @@ def _clip_job(
         refuse_without_gpu(job.backbones)
     _note_on_backbones(job, note)
     return job
-
-
-def _checked_manifest(
-    manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
-) -> Manifest:
-    """Return the manifest (table of clips) with one row for each clip, and note doubts about its films.
-
-    A manifest may have a row for each annotator of a clip. A doubt is, for example, that two films seem to be
-    the same.
-
-    Parameters
-    ----------
-    manifest_or_path
-        The manifest, or the path of its file.
-    backbones
-        The backbones, for messages.
-    note
-        Called with each doubt, as a sentence.
-
-    Raises
-    ------
-    ManifestError
-        The manifest cannot be read.
-    ExtractError
-        The manifest has no clips, or the path is not that of a manifest.
-    """
-    if isinstance(manifest_or_path, Manifest):
-        manifest = manifest_or_path
-    else:
-        manifest = _manifest_of(manifest_or_path, backbones)
-    merged_manifest = merge_annotators(manifest)
-    if not merged_manifest:
-        raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
-    for doubt in check_identity(merged_manifest, merged_manifest.root):
-        note(doubt)
-    return merged_manifest
 
 
 def _recipes(
@@ -326,27 +290,6 @@ def _recipes(
         return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
     n_frames = frames_of(manifest, n_frames)
     return tuple(_recipe(backbone, n_frames) for backbone in backbones)
-
-
-def _build_all(
-    backbones: Sequence[AnyBackbone], recipes: Sequence[Recipe | None], gpus: Sequence[int]
-) -> tuple[Backbone, ...]:
-    """Build the backbones that have a recipe, and return all backbones; the others are built already.
-
-    Parameters
-    ----------
-    backbones, recipes
-        The backbones, and the recipe of each; None if it is built already.
-    gpus
-        Backbones are built on the first of these GPUs; empty builds them where their recipes say. With GPUs
-        every backbone has a recipe.
-    """
-    if gpus:  # `_check_engine` has refused backbones without a recipe
-        recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
-    built = []
-    for backbone, recipe in zip(backbones, recipes, strict=True):
-        built.append(backbone if recipe is None else recipe.build())
-    return tuple(built)  # type: ignore[arg-type]  # names and recipes are built, text backbones handled before
 
 
 def _note_on_backbones(job: Job, note: OnNote) -> None:
@@ -389,75 +332,6 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
     cpu_note = cpu_fallback_note(job.backbones)
     if cpu_note:
         note(cpu_note)
-
-
-def _work_on_clips(
-    job: Job,
-    engine: Literal["local", "ray"],
-    gpus: Sequence[int],
-    *,
-    workers: int | None,
-    batch_size: int | None,
-    timeout_s: float,
-    note: OnNote,
-) -> _Work:
-    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process.
-
-    Parameters
-    ----------
-    job
-        What determines the features.
-    engine
-        `local`, or `ray` for a cluster.
-    gpus
-        Numbers of the GPUs that share the work; empty for one process.
-    workers
-        Decode processes; None for one on each usable core.
-    batch_size
-        Clips that are encoded together; None for the default.
-    timeout_s
-        Time limit for decoding one clip, in seconds.
-    note
-        Called with messages for the user during the run.
-    """
-    settings: dict[str, Any] = {
-        "workers": workers,
-        # A batch has at least the clips that a backbone encodes in one call.
-        "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
-        "timeout_s": timeout_s,
-    }
-    extract_rows: Callable[..., Run]
-    if gpus:
-        extract_rows = partial(run_gpus, gpus=tuple(gpus), **settings)
-    elif engine == "ray":
-        extract_rows = partial(run_ray, note=note, **settings)
-    else:
-        extract_rows = partial(run_local, **settings)
-    estimate_costs = partial(estimate_clips, job, workers=workers or usable_cores())
-    return _Work(job, extract_rows, estimate_costs)
-
-
-def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
-    """Return the path of the table of shots to write; raise an error with options that exclude finding shots.
-
-    Shots are found only by a plain run over whole films on one machine.
-
-    Parameters
-    ----------
-    shots
-        The file to write; None if no shots are wanted.
-    options_in_use
-        Option that cannot be combined with shots -> whether it is used.
-    """
-    if shots is None:
-        return None
-    conflicts = [option for option, is_used in options_in_use.items() if is_used]
-    if conflicts:
-        raise ExtractError(
-            f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
-            "decodes whole films; use 'obygaze manifest import film --shots own' instead"
-        )
-    return local_path(shots)
 
 
 Parameters = ParamSpec("Parameters")
@@ -776,7 +650,9 @@ def _texts_of(texts_or_path: Path | str | Manifest) -> TextList:
     return read_texts(local_path(texts_or_path))
 
 
-def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[AnyBackbone]) -> Manifest:
+def _manifest_of(
+    manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone]
+) -> Manifest:
     """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
 
     The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
@@ -784,10 +660,12 @@ def _manifest_of(manifest_or_path: Path | str | TextList, backbones: Sequence[An
     Parameters
     ----------
     manifest_or_path
-        Path of the file; or a list of texts, which is refused.
+        The manifest, or the path of its file; or a list of texts, which is refused.
     backbones
         The backbones, which take frames; for messages.
     """
+    if isinstance(manifest_or_path, Manifest):
+        return manifest_or_path
     names = ", ".join(_name(backbone) for backbone in backbones)
     if isinstance(manifest_or_path, TextList):
         raise ExtractError(f"{names} takes frames, and a list of texts has none")

@@ -79,10 +79,7 @@ class GpuPool(DecodePool):
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, gpu: Gpu) -> None:
-        """Start the decode workers, one for each core, and the process of the GPU.
-
-        A pass is a list of clips of one file that are decoded together.
-        """
+        """Start the decode workers, one for each core, and the process of the GPU."""
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
         self._gpu = gpu
         self._process_number = 0  # how often the process of the GPU has been started

@@ -43,7 +43,6 @@ from obygaze_features.video.hardware import (
     sample_of,
 )
 from obygaze_features.video.index import index_packets
-from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import FrameRequests, WindowResult, Windows
 from obygaze_features.workers import Parent
 
@@ -251,7 +250,10 @@ class GpuDecoder:
         stream = _KindAndSize(kind_of(table), check.width, check.height)
         # Frames from one key frame to the next are decoded together. Those around the first window are used
         # for the comparisons.
-        compared_frames = group_around(table, _first_frame(table, windows))
+        first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
+        later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
+        first_frame = int(later_frames[0]) if len(later_frames) else 0
+        compared_frames = group_around(table, first_frame)
 
         try:
             self._refuse_different_pictures(path, stream, compared_frames[:MAX_COMPARED])
@@ -303,21 +305,6 @@ class _KindAndSize(NamedTuple):
     kind: str
     width: int
     height: int
-
-
-def _first_frame(table: PacketTable, windows: Windows) -> int:
-    """Return the number of the first frame from the start of the earliest window on; 0 if there is none.
-
-    Parameters
-    ----------
-    table
-        The packets of the file, with the time of each frame.
-    windows
-        Start and end of each window in seconds.
-    """
-    first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
-    later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
-    return int(later_frames[0]) if len(later_frames) else 0
 
 
 def _reason_of(error: Exception) -> str:

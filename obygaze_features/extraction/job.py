@@ -14,7 +14,6 @@ from obygaze_features.backbones import (
     Backbone,
     BackboneOutput,
     Hearing,
-    SideGroup,
     TextBackbone,
     load_backbone,
 )
@@ -165,7 +164,10 @@ class Job:
             frames_record = self._frames_record(backbone)
             arrays = specs_of(backbone.outputs)
             groups.append(group_of(backbone, arrays, backbone.n_frames, **frames_record))
-            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.side_groups]
+            for side in backbone.side_groups:
+                name = f"{backbone.name}.{side.name}"
+                provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
+                groups.append(GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, provenance))
         return groups
 
     def corpus_record(self) -> dict[str, object]:
@@ -267,21 +269,6 @@ def group_of(
         **_software(backbone),
     }
     return GroupSpec(backbone.name, tuple(arrays), n_frames, provenance)
-
-
-def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) -> GroupSpec:
-    """Describe a further group that a backbone fills in the store, such as a layer's, with its provenance.
-
-    Parameters
-    ----------
-    backbone, side
-        The backbone, and what it says of the group.
-    frames_record
-        Fields of the provenance that say which frames the backbone gets.
-    """
-    name = f"{backbone.name}.{side.name}"
-    provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
-    return GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, provenance)
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:

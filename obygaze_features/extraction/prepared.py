@@ -303,29 +303,16 @@ class Extraction:
             _, n_shares = self.shard
             if n_shares == 1:
                 return stage, self._extract(stage, stopped)
-            return stage, self._extract_share(stage, stopped)
-
-    def _extract_share(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
-        """Extract the missing rows of one share of several, and record in the stage that it begins and ends.
-
-        Other shares are extracted by other processes, perhaps on other machines.
-
-        Parameters
-        ----------
-        stage
-            The unfinished store.
-        stopped
-            Polled often; once true, the current rows are finished and the run ends.
-        """
-        machine = this_machine()
-        begin_share(stage.path, self.shard, machine)
-        problem = clock_problem(stage.path)
-        if problem:
-            self.note(problem)
-        report = self._extract(stage, stopped)
-        if not stage.missing(self.shard):
-            finish_share(stage.path, self.shard, machine)
-        return report
+            # Other shares are extracted by other processes, perhaps on other machines.
+            machine = this_machine()
+            begin_share(stage.path, self.shard, machine)
+            problem = clock_problem(stage.path)
+            if problem:
+                self.note(problem)
+            report = self._extract(stage, stopped)
+            if not stage.missing(self.shard):
+                finish_share(stage.path, self.shard, machine)
+            return stage, report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots.
