@@ -116,11 +116,7 @@ class ClassifierBase(nn.Module):
     """
 
     def __init__(self, classifier: Any, inner_network: nn.Module, *, keeps_pooler: bool = True) -> None:
-        """Register a hook on the inner network, so that `forward` can return its output.
-
-        `inner_network` is the part of `classifier` that computes features. Its pooled vectors are dropped
-        unless `keeps_pooler`.
-        """
+        """Register a hook on the inner network, so that `forward` can return its output."""
         super().__init__()
         self.classifier = classifier
         self.config = classifier.config

@@ -26,7 +26,7 @@ from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, 
 from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.conformance import Conformance, check
+from obygaze_features.backbones.conformance import check
 from obygaze_features.backbones.encoder_specs import (
     HEADS,
     IMAGES,
@@ -290,15 +290,11 @@ class Half(Generic[AnySpec]):
     def __init__(
         self, weights: Weights, specs: Mapping[str, AnySpec], default_type: str, config_field: str
     ) -> None:
-        """Look up how networks of the weights' type are read, and read the configuration of this half.
-
-        Raises
-        ------
-        BackboneError
-            If `specs` has no entry for the type of the network.
-        """
+        """Look up how networks of the weights' type are read, and read the configuration of this half."""
         self.weights = weights
-        self.type = _type_of_half(weights, default_type)
+        self.type = weights.network or default_type  # of random weights
+        if weights.seed is None:
+            self.type = str(weights.config().get("model_type"))
         if self.type not in specs:
             known = f"expected {' or '.join(specs)}"
             if weights.seed is not None:
@@ -308,37 +304,19 @@ class Half(Generic[AnySpec]):
         self.spec = specs[self.type]
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
-        self.half_config: Any = self._config_of_half(config_field)
+        self.half_config: Any = getattr(self.config, config_field, self.config)
+        # Transformers converts the fields of the halves that a type has to configurations. The field of
+        # another half stays a dict.
+        if isinstance(self.half_config, dict):
+            raise BackboneError(
+                f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
+            )
+        if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
+            # In some repositories the half's own copy is outdated.
+            self.half_config.projection_dim = self.config.projection_dim
         # The rows of SigLIP types in `networks.toml`, and no others, also state the paper of SigLIP 2.
         is_siglip = self.vision_spec.siglip2_citation != ""
         self.is_siglip2 = is_siglip and second_siglip(weights)
-
-    def _config_of_half(self, config_field: str) -> Any:
-        """Return the part of the network's configuration on this half (pictures, or texts).
-
-        It is the whole configuration if the half was saved alone.
-
-        Parameters
-        ----------
-        config_field
-            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
-
-        Raises
-        ------
-        BackboneError
-            If networks of the type have no such half.
-        """
-        half_config: Any = getattr(self.config, config_field, self.config)
-        # Transformers converts the fields of the halves that a type has to configurations. The field of
-        # another half stays a dict.
-        if isinstance(half_config, dict):
-            raise BackboneError(
-                f"{self.weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
-            )
-        if getattr(self.config, "projection_dim", None) and hasattr(half_config, "projection_dim"):
-            # In some repositories the half's own copy is outdated.
-            half_config.projection_dim = self.config.projection_dim
-        return half_config
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
@@ -371,13 +349,6 @@ class Half(Generic[AnySpec]):
         architecture |= plain_config(self.half_config)
         citation = self.vision_spec.siglip2_citation if self.is_siglip2 else self.vision_spec.citation
         return {"architecture": architecture, "citation": citation}
-
-
-def _type_of_half(weights: Weights, default_type: str) -> str:
-    """Return the type of network (`model_type`) of weights; the default for random weights that name none."""
-    if weights.seed is None:
-        return str(weights.config().get("model_type"))
-    return weights.network or default_type
 
 
 class SeeingHalf(Half[EncoderSpec]):
@@ -477,14 +448,6 @@ class SeeingHalf(Half[EncoderSpec]):
                 f"{self.weights.name}/{CONFIG}: {step_field} is {configured!r:.80}, expected frames of a step"
             )
         return step
-
-    def needs_its_classifier(self) -> bool:
-        """Return whether the weights can only be loaded inside their classifier.
-
-        Some types of networks, if they were saved for classification, lack a part that the network by itself
-        would need.
-        """
-        return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def load_in_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier, which also gives class probabilities.
@@ -596,33 +559,42 @@ def _build(
     # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
     chosen_preset = half.preset(preset, named_backbone.presets, by_known_name=is_clip)
 
-    needs_classifier = answers or (name == "image" and half.needs_its_classifier())
+    # Some types of networks, if they were saved for classification, lack a part that the network by itself
+    # would need.
+    is_inside_classifier = half.type in INSIDE_CLASSIFIERS and is_of_a_classifier(source, half.type)
+    needs_classifier = answers or (name == "image" and is_inside_classifier)
     classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
 
     # Class probabilities and layers are computed by modules around this one, and stored in side groups.
-    extended = _Extended(module, {})
+    network: nn.Module = module
+    side_group_fields: dict[str, dict[str, Any]] = {}  # group -> its provenance fields
     if classifier is not None and answers:
-        extended = _with_answers(extended, classifier, half)
+        network = WithClassProbabilities(network, classifier)
+        side_group_fields[ANSWERS] = _fields_of_answers(
+            classifier, source, half.type, of_frames=not half.spec.of_clips
+        )
     wanted_layers = Layers.of(layers)
     if wanted_layers is not None:
         network_with_blocks = module.model if classifier is None else classifier.inner_network
-        extended = _with_layers(
-            extended,
-            network_with_blocks,
-            wanted_layers,
-            half=half,
-            length=length,
-            backbone=name,
+        location = f"backbone '{name}', {source.name}"
+        stored_layers = find_layers(network_with_blocks, half.spec.stacks, wanted_layers, location)
+        network = WithLayers(
+            network,
+            stored_layers,
+            with_frames=wanted_layers.frames,
+            n_prefix_tokens=half.n_prefix_tokens(),
+            n_time_steps=length.n_frames // length.frames_per_step,
         )
+        side_group_fields |= layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
 
     # `clip` also reads the halves of CLIPs that were saved alone, and calls all of them by their family.
     type_in_provenance = half.spec.family if is_clip else half.type
     return network_backbone(
         name,
-        extended.network,
+        network,
         n_frames=length.n_frames,
-        shapes=output_shapes(source, extended.network, length.n_frames, chosen_preset.geometry.size),
+        shapes=output_shapes(source, network, length.n_frames, chosen_preset.geometry.size),
         meanings=module.meanings,
         weights=source,
         preset=chosen_preset,
@@ -630,79 +602,10 @@ def _build(
         attention=module.model.config._attn_implementation,
         head=half.spec.head,
         layer=half.spec.layer,
-        side_group_fields=extended.side_group_fields,
+        side_group_fields=side_group_fields,
         **half.record(type_in_provenance),
         **_space_fields(name, half.spec, source),
     )
-
-
-class _Extended(NamedTuple):
-    """A network that computes side groups besides its own arrays.
-
-    Attributes
-    ----------
-    network
-        The module that computes all arrays.
-    side_group_fields
-        Name of each side group -> its provenance fields.
-    """
-
-    network: nn.Module
-    side_group_fields: dict[str, dict[str, Any]]
-
-
-def _with_answers(extended: _Extended, classifier: ClassifierBase, half: SeeingHalf) -> _Extended:
-    """Add the class probabilities of the classifier around the network, as a side group.
-
-    Parameters
-    ----------
-    extended
-        The network and the side groups that it computes already.
-    classifier
-        The classifier that contains the network.
-    half
-        How such a network is read.
-    """
-    fields = _fields_of_answers(classifier, half.weights, half.type, of_frames=not half.spec.of_clips)
-    network = WithClassProbabilities(extended.network, classifier)
-    return _Extended(network, {**extended.side_group_fields, ANSWERS: fields})
-
-
-def _with_layers(
-    extended: _Extended,
-    network_with_blocks: Any,
-    layers: Layers,
-    *,
-    half: SeeingHalf,
-    length: ClipLength,
-    backbone: str,
-) -> _Extended:
-    """Add layers of the network, each as a side group.
-
-    Parameters
-    ----------
-    extended
-        The network and the side groups that it computes already.
-    network_with_blocks
-        The part of the network that has the blocks.
-    layers
-        The layers to store.
-    half, length
-        How such a network is read, and how long its clips are.
-    backbone
-        Name of the backbone, for messages.
-    """
-    location = f"backbone '{backbone}', {half.weights.name}"
-    stored_layers = find_layers(network_with_blocks, half.spec.stacks, layers, location)
-    network = WithLayers(
-        extended.network,
-        stored_layers,
-        with_frames=layers.frames,
-        n_prefix_tokens=half.n_prefix_tokens(),
-        n_time_steps=length.n_frames // length.frames_per_step,
-    )
-    fields = layer_group_fields(stored_layers, with_frames=layers.frames)
-    return _Extended(network, {**extended.side_group_fields, **fields})
 
 
 def _space_fields(name: str, spec: EncoderSpec, source: Weights) -> dict[str, Any]:
@@ -813,7 +716,10 @@ def _backbone_of_any_type(
     if processor is None:  # for type checkers: a network without a processor fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
 
-    shapes = _shapes_of_clip(checked.conformance, clip_length)
+    shapes: dict[str, tuple[int, ...]] = {}
+    for array, shape in checked.conformance.shapes.items():
+        # The check may have had another number of frames: `frames` has a row for each.
+        shapes[array] = (clip_length, *shape[1:]) if array == "frames" else tuple(shape)
     vector_meaning = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
     network: nn.Module = module
@@ -842,17 +748,6 @@ def _backbone_of_any_type(
         **inspected.record(),
         **_space_fields_of_any_type(inspected, source),
     )
-
-
-def _shapes_of_clip(conformance: Conformance, n_frames: int) -> dict[str, tuple[int, ...]]:
-    """Return name -> shape of each array that a network gives of one clip of `n_frames` frames.
-
-    The check has found the shapes, perhaps with another number of frames: `frames` has a row for each.
-    """
-    shapes = {}
-    for array, shape in conformance.shapes.items():
-        shapes[array] = (n_frames, *shape[1:]) if array == "frames" else tuple(shape)
-    return shapes
 
 
 def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
@@ -959,12 +854,7 @@ class Pictures(nn.Module):
         *,
         spec: EncoderSpec = IMAGES["clip"],
     ) -> None:
-        """Hold the network, and say in words what each of its arrays is, for the provenance.
-
-        `read` calls the network with pictures, `[N, 3, h, w]`; it returns tokens, of which `n_prefix_tokens`
-        come before those of patches, and vectors, which are `frame_meaning`. `tokens` says which tokens to
-        return too: "patches", "frames" or none. `spec` says how the frames of a clip are mixed.
-        """
+        """Hold the network, and say in words what each of its arrays is, for the provenance."""
         super().__init__()
         self.model = model
         self.read = read
@@ -1019,11 +909,7 @@ class Clips(nn.Module):
     """
 
     def __init__(self, model: Any, spec: EncoderSpec, frames_per_step: int, tokens: str) -> None:
-        """Hold the network, and say in words what each of its arrays is, for the provenance.
-
-        `spec` says how networks of its type are called, `frames_per_step` how many frames a token spans, and
-        `tokens` is "all" if tokens are to be returned too.
-        """
+        """Hold the network, and say in words what each of its arrays is, for the provenance."""
         super().__init__()
         self.model = model
         self.read = spec.reader()

@@ -140,10 +140,7 @@ class LayerHooks:
     def __init__(
         self, layers: Sequence[StoredLayer], reduce: Callable[[StoredLayer, torch.Tensor], torch.Tensor]
     ) -> None:
-        """Register a forward hook on the block of every layer.
-
-        In each call of the network, a hook stores what `reduce` makes of a layer and its tokens.
-        """
+        """Register a forward hook on the block of every layer."""
         self._reduce = reduce
         self._results: dict[int, torch.Tensor] = {}
         for layer in layers:
@@ -195,11 +192,7 @@ class WithLayers(nn.Module):
         n_prefix_tokens: int,
         n_time_steps: int,
     ) -> None:
-        """Register hooks, so that a call stores the tokens of each layer averaged over patches.
-
-        `n_prefix_tokens` tokens before those of patches are left out. A clip has `n_time_steps`; each gets a
-        vector of its own if `with_frames`.
-        """
+        """Register hooks, so that a call stores the tokens of each layer averaged over patches."""
         super().__init__()
         self.network = network
         self._layers = layers

@@ -82,7 +82,8 @@ def openclip(
     pictures = Pictures(load_openclip(source, config).visual, _read_vectors)
     width = int(config["embed_dim"])
     chosen_preset = _preset(source, config, preset)
-    is_resnet = _is_resnet(config)
+    # A ResNet lists the numbers of blocks of its stages; a vision transformer has one number.
+    is_resnet = isinstance(config["vision_cfg"].get("layers"), list)
 
     network: nn.Module = pictures
     shapes: dict[str, tuple[int, ...]] = {"frames": (n_frames, width), "pooled": (width,)}
@@ -121,15 +122,6 @@ def openclip(
         libraries=LIBRARIES,
         space=space_of("openclip", source),
     )
-
-
-def _is_resnet(config: dict[str, Any]) -> bool:
-    """Return whether the image half of a CLIP is a ResNet, by its configuration.
-
-    That of a ResNet lists the numbers of blocks of its stages, that of a vision transformer has one number.
-    """
-    layers = config["vision_cfg"].get("layers")
-    return isinstance(layers, list)
 
 
 def _read_vectors(visual: Any, pixels: Any) -> tuple[Any, Any]:
@@ -199,11 +191,7 @@ class OpenClipTokenizer:
     """
 
     def __init__(self, name: str, config: dict[str, Any]) -> None:
-        """Read the vocabulary, and raise an error for a network that has another number of tokens.
-
-        `name` is that of the weights, for the message; `config` is the configuration of the network's text
-        half, which states its vocabulary and its limit.
-        """
+        """Read the vocabulary, and raise an error for a network that has another number of tokens."""
         self.limit = int(config.get("context_length", 77))
         self._tokenizer, path = _read_vocabulary()
         size = config.get("vocab_size", self._tokenizer.vocab_size)

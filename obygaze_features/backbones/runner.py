@@ -194,23 +194,7 @@ class Runner:
         size: int | tuple[int, int],
         compute: Compute,
     ) -> None:
-        """Hold the network in evaluation mode; `_load` moves it to its device at the first call.
-
-        Parameters
-        ----------
-        name
-            Name of the backbone, for messages.
-        network
-            Takes float `[B, F, 3, h, w]`, and gives a tensor `[B, ...]` for every output.
-        affine
-            The normalisation, done on the device.
-        outputs
-            What the network gives, with the shapes of one clip.
-        n_frames, size
-            Frames of a clip, and their height and width in pixels; one number for squares.
-        compute
-            Device, precision and clips per call.
-        """
+        """Hold the network in evaluation mode; `_load` moves it to its device at the first call."""
         self.name = name
         height, width = size if isinstance(size, tuple) else (size, size)
         self.shape = (n_frames, height, width, 3)  # of a clip
@@ -313,14 +297,18 @@ class Runner:
         `ended` has happened, for which `Pending.result` waits.
         """
         self._load()
-        self._wait_if_many_are_queued()
+        if len(self._queued_ends) == CALLS_AHEAD:
+            # So that memory holds the clips and results of few calls, while the GPU always has work.
+            end_of_oldest = self._queued_ends.popleft()
+            end_of_oldest.synchronize()
         n_clips = len(clips)
         at_once = self._size.current  # the batch size
         pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
 
         began = self._record_event()
         results = self._forward(pixels)
-        all_finite = _are_all_finite(results)  # [at_once]
+        is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+        all_finite = torch.stack(is_finite).all(dim=0)  # of each clip, [at_once]
         arrays = {name: self._copied_to_cpu(result[:n_clips]) for name, result in results.items()}
         finite = self._copied_to_cpu(all_finite[:n_clips])
         ended = self._record_event()
@@ -328,15 +316,6 @@ class Runner:
         if self._on_gpu:
             self._queued_ends.append(ended)
         return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
-
-    def _wait_if_many_are_queued(self) -> None:
-        """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the GPU.
-
-        So that memory holds the clips and results of few calls, while the GPU always has work.
-        """
-        if len(self._queued_ends) == CALLS_AHEAD:
-            end_of_oldest = self._queued_ends.popleft()
-            end_of_oldest.synchronize()
 
     def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
         """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
@@ -399,12 +378,6 @@ class Runner:
         return results[output.name].to(DTYPES[output.dtype])
 
 
-def _are_all_finite(results: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Return for each clip whether all values of all its results `[B, ...]` are finite, bool `[B]`."""
-    is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
-    return torch.stack(is_finite).all(dim=0)
-
-
 class Pending:
     """Clips that are being encoded; `result` waits for them."""
 
@@ -448,10 +421,7 @@ class TextRunner:
     """
 
     def __init__(self, name: str, network: nn.Module, read: ReadText, compute: Compute) -> None:
-        """Move the network to its device, in evaluation mode.
-
-        `read` calls the network with tokens, int64 `[B, L]`, and returns vectors `[B, D]`.
-        """
+        """Move the network to its device, in evaluation mode."""
         self.name = name
         self.read = read
         self.compute = compute

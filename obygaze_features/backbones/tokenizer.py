@@ -48,22 +48,7 @@ class Tokenizer:
     def __init__(
         self, weights: Weights, limit: int | None, *, lower: bool = False, pad: bool = False
     ) -> None:
-        """Load the tokenizer, and take the smaller of `limit` and the tokenizer's own limit.
-
-        Parameters
-        ----------
-        weights
-            The network, beside whose weights the tokenizer's files are.
-        limit
-            Most tokens of a text by the network; None if it states none.
-        lower, pad
-            Whether texts are lower-cased first, and whether they are padded to the limit.
-
-        Raises
-        ------
-        BackboneError
-            If there is no tokenizer, it cannot pad texts, or the limit is not stated or too small.
-        """
+        """Load the tokenizer, and take the smaller of `limit` and the tokenizer's own limit."""
         self.lower = lower
         self.pad = pad
         self._tokenizer, self.digests = load_tokenizer(weights)
@@ -142,15 +127,7 @@ class CaptionTokenizer(Tokenizer):
     """
 
     def __init__(self, weights: Weights, *, vocabulary: int, max_words: int) -> None:
-        """Load the tokenizer, and check that its tokens are those of the network.
-
-        The network knows `vocabulary` tokens, and takes captions of `max_words` tokens.
-
-        Raises
-        ------
-        BackboneError
-            If there is no tokenizer, or it is not this network's.
-        """
+        """Load the tokenizer, and check that its tokens are those of the network."""
         if weights.folder is None and weights.files:
             # Weights in one file of a format of its own have no folder; the tokenizer lies beside the file.
             weights = replace(weights, folder=weights.files[0].parent)

@@ -1,6 +1,6 @@
 """`obygaze film variables`: measure sound, cuts, camera and people in windows of films."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -111,7 +111,9 @@ def variables(
       obygaze film variables films/*.mkv --windows windows.csv --sound \\
           --out variables.csv
     """
-    from obygaze_features.backbones.people import load_people
+    from obygaze_features.backbones.camera import FEATURES as CAMERA_FEATURES
+    from obygaze_features.backbones.people import FEATURES as PEOPLE_FEATURES
+    from obygaze_features.backbones.people import N_FRAMES, load_people
     from obygaze_features.extraction.variables import VARIABLES, film_variables
 
     refuse_existing(out, force=force)
@@ -120,8 +122,8 @@ def variables(
     print_note = partial(click.echo, err=True)
 
     # What a store has need not be measured.
-    camera_of_clip = _read_camera_rows(source)
-    people_of_clip = None if people else _read_people_rows(source)
+    camera_of_clip = _read_rows(source, "camera", CAMERA_FEATURES, minimum=1)
+    people_of_clip = None if people else _read_rows(source, "people", PEOPLE_FEATURES, minimum=N_FRAMES)
     shots_of_movie = _read_shots(windows, shots, source)
     if people_detectors is not None:
         n_windows = sum(len(film_windows) for film_windows in windows.values())
@@ -225,31 +227,6 @@ class Clips(NamedTuple):
     file_of: Mapping[str, Path]
 
 
-def _films_by_movie(
-    films: "Iterable[manifests.Film]", movies: Iterable[str]
-) -> "dict[str, list[manifests.Film]]":
-    """Group films by the movie that their files are named after; films of other movies are left out.
-
-    Parameters
-    ----------
-    films
-        The films.
-    movies
-        Names of the movies, as the source of the windows spells them; a file may spell them otherwise.
-
-    Returns
-    -------
-    dict
-        Movie -> its films.
-    """
-    films_of_movie: dict[str, list[manifests.Film]] = {}
-    for film in films:
-        movie = manifests.find_film(film.movie, movies)
-        if movie is not None:
-            films_of_movie.setdefault(movie, []).append(film)
-    return films_of_movie
-
-
 def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
     """Return the file of each film -> its windows.
 
@@ -274,7 +251,11 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
 
     # Find the film of each clip.
     film_of_file = {film.path.resolve(): film for film in read_films}
-    films_of_movie = _films_by_movie(read_films, movies)
+    films_of_movie: dict[str, list[manifests.Film]] = {}
+    for film in read_films:
+        movie = manifests.find_film(film.movie, movies)  # a file may spell it otherwise
+        if movie is not None:
+            films_of_movie.setdefault(movie, []).append(film)
     windows: dict[Path, list[Window]] = {film.path: [] for film in read_films}
     for clip in clips:
         file = file_of_clip.get(clip.clip_id)
@@ -356,20 +337,6 @@ def _read_film(path: Path) -> "manifests.Film":
     """Read a film's name and the time at which it ends, from its file."""
     probed = of.probe(path)
     return manifests.Film(path, probed.start_s + probed.duration_s)
-
-
-def _read_camera_rows(source: Path | None) -> "Mapping[str, Rows] | None":
-    """Return clip -> its camera features and their times, if `source` is a store that has them; else None."""
-    from obygaze_features.backbones.camera import FEATURES
-
-    return _read_rows(source, "camera", FEATURES, minimum=1)
-
-
-def _read_people_rows(source: Path | None) -> "Mapping[str, Rows] | None":
-    """Return clip -> its features of people and their times, if `source` is a store with these; else None."""
-    from obygaze_features.backbones.people import FEATURES, N_FRAMES
-
-    return _read_rows(source, "people", FEATURES, minimum=N_FRAMES)
 
 
 def _read_rows(

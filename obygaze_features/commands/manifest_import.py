@@ -1,7 +1,7 @@
 """`obygaze manifest import`: make manifests from annotations, folders and films."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -197,31 +197,16 @@ def spans(
         }
 
         typed_options = [f"--word {shlex.quote(word)}" for word in words]
-        typed_options += _typed_options(typed)
+        typed_options += [f"{name} {shlex.quote(value)}" for name, value in typed.items() if value]
         raise ManifestError(_message_with_command(error, files, typed_options, force=force)) from None
 
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:
-        return _nothing_imported(imported, out, accounts)
+        for notice in imported.notices:
+            click.echo(notice, err=True)
+        document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
+        return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
     return write_imported(imported, out, more={"accounts": accounts})
-
-
-def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Sequence[object]) -> Answer:
-    """Print why no span was read, and answer that no file is written.
-
-    Parameters
-    ----------
-    imported
-        The import, with notices that say why.
-    out
-        The manifest that would have been written.
-    accounts
-        For each file, what was read of it and left out.
-    """
-    for notice in imported.notices:
-        click.echo(notice, err=True)
-    document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
-    return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
 
 
 def _message_with_command(
@@ -246,11 +231,6 @@ def _message_with_command(
         words.append("--force")
     doubts = "".join(f" ({doubt})" for doubt in error.doubts)
     return f"{error.reason}; read it with{doubts}: {' '.join(words)}"
-
-
-def _typed_options(value_of_option: Mapping[str, str]) -> list[str]:
-    """Return the options that have a value as they are typed on a command line, with quotes."""
-    return [f"{name} {shlex.quote(value)}" for name, value in value_of_option.items() if value]
 
 
 def roles_of_tiers(tiers: Sequence[str]) -> dict[str, str]:

@@ -309,7 +309,8 @@ def decode_clips(
     DecodedClip
         Its result.
     """
-    open_track = _track_opener()
+    # The clips share open tracks: two, as backbones may take two languages.
+    open_track: Callable[[Path, str], SoundTrack] = lru_cache(maxsize=2)(SoundTrack)
     decode_pictures = decode
     if not take_pictures(tasks):
         # No backbone takes pictures. The built-in decoder then decodes none, but other decoders would.
@@ -331,14 +332,6 @@ def decode_clips(
         for position in sorted(missing_positions):
             for _, clip in decode_clips([tasks[position]], decode, clock):
                 yield position, clip
-
-
-def _track_opener() -> Callable[[Path, str], SoundTrack]:
-    """Return a function that opens a sound track of a file, and returns the open track when called again.
-
-    The clips of one file share it. It keeps two tracks open, as backbones may take two languages.
-    """
-    return lru_cache(maxsize=2)(SoundTrack)
 
 
 class _Stopwatch:
@@ -468,7 +461,8 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
         if backbone_name not in remaining_frames:  # the clip has nothing for this backbone, such as no sound
             continue
         prepared = remaining_frames.pop(backbone_name)
-        arrays = _encode_one_clip(encode, prepared.images)
+        arrays_of_batch = encode(prepared.images[np.newaxis])  # a batch of this clip alone
+        arrays = {array: values[0] for array, values in arrays_of_batch.items()}
         reason = not_finite(backbone_name, arrays)
         if reason:
             return DecodedClip(clip.clip_id, "failed", reason, source=clip.source)
@@ -478,12 +472,6 @@ def _with_features(task: DecodeTask, clip: DecodedClip) -> DecodedClip:
     if not features:
         return clip
     return replace(clip, frames=remaining_frames, encoded=features)
-
-
-def _encode_one_clip(encode: Encode, images: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Encode the frames of one clip, [F, h, w, c], with a function that takes a batch of clips."""
-    arrays_of_batch = encode(images[np.newaxis])
-    return {array: values[0] for array, values in arrays_of_batch.items()}
 
 
 def not_finite(name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -661,7 +649,7 @@ def _clip(
     # frames.
     first_request = frames[0]
     clip = replace(clip, n_decoded=first_request.decoded)
-    notes = _distinct_notes(frames)
+    notes = tuple(dict.fromkeys(note for frames_of_request in frames for note in frames_of_request.notes))
     if first_request.status == "ok":
         return replace(clip, remarks=notes)
 
@@ -693,16 +681,6 @@ def _frames_by_backbone(task: DecodeTask, frames: Sequence[Frames[Pixels]]) -> d
     for backbone_name, request in task.requests.items():
         frames_of_backbone[backbone_name] = prepared_of_key[request_key(request)]
     return frames_of_backbone
-
-
-def _distinct_notes(frames: Sequence[Frames[Pixels]]) -> tuple[str, ...]:
-    """Return the notes of all requests of a clip in their order, each once."""
-    notes: list[str] = []
-    for frames_of_request in frames:
-        for note in frames_of_request.notes:
-            if note not in notes:
-                notes.append(note)
-    return tuple(notes)
 
 
 def _source(path: Path, *, hash_source: bool) -> dict[str, Any]:

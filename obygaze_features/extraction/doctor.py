@@ -220,7 +220,15 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     reported: set[str] = set()
     for extra, packages in declared_packages().items():
         new_packages = [package for package in packages if package.name not in listed]
-        yield _examine_extra(extra, new_packages, use)
+        about = f"extra {extra}" if extra else "base install"
+        versions = {package.name: _installed_version(package.name) for package in new_packages}
+        text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
+        if all(versions.values()):
+            yield Diagnosis(about, "ok", text)
+        else:
+            level = _level_of(extra, "not installed", use)
+            yield Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
+
         listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
@@ -257,29 +265,6 @@ def declared_packages() -> dict[str, list[Requirement]]:
             if marker.evaluate({"extra": extra}):
                 packages[extra].append(package)
     return packages
-
-
-def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
-    """Report the packages of one extra with their versions, and how to install it if one is missing.
-
-    The level says how bad that is for the work, as `_level_of` decides.
-
-    Parameters
-    ----------
-    extra
-        Name of the extra (optional group of packages); "" is the base install.
-    packages
-        Its packages.
-    use
-        The kind of work; None if none in particular.
-    """
-    about = f"extra {extra}" if extra else "base install"
-    versions = {package.name: _installed_version(package.name) for package in packages}
-    text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
-    if all(versions.values()):
-        return Diagnosis(about, "ok", text)
-    level = _level_of(extra, "not installed", use)
-    return Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
 
 
 def _remedy(extra: str) -> str:
@@ -365,25 +350,14 @@ def devices(wanted: str | None = None) -> Iterator[Diagnosis]:
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda}"
     if needs_gpu and _device_index(wanted) >= n_gpus:
         yield _diagnosis("gpu", f"{build}, sees {n_gpus} GPUs", fault=f", and {wanted} is asked for")
+    elif n_gpus == 0 and NODE_GPUS.is_dir():
+        yield _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
     elif n_gpus == 0:
-        yield _no_gpu(build)
+        yield _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
     for number in range(n_gpus):
         yield _gpu(number)
     if n_gpus > 0:
         yield _cores_per_gpu(n_gpus)
-
-
-def _no_gpu(build: str) -> Diagnosis:
-    """Report that torch sees no GPU: a fault if the system lists one (`NODE_GPUS`), else a note.
-
-    Parameters
-    ----------
-    build
-        Version of torch, and of the CUDA that it was built for.
-    """
-    if NODE_GPUS.is_dir():
-        return _diagnosis("gpu", build, fault=", sees no GPU, although this machine has some")
-    return _diagnosis("gpu", "none", note=": networks run on the CPU, some hundred times slower")
 
 
 def _cores_per_gpu(n_gpus: int) -> Diagnosis:
@@ -493,27 +467,16 @@ def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> D
     """
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
-    repository = _repository(hub_weights)
+    from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
+
+    repository = hub_weights.partition("@")[0]
+    if hub_weights in OPENCLIP:
+        repository = OPENCLIP[hub_weights].repository
     is_pinned = is_offline_mode() or "@" in hub_weights
     note = ""
     if not is_pinned:
         note = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
     return _diagnosis("weights", f"{backbone}: {hub_weights} is in the cache, {commit}", note=note)
-
-
-def _repository(hub_weights: str) -> str:
-    """Return the repository OWNER/NAME of weights on the Hugging Face Hub.
-
-    Parameters
-    ----------
-    hub_weights
-        Name of a model of OpenCLIP, or the repository itself, perhaps with a commit (OWNER/NAME@COMMIT).
-    """
-    from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
-
-    if hub_weights in OPENCLIP:
-        return OPENCLIP[hub_weights].repository
-    return hub_weights.partition("@")[0]
 
 
 def _has_hub_client() -> bool:

@@ -5,7 +5,7 @@ backbones of a run see the JPEG, also those of the run that decodes: features do
 """
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
@@ -244,7 +244,7 @@ class _VideoFrames:
         task
             The clip's task.
         decoded
-            The decoded clip, which is returned as it is if it has failed.
+            The clip as it was decoded to JPEGs (`as_jpegs`), which is returned as it is if it has failed.
         remarks
             Further remarks on the clip.
         writes
@@ -252,7 +252,19 @@ class _VideoFrames:
         """
         if decoded.status == "failed":
             return decoded
-        frames_of_sampling = _frames_to_keep(task, decoded)
+
+        # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is
+        # wanted, may differ there, and are not kept.
+        source = {field: value for field, value in decoded.source.items() if field != "sha256"}
+        clip_to_keep = replace(decoded, clip_id="", frames={}, source=source, n_decoded=0)
+        frames_of_sampling = {}
+        for sampling, backbone_name in _samplings(task).items():
+            frames = decoded.frames[backbone_name]
+            jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
+            frames_of_sampling[sampling] = _KeptFrames(
+                clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs
+            )
+
         all_remarks = [*decoded.remarks, *remarks]
         if writes:
             all_remarks += self.write(task, frames_of_sampling)
@@ -312,8 +324,8 @@ class _VideoFrames:
         # The results of the clip for each sampling are merged: it is partial if one of them is.
         clips = [frames.clip for frames in frames_of_sampling.values()]
         is_partial = any(clip.status == "partial" for clip in clips)
-        reasons = _distinct(clip.reason for clip in clips if clip.reason)
-        remarks = _distinct(remark for clip in clips for remark in clip.remarks)
+        distinct_reasons = dict.fromkeys(clip.reason for clip in clips if clip.reason)
+        distinct_remarks = dict.fromkeys(remark for clip in clips for remark in clip.remarks)
         gaps: tuple[tuple[float, float], ...] = ()
         for clip in clips:
             if clip.without_pictures_s:  # gaps are those of the file, and so the same for all samplings
@@ -329,17 +341,12 @@ class _VideoFrames:
             first_clip,
             clip_id=task.clip_id,
             status="partial" if is_partial else "ok",
-            reason="; ".join(reasons),
+            reason="; ".join(distinct_reasons),
             frames=frames_of_backbone,
             source=source,
-            remarks=tuple(remarks),
+            remarks=tuple(distinct_remarks),
             without_pictures_s=gaps,
         )
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    """Return texts without repetitions, in the order in which each comes first."""
-    return list(dict.fromkeys(texts))
 
 
 def _samplings(task: DecodeTask) -> dict[Sampling, str]:
@@ -378,28 +385,3 @@ def _prepared_frames(
         images = np.stack([prepare(picture) for picture in pictures_of_sampling[sampling]])
         prepared[key] = Prepared(images, np.array(frames.index, np.int64), np.array(frames.time_s))
     return prepared
-
-
-def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _KeptFrames]:
-    """Return for each sampling of a clip what to write to the frame cache: its JPEGs, and facts on the clip.
-
-    Parameters
-    ----------
-    task
-        The clip's task.
-    clip
-        The clip as it was decoded to JPEGs (`as_jpegs`).
-    """
-    # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is wanted,
-    # may differ there, and are not kept.
-    source = {field: value for field, value in clip.source.items() if field != "sha256"}
-    clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
-
-    frames_of_sampling = {}
-    for sampling, backbone_name in _samplings(task).items():
-        frames = clip.frames[backbone_name]
-        jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
-        frames_of_sampling[sampling] = _KeptFrames(
-            clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs
-        )
-    return frames_of_sampling

@@ -384,24 +384,20 @@ def test_vectors_and_tokens_are_those_of_the_class_of_transformers(folder_of, mo
 
 
 @pytest.mark.parametrize("model_type", CONFIGS)
-def test_the_arrays_of_a_clip_have_the_shapes_that_the_backbone_states(folder_of, model_type):
-    """A store reserves the stated shapes, of one clip. A tiny network of the type encoded five clips."""
-    encoded = encoded_clips(model_type, folder_of[model_type])
+def test_arrays_have_the_stated_shapes_and_those_of_a_clip_alone_the_same_bytes_as_among_five(
+    folder_of, model_type
+):
+    """A store reserves the stated shapes, of one clip.
 
-    stated_shapes = {output.name: output.shape for output in encoded.backbone.outputs}
-
-    shapes_of_a_clip = {name: array.shape[1:] for name, array in encoded.arrays.items()}
-    assert shapes_of_a_clip == stated_shapes
-
-
-@pytest.mark.parametrize("model_type", CONFIGS)
-def test_a_clip_encoded_alone_has_the_same_bytes_as_among_five(folder_of, model_type):
-    """A tiny network of the type encoded five clips, of which the third is encoded again."""
+    A tiny network of the type encoded five clips, of which the third is encoded again.
+    """
     five = encoded_clips(model_type, folder_of[model_type])
     third_clip = five.clips[2:3]
 
     arrays_alone = five.backbone.encode(third_clip)
 
+    stated_shapes = {output.name: output.shape for output in five.backbone.outputs}
+    assert {name: array.shape[1:] for name, array in five.arrays.items()} == stated_shapes
     for name, array in five.arrays.items():
         assert np.array_equal(arrays_alone[name][0], array[2])
 
@@ -634,12 +630,6 @@ def test_tokens_are_float16_and_their_provenance_names_the_layer(folder_of, mode
     assert output.shape == shape
     assert output.dtype == "float16"
     assert "last hidden state" in backbone.provenance["arrays"]["tokens"]
-
-
-def test_tokens_of_an_unknown_name_are_refused(folder_of):
-    """The option `tokens` has no value "some"."""
-    with pytest.raises(BackboneError, match="'some'"):
-        load_encoder("vivit", folder_of["vivit"], tokens="some")
 
 
 @pytest.fixture(scope="module")

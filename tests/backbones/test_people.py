@@ -84,21 +84,13 @@ def planted_centerface(tmp_path, monkeypatch):
 
 
 def test_a_face_found_twice_counts_once_and_the_largest_is_measured(tmp_path):
-    """Scores count from 0.7 on: two faces are left, of which one is 0.4 of the picture high."""
-    boxes = [
-        # Left, top, right and bottom as shares of the picture, and the score.
-        [0.10, 0.10, 0.30, 0.50, 0.90],
-        [0.12, 0.10, 0.30, 0.52, 0.80],  # nearly the same place: the same face
-        [0.60, 0.20, 0.80, 0.45, 0.75],
-        [0.00, 0.00, 1.00, 1.00, 0.60],  # not sure enough
-        [-1, -1, -1, -1, -1],  # no box
-    ]
-    detector = saved(tmp_path, boxes, FACES_TOML)
+    """Scores count from 0.7 on: two faces of BOXES are left, of which one is 0.4 of the picture high."""
+    detector = saved(tmp_path, BOXES, FACES_TOML)
 
     measures = measure_one([detector])
 
     assert measures.persons == 2
-    assert measures.face == pytest.approx(0.50 - 0.10)
+    assert measures.face == pytest.approx(0.4)
 
 
 def test_in_a_dark_picture_there_is_nobody(tmp_path):
@@ -521,19 +513,16 @@ def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
     assert measures == measure_frames(load_people([centerface]), frames)
 
 
-def test_people_are_measured_in_three_frames_of_a_clip_at_most(planted_centerface):
-    """Detectors are slow. Eight frames a clip are asked for."""
-    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
+def test_the_backbone_takes_three_frames_and_names_its_features_and_detectors(planted_centerface):
+    """Detectors are slow: of the eight frames a clip that are asked for, three are taken.
 
-    assert backbone.n_frames == 3
-
-
-def test_the_backbone_names_its_features_and_detectors(planted_centerface):
-    """A store records them in its provenance, a detector by the digest of its file."""
+    A store records features and detectors in its provenance, a detector by the digest of its file.
+    """
     centerface = planted_centerface()
 
     backbone = load_backbone("people", 8, weights=str(centerface))
 
+    assert backbone.n_frames == 3
     architecture = backbone.provenance["architecture"]
     assert architecture["features"] == ["persons", "face", "height", "sides", "profiles", "scale"]
     (detector,) = architecture["detectors"]

@@ -234,24 +234,23 @@ def put_byte_order_mark_before(file):
     file.write_bytes(BOM_UTF8 + content)
 
 
-@pytest.mark.parametrize("name", ["config.json", "preprocessor_config.json"])
-def test_a_byte_order_mark_in_a_configuration_is_named(checkpoints, tmp_path, name):
+@pytest.mark.parametrize(
+    ("load", "backbone", "name"),
+    [
+        (load_backbone, "clip", "config.json"),
+        (load_backbone, "clip", "preprocessor_config.json"),
+        (load_text_backbone, "clip-text", "tokenizer.json"),
+        (load_text_backbone, "clip-text", "tokenizer_config.json"),
+    ],
+    ids=["config", "processor", "tokenizer", "tokenizer's config"],
+)
+def test_a_byte_order_mark_in_a_file_beside_the_weights_is_named(checkpoints, tmp_path, load, backbone, name):
     """Libraries that read these files fail on it with messages that don't say so."""
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
     put_byte_order_mark_before(folder / name)
 
     with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
-        load_backbone("clip", weights=folder)
-
-
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
-def test_a_byte_order_mark_in_a_file_of_the_tokenizer_is_named(checkpoints, tmp_path, name):
-    """Libraries that read these files fail on it with messages that don't say so."""
-    folder = shutil.copytree(checkpoints["clip"], tmp_path / "clip")
-    put_byte_order_mark_before(folder / name)
-
-    with pytest.raises(BackboneError, match=f"{name}.*byte order mark"):
-        load_text_backbone("clip-text", weights=folder)
+        load(backbone, weights=folder)
 
 
 def test_a_folder_of_another_network_is_refused(checkpoints):
@@ -263,31 +262,20 @@ def test_a_folder_of_another_network_is_refused(checkpoints):
 
 
 @pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_says_that_the_digest_is_the_expected_one(checkpoints, name):
-    """Digests may be written in capitals."""
+def test_weights_verify_compares_digests_and_ends_with_exit_code_3_if_they_differ(checkpoints, name):
+    """Digests may be written in capitals. Exit code 3 says that the check was done and failed."""
     digest = sha256(checkpoints["clip"] / "model.safetensors")
     path = str(checkpoints["clip"] / name)
 
-    result = CliRunner().invoke(verify, [path, "--sha256", digest.upper(), "--json"])
+    of_equal_digest = CliRunner().invoke(verify, [path, "--sha256", digest.upper(), "--json"])
+    of_another_digest = CliRunner().invoke(verify, [path, "--sha256", "0" * 64, "--json"])
 
-    assert result.exit_code == 0
-    output = json.loads(result.stdout)
-    assert output["equal"] is True
-    assert output["sha256"] == digest
-
-
-@pytest.mark.parametrize("name", [".", "model.safetensors"], ids=["a folder", "a file"])
-def test_weights_verify_ends_with_exit_code_3_if_the_digest_is_another_one(checkpoints, name):
-    """Exit code 3 says that the check was done and failed."""
-    digest = sha256(checkpoints["clip"] / "model.safetensors")
-    path = str(checkpoints["clip"] / name)
-
-    result = CliRunner().invoke(verify, [path, "--sha256", "0" * 64, "--json"])
-
-    assert result.exit_code == 3
-    output = json.loads(result.stdout)
-    assert output["equal"] is False
-    assert output["sha256"] == digest
+    assert of_equal_digest.exit_code == 0
+    assert json.loads(of_equal_digest.stdout)["equal"] is True
+    assert json.loads(of_equal_digest.stdout)["sha256"] == digest
+    assert of_another_digest.exit_code == 3
+    assert json.loads(of_another_digest.stdout)["equal"] is False
+    assert json.loads(of_another_digest.stdout)["sha256"] == digest
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from obygaze_features.backbones.camera import FEATURES
 from obygaze_features.backbones.people import FEATURES as PEOPLE_FEATURES
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
-from obygaze_features.commands.film_variables import _read_camera_rows
+from obygaze_features.commands.film_variables import _read_rows
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
@@ -470,7 +470,7 @@ def test_a_group_named_camera_is_of_the_camera_only_if_it_has_its_features(tmp_p
     record = {"n_frames": 4, "architecture": {"features": features}}
     store = seal_arrays(tmp_path / "s", {"a": "m"}, {"camera": {"frames": frames}}, **record)
 
-    camera_rows = _read_camera_rows(store)
+    camera_rows = _read_rows(store, "camera", FEATURES, minimum=1)
 
     are_rows_read = camera_rows is not None
     assert are_rows_read == is_camera
