@@ -120,14 +120,17 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             if second_start > 0:
                 return second_start
 
-        search_start = _search_start(sorted(ends), formats, len(data))
+        search_start = max(ends, default=len(data))  # behind the last packet of the first file
+        if "ivf" in formats and len(ends) > 1:
+            search_start = sorted(ends)[-2]  # FFmpeg reads a second file of IVF as one last picture
         return _find_any_head(data, search_start, formats)
 
 
 def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
     """Return the byte at which a second file begins that was appended to an MP4 file; 0 if there is none.
 
-    The boxes of which an MP4 file consists tell where it ends.
+    The boxes of which an MP4 file consists tell where it ends: before a second box of a kind that a file has
+    only once, or before bytes whose type is not made of letters and digits, so that they are no box.
 
     Parameters
     ----------
@@ -136,12 +139,14 @@ def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
     formats
         FFmpeg's names of its format.
     """
-    box = _first_foreign_box(data)
-    if box is None:
-        return 0
-    if box.is_second_file:
-        return box.start
-    return _find_any_head(data, box.start, formats)
+    kinds_before = set[bytes]()
+    for box in boxes(data, 0, len(data)):
+        if box.kind in ONCE and box.kind in kinds_before:
+            return box.start
+        if not box.kind.isalnum():
+            return _find_any_head(data, box.start, formats)
+        kinds_before.add(box.kind)
+    return 0
 
 
 def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> int:
@@ -160,48 +165,6 @@ def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> i
     any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
     match = any_head.search(data, search_start)
     return match.start() if match else 0
-
-
-def _search_start(ends: Sequence[int], formats: Collection[str], size: int) -> int:
-    """Return the byte from which on a second file is searched for: behind the last packet of the first.
-
-    Parameters
-    ----------
-    ends
-        Bytes at which the packets of the file end, rising.
-    formats
-        FFmpeg's names of its format.
-    size
-        Bytes of the file.
-    """
-    if not ends:
-        return size
-    if "ivf" in formats and len(ends) > 1:
-        return ends[-2]  # FFmpeg reads a second file of IVF as one last picture
-    return ends[-1]
-
-
-class _ForeignBox(NamedTuple):
-    """Where the boxes of the first MP4 file end, and whether a second file begins there."""
-
-    start: int
-    is_second_file: bool
-
-
-def _first_foreign_box(data: mmap) -> _ForeignBox | None:
-    """Find the first box that cannot belong to an MP4 file; None if all can.
-
-    It is a second box of a kind that a file has only once, so that another MP4 file begins; or its type is
-    not made of letters and digits, so that it is no box.
-    """
-    kinds_before = set[bytes]()
-    for box in boxes(data, 0, len(data)):
-        if box.kind in ONCE and box.kind in kinds_before:
-            return _ForeignBox(box.start, is_second_file=True)
-        if not box.kind.isalnum():
-            return _ForeignBox(box.start, is_second_file=False)
-        kinds_before.add(box.kind)
-    return None
 
 
 class FileHead(NamedTuple):

@@ -309,35 +309,23 @@ class GpuReader(WindowReader[T]):
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Copy frames from the GPU, and refuse those that the CPU would decode to other pixel values.
 
-        Raises
-        ------
-        NotDecoded
-            The CPU decoded a frame in place of the GPU.
-        NotOnGpu
-            A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
-        """
-        stream = self.table.stream
-        for number, frame in frames:
-            self._refuse_different_pixels(frame)
-            yield number, self._gpu.to_host(frame, stream.pixels)
-
-    def _refuse_different_pixels(self, frame: VideoFrame) -> None:
-        """Raise an error if the CPU would decode a frame to other pixel values than the GPU.
-
         The whole file is then decoded by the CPU, so that all frames of a clip are of one decoder.
 
         Raises
         ------
         NotDecoded
-            The CPU decoded the frame in place of the GPU, which lacks the codec.
+            The CPU decoded a frame in place of the GPU, which lacks the codec.
         NotOnGpu
-            The frame has film grain, which only the CPU adds.
+            A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
         """
-        if not self._gpu.is_from_gpu(frame):
-            raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
-        _, names_of_side_data = orientation(frame)
-        if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
-            raise NotOnGpu(FILM_GRAIN, for_whole_file=True)
+        stream = self.table.stream
+        for number, frame in frames:
+            if not self._gpu.is_from_gpu(frame):
+                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
+            _, names_of_side_data = orientation(frame)
+            if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
+                raise NotOnGpu(FILM_GRAIN, for_whole_file=True)
+            yield number, self._gpu.to_host(frame, stream.pixels)
 
 
 def are_equal(one: RgbPicture, other: RgbPicture) -> bool:
