@@ -138,15 +138,11 @@ def frame_of(
     return frame
 
 
-def _is_annotated(clip: LabelledClip) -> bool:
-    """Return whether somebody annotated a clip of a manifest: it has a level or concepts."""
-    return clip.level is not None or bool(clip.concepts)
-
-
 def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | None:
     """Return whether a concept is marked in a clip; None if nobody annotated the clip."""
     clip = labels.by_id[clip_id]
-    if not _is_annotated(clip):
+    is_annotated = clip.level is not None or bool(clip.concepts)
+    if not is_annotated:
         return None
     return concept in clip.concepts
 

@@ -363,7 +363,11 @@ class ClipResult:
         # Here only the order of the gaps is checked. The stage, which knows the clip's span, checks whether
         # they lie within it.
         self.check_gaps_within(None, None)
-        object.__setattr__(self, "source", _checked_source(self.source, location))
+        plain_source: dict[str, object] = {}  # with plain numbers in place of numpy's
+        for name, value in self.source.items():
+            plain_source[name] = value.item() if isinstance(value, np.generic) else value
+        check(plain_source, (ClipSource,), f"{location}, source")
+        object.__setattr__(self, "source", plain_source)
 
     def _check_status(self, location: str) -> None:
         """Refuse an unknown status, a missing reason, and features of a failed clip."""
@@ -400,23 +404,6 @@ class ClipResult:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
             raise StoreError(f"clip {self.clip_id}: {error}") from None
-
-
-def _checked_source(source: Mapping[str, object], location: str) -> dict[str, object]:
-    """Return the facts about a clip's file with plain numbers in place of numpy's, or raise a StoreError.
-
-    Parameters
-    ----------
-    source
-        The facts, as `ClipSource` names them.
-    location
-        The clip, for messages.
-    """
-    plain: dict[str, object] = {}
-    for name, value in source.items():
-        plain[name] = value.item() if isinstance(value, np.generic) else value
-    check(plain, (ClipSource,), f"{location}, source")
-    return plain
 
 
 # --- data/clips.csv

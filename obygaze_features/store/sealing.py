@@ -142,7 +142,16 @@ def seal(
             # The store is complete and on the disk before it gets its name.
             sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
             attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
-            _write_metadata(root, stage, sealed_rows, attributes, version)
+            write_metadata_files(
+                root,
+                _stored_clips(stage, sealed_rows.best),
+                stage.groups,
+                attributes,
+                version=version,
+                feature_files=sealed_rows.files,
+                digests=_digests(stage, sealed_rows.best),
+                row_sizes=_row_sizes(stage, sealed_rows.best),
+            )
             sync_tree(root)
             root.rename(final)
             sync(final.parent)
@@ -185,37 +194,6 @@ def _attributes_of_stage(
         attributes["merged_with"] = list(merged_with)
     checked_json(attributes, ATTRIBUTE)
     return attributes
-
-
-def _write_metadata(
-    root: Path, stage: Stage, sealed_rows: "_SealedRows", attributes: dict[str, object], version: str
-) -> None:
-    """Write all files of a store but its chunks and shards, which are there already.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage that is sealed.
-    sealed_rows
-        The files of chunks and shards, and which entry of the journals each of their rows is of.
-    attributes
-        Attributes of the store.
-    version
-        Version of the store.
-    """
-    best = sealed_rows.best  # row -> its entry
-    write_metadata_files(
-        root,
-        _stored_clips(stage, best),
-        stage.groups,
-        attributes,
-        version=version,
-        feature_files=sealed_rows.files,
-        digests=_digests(stage, best),
-        row_sizes=_row_sizes(stage, best),
-    )
 
 
 def _show_nothing(_n_done: int, _n_total: int) -> None:
@@ -313,27 +291,6 @@ def versioned_path(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
-def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
-    """Return in words which shares of a job array have missing clips, and how to run these shares again.
-
-    Empty if the clips are not divided into shares.
-
-    Parameters
-    ----------
-    stage
-        The stage.
-    missing
-        Ids of the clips that are still to do.
-    """
-    n_shares = number_of_shares(stage.path)
-    if n_shares is None:
-        return ""
-    # Share i of n has the pieces k with k % n == i.
-    shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
-    shares = shown_shares(sorted(shares_of_missing))
-    return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
-
-
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
@@ -363,10 +320,15 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
         )
 
     if missing and not allow_missing:
-        shares = _describe_missing_shares(stage, missing)
+        how_again = ""
+        n_shares = number_of_shares(stage.path)
+        if n_shares is not None:  # the clips are divided into shares of a job array
+            shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
+            shares = shown_shares(sorted(shares_of_missing))
+            how_again = f" (shares {shares} of {n_shares}: --array={shares} does these again)"
         raise StoreError(
             f"{stage.path}: {len(missing)} of {counted(n_clips, 'clip')} are still to do, "
-            f"the first is {missing[0]}{shares}; extract again, or allow missing clips "
+            f"the first is {missing[0]}{how_again}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
     if not allow_missing:
@@ -412,31 +374,15 @@ def _attributes_of_clips(
     # What the journal records of each clip's video and of the device that computed its features.
     sources = [entry.source for entry in best.values() if is_done(entry)]
     attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
-    n_by_device = _count_devices(sources, counted_stores)
+    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
+    for attributes_of_other in counted_stores:
+        n_by_device.update(attributes_of_other.get("devices", {}))
     if n_by_device:
-        attributes["devices"] = n_by_device
+        attributes["devices"] = dict(sorted(n_by_device.items()))
     streams = _count_streams(sources, counted_stores)
     if streams:
         attributes["streams"] = streams
     return attributes
-
-
-def _count_devices(
-    sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
-) -> dict[str, int]:
-    """Count clips by the GPU that computed their features: name of the GPU -> number of clips.
-
-    Parameters
-    ----------
-    sources
-        For each clip with features, what is known of its file and of its GPU (`device`); a CPU has no entry.
-    counted_stores
-        Attributes of other stores, whose counts (`devices`) are added.
-    """
-    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
-    for attributes_of_other in counted_stores:
-        n_by_device.update(attributes_of_other.get("devices", {}))
-    return dict(sorted(n_by_device.items()))
 
 
 def _count_streams(
@@ -702,16 +648,11 @@ def _write_all(
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-        for written_files in threads.map(_do_task, tasks):
+        for written_files in threads.map(lambda task: task(), tasks):
             written.append(written_files)
             n_done += len(written_files.rows)
             progress(n_done, n_total)
     return written
-
-
-def _do_task(task: Callable[[], _Written]) -> _Written:
-    """Do one of the tasks that `_write_tasks` returns, in a thread."""
-    return task()
 
 
 def _write_tasks(
@@ -1148,7 +1089,9 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     file = shard.array.file(piece)
     has_file = bool(shard.path)
     if not has_file:
-        digest_of_empty = _write_empty_shard(root / file, shard)
+        n_rows = len(shard.rows)
+        fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
+        digest_of_empty = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
         return _Written(shard.rows, {file: digest_of_empty})
 
     try:
@@ -1164,27 +1107,12 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         raise stage.reader().damaged_parent_error(stage.clips[first_row].clip_id, shard.array)
     if damaged_rows:
         return _Written(shard.rows, damaged_rows=damaged_rows)
-    _link_or_copy(shard.path, root / file)
-    return _Written(shard.rows, {file: digest})
-
-
-def _link_or_copy(source: str, target: Path) -> None:
-    """Make a hard link to a file, or copy the file if the file system does not allow that."""
     try:
-        os.link(source, target)
+        os.link(shard.path, root / file)
     except OSError:
-        with naming(target):
-            shutil.copyfile(source, target)
-
-
-def _write_empty_shard(path: Path, shard: _Shard) -> str:
-    """Write a shard of rows without features: fill values with their checksums, then the index.
-
-    Returns its SHA-256.
-    """
-    n_rows = len(shard.rows)
-    fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
-    return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
+        with naming(root / file):
+            shutil.copyfile(shard.path, root / file)
+    return _Written(shard.rows, {file: digest})
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:

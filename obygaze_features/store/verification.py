@@ -175,7 +175,11 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
 
-    problems = _check_format_version(files)
+    problems = []
+    try:
+        read_attributes(files)
+    except StoreError as error:  # they are damaged, or of a newer format
+        problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
     absent: dict[str, str] = {}  # files that a partial copy leaves out
     try:
         absent = absent_files(files)
@@ -208,15 +212,6 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     return VerifyReport(files.where, files.name, depth, unique_problems, counts, fingerprint)
 
 
-def _check_format_version(files: StoreFiles) -> list[Problem]:
-    """Return a problem if the store's attributes are damaged, or of a newer format; else an empty list."""
-    try:
-        read_attributes(files)
-    except StoreError as error:
-        return [Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))]
-    return []
-
-
 def _check_files(
     files: StoreFiles,
     names: Sequence[str],
@@ -246,7 +241,11 @@ def _check_files(
     def check_file(name: str) -> dict[str, FileCheck | None]:
         """Return the entry of a file in the result; an empty dictionary if there is no such file."""
         try:
-            return {name: _check_file(files, name, digests=digests, max_bytes=max_bytes)}
+            if not files.is_plain(name):
+                return {name: None}
+            if digests:
+                return {name: _digest(files, name, max_bytes)}
+            return {name: FileCheck(files.size(name), "")}
         except FileNotFoundError:
             return {}
 
@@ -256,30 +255,6 @@ def _check_files(
             checks.update(entry)
             progress(n_done, len(names))
     return checks
-
-
-def _check_file(files: StoreFiles, name: str, *, digests: bool, max_bytes: int) -> FileCheck | None:
-    """Measure the size of one file and, with `digests`, its digest; None for a link or a folder.
-
-    Parameters
-    ----------
-    files, name
-        The files of the store, and the name of the file.
-    digests
-        Whether the file is read for its digest; else only its size is measured.
-    max_bytes
-        Bytes after which reading it stops.
-
-    Raises
-    ------
-    FileNotFoundError
-        It is not there.
-    """
-    if not files.is_plain(name):
-        return None
-    if digests:
-        return _digest(files, name, max_bytes)
-    return FileCheck(files.size(name), "")
 
 
 def _digest(files: StoreFiles, name: str, max_bytes: int) -> FileCheck:
