@@ -507,7 +507,11 @@ def _example_value(annotation: Any) -> str:
     """
     origin = get_origin(annotation)
     if origin is None:
-        return _expression_for(_class_name(annotation))
+        # Compared by name, as an annotation may have a stand-in in place of the class itself. Of classes of
+        # one name the last counts.
+        name = _class_name(annotation)
+        expression_of_name = {known.__name__: expression for known, expression in _MADE_BY.items()}
+        return expression_of_name.get(name, "")
 
     arguments = get_args(annotation)
     if origin is Literal:
@@ -522,15 +526,4 @@ def _example_value(annotation: Any) -> str:
         expression = _example_value(argument)
         if expression:
             return f"[{expression}]" if is_list else expression
-    return ""
-
-
-def _expression_for(class_name: str) -> str:
-    """Return the expression that `made_by` registered for a class; "" if none.
-
-    Classes are compared by name, as an annotation may have a stand-in in place of the class itself.
-    """
-    for known_class, expression in reversed(_MADE_BY.items()):  # the last of classes of one name
-        if known_class.__name__ == class_name:
-            return expression
     return ""

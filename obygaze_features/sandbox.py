@@ -588,7 +588,11 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
         The work raised it, or took more time or memory than the request allows.
     """
     with _asking:
-        pool = _current_pool()
+        search_path = tuple(sys.path)
+        if search_path not in _pools:  # there is none yet, or `sys.path` has changed
+            end_children()
+            _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
+        pool = _pools[search_path]
         watch = _Watch(pool, request.limits)
         try:
             answer = _answer_of_worker(pool, request, location, watch)
@@ -607,34 +611,15 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
 
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
-    _raise_failure(_unpacked_ending(last_item), request, location)
+    _raise_failure(_Message(kind=last_item[:1], content=last_item[1:]), request, location)
     return parts
-
-
-def _packed_ending(ending: _Message) -> bytes:
-    """Pack how a request ended, DONE or FAILED, into the last item that a worker sends for it."""
-    return ending.kind + ending.content
-
-
-def _unpacked_ending(item: bytes) -> _Message:
-    """Return how a request ended from the last item of a worker; the kind of the message is one byte."""
-    return _Message(kind=item[:1], content=item[1:])
-
-
-def _current_pool() -> WorkerPool:
-    """Return the pool of the worker that reads files; a new one if `sys.path` has changed meanwhile."""
-    search_path = tuple(sys.path)
-    if search_path not in _pools:
-        end_children()
-        _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
-    return _pools[search_path]
 
 
 class _Answer(NamedTuple):
     """What a worker sent for a request, and its last event.
 
-    The items of a worker that did not die are the parts of the answer, and last how the request ended
-    (`_packed_ending`).
+    The items of a worker that did not die are the parts of the answer, and last how the request ended: DONE
+    or FAILED, and behind this one byte the content.
     """
 
     items: list[bytes]
@@ -679,15 +664,11 @@ class _Watch:
             if SYSTEM_KEEPS_LIMITS:
                 # The system ends the worker. The peak tells later whether memory was the reason of a crash.
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-            else:
-                self._end_if_exceeding(pid, self.used_before)
-
-    def _end_if_exceeding(self, pid: int, used_before: Used) -> None:
-        """End the worker if it exceeds a limit, and note which."""
-        self.exceeded = excess(pid, self._limits, used_before)
-        if self.exceeded:
-            with suppress(OSError):  # it has just ended by itself
-                os.kill(pid, signal.SIGTERM)
+                continue
+            self.exceeded = excess(pid, self._limits, self.used_before)
+            if self.exceeded:
+                with suppress(OSError):  # it has just ended by itself
+                    os.kill(pid, signal.SIGTERM)
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: _Watch) -> _Answer:
@@ -739,7 +720,7 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
         _prepare_child()
     parent.send(json.dumps(used_by(os.getpid())).encode())
     ending = _do_request(request, parent.send)
-    parent.send(_packed_ending(ending))
+    parent.send(ending.kind + ending.content)
     gc.collect()
 
 

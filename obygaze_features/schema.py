@@ -312,7 +312,9 @@ def _find_problems_of_object(
     forbids_unknown
         Whether fields that the schema does not know are wrong, also if it does not say so itself.
     """
-    forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
+    config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
+    if config is not None and config.forbid_unknown_fields:
+        forbids_unknown = True
     prefix = f"{location}." if location else ""
     if forbids_unknown:
         known_names = {field.name for field in _own_fields(schema)}
@@ -324,9 +326,3 @@ def _find_problems_of_object(
             yield from _find_problems(value[name], kind, prefix + name, forbids_unknown=forbids_unknown)
         elif is_required:
             yield prefix + name, f"is missing; expected {expected(kind)}"
-
-
-def _forbids_unknown_fields(schema: Schema) -> bool:
-    """Return whether a schema is a Struct with `forbid_unknown_fields`."""
-    config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
-    return config is not None and bool(config.forbid_unknown_fields)

@@ -58,7 +58,7 @@ def table(
     drop_empty_columns
         Whether columns without any text are left out.
     """
-    lines = [_as_texts(row) for row in rows]
+    lines = [list(map(str, row)) for row in rows]
     if drop_empty_columns:
         is_filled = [any(column) for column in zip(*lines, strict=True)]
         headers = list(compress(headers, is_filled))
@@ -76,11 +76,6 @@ def table(
         rules = ["-" * column_width for column_width in widths]
         lines.insert(1, rules)
     return "\n".join(_line(line, widths, right) for line in lines)
-
-
-def _as_texts(row: Sequence[object]) -> list[str]:
-    """Return the cells of a row as texts."""
-    return [str(cell) for cell in row]
 
 
 def _longest_line(column: Iterable[str]) -> int:

@@ -462,7 +462,10 @@ def run_worker() -> None:
     """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
-    _ignore_signals_of_terminal()
+    for signal_name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all its processes
+        signal_number = getattr(signal, signal_name, None)  # Windows has no SIGHUP
+        if signal_number is not None:
+            signal.signal(signal_number, signal.SIG_IGN)  # the parent ends this process
     requests, answers, null_device = _take_pipes()
     try:
         _kind, message = _receive(requests)
@@ -515,14 +518,6 @@ def _do_tasks(
         function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
         faulthandler.cancel_dump_traceback_later()
         parent.answer(b"done")
-
-
-def _ignore_signals_of_terminal() -> None:
-    """Ignore signals that a terminal sends to all its processes: the parent ends this one."""
-    for name in ("SIGINT", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None:
-            signal.signal(number, signal.SIG_IGN)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
