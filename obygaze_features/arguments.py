@@ -339,15 +339,6 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
     """Return whether the items of a collection, and the keys of a mapping, are allowed.
 
     An iterator is not looked into, because it can be read only once.
-
-    Parameters
-    ----------
-    origin
-        The annotation's kind of collection, such as ``tuple``.
-    arguments
-        What it may hold, such as ``(str, ...)``.
-    value
-        The collection.
     """
     if isinstance(value, Iterator | range):
         return True
@@ -370,17 +361,7 @@ def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
 def _message_of_refusal(
     function: Callable[..., Any], name: str, value: object, expected: Mapping[str, Any]
 ) -> str:
-    """Write the message for an argument of a wrong type: what was given, what is expected, and a right call.
-
-    Parameters
-    ----------
-    function
-        The function that was called.
-    name, value
-        The argument.
-    expected
-        The type of each parameter.
-    """
+    """Write the message for an argument of a wrong type: what it is, what is expected, and a right call."""
     *other_kinds, last_kind = dict.fromkeys(_describe_kinds(expected[name]))
     kinds = f"{', '.join(other_kinds)} or {last_kind}" if other_kinds else last_kind
     example = _example_call(function, name, expected)
@@ -477,15 +458,6 @@ def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[st
 
     It has the required arguments, and the one that was wrong. Each is a Python expression that makes a value
     of its type, or its name in capitals if none is known.
-
-    Parameters
-    ----------
-    function
-        The function.
-    wrong
-        Name of the argument that was wrong.
-    expected
-        The type of each parameter.
     """
     arguments = []
     for name, parameter in _signature(function).parameters.items():

@@ -247,13 +247,6 @@ def _rename(path: Path, other: Path, flag: int) -> bool:
 
     Returns False, and changes nothing, if the system or the file system does not support this. With
     RENAME_NOREPLACE, a FileExistsError is raised if `other` exists.
-
-    Parameters
-    ----------
-    path, other
-        The two names.
-    flag
-        RENAME_NOREPLACE or RENAME_EXCHANGE.
     """
     if sys.platform != "linux":
         return False

@@ -622,13 +622,6 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
     """Compare the single frames of pairs of signatures whose mean frames are similar.
 
     All pairs that are compared in one way (a view of each, with or without mirroring) are compared at once.
-
-    Parameters
-    ----------
-    clips
-        The clips.
-    near
-        The pairs of a block, and the way to compare each.
     """
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
@@ -782,11 +775,6 @@ def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
     """Find the runs of at least `MIN_RUN` consecutive numbers.
 
     In 102, 103, 104, 105, 310 the first four are a run, which begins at 102; 310 is a run of one, too short.
-
-    Parameters
-    ----------
-    pairs
-        Numbers of pairs of clips, rising.
     """
     continues_run = np.diff(pairs) == 1  # whether each number but the first follows the one before it
     starts = np.append(0, np.flatnonzero(~continues_run) + 1)  # index of each run's first number

@@ -299,19 +299,7 @@ def _find_problems(
 def _find_problems_of_object(
     value: Mapping[str, Any], schema: Schema, location: str, *, forbids_unknown: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it.
-
-    Parameters
-    ----------
-    value
-        The object.
-    schema
-        The schema that it should fit.
-    location
-        Its dotted name; empty for the whole document.
-    forbids_unknown
-        Whether fields that the schema does not know are wrong, also if it does not say so itself.
-    """
+    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it."""
     config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
     if config is not None and config.forbid_unknown_fields:
         forbids_unknown = True

@@ -104,17 +104,7 @@ def _narrow(widths: list[int], columns: range, room: int) -> None:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
-    """Lay out a row of a table, in as many lines of text as its longest cell needs.
-
-    Parameters
-    ----------
-    row
-        The cells.
-    widths
-        Width of each column.
-    right
-        Numbers of the columns that are aligned to the right.
-    """
+    """Lay out a row of a table, in as many lines of text as its longest cell needs."""
     lines_of_cells = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines = []
     for texts in zip_longest(*lines_of_cells, fillvalue=""):  # of each cell its first line, then its second

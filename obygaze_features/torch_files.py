@@ -43,17 +43,7 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
 
 
 def _why_unreadable(error: Exception, path: Path, expected_kind: str) -> str:
-    """Return why a file of tensors is not read, for a message.
-
-    Parameters
-    ----------
-    error
-        What reading it raised.
-    path
-        The file.
-    expected_kind
-        The kind of file that it was read as.
-    """
+    """Return why a file of tensors is not read, for a message."""
     has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
     if has_refused_object:
         return "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"

@@ -193,16 +193,7 @@ def _clips(rows: str) -> dict[str, object]:
 
 
 def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
-    """Return in words how the frames of a group were chosen, such as "clip: uniform, 8 frames a clip".
-
-    Parameters
-    ----------
-    group
-        Name of the group of features.
-    sampling
-        The field `sampling` of its provenance: a policy, and the number `n` of frames if all clips have the
-        same.
-    """
+    """Return in words how the frames of a group were chosen, such as "clip: uniform, 8 frames a clip"."""
     text = f"{group}: {sampling['policy']}"
     n_frames = sampling.get("n")
     if n_frames:

@@ -147,15 +147,6 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
 
     All clips are taken to have the average length; the number of frames of a clip is this length in seconds
     times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
-
-    Parameters
-    ----------
-    layout
-        The arrays of the stage, with the bytes of a frame in each ragged group.
-    groups
-        Declarations of the groups, whose provenance has the frames a second.
-    clips
-        The clips.
     """
     lengths_s = [
         clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None

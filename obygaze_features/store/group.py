@@ -658,15 +658,6 @@ class Group:
 
         It is enough to look at the first number of each row, and in a ragged array at the first frame that a
         clip has in each stored object.
-
-        Parameters
-        ----------
-        name
-            Name of the array.
-        start
-            Number of the first row; in a ragged array, of the first frame, counted over all clips.
-        values
-            The values of the rows.
         """
         is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # of each row
         if not self.is_ragged(name):

@@ -168,13 +168,6 @@ def refuse_version(parent: Store, version: str, n_new_clips: int) -> None:
 def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -> None:
     """Refuse a clip that differs from the store's clip of that id; clips missing there must be requested.
 
-    Parameters
-    ----------
-    parent
-        The store.
-    requested
-        Clip id -> the clip as it is requested now.
-
     Raises
     ------
     StoreError
@@ -417,13 +410,6 @@ def _joined(field: str, values: list[Any]) -> object:
 
     If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
     apply), citations and contacts by "; "; values of other fields become None, which means unknown.
-
-    Parameters
-    ----------
-    field
-        Name of the field.
-    values
-        Its value in the provenance of each group.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:

@@ -148,15 +148,7 @@ def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | N
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip gets no row in a table of features; None if it gets one.
-
-    Parameters
-    ----------
-    clip
-        The clip.
-    labels
-        The manifest whose labels the table has; None for a table without labels.
-    """
+    """Return why a clip gets no row in a table of features; None if it gets one."""
     if clip.status not in STATUSES_WITH_FEATURES:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:

@@ -129,15 +129,7 @@ def _write_zarr_metadata(
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
-    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus.
-
-    Parameters
-    ----------
-    group
-        Declaration of the group, with its provenance.
-    corpus
-        What the clips are: name of the corpus, and digest of the manifest.
-    """
+    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus."""
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
@@ -189,19 +181,7 @@ def _write_arrays(
 
 
 def _write_column(root: Path, array: str, column: Sequence[str] | NDArray[Any], chunk_rows: int) -> None:
-    """Write the chunks of an array that has one value for each clip.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    array
-        Name of the array, `group/array`.
-    column
-        Its values: texts or numbers.
-    chunk_rows
-        Number of values in a chunk; the last chunk is filled up with empty texts or zeros.
-    """
+    """Write the chunks of an array that has one value for each clip."""
     for start in range(0, len(column), chunk_rows):
         values = column[start : start + chunk_rows]
         if isinstance(values, np.ndarray):
@@ -261,13 +241,6 @@ def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict
     """Return the Zarr metadata of a group, with a copy of the metadata of the nodes below it.
 
     With this copy ("consolidated metadata"), readers over HTTP need not list folders.
-
-    Parameters
-    ----------
-    attributes
-        Attributes of the group.
-    nodes
-        Path of each group and array below it -> its metadata.
     """
     inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}

@@ -277,19 +277,6 @@ def _put_in_folder(
     """Put new files into a local folder, and update the file that lists them; return the folder's path.
 
     The folder is locked meanwhile.
-
-    Parameters
-    ----------
-    folder
-        The folder, which is made if needed.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
     """
     make_folder(folder)
     with locked(folder, wait=True):
@@ -317,19 +304,6 @@ def _put_on_s3(
 
     The list is replaced only if it still has the tag with which it was read: S3 gives each content of a file
     a tag (ETag), and compares it when the file is written.
-
-    Parameters
-    ----------
-    url
-        URL of the folder.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
 
     Raises
     ------
@@ -372,19 +346,6 @@ def _put_on_hub(
 
     The commit names the one that was read as its parent, so that the Hub refuses it if another was made
     meanwhile.
-
-    Parameters
-    ----------
-    url
-        URL of the repository, and of a folder in it.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
 
     Returns
     -------

@@ -541,19 +541,7 @@ def clips_csv_bytes(
 def _header(
     arrays: Sequence[str], absent_groups: Sequence[str], *, has_gaps: bool, has_text: bool
 ) -> list[str]:
-    """Return the names of the columns of a table of clips, in order.
-
-    Parameters
-    ----------
-    arrays
-        The arrays `group/array` of whose rows the table has digests.
-    absent_groups
-        The groups that have no features of some clips, though other groups have.
-    has_gaps
-        Whether the table says in which stretches clips have no pictures.
-    has_text
-        Whether the rows are texts.
-    """
+    """Return the names of the columns of a table of clips, in order."""
     header = [*_FIRST_COLUMNS]
     if has_gaps:
         header.append(WITHOUT_PICTURES)
@@ -632,13 +620,6 @@ def _columns_of(header: list[str], location: str) -> _Columns:
     The columns stand in this order; those in brackets are optional:
     row, clip_id, status, reason, [without_pictures_s], [absent:<group>, ...], the other required columns,
     [text], [sha256:<group>/<array>, ...].
-
-    Parameters
-    ----------
-    header
-        Names of the columns, the first line of the table.
-    location
-        The table, for the message.
 
     Raises
     ------
@@ -735,15 +716,6 @@ def _is_sha256(digest: str) -> bool:
 def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     """Convert the cells of a line to a clip.
 
-    Parameters
-    ----------
-    cells
-        The cells.
-    columns
-        The optional columns of the table.
-    row
-        Number of the row, which the first cell must be.
-
     Raises
     ------
     ValueError
@@ -803,13 +775,6 @@ def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
 
 def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
     """Return the gaps in a cell: stretches in which a clip has no pictures; none if the cell is empty.
-
-    Parameters
-    ----------
-    cell
-        The cell, such as `12.5 14.0;20.0 21.5`.
-    start_s, end_s, status
-        Span and status of the clip.
 
     Raises
     ------

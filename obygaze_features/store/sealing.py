@@ -167,17 +167,6 @@ def _attributes_of_stage(
 ) -> dict[str, object]:
     """Return the attributes of a store that are known before its rows are written.
 
-    Parameters
-    ----------
-    stage
-        The stage.
-    parent
-        Fingerprint of the store that this one grew from; None if there is none.
-    merged_with
-        Fingerprints of the stores whose clips were added to the parent's.
-    licence, citation
-        Licence of the features (an SPDX expression, or NOASSERTION), and how to cite them.
-
     Raises
     ------
     StoreError
@@ -294,15 +283,6 @@ def versioned_path(destination: Path, version: str) -> Path:
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry; rows without one are missing.
-    allow_missing
-        Whether clips may be missing.
-    max_failed
-        Most clips that may have failed; None is any number.
-
     Raises
     ------
     StoreError
@@ -357,13 +337,6 @@ def _attributes_of_clips(
     They are the version of the format that it needs, and, where these are known, the number of clips by GPU
     (`devices`, such as {"NVIDIA H200": 40}) and by properties of the video stream (`streams`, a list of these
     properties with the number of `clips`).
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and the best entry of each row.
-    counted_stores
-        Attributes of other stores, whose counts are added.
     """
     for attributes_of_other in counted_stores:
         other_devices = attributes_of_other.get("devices", {})
@@ -421,11 +394,6 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
     Later versions of the format added arrays, such as texts, and places for what a clip lacks: features in
     one group, or pictures in a part of it.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry.
     """
     arrays = {"clip", "status"}
     is_store_of_texts = stage.clips[0].text is not None  # of all rows or of none
@@ -443,15 +411,7 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
 
 def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
-    """Return the clips of the store, without digests, for the table of clips.
-
-    Parameters
-    ----------
-    stage
-        The stage, which has the clips in the order of the rows.
-    best
-        Row -> its best entry, which says what became of the clip; a clip without one is missing.
-    """
+    """Return the clips of the store, without digests, for the table of clips."""
     entry_of_missing_clip = JournalEntry(0, "", "missing")
     clips = []
     for row, planned in enumerate(stage.clips):
@@ -483,13 +443,7 @@ def _digests(stage: Stage, best: BestEntries) -> Iterator[dict[str, str]]:
 
 
 def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
-    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry, which says how many frames the clip has in each ragged group.
-    """
+    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
@@ -541,17 +495,6 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     like this, its good rows are rewritten as one attempt, and everything is tried again. Other writers may
     add entries meanwhile, so the entries are returned whose bytes were used.
 
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage.
-    progress
-        Called with (rows written, rows in total).
-    workers
-        Number of files that are written at a time.
-
     Raises
     ------
     StoreError
@@ -592,13 +535,6 @@ def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) 
     """Raise a StoreError if rows that had features when sealing began have none any more.
 
     Such a row was found damaged, and its piece was rewritten without it.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry now.
-    done_at_start
-        The rows that had features when sealing began.
     """
     lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
     if lost:
@@ -661,15 +597,6 @@ def _write_tasks(
     """Return functions to be called in threads, which together write all rows of a store.
 
     Some write chunks of small arrays, others link shards, or write frames of ragged groups.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage, best
-        The stage, and row -> its best entry.
-    shards
-        The shards to link.
     """
     layout = stage.layout
     reader = stage.reader()
@@ -969,11 +896,6 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
 
     A shard holds the 16 rows of a piece in one array of tokens.
 
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry.
-
     Returns
     -------
     list of _Shard
@@ -1013,15 +935,6 @@ def _shards_of_piece(
     They are files of the stage if a single attempt to write these rows has all with features, and its shards
     are whole; else files of the store that is extended, if its shards have exactly these rows; else, if no
     row has features, they have no files. None if the rows are scattered over several files.
-
-    Parameters
-    ----------
-    stage, reader
-        The stage, and a reader of its rows.
-    rows
-        The rows of the piece.
-    entries
-        The entry of each row; None for a row without features.
     """
     arrays = stage.layout.sharded_arrays
     attempts = {entry.holding_attempt for entry in entries if entry is not None}
@@ -1042,19 +955,7 @@ def _shards_of_piece(
 def _shards_of_parent(
     reader: StagedRows, arrays: Sequence[StoredArray], rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
-
-    Parameters
-    ----------
-    reader
-        Reads the rows of the stage, and knows the store that it extends.
-    arrays
-        The arrays that are stored in shards.
-    rows
-        The rows of the piece, 16 neighbouring ones.
-    entries
-        The journal entry of each row; None for a row without features.
-    """
+    """Find the shards of the parent store with exactly the rows of a piece; None if one has others."""
     shards = []
     for array in arrays:
         parent_shard = reader.parent_shard(array, rows, entries)
@@ -1070,15 +971,6 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
 
     A shard of rows without features has no file; it is written with fill values. If rows are damaged, nothing
     is linked.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage that is sealed.
-    shard
-        16 neighbouring rows of an array, and the file that has them.
 
     Raises
     ------

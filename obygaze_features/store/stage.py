@@ -275,15 +275,7 @@ class Stage:
         return not differences
 
     def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
-        """Return in words how a list of clips differs from the stage's; empty if the ids are the same.
-
-        Parameters
-        ----------
-        clips
-            The list of clips with which the stage is to be resumed.
-        settings
-            The settings to resume it with, for the name of the list's corpus.
-        """
+        """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
         clip_ids = {clip.clip_id for clip in clips}
         only_in_stage = sorted(self.rows.keys() - clip_ids)
         only_in_list = sorted(clip_ids - self.rows.keys())
@@ -339,13 +331,6 @@ class Stage:
         """List the fields in which settings, or the clips, differ from those of the stage.
 
         The spans and texts of the clips are compared only if all settings are equal.
-
-        Parameters
-        ----------
-        clips
-            Clips with the same ids as the stage's.
-        settings
-            The settings to compare.
         """
         differing = contrasts(
             _comparable_settings(self.groups, self.corpus, self.parent_store),
@@ -617,13 +602,6 @@ def _refuse_impossible_plan(
 ) -> None:
     """Refuse clips and groups, sorted by name, of which no store can be made.
 
-    Parameters
-    ----------
-    path
-        Folder of the stage, for messages.
-    clips, groups
-        The clips, and the declarations of the groups of features.
-
     Raises
     ------
     StoreError
@@ -679,15 +657,6 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings)
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
-
-    Parameters
-    ----------
-    path
-        Folder of the stage.
-    clips
-        The plan: the clips in the order of the store's rows.
-    settings
-        The settings of the stage.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
@@ -783,15 +752,7 @@ _CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
 
 
 def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
-    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row.
-
-    Parameters
-    ----------
-    line
-        The line: JSON with the row and the clip, and a checksum.
-    row
-        Number of the row that the line should be of.
-    """
+    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row."""
     entry = checked_entry(line)  # the JSON in it, if the line has the right checksum
     if entry is None:
         return None

@@ -231,15 +231,7 @@ def _metadata(files: StoreFiles) -> _Metadata:
 
 
 def _refuse_newer_format(version: object, file: str, location: str) -> None:
-    """Refuse the stated version of a store's format if it is newer than `SPEC_VERSION`, or no version.
-
-    Parameters
-    ----------
-    version
-        The stated version, such as "1.2".
-    file, location
-        The file that states it, and the store, for messages.
-    """
+    """Refuse the stated version of a store's format if it is newer than `SPEC_VERSION`, or no version."""
     if not isinstance(version, str) or not re.fullmatch(r"\d{1,6}\.\d{1,6}", version):
         raise StoreError(f"{file}: spec_version is {version!r}, which is no format version")
     if is_newer(version, SPEC_VERSION):

@@ -217,17 +217,7 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece.
-
-        Parameters
-        ----------
-        row
-            Row of the clip in the stage.
-        result
-            The result of the clip, for its journal entry.
-        checked_rows
-            `group/array` -> the clip's row of this array.
-        """
+        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece."""
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -385,15 +375,7 @@ class StageWriter:
         return rows
 
     def _check_is_to_write(self, result: ClipResult, location: str) -> None:
-        """Raise an error if the stage has no such clip, or has its row already, or a time is not in the clip.
-
-        Parameters
-        ----------
-        result
-            The result of the clip. Its stretches without pictures must lie within the clip.
-        location
-            What messages call the clip.
-        """
+        """Raise an error if the stage lacks the clip or has its row already, or a time is not in the clip."""
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{location}: not in the plan of this stage")
@@ -493,13 +475,6 @@ class _OpenPiece:
         """Write a clip's rows of all arrays that are not ragged.
 
         Its rows of the small arrays are written side by side into one file, those of the others into shards.
-
-        Parameters
-        ----------
-        row
-            Row of the clip in the stage.
-        rows
-            `group/array` -> the clip's row of this array.
         """
         small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
         index_in_piece = row % PIECE_ROWS
@@ -510,11 +485,6 @@ class _OpenPiece:
 
     def _append_all_frames(self, rows: Mapping[str, _CheckedRow]) -> dict[str, FrameRange]:
         """Append the frames of a clip to the files of all ragged groups.
-
-        Parameters
-        ----------
-        rows
-            `group/array` -> the clip's rows of this array, one for each frame.
 
         Returns
         -------
@@ -536,15 +506,6 @@ class _OpenPiece:
 
     def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
         """Return the SHA-256 of a row that was written, or begin to compute it in another process.
-
-        Parameters
-        ----------
-        array
-            The array of the row.
-        row
-            Row of the clip in the whole array.
-        checked
-            The bytes of the row, with their SHA-256 if it is known.
 
         Returns
         -------
@@ -641,17 +602,7 @@ class _OpenPiece:
                     os.close(descriptor)
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
-        """Write a row and its checksum into the shard of an array.
-
-        Parameters
-        ----------
-        array
-            The array.
-        row
-            Row of the clip in the whole array.
-        data, checksum
-            Bytes of the row, and their checksum.
-        """
+        """Write a row and its checksum into the shard of an array."""
         path = attempt_file(self._stage, self.attempt, array)
         offset = array.offset(row % PIECE_ROWS)
         checksum_bytes = checksum.to_bytes(CRC_BYTES, "little")
@@ -666,15 +617,6 @@ class _OpenPiece:
 
         A file is created by its first write, and must not exist before: no other attempt has its name. It
         stays open until `flush`.
-
-        Parameters
-        ----------
-        path
-            The file.
-        offset
-            Byte of the file at which the first byte is written.
-        data
-            The bytes.
         """
         with naming(Path(path)):
             if path not in self._descriptors:
@@ -687,13 +629,6 @@ class _OpenPiece:
 
 def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read a clip's row of every array from the stage or the parent store; None if a digest is wrong.
-
-    Parameters
-    ----------
-    reader
-        Reads the rows of the stage, each kind of array from files of its own, and checks their digests.
-    entry
-        The journal entry of the clip, which says in which files its rows are.
 
     Returns
     -------
@@ -829,15 +764,6 @@ def _not_finite(values: NDArray[Any]) -> str:
 
 def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], location: str) -> None:
     """Check that an array of a ragged group has the expected shape, at least one frame, and a bounded size.
-
-    Parameters
-    ----------
-    values
-        The array of a clip.
-    shape
-        The expected shape, with as many rows as the clip has times.
-    location
-        Clip, group and array, for messages.
 
     Raises
     ------

@@ -131,13 +131,6 @@ def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
 
     The boxes of which an MP4 file consists tell where it ends: before a second box of a kind that a file has
     only once, or before bytes whose type is not made of letters and digits, so that they are no box.
-
-    Parameters
-    ----------
-    data
-        The file.
-    formats
-        FFmpeg's names of its format.
     """
     kinds_before = set[bytes]()
     for box in boxes(data, 0, len(data)):
@@ -394,7 +387,7 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
         Start and end of the content of the track's box.
     """
     no_header = (0, 0)
-    header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), no_header)
+    header_start, _ = next(_boxes_at(data, track_box, b"tkhd"), no_header)
     has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
     time_bytes = 8 if has_long_times else 4
     # Before the number are 4 bytes of version and flags, and the times of creation and of the last change.
@@ -402,10 +395,8 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
     return int.from_bytes(data[id_start : id_start + 4], "big")
 
 
-def _boxes_at(
-    data: mmap, outer: tuple[int, int], outer_kind: bytes, inner_kind: bytes
-) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the content of the boxes of an MP4 file at a path of two types, as moov/trak.
+def _boxes_at(data: mmap, outer: tuple[int, int], *path: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the content of the boxes of an MP4 file at a path of types, such as moov, trak.
 
     Parameters
     ----------
@@ -413,29 +404,19 @@ def _boxes_at(
         The file.
     outer
         Start and end of the content in which the path begins.
-    outer_kind, inner_kind
-        Types of the boxes in this content, and of the boxes in these.
+    path
+        Type of the boxes in this content, of the boxes in these, and so on.
     """
-    for outer_box in _boxes_of_kind(data, outer, outer_kind):
-        yield from _boxes_of_kind(data, outer_box, inner_kind)
-
-
-def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the content of the boxes of one type inside of another box of an MP4 file.
-
-    Parameters
-    ----------
-    data
-        The file.
-    outer
-        Start and end of the content of the outer box.
-    wanted_kind
-        Type of the inner boxes, such as b"trak".
-    """
+    kind, *inner_path = path
     outer_start, outer_end = outer
     for box in boxes(data, outer_start, outer_end):
-        if box.kind == wanted_kind:
-            yield box.content_start, min(box.end, outer_end)
+        if box.kind != kind:
+            continue
+        content = (box.content_start, min(box.end, outer_end))
+        if inner_path:
+            yield from _boxes_at(data, content, *inner_path)
+        else:
+            yield content
 
 
 def _rows_of_edits(edits: bytes) -> NDArray[np.void]:

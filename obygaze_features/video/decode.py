@@ -176,15 +176,6 @@ class Decoder:
     def _seek_before(self, source: Source, first: int, position: int) -> Position:
         """Seek in the file to a known packet at or before packet `first`, and read on from there.
 
-        Parameters
-        ----------
-        source
-            The open file.
-        first
-            Number of the packet that is needed next.
-        position
-            Number of the packet that would be read next.
-
         Raises
         ------
         SeekFailed
@@ -249,15 +240,6 @@ class Decoder:
         self, source: Source, packets: Iterable[NumberedPacket], frame_of_packet: dict[int, int]
     ) -> Iterator[Frame]:
         """Decode packets that follow each other, and yield the wanted frames.
-
-        Parameters
-        ----------
-        source
-            The open file.
-        packets
-            The needed packets of a run.
-        frame_of_packet
-            Number of each packet whose frame is wanted -> number of that frame.
 
         Raises
         ------
@@ -474,15 +456,6 @@ def _start_of_decoding(table: PacketTable, starts: list[int], packet: int) -> in
 
     B5 and B6 refer to P4 and I7, so that decoding them must start at I1. A frame that is shown before the
     first random access point needs the beginning of the file.
-
-    Parameters
-    ----------
-    table
-        The packets of the stream.
-    starts
-        The random access points, rising.
-    packet
-        Number of the packet.
     """
     position = bisect_right(starts, packet) - 1  # of the last one in decoding order
     while position >= 0 and table.rank[starts[position]] > table.rank[packet]:

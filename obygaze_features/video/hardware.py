@@ -211,17 +211,6 @@ class Sample(NamedTuple):
     number: int
     picture: RgbPicture
 
-    def compare(self, picture: RgbPicture) -> None:
-        """Raise an error if the GPU's picture of this frame differs from the core's.
-
-        Raises
-        ------
-        NotOnGpu
-            It differs.
-        """
-        if not are_equal(picture, self.picture):
-            raise NotOnGpu(f"{OTHER_BITS} of this file", for_whole_file=True)
-
 
 class GpuReader(WindowReader[T]):
     """Reader of windows of one file, whose pictures a GPU decodes.
@@ -302,8 +291,9 @@ class GpuReader(WindowReader[T]):
         in `WindowReader.convert`.
         """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
-            if self._sample is not None and number == self._sample.number:
-                self._sample.compare(picture)
+            sample = self._sample
+            if sample is not None and number == sample.number and not are_equal(picture, sample.picture):
+                raise NotOnGpu(f"{OTHER_BITS} of this file", for_whole_file=True)
             yield number, picture, result_of_request
 
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:

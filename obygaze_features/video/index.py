@@ -247,15 +247,7 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
 
 
 def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
-    """Read all packets of the stream, up to the end of the file or to where it is damaged.
-
-    Parameters
-    ----------
-    source
-        The open file.
-    keep
-        Whether to return the packets themselves, too.
-    """
+    """Read all packets of the stream, up to the end of the file or to where it is damaged."""
     rows: list[_PacketRow] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
@@ -588,15 +580,7 @@ class _StreamFacts:
 
 
 def _build_table(source: Source, packets: Packets) -> PacketTable:
-    """Build the table of a stream's packets: order, times and properties that are known before decoding.
-
-    Parameters
-    ----------
-    source
-        The open file.
-    packets
-        All packets of its stream of pictures.
-    """
+    """Build the table of a stream's packets: order, times and properties that are known before decoding."""
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
     line = facts.line
@@ -695,13 +679,6 @@ def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
 
     At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged: the first one of
     the later part, or one of the two before it.
-
-    Parameters
-    ----------
-    packets
-        The packets.
-    first
-        The first packet of each part.
     """
     flagged_packets = {*np.flatnonzero(packets.corrupt).tolist()}
     is_joined = len(first) > 1

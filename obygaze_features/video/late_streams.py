@@ -268,15 +268,7 @@ def _mpeg1_header_bytes(packet: bytes) -> int:
 
 
 def _first_tag(data: mmap, kind: int) -> int:
-    """Return the byte at which the first tag (packet) of a type begins in an FLV file; -1 if there is none.
-
-    Parameters
-    ----------
-    data
-        The file.
-    kind
-        Type of the tag, such as 8 for sound and 9 for pictures.
-    """
+    """Return the byte at which the first tag (packet) of a type begins in an FLV file; -1 if none does."""
     start = FLV_HEADER
     while start + FLV_TAG_HEADER <= len(data):
         kind_of_tag = data[start] & 0b11111  # the upper 3 bits are flags

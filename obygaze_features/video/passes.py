@@ -203,15 +203,7 @@ class WindowReader(Decoder, Generic[T]):
     def _read_known(
         self, windows: WindowList[T], known: Mapping[int, Known[T]]
     ) -> Generator[WindowResult[T], None, WindowList[T]]:
-        """Yield the windows all of whose frames were decoded elsewhere, without decoding; return the others.
-
-        Parameters
-        ----------
-        windows
-            The windows.
-        known
-            Frame number -> results for a frame that was decoded elsewhere.
-        """
+        """Yield the windows all of whose frames were decoded elsewhere; return the others."""
         complete_windows = [window for window in windows if window.missing <= known.keys()]
         other_windows = [window for window in windows if window not in complete_windows]
         frames = (
@@ -385,17 +377,7 @@ class WindowReader(Decoder, Generic[T]):
     def _frames_of_requests(
         self, window: Window[T], notes: tuple[str, ...], shared_fields: Mapping[str, Any]
     ) -> tuple[Frames[T], ...]:
-        """Return the frames of each request from a window that has all its frames.
-
-        Parameters
-        ----------
-        window
-            The window.
-        notes
-            Sentences on what the window lacks, and remarks on its pictures.
-        shared_fields
-            Name -> value of the fields of `Frames` that are the same for all requests.
-        """
+        """Return the frames of each request from a window that has all its frames."""
         frames_of_requests = []
         for position, (sampling, _) in enumerate(self.requests):
             numbers = window.wanted[position]

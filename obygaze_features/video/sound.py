@@ -248,17 +248,6 @@ class SoundTrack:
 
         Measured values are small, and are shared with other processes that read the file.
 
-        Parameters
-        ----------
-        block
-            Number of the block.
-        rate
-            Samples a second.
-        measure
-            As for `parts`.
-        per_s
-            Values a second that are returned.
-
         Returns
         -------
         NDArray
@@ -605,13 +594,6 @@ def opened_track(source: Source, track: str = "") -> AudioStream:
 
 def _chosen_track(source: Source, track: str) -> AudioStream:
     """Return the sound track with a number or language, or the one that players choose.
-
-    Parameters
-    ----------
-    source
-        An open file.
-    track
-        Number or language of the track; empty for the one that players choose.
 
     Raises
     ------

@@ -291,13 +291,6 @@ _DOLBY_PROFILE = re.compile(
 def _dolby_vision(text: str, source: Source) -> str:
     """Return the profile and compatibility of Dolby Vision, such as `8.1`; empty without Dolby Vision.
 
-    Parameters
-    ----------
-    text
-        What FFmpeg prints of its configuration.
-    source
-        The stream.
-
     Raises
     ------
     VideoError

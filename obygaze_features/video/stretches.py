@@ -137,17 +137,7 @@ def read_stretch(
 
 
 def _measured_frames(frames: Iterable[Frame], meter: Meter, needed: Collection[int]) -> Iterator[Frame]:
-    """Measure all decoded frames for the detection of cuts, and yield those that a window needs.
-
-    Parameters
-    ----------
-    frames
-        Number and decoded frame of each, in order.
-    meter
-        Measures the frames, and keeps the measurements.
-    needed
-        Numbers of the frames to yield.
-    """
+    """Measure all decoded frames for the detection of cuts, and yield those that a window needs."""
     for number, frame in frames:
         meter.add(number, frame)
         if number in needed:
