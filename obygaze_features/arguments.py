@@ -401,22 +401,17 @@ def _describe_kinds(annotation: Any) -> Iterator[str]:
     """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in {Union, UnionType}:
-        yield from _describe_union(arguments)
+        if _has_array_like(arguments):
+            yield "an array or a list of numbers"
+            arguments = _without_array_like(arguments)
+        for member in arguments:
+            yield from _describe_kinds(member)
     elif origin is Annotated:
         yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
     else:
         yield _describe_class(annotation, origin, arguments)
-
-
-def _describe_union(members: tuple[Any, ...]) -> Iterator[str]:
-    """Yield a few words for each kind of value that a union allows."""
-    if _has_array_like(members):
-        yield "an array or a list of numbers"
-        members = _without_array_like(members)
-    for member in members:
-        yield from _describe_kinds(member)
 
 
 def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:

@@ -136,16 +136,12 @@ class WorkerPool:
             self._waiting.append(queued)
             has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
             if not has_idle_threads_for_all and len(self._threads) < self.workers:
-                self._start_thread()
+                number = len(self._threads)
+                thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
+                self._threads.append(thread)
+                self._n_idle_threads += 1  # until it takes its first task
+                thread.start()
             self._condition.notify()
-
-    def _start_thread(self) -> None:
-        """Start the thread of one more worker process; the caller holds the pool's lock (`_condition`)."""
-        number = len(self._threads)
-        thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
-        self._threads.append(thread)
-        self._n_idle_threads += 1  # until it takes its first task
-        thread.start()
 
     def tell(self, key: Hashable, message: Any) -> None:
         """Send a message to the worker that does a task; its function gets it from `Parent.receive`."""

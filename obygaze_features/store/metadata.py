@@ -305,13 +305,6 @@ def _hub_licence(licence: str) -> str:
     return str(names["others"].get(licence, "other"))
 
 
-def _size_category(n_rows: int) -> str:
-    """Return the Hub's category of sizes for a number of rows, such as "1K<n<10K"."""
-    n_digits = len(str(n_rows))  # the categories end at powers of ten: the first one has up to three digits
-    position = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
-    return _SIZE_CATEGORIES[position]
-
-
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     """Return the text of README.md: the front matter of a dataset card of the Hub, then a description.
 
@@ -330,12 +323,16 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     statuses = [status for status in STATUSES if status != "missing"]
     counts = [f"{facts.counts[status]} {status}" for status in (*statuses, "missing")]
 
+    # The Hub's categories of sizes end at powers of ten; the first one has numbers of up to three digits.
+    n_digits = len(str(facts.total))
+    category = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
+
     values_of_template = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "hub_licence": _hub_licence(facts.about["licence"].lower()),
-        "size": _size_category(facts.total),
+        "size": _SIZE_CATEGORIES[category],
         "tags": ["obygaze", tag, "zarr", *group_names],
         "counts": ", ".join(counts),
         "table": TABLE,

@@ -212,23 +212,14 @@ def test_zarr_python_is_refused_the_other_store_too(site, two_stores, array):
         view[f"toy/{array}"][:]
 
 
-def test_an_open_store_keeps_its_fingerprint(site, two_stores):
-    """Runs are recorded under the fingerprint: it must be that of the numbers that were read."""
+def test_an_open_store_keeps_its_fingerprint_and_refuses_the_version_of_the_other(site, two_stores):
+    """Runs are recorded under the fingerprint and the version: they must be of the numbers that were read."""
     first, second = two_stores
     store = open_store(f"{site.url}/{NAME}")
     store["toy"].pooled()
     site.root = second
 
     assert store.fingerprint == open_store(first / NAME).fingerprint
-
-
-def test_the_version_of_the_other_store_is_refused(site, two_stores):
-    """What is written of the numbers that were read must not name the version of others."""
-    _, second = two_stores
-    store = open_store(f"{site.url}/{NAME}")
-    store["toy"].pooled()
-    site.root = second
-
     with pytest.raises(StoreError, match="another than the one that was opened"):
         _ = store.version
 
