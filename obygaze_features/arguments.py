@@ -339,15 +339,6 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
     """Return whether the items of a collection, and the keys of a mapping, are allowed.
 
     An iterator is not looked into, because it can be read only once.
-
-    Parameters
-    ----------
-    origin
-        The annotation's kind of collection, such as ``tuple``.
-    arguments
-        What it may hold, such as ``(str, ...)``.
-    value
-        The collection.
     """
     if isinstance(value, Iterator | range):
         return True
@@ -370,17 +361,7 @@ def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
 def _message_of_refusal(
     function: Callable[..., Any], name: str, value: object, expected: Mapping[str, Any]
 ) -> str:
-    """Write the message for an argument of a wrong type: what was given, what is expected, and a right call.
-
-    Parameters
-    ----------
-    function
-        The function that was called.
-    name, value
-        The argument.
-    expected
-        The type of each parameter.
-    """
+    """Write the message for an argument of a wrong type: what it is, what is expected, and a right call."""
     *other_kinds, last_kind = dict.fromkeys(_describe_kinds(expected[name]))
     kinds = f"{', '.join(other_kinds)} or {last_kind}" if other_kinds else last_kind
     example = _example_call(function, name, expected)
@@ -420,22 +401,17 @@ def _describe_kinds(annotation: Any) -> Iterator[str]:
     """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in {Union, UnionType}:
-        yield from _describe_union(arguments)
+        if _has_array_like(arguments):
+            yield "an array or a list of numbers"
+            arguments = _without_array_like(arguments)
+        for member in arguments:
+            yield from _describe_kinds(member)
     elif origin is Annotated:
         yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
     else:
         yield _describe_class(annotation, origin, arguments)
-
-
-def _describe_union(members: tuple[Any, ...]) -> Iterator[str]:
-    """Yield a few words for each kind of value that a union allows."""
-    if _has_array_like(members):
-        yield "an array or a list of numbers"
-        members = _without_array_like(members)
-    for member in members:
-        yield from _describe_kinds(member)
 
 
 def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:
@@ -477,15 +453,6 @@ def _example_call(function: Callable[..., Any], wrong: str, expected: Mapping[st
 
     It has the required arguments, and the one that was wrong. Each is a Python expression that makes a value
     of its type, or its name in capitals if none is known.
-
-    Parameters
-    ----------
-    function
-        The function.
-    wrong
-        Name of the argument that was wrong.
-    expected
-        The type of each parameter.
     """
     arguments = []
     for name, parameter in _signature(function).parameters.items():
@@ -507,7 +474,11 @@ def _example_value(annotation: Any) -> str:
     """
     origin = get_origin(annotation)
     if origin is None:
-        return _expression_for(_class_name(annotation))
+        # Compared by name, as an annotation may have a stand-in in place of the class itself. Of classes of
+        # one name the last counts.
+        name = _class_name(annotation)
+        expression_of_name = {known.__name__: expression for known, expression in _MADE_BY.items()}
+        return expression_of_name.get(name, "")
 
     arguments = get_args(annotation)
     if origin is Literal:
@@ -522,15 +493,4 @@ def _example_value(annotation: Any) -> str:
         expression = _example_value(argument)
         if expression:
             return f"[{expression}]" if is_list else expression
-    return ""
-
-
-def _expression_for(class_name: str) -> str:
-    """Return the expression that `made_by` registered for a class; "" if none.
-
-    Classes are compared by name, as an annotation may have a stand-in in place of the class itself.
-    """
-    for known_class, expression in reversed(_MADE_BY.items()):  # the last of classes of one name
-        if known_class.__name__ == class_name:
-            return expression
     return ""

@@ -61,13 +61,6 @@ def _cores_of_one_job(n_cores: int, shards: int) -> int:
 
     It is the same share of the cores as of the GPUs, and at least an equal share among the jobs. It is all
     cores if this process sees none or all of the GPUs, as nothing tells then whether others share the node.
-
-    Parameters
-    ----------
-    n_cores
-        Cores of the node.
-    shards
-        Number of jobs.
     """
     n_gpus_of_node = len(list(NODE_GPUS.iterdir())) if NODE_GPUS.is_dir() else 0
     visible_gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")  # such as "0,1"

@@ -106,18 +106,13 @@ def _kind_of_bytes(head: bytes) -> FileKind:
         name = "a file of zeros" if head else "an empty file (0 bytes)"
         return FileKind(name, f"an unfinished copy or download? {AGAIN}")
 
-    is_text = _has_only_characters_of_texts(head)
+    control_characters = {byte for byte in head if byte < 32}
+    is_text = control_characters <= set(b"\t\n\v\f\r\x1b")  # those that texts have
     without_byte_order_mark = head.removeprefix(b"\xef\xbb\xbf")
     for pattern, kind in _known_formats(binary=not is_text):
         if re.match(pattern, without_byte_order_mark, re.DOTALL):
             return kind
     return FileKind(TEXT) if is_text else UNKNOWN
-
-
-def _has_only_characters_of_texts(head: bytes) -> bool:
-    """Return whether no byte is a control character that texts do not have."""
-    control_characters = {byte for byte in head if byte < 32}
-    return control_characters <= set(b"\t\n\v\f\r\x1b")
 
 
 def why_not(file: Path | bytes, wanted: str) -> str:

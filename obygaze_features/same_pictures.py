@@ -28,7 +28,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
-from obygaze_features.screen import Progress, ShowProgress, shown_progress
+from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.signature_likeness import (
     MIN_FRAMES,
     SIGNS,
@@ -285,7 +285,12 @@ def duplicates(
     stores = [store] if other is None else [store, other]
     clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
-        likenesses = _compare_clips(clips, show)
+        side_of_signature = _sides_of_signatures(clips)
+        likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
+        for near_pairs in _find_near_pairs(clips, side_of_signature):
+            for compared_pairs in _compare_frames(clips, near_pairs):
+                likenesses.add(compared_pairs)
+            show(near_pairs.n_done, len(clips.signs))
 
     n_compared = Counter(clip.store for clip in clips.clips)  # store, 1 or 2 -> number of its clips
     store_numbers = range(1, len(stores) + 1)
@@ -330,28 +335,6 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
 def _n_with_signatures(store: Store) -> int:
     """Count the clips of a store whose pictures can be compared."""
     return len(store[GROUP]) if has_signatures(store) else 0
-
-
-def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
-    """Compare the signatures of all clips of different sides, and return those that are alike.
-
-    A side is a store, or, if there is only one store, a movie. A signature that several clips have is
-    compared once.
-
-    Parameters
-    ----------
-    clips
-        The clips of one or two stores.
-    show
-        Called with the numbers of signatures done and of all.
-    """
-    side_of_signature = _sides_of_signatures(clips)
-    likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
-    for near_pairs in _find_near_pairs(clips, side_of_signature):
-        for compared_pairs in _compare_frames(clips, near_pairs):
-            likenesses.add(compared_pairs)
-        show(near_pairs.n_done, len(clips.signs))
-    return likenesses
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
@@ -433,9 +416,18 @@ class _Likenesses:
         self._raise_nearest(rows, likenesses.max(axis=1))
         self._raise_nearest(columns, likenesses.max(axis=0))
         self._join_groups(rows, columns, likenesses >= ALIKE)
+
         is_same = likenesses >= SAME
-        self._add_pairs_of_single_clips(rows, columns, is_same)
-        self._add_groups_of_clips(rows, columns, is_same)
+        # Signatures that only one clip each has give a pair of clips.
+        are_of_one_clip = self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]  # [A, B]
+        row_moments = self._first_moment[rows][:, None]  # [A, 1]
+        column_moments = self._first_moment[columns]  # [B]
+        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
+        self._pair_numbers.append(numbers[is_same & are_of_one_clip])
+        # The others give a group of clips.
+        clips_of = self._clips.clips_of_signature
+        for i, j in np.argwhere(is_same & ~are_of_one_clip).tolist():
+            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
 
     def pairs(self) -> NDArray[np.int64]:
         """Return the numbers of the pairs of clips that share pictures (see `_pair_numbers`), rising."""
@@ -479,58 +471,6 @@ class _Likenesses:
         _, component_of_group = connected_components(graph, directed=False)
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
-    def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return for each pair of A signatures and B others, [A, B], whether each has only one clip.
-
-        Several clips may have one and the same signature; these were grouped before, and are left out of the
-        comparison of different signatures.
-
-        Parameters
-        ----------
-        rows, columns
-            Numbers of the signatures [A] and [B].
-        """
-        row_is_of_one_clip = self._is_of_one_clip[rows][:, np.newaxis]  # [A, 1]
-        column_is_of_one_clip = self._is_of_one_clip[columns]  # [B]
-        both: NDArray[np.bool_] = row_is_of_one_clip & column_is_of_one_clip
-        return both
-
-    def _add_pairs_of_single_clips(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
-    ) -> None:
-        """Store the pairs of clips that share pictures, of signatures that only one clip has.
-
-        Parameters
-        ----------
-        rows, columns
-            Numbers of signatures, [A] and [B].
-        is_same
-            Shape [A, B]: whether the clips of each pair share pictures.
-        """
-        # A moment is a clip's number in the order of films and times.
-        row_moments = self._first_moment[rows][:, None]  # [A, 1]
-        column_moments = self._first_moment[columns]  # [B]
-        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
-        is_pair_of_clips = is_same & self._are_of_one_clip_each(rows, columns)
-        self._pair_numbers.append(numbers[is_pair_of_clips])
-
-    def _add_groups_of_clips(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
-    ) -> None:
-        """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
-
-        Parameters
-        ----------
-        rows, columns
-            Numbers of signatures, [A] and [B].
-        is_same
-            Shape [A, B]: whether the clips of each pair share pictures.
-        """
-        clips_of = self._clips.clips_of_signature
-        is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
-        for i, j in np.argwhere(is_of_several_clips).tolist():
-            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
-
 
 def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
     """Find the pairs of signatures whose mean frames are similar, so that their frames are to be compared.
@@ -550,39 +490,20 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
 
+    numbers = np.arange(len(sides))
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
-        is_compared = _is_compared(sides, row_block, column_block)
+        # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
+        are_of_different_sides = sides[row_block][:, None] != sides[column_block]
+        has_several_sides = sides[column_block] < 0
+        is_row_before_column = numbers[row_block][:, None] < numbers[column_block]  # so each pair once
+        is_compared = (are_of_different_sides | has_several_sides) & is_row_before_column
         ways = np.full(is_compared.shape, -1, np.int8)  # no pair is compared
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
         rows = order[row_block]
         n_done = row_block.start + len(rows)
         yield _NearPairs(rows, order[column_block], ways, n_done)
-
-
-def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
-    """Return which pairs of signatures of two blocks are compared: those of different sides, each pair once.
-
-    Parameters
-    ----------
-    sides
-        Shape [S]: the side of each signature; last, -1 for signatures of several sides.
-    row_block, column_block
-        The blocks, of R and C signatures.
-
-    Returns
-    -------
-    ndarray
-        Shape [R, C].
-    """
-    clip_indices = np.arange(len(sides))
-    # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
-    are_of_different_sides = sides[row_block][:, None] != sides[column_block]
-    has_several_sides = sides[column_block] < 0
-    is_row_before_column = clip_indices[row_block][:, None] < clip_indices[column_block]
-    is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
-    return is_compared
 
 
 def _best_ways(
@@ -701,13 +622,6 @@ def _compare_frames(clips: _Clips, near: _NearPairs) -> Iterator[_ComparedPairs]
     """Compare the single frames of pairs of signatures whose mean frames are similar.
 
     All pairs that are compared in one way (a view of each, with or without mirroring) are compared at once.
-
-    Parameters
-    ----------
-    clips
-        The clips.
-    near
-        The pairs of a block, and the way to compare each.
     """
     for way in np.unique(near.ways[near.ways >= 0]).tolist():
         view_a, view_b, is_mirrored = WAYS[way]
@@ -818,34 +732,6 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
     return numbers
 
 
-def _moments_of_pairs(
-    numbers: NDArray[np.int64], n_clips: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the moments of the earlier and of the later clip of pairs, given their `_pair_numbers`."""
-    distances, moments = np.divmod(numbers, 2 * n_clips)
-    return moments, moments + distances
-
-
-def _longest_of_each_pair(
-    movies: NDArray[np.int64], other_movies: NDArray[np.int64], lengths: NDArray[np.int64], n_movies: int
-) -> list[int]:
-    """Return the indices of the longest run of each pair of movies.
-
-    Parameters
-    ----------
-    movies, other_movies, lengths
-        The two movies of each run, and its length, [R].
-    n_movies
-        Number of all movies.
-    """
-    movie_pairs = movies * n_movies + other_movies  # one number for each pair
-    # By pair, then by length: the last run of a pair is its longest.
-    order = np.lexsort((lengths, movie_pairs))
-    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
-    longest: list[int] = order[is_last_of_pair].tolist()
-    return longest
-
-
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     """Find pairs of movies in which at least `MIN_RUN` successive clips share pictures.
 
@@ -859,13 +745,18 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     """
     runs = _long_runs(pairs)
     # The movies of a run are those of its first pair of clips. A pair's number gives the moments of its
-    # clips: their numbers in the order of films and times, which can be searched as they rise.
-    moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
+    # clips (`_pair_numbers`): their numbers in the order of films and times, which can be searched.
+    distances, moments = np.divmod(runs.first_pairs, 2 * len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
-    other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
+    other_movies = clips.film_of[np.searchsorted(clips.moments, moments + distances)]
+
+    # By pair of movies, then by length: the last run of a pair is its longest.
+    movie_pairs = movies * len(clips.films) + other_movies  # one number for each pair
+    order = np.lexsort((runs.lengths, movie_pairs))
+    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
 
     shared = []
-    for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
+    for run in order[is_last_of_pair].tolist():
         film = clips.films[movies[run]]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
@@ -884,11 +775,6 @@ def _long_runs(pairs: NDArray[np.int64]) -> _Runs:
     """Find the runs of at least `MIN_RUN` consecutive numbers.
 
     In 102, 103, 104, 105, 310 the first four are a run, which begins at 102; 310 is a run of one, too short.
-
-    Parameters
-    ----------
-    pairs
-        Numbers of pairs of clips, rising.
     """
     continues_run = np.diff(pairs) == 1  # whether each number but the first follows the one before it
     starts = np.append(0, np.flatnonzero(~continues_run) + 1)  # index of each run's first number
@@ -995,7 +881,11 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
     film_of = np.array([number_of_film[clip.film] for clip in clips], int)
-    moments = _moments(film_of, len(films))
+    moments = np.arange(len(clips)) + film_of  # one number is left out between two films
+    n_moments = len(clips) + len(films)
+    # 32 bits, if these hold all numbers of pairs (`_pair_numbers`), take half the memory.
+    fits_32_bits = 2 * len(clips) * n_moments < 2**31
+    moments = moments.astype(np.int32 if fits_32_bits else np.int64)
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for index, clip in enumerate(clips):
@@ -1004,29 +894,6 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     shows_something = signs[:, :, -1] != 0  # of each frame
     weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
-
-
-def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
-    """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
-
-    Parameters
-    ----------
-    film_of
-        Shape [C]: number of each clip's film, rising.
-    n_films
-        Number of films.
-
-    Returns
-    -------
-    ndarray
-        Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
-        half the memory, else 64.
-    """
-    n_clips = len(film_of)
-    moments = np.arange(n_clips) + film_of  # one number is left out between two films
-    n_moments = n_clips + n_films
-    fits_32_bits = 2 * n_clips * n_moments < 2**31
-    return moments.astype(np.int32 if fits_32_bits else np.int64)
 
 
 class _DistinctSigns:
@@ -1101,16 +968,11 @@ def signs_of(frames: NDArray[np.floating], location: str) -> Signs:
     is_minus_one = bits == _BITS_OF_MINUS_ONE
     signs: Signs = is_one.view(np.int8) - is_minus_one.view(np.int8)  # 0 for all other numbers
     n_one_or_minus_one = np.count_nonzero(signs[:, :-1])
-    if n_one_or_minus_one != _n_not_zero(bits[:, :-1]):
+    n_not_zero = np.count_nonzero(bits[:, :-1] << 1)  # without the first bit, in which -0 differs from 0
+    if n_one_or_minus_one != n_not_zero:
         raise StoreError(f"{location} have values other than -1, 0 and 1; {HOW_TO_EXTRACT}")
     signs[:, -1] = frames[:, -1] >= MIN_TEXTURE
     return signs
-
-
-def _n_not_zero(bits: NDArray[np.uint16]) -> int:
-    """Count the numbers that are neither 0 nor -0, from the bits of float16."""
-    bits_without_first = bits << 1  # -0 differs from 0 only in the first bit
-    return int(np.count_nonzero(bits_without_first))
 
 
 def _n_frames_of(store: Store) -> int:

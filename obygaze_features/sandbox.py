@@ -12,7 +12,6 @@ import os
 import pickle
 import re
 import signal
-import struct
 import sys
 import threading
 import time
@@ -38,14 +37,14 @@ from obygaze_features.limits import (
     used_by,
     without_network,
 )
-from obygaze_features.workers import Event, Parent, WorkerPool
+from obygaze_features.workers import Event, Parent, WorkerPool, receive_message, send_message
 
-REQUEST: Final = b"r"
+REQUEST: Final = b"call"
 """Kind of the messages to a child."""
 
-PART: Final = b"p"
-DONE: Final = b"d"
-FAILED: Final = b"f"
+PART: Final = b"part"
+DONE: Final = b"done"
+FAILED: Final = b"fail"
 """Kinds of messages from a child: a part of the answer, the end of a request, and its failure."""
 
 WHAT_TO_DO: Final = (
@@ -70,9 +69,6 @@ FIRST_KEPT_FILE: Final = 200
 
 MAX_FILES: Final = 1 << 16
 """End of the numbers of files that a fork closes."""
-
-_HEAD = struct.Struct("<cQ")
-"""Head of a message in a pipe: its kind and its size in bytes."""
 
 _keys = count()
 """Numbers of the requests to workers."""
@@ -192,15 +188,7 @@ class _Message(NamedTuple):
 
 
 def _do_request(request: Request, send: Callable[[bytes], None]) -> _Message:
-    """Carry out a request in the child process, and return how it ended: DONE, or FAILED with the reason.
-
-    Parameters
-    ----------
-    request
-        The request.
-    send
-        Sends a part of the answer to the parent process.
-    """
+    """Carry out a request in the child process, and return how it ended: DONE, or FAILED with the reason."""
     try:
         keep_to(request.limits)
         os.chdir(request.folder)
@@ -249,17 +237,7 @@ def _nearest_known_class(error: ObygazeError) -> str:
 
 
 def _raise_failure(ending: _Message, request: Request, location: str) -> None:
-    """Raise the error with which a child's request failed; do nothing if it succeeded.
-
-    Parameters
-    ----------
-    ending
-        How the request has ended, as `_do_request` returns it.
-    request
-        The request.
-    location
-        What messages call the file.
-    """
+    """Raise the error with which a child's request failed; do nothing if it succeeded."""
     if ending.kind == DONE:
         return
     failure = json.loads(ending.content)
@@ -277,15 +255,6 @@ def _error_of_ours(class_name: str, message: str, column: str) -> ObygazeError:
 
     What a child sends is not trusted: a name that is no error class of the module `errors` gives an
     ObygazeError.
-
-    Parameters
-    ----------
-    class_name
-        Name of the class.
-    message
-        The message of the error.
-    column
-        The column that it is about, which only a ManifestError has.
     """
     if class_name == ManifestError.__name__:
         return ManifestError(message, column)
@@ -302,17 +271,7 @@ def _memory_error(request: Request, location: str) -> InputError:
 
 
 def _refuse_large(n_bytes: int, request: Request, location: str) -> None:
-    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it.
-
-    Parameters
-    ----------
-    n_bytes
-        Bytes of the answer so far.
-    request
-        The request, with the limit.
-    location
-        The file, for messages.
-    """
+    """Refuse an answer of more bytes than the child's memory limit, as this process has to hold it."""
     if n_bytes > request.limits.memory:
         raise _memory_error(request, location)
 
@@ -323,17 +282,7 @@ def _time_error(request: Request, location: str) -> InputError:
 
 
 def _crash_error(cause: str, request: Request, location: str) -> InputError:
-    """Return the error for a child that ended without an answer.
-
-    Parameters
-    ----------
-    cause
-        Why it ended, as `_ProcessEnd.cause` returns it.
-    request
-        What it was to do.
-    location
-        What messages call the file.
-    """
+    """Return the error for a child that ended without an answer."""
     if cause == "time":
         return _time_error(request, location)
     if cause == "memory":
@@ -419,13 +368,13 @@ class _Forked:
         n_bytes = 0  # of the answer so far
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
-                _send(self._requests, _Message(REQUEST, pickle.dumps(request)))
-            message = _receive(self._answers)
+                send_message(self._requests, REQUEST, pickle.dumps(request))
+            message = _Message(*receive_message(self._answers, MAX_BYTES))
             while message.kind == PART:
                 n_bytes += len(message.content)
                 _refuse_large(n_bytes, request, location)
                 yield message.content
-                message = _receive(self._answers)
+                message = _Message(*receive_message(self._answers, MAX_BYTES))
         except EOFError:  # the pipe of the answers has ended: the fork has died
             cause = self.end().cause(request.limits)
             raise _crash_error(cause, request, location) from None
@@ -488,9 +437,10 @@ def _serve(requests: int, answers: int) -> None:
         _prepare_child()
         with os.fdopen(requests, "rb") as source, os.fdopen(answers, "wb") as sink:
             while True:
-                request = pickle.loads(_receive(source).content)  # noqa: S301 - from our own process
-                ending = _do_request(request, lambda part: _send(sink, _Message(PART, part)))
-                _send(sink, ending)
+                _, pickled_request = receive_message(source)
+                request = pickle.loads(pickled_request)  # noqa: S301 - from our own process
+                ending = _do_request(request, lambda part: send_message(sink, PART, part))
+                send_message(sink, ending.kind, ending.content)
                 # So that the memory of this request does not count for the next one.
                 del request
                 gc.collect()
@@ -539,27 +489,6 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     return new_requests, new_answers
 
 
-def _send(stream: BinaryIO, message: _Message) -> None:
-    """Write a message to a pipe: its kind and its size, then its content."""
-    stream.write(_HEAD.pack(message.kind, len(message.content)))
-    stream.write(message.content)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO) -> _Message:
-    """Read a message from a pipe; raise EOFError if the other process has ended, or sends too much."""
-    head = stream.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        raise EOFError
-    kind, size = _HEAD.unpack(head)
-    if size > MAX_BYTES:
-        raise EOFError
-    content = stream.read(size)
-    if len(content) < size:
-        raise EOFError
-    return _Message(kind, content)
-
-
 # --- a new Python
 # ---------------------------------------------------------------------------
 _pools: dict[tuple[str, ...], WorkerPool] = {}
@@ -575,20 +504,17 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
     Requests of several threads are done one after the other. The worker is kept for the next request, unless
     it has to be ended.
 
-    Parameters
-    ----------
-    request
-        The request.
-    location
-        The file, for messages.
-
     Raises
     ------
     ObygazeError, OSError
         The work raised it, or took more time or memory than the request allows.
     """
     with _asking:
-        pool = _current_pool()
+        search_path = tuple(sys.path)
+        if search_path not in _pools:  # there is none yet, or `sys.path` has changed
+            end_children()
+            _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
+        pool = _pools[search_path]
         watch = _Watch(pool, request.limits)
         try:
             answer = _answer_of_worker(pool, request, location, watch)
@@ -607,34 +533,15 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
 
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
-    _raise_failure(_unpacked_ending(last_item), request, location)
+    _raise_failure(_Message(kind=last_item[: len(DONE)], content=last_item[len(DONE) :]), request, location)
     return parts
-
-
-def _packed_ending(ending: _Message) -> bytes:
-    """Pack how a request ended, DONE or FAILED, into the last item that a worker sends for it."""
-    return ending.kind + ending.content
-
-
-def _unpacked_ending(item: bytes) -> _Message:
-    """Return how a request ended from the last item of a worker; the kind of the message is one byte."""
-    return _Message(kind=item[:1], content=item[1:])
-
-
-def _current_pool() -> WorkerPool:
-    """Return the pool of the worker that reads files; a new one if `sys.path` has changed meanwhile."""
-    search_path = tuple(sys.path)
-    if search_path not in _pools:
-        end_children()
-        _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
-    return _pools[search_path]
 
 
 class _Answer(NamedTuple):
     """What a worker sent for a request, and its last event.
 
-    The items of a worker that did not die are the parts of the answer, and last how the request ended
-    (`_packed_ending`).
+    The items of a worker that did not die are the parts of the answer, and last how the request ended: DONE
+    or FAILED, and behind it the content.
     """
 
     items: list[bytes]
@@ -679,15 +586,11 @@ class _Watch:
             if SYSTEM_KEEPS_LIMITS:
                 # The system ends the worker. The peak tells later whether memory was the reason of a crash.
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-            else:
-                self._end_if_exceeding(pid, self.used_before)
-
-    def _end_if_exceeding(self, pid: int, used_before: Used) -> None:
-        """End the worker if it exceeds a limit, and note which."""
-        self.exceeded = excess(pid, self._limits, used_before)
-        if self.exceeded:
-            with suppress(OSError):  # it has just ended by itself
-                os.kill(pid, signal.SIGTERM)
+                continue
+            self.exceeded = excess(pid, self._limits, self.used_before)
+            if self.exceeded:
+                with suppress(OSError):  # it has just ended by itself
+                    os.kill(pid, signal.SIGTERM)
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: _Watch) -> _Answer:
@@ -695,17 +598,6 @@ def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: 
 
     The first item that the worker sends is not a part of the answer: it says what the worker had used before
     the request.
-
-    Parameters
-    ----------
-    pool
-        The pool of the worker.
-    request
-        The request.
-    location
-        The file, for messages.
-    watch
-        Checks meanwhile what the worker uses.
     """
     key = next(_keys)
     max_wall_s = WALL_FACTOR * request.limits.cpu_s
@@ -739,7 +631,7 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
         _prepare_child()
     parent.send(json.dumps(used_by(os.getpid())).encode())
     ending = _do_request(request, parent.send)
-    parent.send(_packed_ending(ending))
+    parent.send(ending.kind + ending.content)
     gc.collect()
 
 

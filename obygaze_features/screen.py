@@ -58,7 +58,7 @@ def table(
     drop_empty_columns
         Whether columns without any text are left out.
     """
-    lines = [_as_texts(row) for row in rows]
+    lines = [list(map(str, row)) for row in rows]
     if drop_empty_columns:
         is_filled = [any(column) for column in zip(*lines, strict=True)]
         headers = list(compress(headers, is_filled))
@@ -76,11 +76,6 @@ def table(
         rules = ["-" * column_width for column_width in widths]
         lines.insert(1, rules)
     return "\n".join(_line(line, widths, right) for line in lines)
-
-
-def _as_texts(row: Sequence[object]) -> list[str]:
-    """Return the cells of a row as texts."""
-    return [str(cell) for cell in row]
 
 
 def _longest_line(column: Iterable[str]) -> int:
@@ -109,17 +104,7 @@ def _narrow(widths: list[int], columns: range, room: int) -> None:
 
 
 def _line(row: Sequence[str], widths: Sequence[int], right: Collection[int]) -> str:
-    """Lay out a row of a table, in as many lines of text as its longest cell needs.
-
-    Parameters
-    ----------
-    row
-        The cells.
-    widths
-        Width of each column.
-    right
-        Numbers of the columns that are aligned to the right.
-    """
+    """Lay out a row of a table, in as many lines of text as its longest cell needs."""
     lines_of_cells = [_wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
     lines = []
     for texts in zip_longest(*lines_of_cells, fillvalue=""):  # of each cell its first line, then its second

@@ -133,17 +133,7 @@ def _refuse_links(path: Path | str, within: Path) -> None:
 
 
 def _refuse_unsuitable(status: os.stat_result, path: Path | str, maximum: int | None) -> None:
-    """Refuse what was opened if it is no regular file, or too large.
-
-    Parameters
-    ----------
-    status
-        Status of the open file.
-    path
-        Its path, for messages.
-    maximum
-        Most bytes that are accepted; None for any size.
-    """
+    """Refuse what was opened if it is no regular file, or too large."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(status.st_mode):

@@ -136,16 +136,12 @@ class WorkerPool:
             self._waiting.append(queued)
             has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
             if not has_idle_threads_for_all and len(self._threads) < self.workers:
-                self._start_thread()
+                number = len(self._threads)
+                thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
+                self._threads.append(thread)
+                self._n_idle_threads += 1  # until it takes its first task
+                thread.start()
             self._condition.notify()
-
-    def _start_thread(self) -> None:
-        """Start the thread of one more worker process; the caller holds the pool's lock (`_condition`)."""
-        number = len(self._threads)
-        thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
-        self._threads.append(thread)
-        self._n_idle_threads += 1  # until it takes its first task
-        thread.start()
 
     def tell(self, key: Hashable, message: Any) -> None:
         """Send a message to the worker that does a task; its function gets it from `Parent.receive`."""
@@ -340,7 +336,7 @@ class _Worker:
     def send(self, kind: bytes, message: bytes) -> None:
         """Send a message to the worker. If it has died, no error is raised here, but by `receive`."""
         with self._sending, suppress(OSError):
-            _send(cast("BinaryIO", self.process.stdin), kind, message)
+            send_message(cast("BinaryIO", self.process.stdin), kind, message)
 
     def receive(self) -> tuple[bytes, Any]:
         """Wait for the next message; return its kind and content; raise EOFError if the worker has died.
@@ -348,7 +344,7 @@ class _Worker:
         A worker whose messages are limited in size reads untrusted files, which may have taken control of it.
         Nothing that it sends is unpickled: items are bytes, and an error is a text.
         """
-        kind, message = _receive(cast("BinaryIO", self.process.stdout), self._max_bytes)
+        kind, message = receive_message(cast("BinaryIO", self.process.stdout), self._max_bytes)
         is_trusted = self._max_bytes is None
         if is_trusted:
             return kind, self._unpacker.unpack(message) if message else None
@@ -371,14 +367,14 @@ class _Worker:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
-def _send(stream: BinaryIO, kind: bytes, message: bytes) -> None:
+def send_message(stream: BinaryIO, kind: bytes, message: bytes) -> None:
     """Write a message to a pipe: its kind and its size, then its bytes."""
     stream.write(_HEAD.pack(kind, len(message)))
     stream.write(message)
     stream.flush()
 
 
-def _receive(stream: BinaryIO, max_bytes: int | None = None) -> tuple[bytes, bytes]:
+def receive_message(stream: BinaryIO, max_bytes: int | None = None) -> tuple[bytes, bytes]:
     """Read a message from a pipe, its kind and its bytes; raise EOFError if it ends, or is too large."""
     head = stream.read(_HEAD.size)
     if len(head) < _HEAD.size:
@@ -429,7 +425,7 @@ class Parent:
 
     def answer(self, kind: bytes, message: bytes = b"") -> None:
         """Send a message of any kind."""
-        _send(self._answers, kind, message)
+        send_message(self._answers, kind, message)
 
     def fail(self, error: Exception) -> None:
         """Send an error to the parent process, with its traceback as text, because pickling drops it.
@@ -462,10 +458,13 @@ def run_worker() -> None:
     """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
-    _ignore_signals_of_terminal()
+    for signal_name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all its processes
+        signal_number = getattr(signal, signal_name, None)  # Windows has no SIGHUP
+        if signal_number is not None:
+            signal.signal(signal_number, signal.SIG_IGN)  # the parent ends this process
     requests, answers, null_device = _take_pipes()
     try:
-        _kind, message = _receive(requests)
+        _kind, message = receive_message(requests)
     except EOFError:  # the parent has ended already
         return
 
@@ -489,21 +488,7 @@ def run_worker() -> None:
 def _do_tasks(
     work: bytes, tasks: queue.SimpleQueue[bytes], parent: Parent, packer: Packer, null_device: BinaryIO
 ) -> Never:
-    """Do the tasks of a worker as they arrive, until one of them raises an error.
-
-    Parameters
-    ----------
-    work
-        The pickled function that does a task.
-    tasks
-        Messages with a task each, as `_Worker.begin` sends them.
-    parent
-        What the function sends the parts of its result to.
-    packer
-        Gets back the blocks of shared memory that the parent has read.
-    null_device
-        Where the traceback goes that is written when a task reaches its time limit.
-    """
+    """Do the tasks of a worker as they arrive, until one of them raises an error."""
     function = pickle.loads(work)  # noqa: S301 - from our own process
     while True:
         free_blocks, limit_s, pickled_task = pickle.loads(tasks.get())  # noqa: S301 - the same
@@ -515,14 +500,6 @@ def _do_tasks(
         function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
         faulthandler.cancel_dump_traceback_later()
         parent.answer(b"done")
-
-
-def _ignore_signals_of_terminal() -> None:
-    """Ignore signals that a terminal sends to all its processes: the parent ends this one."""
-    for name in ("SIGINT", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None:
-            signal.signal(number, signal.SIG_IGN)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO, BinaryIO]:
@@ -548,21 +525,10 @@ def _listen(requests: BinaryIO, tasks: queue.SimpleQueue[bytes], parent: Parent,
 
     When the pipe ends, the parent has ended, even if it was killed: this process is then ended at once,
     whatever its task is doing.
-
-    Parameters
-    ----------
-    requests
-        The pipe from the parent.
-    tasks
-        Gets the tasks.
-    parent
-        Gets the messages to the current task.
-    packer
-        Holds the blocks of shared memory, whose names are removed at the end.
     """
     with suppress(EOFError):
         while True:
-            kind, message = _receive(requests)
+            kind, message = receive_message(requests)
             if kind == b"task":
                 tasks.put(message)
             else:

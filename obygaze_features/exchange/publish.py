@@ -23,13 +23,14 @@ from obygaze_features.exchange.transfer import (
 )
 from obygaze_features.io import NO_LICENCE, local_path, sha256_of, store_path
 from obygaze_features.screen import Progress, shown_progress
+from obygaze_features.store.croissant import croissant
 from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
 from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles
 from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
 from obygaze_features.store.group import spec_of
-from obygaze_features.store.metadata import croissant, facts_of, readme
+from obygaze_features.store.metadata import facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
 from obygaze_features.store.store import Place, Store, files_of, read_attributes

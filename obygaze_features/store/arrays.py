@@ -272,13 +272,6 @@ class SealedArray:
         """Raise an error unless data type and number of axes fit the kind, and all sizes are at least 1.
 
         Only a ragged array may have no row: that of a group without any features.
-
-        Parameters
-        ----------
-        array_kind
-            What the format says of such an array.
-        metadata
-            The array's Zarr metadata, with its shape and data type.
         """
         shape = metadata["shape"]
         dtype = metadata["data_type"]
@@ -293,15 +286,6 @@ class SealedArray:
         """Raise an error unless the fields of `LAYOUT`, chunks and codecs, are those that sealing writes.
 
         The reader relies on this one layout; other layouts are refused, although zarr-python can read them.
-
-        Parameters
-        ----------
-        name
-            Name of the array, such as `pooled`.
-        metadata
-            The array's Zarr metadata.
-        ragged
-            Whether the array is in a ragged group.
         """
         layout = array_layout(name, self.shape, metadata["data_type"], (), ragged=ragged)
         expected = without_empty_fields(layout)
@@ -483,15 +467,6 @@ class SealedArray:
         """Copy rows of a chunk into an array; return False if the chunk's size or checksum is wrong.
 
         The chunk is read as a whole, unless it is among those that were read last.
-
-        Parameters
-        ----------
-        block
-            Number of the chunk.
-        rows
-            The rows, counted within the chunk.
-        values
-            Array to copy to.
         """
         chunk = self._recent.get(block)
         if chunk is None:
@@ -514,17 +489,6 @@ class SealedArray:
 
         Rows that the shard does not have are NaN. From a local folder, rows are read one by one, and from a
         server or zip in one request.
-
-        Parameters
-        ----------
-        name
-            File of the shard.
-        rows
-            The rows, counted within the shard.
-        values
-            Array to read into.
-        open_once
-            Opens the file of a shard, and returns the same open file in later calls; None opens it anew.
         """
         if not isinstance(self._files, LocalFiles):
             return self._fill_in_one_request(name, rows, values)
@@ -534,17 +498,7 @@ class SealedArray:
             return self._fill_from_open_shard(file, rows, values)
 
     def _fill_from_open_shard(self, file: FileIO, rows: slice, values: NDArray[Any]) -> bool:
-        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong.
-
-        Parameters
-        ----------
-        file
-            The shard, which ends with an index of its rows.
-        rows
-            The rows, counted within the shard.
-        values
-            Array to read into.
-        """
+        """Read rows of a shard in a local folder, one by one; return False if a checksum is wrong."""
         file_bytes = file.seek(0, SEEK_END)
         file.seek(max(0, file_bytes - self._index_bytes))
         index = self._decode_index(file.read(self._index_bytes), rows)
@@ -556,15 +510,6 @@ class SealedArray:
         """Read rows of a shard on a server or in a zip, from the first to the last in one request.
 
         Return False if a checksum is wrong.
-
-        Parameters
-        ----------
-        name
-            File of the shard, which ends with an index of its rows.
-        rows
-            The rows, counted within the shard.
-        values
-            Array to read into.
         """
         index_bytes = self._files.read(name, -self._index_bytes)  # the last bytes of the file
         index = self._decode_index(index_bytes, rows)
@@ -724,13 +669,6 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
     The table of clips (clips.csv) has the same strings. A chunk that says it holds more bytes than the table
     is therefore damaged, or made to fill the memory, and is refused before memory is allocated for it.
-
-    Parameters
-    ----------
-    files, name
-        The files of the store, and the file of the chunk.
-    count
-        Number of strings that the chunk must have.
     """
     stored = bytearray()
     for block in files.stream(name):
@@ -752,17 +690,7 @@ def _read_strings(files: StoreFiles, name: str, count: int) -> list[str]:
 
 
 def _refuse_more_than_table(files: StoreFiles, name: str, n_bytes: int, count: int) -> None:
-    """Refuse a chunk of strings with more bytes than the strings in the table of clips can have.
-
-    Parameters
-    ----------
-    files, name
-        The files of the store, and the file of the chunk.
-    n_bytes
-        Bytes of the chunk.
-    count
-        Number of its strings.
-    """
+    """Refuse a chunk of strings with more bytes than the strings in the table of clips can have."""
     if n_bytes <= TRUSTED_STRING_BYTES:  # not worth a request for the size of the table
         return
     header_bytes = 4 * (count + 1)  # vlen-utf8 has 4 bytes before each string, and 4 for their number

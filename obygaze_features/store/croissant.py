@@ -3,11 +3,12 @@
 No reader of it decodes Zarr, so it describes the table of clips and names the features in words.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Mapping
 
+from obygaze_features.io import NO_LICENCE
 from obygaze_features.lines import json_bytes
-from obygaze_features.store.facts import Facts
+from obygaze_features.store.facts import Facts, limits
 from obygaze_features.store.format import TABLE
 from obygaze_features.store.records import FIELDS
 from obygaze_features.text import counted
@@ -82,26 +83,15 @@ INTENDED_USE = (
 )
 
 
-def croissant(
-    facts: Facts,
-    *,
-    name: str,
-    licence: str,
-    version: str,
-    limits: Sequence[str],
-    table_sha256: str,
-    table_bytes: int,
-) -> bytes:
+def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
     """Return the bytes of croissant.json, which are the same for the same store.
 
     Parameters
     ----------
     facts
         What is known of the store, from which its README is written too; `facts.about` has its attributes.
-    name, licence, version
-        Name of the data set, the URL or expression of its licence, and its version.
-    limits
-        Sentences on what the store lacks, and what its features do not mean.
+    version
+        The store's version.
     table_sha256, table_bytes
         Digest and size of `data/clips.csv`.
     """
@@ -110,7 +100,11 @@ def croissant(
     sampling_of_groups = []
     for group, provenance, array_lines in facts.groups:
         features_of_groups.append(f"{group} ({', '.join(array_lines)})")
-        sampling_of_groups.append(_sampling(group, provenance["sampling"]))
+        sampling = f"{group}: {provenance['sampling']['policy']}"
+        n_frames = provenance["sampling"].get("n")
+        if n_frames:
+            sampling += f", {counted(n_frames, 'frame')} a clip"
+        sampling_of_groups.append(sampling)
     features = "; ".join(features_of_groups)
     description = (
         f"Features that frozen models gave for {facts.counted_rows} of "
@@ -123,19 +117,37 @@ def croissant(
         "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "rai:personalSensitiveInformation": PERSONAL_INFORMATION,
         "rai:dataUseCases": INTENDED_USE,
-        "name": name,
+        "name": _name(facts.about["corpus"]["name"]),
         "description": description,
-        "license": licence,
+        "license": _licence(facts.about["licence"]),
         "version": version,
         "distribution": [_table(table_sha256, table_bytes)],
         "recordSet": [_clips(facts.rows)],
-        "rai:dataLimitations": " ".join(limits),
+        "rai:dataLimitations": " ".join(limits(facts)),
         "rai:dataPreprocessingProtocol": "; ".join(sampling_of_groups),
     }
 
     if facts.about["citation"]:
         document["citeAs"] = facts.about["citation"]
     return json_bytes(document)
+
+
+def _name(corpus: str) -> str:
+    """Return the name of a corpus's store: letters, digits, '-' and '_', as Croissant demands."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", f"Features of {corpus}").strip("-")
+
+
+def _licence(licence: str) -> str:
+    """Return the URL of a licence at SPDX.
+
+    What has no page there stays as it is: an expression of several licences, such as "MIT AND Apache-2.0", an
+    own licence ("LicenseRef-..."), and the statement that there is none.
+    """
+    is_own = licence.startswith("LicenseRef")
+    is_one_id = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None  # an expression has blanks
+    if licence == NO_LICENCE or is_own or not is_one_id:
+        return licence
+    return f"https://spdx.org/licenses/{licence}.html"
 
 
 def _table(sha256: str, n_bytes: int) -> dict[str, object]:
@@ -181,21 +193,3 @@ def _clips(rows: str) -> dict[str, object]:
         "key": {"@id": "clips/clip"},
         "field": fields,
     }
-
-
-def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
-    """Return in words how the frames of a group were chosen, such as "clip: uniform, 8 frames a clip".
-
-    Parameters
-    ----------
-    group
-        Name of the group of features.
-    sampling
-        The field `sampling` of its provenance: a policy, and the number `n` of frames if all clips have the
-        same.
-    """
-    text = f"{group}: {sampling['policy']}"
-    n_frames = sampling.get("n")
-    if n_frames:
-        text += f", {counted(n_frames, 'frame')} a clip"
-    return text

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from threading import Lock
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from obygaze_features.errors import FileEndsError, StoreError
 from obygaze_features.store.format import DIGESTS, FEATURES, PAYLOAD, TAG_DIGESTS, ZARR_METADATA
@@ -36,6 +36,9 @@ _NOT_THERE = (FileNotFoundError, FileEndsError)
 """What says that a file, or the part of a zip in which it was, is not there, or not any more."""
 
 
+Files = TypeVar("Files", bound=StoreFiles)
+
+
 class _KeptList(NamedTuple):
     """The list of digests as it was first read: file -> SHA-256, and the SHA-256 of the list itself."""
 
@@ -50,28 +53,26 @@ class _ListOfFolder(NamedTuple):
     n_bytes: int
 
 
-class FolderAsOpened:
-    """The files of a store in a folder, which must stay those of the store that was opened.
+class _AsOpened(Generic[Files]):
+    """Files of a store that must stay those of the store that was opened.
 
     Attributes
     ----------
     files
-        The files of the folder.
+        The files as they are now.
     where, name, readers
         Those of `files`.
     """
 
-    def __init__(self, files: FolderFiles) -> None:
-        """Keep what tells the store in the folder from another one."""
+    def __init__(self, files: Files) -> None:
+        """Hold the files; nothing is read."""
         self.files = files
         self.where = files.where
         self.name = files.name
         self.readers = files.readers
-        self._list_as_opened = self._list_now()
-        self._tag_digests = self._tag_digests_now()
 
     def names(self) -> list[str]:
-        """List every file, below `data/` and beside it."""
+        """List the files; where nothing can be listed, those that the lists of digests name."""
         return self.files.names()
 
     def is_plain(self, name: str) -> bool:
@@ -79,8 +80,18 @@ class FolderAsOpened:
         return self.files.is_plain(name)
 
     def size(self, name: str) -> int:
-        """Return the size of a file in bytes."""
+        """Return the size of a file in bytes, as a server states it."""
         return self.files.size(name)
+
+
+class FolderAsOpened(_AsOpened[FolderFiles]):
+    """The files of a store in a folder, which must stay those of the store that was opened."""
+
+    def __init__(self, files: FolderFiles) -> None:
+        """Keep what tells the store in the folder from another one."""
+        super().__init__(files)
+        self._list_as_opened = self._list_now()
+        self._tag_digests = self._tag_digests_now()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end."""
@@ -139,16 +150,8 @@ class FolderAsOpened:
             return None
 
 
-class FilesAsOpened:
-    """The files of a store at an address, which must stay those of the store that was opened.
-
-    Attributes
-    ----------
-    files
-        The files at the address.
-    where, name, readers
-        Those of `files`.
-    """
+class FilesAsOpened(_AsOpened[StoreFiles]):
+    """The files of a store at an address, which must stay those of the store that was opened."""
 
     def __init__(self, files: StoreFiles, root_digest: str) -> None:
         """Read nothing yet.
@@ -160,10 +163,7 @@ class FilesAsOpened:
         root_digest
             SHA-256 of `_ROOT_METADATA` as it was when the store was opened.
         """
-        self.files = files
-        self.where = files.where
-        self.name = files.name
-        self.readers = files.readers
+        super().__init__(files)
         self._root_digest = root_digest
         self._kept_list: _KeptList | None = None
         self._lock = Lock()  # threads that read first must not keep two lists
@@ -172,18 +172,6 @@ class FilesAsOpened:
     def fingerprint(self) -> str:
         """SHA-256 of the list of digests of the store that was opened."""
         return self._list().fingerprint
-
-    def names(self) -> list[str]:
-        """List the files that the lists of digests name."""
-        return self.files.names()
-
-    def is_plain(self, name: str) -> bool:
-        """Return whether there is an ordinary file of this name."""
-        return self.files.is_plain(name)
-
-    def size(self, name: str) -> int:
-        """Return the size of a file in bytes, as the server states it."""
-        return self.files.size(name)
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> bytes:
         """Read a file, or the part from `start` to `stop`; a negative start counts from its end.

@@ -71,15 +71,7 @@ class HttpFiles(ServedFiles):
             yield Answer(size, no_tag, self._blocks(response, name))
 
     def _blocks(self, response: HTTPResponse, name: str) -> Iterator[bytes]:
-        """Yield the bytes of a response as they come; raise an error if it ends too early.
-
-        Parameters
-        ----------
-        response
-            The response.
-        name
-            The requested file, for the message.
-        """
+        """Yield the bytes of a response as they come; raise an error if it ends too early."""
         while block := response.read1(BLOCK):
             yield block
         n_missing = response.length  # bytes of the stated length that did not come

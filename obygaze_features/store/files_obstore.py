@@ -167,15 +167,6 @@ def _transfer_error(error: Exception, location: str, name: str) -> StoreError:
     """Return the error of one line for an error of obstore that has no class of its own.
 
     What happened is read from obstore's message, which describes its retries and their causes.
-
-    Parameters
-    ----------
-    error
-        The error of obstore.
-    location
-        URL of the store.
-    name
-        The requested file.
     """
     from obstore.exceptions import GenericError  # noqa: PLC0415 - obygaze[remote]
 

@@ -57,15 +57,7 @@ def open_url(url: str) -> StoreFiles:
 
 
 def _files_below(url: str, name: str) -> StoreFiles:
-    """Return the files below a URL. They are read with obstore if it is installed; S3 needs it.
-
-    Parameters
-    ----------
-    url
-        URL of a folder, over HTTP, HTTPS or S3.
-    name
-        Name of the store; empty if the folder is not a store but holds one.
-    """
+    """Return the files below a URL. They are read with obstore if it is installed; S3 needs it."""
     is_http = urlsplit(url).scheme != "s3"
     if is_http and find_spec("obstore") is None:
         return HttpFiles(url, name)

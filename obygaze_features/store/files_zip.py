@@ -149,15 +149,6 @@ def _places_of_members(directory: "_Directory", folder: str, location: str) -> d
     gaps: the content of a member ends where the next header begins, that of the last one where the directory
     begins. So the members are gone through from the last one on.
 
-    Parameters
-    ----------
-    directory
-        The directory of the zip.
-    folder
-        The folder in the zip that holds the store.
-    location
-        Path or URL of the zip, for messages.
-
     Returns
     -------
     dict
@@ -185,15 +176,6 @@ def _is_plain_member(member: zipfile.ZipInfo, start: int, name: str) -> bool:
     """Return whether the bytes of a member lie in the zip as they are, behind the member's own header.
 
     They do not if the member is compressed or encrypted, or if the directory states a wrong size or offset.
-
-    Parameters
-    ----------
-    member
-        The member, as the directory lists it.
-    start
-        Byte of the zip at which its content begins.
-    name
-        Its name without the folder of the store.
     """
     if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & _ENCRYPTED:
         return False
@@ -213,15 +195,6 @@ def _directory(files: StoreFiles, file: str, location: str) -> _Directory:
 
     How long the directory is shows only when it is read. So ever longer tails of the file, of `TAIL_BYTES`,
     are read until one holds all of it.
-
-    Parameters
-    ----------
-    files
-        The folder or server with the zip.
-    file
-        Name of the zip there.
-    location
-        Path or URL of the zip, for the message.
 
     Raises
     ------

@@ -110,7 +110,12 @@ def plan_growth(
         )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
-    _refuse_other_backbones(parent, groups)
+    names = {group.name for group in groups}
+    if names != set(parent.names):
+        raise StoreError(
+            f"{parent.path} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
+            "appending needs the same backbones"
+        )
 
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
@@ -160,25 +165,8 @@ def refuse_version(parent: Store, version: str, n_new_clips: int) -> None:
         )
 
 
-def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
-    """Raise a StoreError unless groups are of the same backbones as those of a store that is to grow."""
-    names = {group.name for group in groups}
-    if names != set(parent.names):
-        raise StoreError(
-            f"{parent.path} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
-            "appending needs the same backbones"
-        )
-
-
 def _refuse_changed_clips(parent: Store, requested: Mapping[str, PlannedClip]) -> None:
     """Refuse a clip that differs from the store's clip of that id; clips missing there must be requested.
-
-    Parameters
-    ----------
-    parent
-        The store.
-    requested
-        Clip id -> the clip as it is requested now.
 
     Raises
     ------
@@ -287,7 +275,11 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
         chunks = [file for file in newer_digests if file.startswith(folders_of_chunks)]
         same_chunks = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
 
-        moved_clips = _moved_clips(older[name], newer[name])
+        # Clips without features have no frames. The newer version has all clips of the older one.
+        older_starts = _frame_starts(older[name])
+        newer_starts = _frame_starts(newer[name])
+        clips_with_features = np.array(older[name].clip_ids)[older[name].usable].tolist()
+        moved_clips = [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
         counts.append(
             MovedFrames(
                 group=name,
@@ -298,17 +290,6 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
             )
         )
     return counts
-
-
-def _moved_clips(older: Group, newer: Group) -> list[str]:
-    """Return the clips whose frames lie at another place in the newer version of a ragged group.
-
-    Clips without features have no frames and are left out. The newer version has all clips of the older one.
-    """
-    older_starts = _frame_starts(older)
-    newer_starts = _frame_starts(newer)
-    clips_with_features = np.array(older.clip_ids)[older.usable].tolist()
-    return [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
 
 
 def _frame_starts(group: Group) -> dict[str, int]:
@@ -429,13 +410,6 @@ def _joined(field: str, values: list[Any]) -> object:
 
     If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
     apply), citations and contacts by "; "; values of other fields become None, which means unknown.
-
-    Parameters
-    ----------
-    field
-        Name of the field.
-    values
-        Its value in the provenance of each group.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:

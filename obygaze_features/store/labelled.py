@@ -138,29 +138,17 @@ def frame_of(
     return frame
 
 
-def _is_annotated(clip: LabelledClip) -> bool:
-    """Return whether somebody annotated a clip of a manifest: it has a level or concepts."""
-    return clip.level is not None or bool(clip.concepts)
-
-
 def _is_marked(labels: LabelledManifest, clip_id: str, concept: str) -> bool | None:
     """Return whether a concept is marked in a clip; None if nobody annotated the clip."""
     clip = labels.by_id[clip_id]
-    if not _is_annotated(clip):
+    is_annotated = clip.level is not None or bool(clip.concepts)
+    if not is_annotated:
         return None
     return concept in clip.concepts
 
 
 def _why_left_out(clip: StoredClip, labels: LabelledManifest | None) -> str | None:
-    """Return why a clip gets no row in a table of features; None if it gets one.
-
-    Parameters
-    ----------
-    clip
-        The clip.
-    labels
-        The manifest whose labels the table has; None for a table without labels.
-    """
+    """Return why a clip gets no row in a table of features; None if it gets one."""
     if clip.status not in STATUSES_WITH_FEATURES:
         return clip.status
     if labels is not None and clip.clip_id not in labels.by_id:

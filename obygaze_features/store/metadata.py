@@ -4,7 +4,6 @@ The card, README.md, has the front matter that dataset hubs read; `card.md.jinja
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.io import sha256_of
 from obygaze_features.store.arrays import array_layout, string_chunk, with_checksum
-from obygaze_features.store.croissant import croissant as croissant_json
-from obygaze_features.store.facts import Facts, limits
+from obygaze_features.store.croissant import croissant
+from obygaze_features.store.facts import Facts
 from obygaze_features.store.format import (
     ARRAYS,
     ATTRIBUTE,
@@ -34,7 +33,6 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
-    ArraySpec,
     GroupSpec,
     StoredClip,
     absent_counts,
@@ -131,15 +129,7 @@ def _write_zarr_metadata(
 
 
 def _provenance(group: GroupSpec, corpus: dict[str, object]) -> dict[str, object]:
-    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus.
-
-    Parameters
-    ----------
-    group
-        Declaration of the group, with its provenance.
-    corpus
-        What the clips are: name of the corpus, and digest of the manifest.
-    """
+    """Return the provenance of a group as it is sealed: with the data types of its arrays, and the corpus."""
     storage = {spec.name: spec.dtype for spec in sorted(group.arrays, key=lambda spec: spec.name)}
     return {**group.provenance, "storage": storage, "source": corpus}
 
@@ -191,19 +181,7 @@ def _write_arrays(
 
 
 def _write_column(root: Path, array: str, column: Sequence[str] | NDArray[Any], chunk_rows: int) -> None:
-    """Write the chunks of an array that has one value for each clip.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    array
-        Name of the array, `group/array`.
-    column
-        Its values: texts or numbers.
-    chunk_rows
-        Number of values in a chunk; the last chunk is filled up with empty texts or zeros.
-    """
+    """Write the chunks of an array that has one value for each clip."""
     for start in range(0, len(column), chunk_rows):
         values = column[start : start + chunk_rows]
         if isinstance(values, np.ndarray):
@@ -263,13 +241,6 @@ def _group_node(attributes: dict[str, Any], nodes: Mapping[str, object]) -> dict
     """Return the Zarr metadata of a group, with a copy of the metadata of the nodes below it.
 
     With this copy ("consolidated metadata"), readers over HTTP need not list folders.
-
-    Parameters
-    ----------
-    attributes
-        Attributes of the group.
-    nodes
-        Path of each group and array below it -> its metadata.
     """
     inline = {"kind": "inline", "must_understand": False, "metadata": nodes}
     return {"attributes": attributes, "zarr_format": 3, "consolidated_metadata": inline, "node_type": "group"}
@@ -311,17 +282,12 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
         array_lines = []
         for spec in group.arrays:
             dimensions = ", ".join(group.dimensions(spec.name))
-            clip_shape = _shown_clip_shape(spec)
+            clip_shape = " x ".join(map(str, spec.shape))
+            if spec.ragged:
+                clip_shape = f"any number x {spec.shape[1]}"
             array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {clip_shape} a clip")
         described_groups.append((group.name, group.provenance, array_lines))
     return Facts(about, counts, described_groups, absent_counts(clips))
-
-
-def _shown_clip_shape(spec: ArraySpec) -> str:
-    """Return the shape of one clip's array as text, such as "32 x 768" or "any number x 768"."""
-    if spec.ragged:
-        return f"any number x {spec.shape[1]}"
-    return " x ".join(map(str, spec.shape))
 
 
 def _hub_licence(licence: str) -> str:
@@ -337,13 +303,6 @@ def _hub_licence(licence: str) -> str:
     if licence in same_names:
         return licence
     return str(names["others"].get(licence, "other"))
-
-
-def _size_category(n_rows: int) -> str:
-    """Return the Hub's category of sizes for a number of rows, such as "1K<n<10K"."""
-    n_digits = len(str(n_rows))  # the categories end at powers of ten: the first one has up to three digits
-    position = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
-    return _SIZE_CATEGORIES[position]
 
 
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
@@ -364,12 +323,16 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     statuses = [status for status in STATUSES if status != "missing"]
     counts = [f"{facts.counts[status]} {status}" for status in (*statuses, "missing")]
 
+    # The Hub's categories of sizes end at powers of ten; the first one has numbers of up to three digits.
+    n_digits = len(str(facts.total))
+    category = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
+
     values_of_template = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "hub_licence": _hub_licence(facts.about["licence"].lower()),
-        "size": _size_category(facts.total),
+        "size": _SIZE_CATEGORIES[category],
         "tags": ["obygaze", tag, "zarr", *group_names],
         "counts": ", ".join(counts),
         "table": TABLE,
@@ -385,52 +348,3 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
 def _known(value: object) -> object:
     """Return a value, or "unknown" for None; a filter of the template of README.md."""
     return "unknown" if value is None else value
-
-
-# --- croissant.json
-# ---------------------------------------------------------------------------
-def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -> bytes:
-    """Return the bytes of croissant.json.
-
-    Parameters
-    ----------
-    facts
-        Corpus, groups and clip counts of the store.
-    version
-        The store's version.
-    table_sha256, table_bytes
-        Digest and size of `data/clips.csv`.
-    """
-    return croissant_json(
-        facts,
-        name=_name(facts.about["corpus"]["name"]),
-        licence=_licence(facts.about["licence"]),
-        version=version,
-        limits=limits(facts),
-        table_sha256=table_sha256,
-        table_bytes=table_bytes,
-    )
-
-
-def _name(corpus: str) -> str:
-    """Return the name of a store in croissant.json: letters, digits, '-' and '_', as Croissant demands.
-
-    Parameters
-    ----------
-    corpus
-        Name of the corpus whose features the store holds.
-    """
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", f"Features of {corpus}").strip("-")
-
-
-def _licence(licence: str) -> str:
-    """Return the URL of a licence at SPDX, for croissant.json.
-
-    What has no page there stays as it is: an expression of several licences, such as "MIT AND Apache-2.0", an
-    own licence ("LicenseRef-..."), and the statement that there is none.
-    """
-    is_own = licence.startswith("LicenseRef")
-    is_one_id = re.fullmatch(r"[A-Za-z0-9.+-]+", licence) is not None  # an expression has blanks
-    if licence == NO_LICENCE or is_own or not is_one_id:
-        return licence
-    return f"https://spdx.org/licenses/{licence}.html"

@@ -59,10 +59,12 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     StoreError
         If the file is not there, a whole download has a wrong digest twice, or nothing arrives any more.
     """
+    refuse_links = getattr(os, "O_NOFOLLOW", 0)  # that others may have made; Windows does not have this flag
     n_wrong_digests = 0
     pauses = _Pauses()
     while n_wrong_digests < MAX_WRONG_DIGESTS:
-        with os.fdopen(_open_to_append(partial), "a+b") as file:
+        descriptor = open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | refuse_links)
+        with os.fdopen(descriptor, "a+b") as file:
             begins_anew = partial.stat().st_size == 0  # nothing is there of an earlier run or attempt
             try:
                 digest = _append_rest(files, name, file, expected, count)
@@ -120,15 +122,6 @@ class _Pauses:
     def wait(self) -> None:
         """Pause, twice as long as after the interruption before."""
         time.sleep(FIRST_WAIT_S * 2**self._n_failures)
-
-
-def _open_to_append(partial: Path) -> int:
-    """Open a file to append to, and create it if needed; never follow a link that others may have made.
-
-    Returns the file descriptor.
-    """
-    refuse_links = getattr(os, "O_NOFOLLOW", 0)  # Windows does not have this flag
-    return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | refuse_links)
 
 
 def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:
@@ -284,19 +277,6 @@ def _put_in_folder(
     """Put new files into a local folder, and update the file that lists them; return the folder's path.
 
     The folder is locked meanwhile.
-
-    Parameters
-    ----------
-    folder
-        The folder, which is made if needed.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
     """
     make_folder(folder)
     with locked(folder, wait=True):
@@ -324,19 +304,6 @@ def _put_on_s3(
 
     The list is replaced only if it still has the tag with which it was read: S3 gives each content of a file
     a tag (ETag), and compares it when the file is written.
-
-    Parameters
-    ----------
-    url
-        URL of the folder.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
 
     Raises
     ------
@@ -379,19 +346,6 @@ def _put_on_hub(
 
     The commit names the one that was read as its parent, so that the Hub refuses it if another was made
     meanwhile.
-
-    Parameters
-    ----------
-    url
-        URL of the repository, and of a folder in it.
-    list_name
-        File name of the list.
-    change
-        Returns the new content of the list for its present one, which is None if there is no list.
-    new_files
-        File name -> content of the new files.
-    maximum
-        Largest size of a list in bytes.
 
     Returns
     -------

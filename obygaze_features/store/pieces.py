@@ -484,15 +484,6 @@ def _has_digest(entry: JournalEntry, array: StoredArray, row: memoryview) -> boo
     """Return whether a clip's row of an array has the digest that the clip's journal entry names.
 
     `NO_DIGEST` stands for the digest of a clip that is absent in the array: then the row has fill values.
-
-    Parameters
-    ----------
-    entry
-        The journal entry.
-    array
-        The array, whose position says which of the entry's digests is meant.
-    row
-        Bytes of the row.
     """
     digest = entry.sha256_of(array.position)
     if digest == NO_DIGEST:

@@ -363,7 +363,11 @@ class ClipResult:
         # Here only the order of the gaps is checked. The stage, which knows the clip's span, checks whether
         # they lie within it.
         self.check_gaps_within(None, None)
-        object.__setattr__(self, "source", _checked_source(self.source, location))
+        plain_source: dict[str, object] = {}  # with plain numbers in place of numpy's
+        for name, value in self.source.items():
+            plain_source[name] = value.item() if isinstance(value, np.generic) else value
+        check(plain_source, (ClipSource,), f"{location}, source")
+        object.__setattr__(self, "source", plain_source)
 
     def _check_status(self, location: str) -> None:
         """Refuse an unknown status, a missing reason, and features of a failed clip."""
@@ -400,23 +404,6 @@ class ClipResult:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
             raise StoreError(f"clip {self.clip_id}: {error}") from None
-
-
-def _checked_source(source: Mapping[str, object], location: str) -> dict[str, object]:
-    """Return the facts about a clip's file with plain numbers in place of numpy's, or raise a StoreError.
-
-    Parameters
-    ----------
-    source
-        The facts, as `ClipSource` names them.
-    location
-        The clip, for messages.
-    """
-    plain: dict[str, object] = {}
-    for name, value in source.items():
-        plain[name] = value.item() if isinstance(value, np.generic) else value
-    check(plain, (ClipSource,), f"{location}, source")
-    return plain
 
 
 # --- data/clips.csv
@@ -554,19 +541,7 @@ def clips_csv_bytes(
 def _header(
     arrays: Sequence[str], absent_groups: Sequence[str], *, has_gaps: bool, has_text: bool
 ) -> list[str]:
-    """Return the names of the columns of a table of clips, in order.
-
-    Parameters
-    ----------
-    arrays
-        The arrays `group/array` of whose rows the table has digests.
-    absent_groups
-        The groups that have no features of some clips, though other groups have.
-    has_gaps
-        Whether the table says in which stretches clips have no pictures.
-    has_text
-        Whether the rows are texts.
-    """
+    """Return the names of the columns of a table of clips, in order."""
     header = [*_FIRST_COLUMNS]
     if has_gaps:
         header.append(WITHOUT_PICTURES)
@@ -645,13 +620,6 @@ def _columns_of(header: list[str], location: str) -> _Columns:
     The columns stand in this order; those in brackets are optional:
     row, clip_id, status, reason, [without_pictures_s], [absent:<group>, ...], the other required columns,
     [text], [sha256:<group>/<array>, ...].
-
-    Parameters
-    ----------
-    header
-        Names of the columns, the first line of the table.
-    location
-        The table, for the message.
 
     Raises
     ------
@@ -748,15 +716,6 @@ def _is_sha256(digest: str) -> bool:
 def _read_clip(cells: list[str], columns: _Columns, row: int) -> StoredClip:
     """Convert the cells of a line to a clip.
 
-    Parameters
-    ----------
-    cells
-        The cells.
-    columns
-        The optional columns of the table.
-    row
-        Number of the row, which the first cell must be.
-
     Raises
     ------
     ValueError
@@ -816,13 +775,6 @@ def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
 
 def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
     """Return the gaps in a cell: stretches in which a clip has no pictures; none if the cell is empty.
-
-    Parameters
-    ----------
-    cell
-        The cell, such as `12.5 14.0;20.0 21.5`.
-    start_s, end_s, status
-        Span and status of the clip.
 
     Raises
     ------

@@ -142,7 +142,16 @@ def seal(
             # The store is complete and on the disk before it gets its name.
             sealed_rows = _seal_rows(root, stage, progress or _show_nothing, workers or usable_cores())
             attributes |= _attributes_of_clips(stage, sealed_rows.best, counted_stores)
-            _write_metadata(root, stage, sealed_rows, attributes, version)
+            write_metadata_files(
+                root,
+                _stored_clips(stage, sealed_rows.best),
+                stage.groups,
+                attributes,
+                version=version,
+                feature_files=sealed_rows.files,
+                digests=_digests(stage, sealed_rows.best),
+                row_sizes=_row_sizes(stage, sealed_rows.best),
+            )
             sync_tree(root)
             root.rename(final)
             sync(final.parent)
@@ -157,17 +166,6 @@ def _attributes_of_stage(
     stage: Stage, parent: str | None, merged_with: Sequence[str], *, licence: str, citation: str
 ) -> dict[str, object]:
     """Return the attributes of a store that are known before its rows are written.
-
-    Parameters
-    ----------
-    stage
-        The stage.
-    parent
-        Fingerprint of the store that this one grew from; None if there is none.
-    merged_with
-        Fingerprints of the stores whose clips were added to the parent's.
-    licence, citation
-        Licence of the features (an SPDX expression, or NOASSERTION), and how to cite them.
 
     Raises
     ------
@@ -185,37 +183,6 @@ def _attributes_of_stage(
         attributes["merged_with"] = list(merged_with)
     checked_json(attributes, ATTRIBUTE)
     return attributes
-
-
-def _write_metadata(
-    root: Path, stage: Stage, sealed_rows: "_SealedRows", attributes: dict[str, object], version: str
-) -> None:
-    """Write all files of a store but its chunks and shards, which are there already.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage that is sealed.
-    sealed_rows
-        The files of chunks and shards, and which entry of the journals each of their rows is of.
-    attributes
-        Attributes of the store.
-    version
-        Version of the store.
-    """
-    best = sealed_rows.best  # row -> its entry
-    write_metadata_files(
-        root,
-        _stored_clips(stage, best),
-        stage.groups,
-        attributes,
-        version=version,
-        feature_files=sealed_rows.files,
-        digests=_digests(stage, best),
-        row_sizes=_row_sizes(stage, best),
-    )
 
 
 def _show_nothing(_n_done: int, _n_total: int) -> None:
@@ -313,38 +280,8 @@ def versioned_path(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
-def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
-    """Return in words which shares of a job array have missing clips, and how to run these shares again.
-
-    Empty if the clips are not divided into shares.
-
-    Parameters
-    ----------
-    stage
-        The stage.
-    missing
-        Ids of the clips that are still to do.
-    """
-    n_shares = number_of_shares(stage.path)
-    if n_shares is None:
-        return ""
-    # Share i of n has the pieces k with k % n == i.
-    shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
-    shares = shown_shares(sorted(shares_of_missing))
-    return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
-
-
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry; rows without one are missing.
-    allow_missing
-        Whether clips may be missing.
-    max_failed
-        Most clips that may have failed; None is any number.
 
     Raises
     ------
@@ -363,10 +300,15 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
         )
 
     if missing and not allow_missing:
-        shares = _describe_missing_shares(stage, missing)
+        how_again = ""
+        n_shares = number_of_shares(stage.path)
+        if n_shares is not None:  # the clips are divided into shares of a job array
+            shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
+            shares = shown_shares(sorted(shares_of_missing))
+            how_again = f" (shares {shares} of {n_shares}: --array={shares} does these again)"
         raise StoreError(
             f"{stage.path}: {len(missing)} of {counted(n_clips, 'clip')} are still to do, "
-            f"the first is {missing[0]}{shares}; extract again, or allow missing clips "
+            f"the first is {missing[0]}{how_again}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
     if not allow_missing:
@@ -395,13 +337,6 @@ def _attributes_of_clips(
     They are the version of the format that it needs, and, where these are known, the number of clips by GPU
     (`devices`, such as {"NVIDIA H200": 40}) and by properties of the video stream (`streams`, a list of these
     properties with the number of `clips`).
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and the best entry of each row.
-    counted_stores
-        Attributes of other stores, whose counts are added.
     """
     for attributes_of_other in counted_stores:
         other_devices = attributes_of_other.get("devices", {})
@@ -412,31 +347,15 @@ def _attributes_of_clips(
     # What the journal records of each clip's video and of the device that computed its features.
     sources = [entry.source for entry in best.values() if is_done(entry)]
     attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
-    n_by_device = _count_devices(sources, counted_stores)
+    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
+    for attributes_of_other in counted_stores:
+        n_by_device.update(attributes_of_other.get("devices", {}))
     if n_by_device:
-        attributes["devices"] = n_by_device
+        attributes["devices"] = dict(sorted(n_by_device.items()))
     streams = _count_streams(sources, counted_stores)
     if streams:
         attributes["streams"] = streams
     return attributes
-
-
-def _count_devices(
-    sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
-) -> dict[str, int]:
-    """Count clips by the GPU that computed their features: name of the GPU -> number of clips.
-
-    Parameters
-    ----------
-    sources
-        For each clip with features, what is known of its file and of its GPU (`device`); a CPU has no entry.
-    counted_stores
-        Attributes of other stores, whose counts (`devices`) are added.
-    """
-    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
-    for attributes_of_other in counted_stores:
-        n_by_device.update(attributes_of_other.get("devices", {}))
-    return dict(sorted(n_by_device.items()))
 
 
 def _count_streams(
@@ -475,11 +394,6 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
     Later versions of the format added arrays, such as texts, and places for what a clip lacks: features in
     one group, or pictures in a part of it.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry.
     """
     arrays = {"clip", "status"}
     is_store_of_texts = stage.clips[0].text is not None  # of all rows or of none
@@ -497,15 +411,7 @@ def _needed_format_version(stage: Stage, best: BestEntries) -> str:
 
 
 def _stored_clips(stage: Stage, best: BestEntries) -> list[StoredClip]:
-    """Return the clips of the store, without digests, for the table of clips.
-
-    Parameters
-    ----------
-    stage
-        The stage, which has the clips in the order of the rows.
-    best
-        Row -> its best entry, which says what became of the clip; a clip without one is missing.
-    """
+    """Return the clips of the store, without digests, for the table of clips."""
     entry_of_missing_clip = JournalEntry(0, "", "missing")
     clips = []
     for row, planned in enumerate(stage.clips):
@@ -537,13 +443,7 @@ def _digests(stage: Stage, best: BestEntries) -> Iterator[dict[str, str]]:
 
 
 def _row_sizes(stage: Stage, best: BestEntries) -> dict[str, NDArray[np.int64]]:
-    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry, which says how many frames the clip has in each ragged group.
-    """
+    """Return ragged group -> number of frames of every clip, int64 [N]; 0 of clips without features."""
     sizes = {group.name: np.zeros(len(stage.clips), np.int64) for group in stage.layout.ragged_groups}
     for row, entry in best.items():
         if is_done(entry):
@@ -595,17 +495,6 @@ def _seal_rows(root: Path, stage: Stage, progress: Progress, workers: int) -> _S
     like this, its good rows are rewritten as one attempt, and everything is tried again. Other writers may
     add entries meanwhile, so the entries are returned whose bytes were used.
 
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage.
-    progress
-        Called with (rows written, rows in total).
-    workers
-        Number of files that are written at a time.
-
     Raises
     ------
     StoreError
@@ -646,13 +535,6 @@ def _refuse_lost_rows(stage: Stage, best: BestEntries, done_at_start: set[int]) 
     """Raise a StoreError if rows that had features when sealing began have none any more.
 
     Such a row was found damaged, and its piece was rewritten without it.
-
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry now.
-    done_at_start
-        The rows that had features when sealing began.
     """
     lost = sorted(row for row in done_at_start if row not in best or not is_done(best[row]))
     if lost:
@@ -702,16 +584,11 @@ def _write_all(
     n_done = 0
     written = []
     with ThreadPoolExecutor(workers) as threads:  # most of the work releases the GIL
-        for written_files in threads.map(_do_task, tasks):
+        for written_files in threads.map(lambda task: task(), tasks):
             written.append(written_files)
             n_done += len(written_files.rows)
             progress(n_done, n_total)
     return written
-
-
-def _do_task(task: Callable[[], _Written]) -> _Written:
-    """Do one of the tasks that `_write_tasks` returns, in a thread."""
-    return task()
 
 
 def _write_tasks(
@@ -720,15 +597,6 @@ def _write_tasks(
     """Return functions to be called in threads, which together write all rows of a store.
 
     Some write chunks of small arrays, others link shards, or write frames of ragged groups.
-
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage, best
-        The stage, and row -> its best entry.
-    shards
-        The shards to link.
     """
     layout = stage.layout
     reader = stage.reader()
@@ -1028,11 +896,6 @@ def _shards(stage: Stage, best: BestEntries) -> tuple[list[_Shard], list[int]]:
 
     A shard holds the 16 rows of a piece in one array of tokens.
 
-    Parameters
-    ----------
-    stage, best
-        The stage, and row -> its best entry.
-
     Returns
     -------
     list of _Shard
@@ -1072,15 +935,6 @@ def _shards_of_piece(
     They are files of the stage if a single attempt to write these rows has all with features, and its shards
     are whole; else files of the store that is extended, if its shards have exactly these rows; else, if no
     row has features, they have no files. None if the rows are scattered over several files.
-
-    Parameters
-    ----------
-    stage, reader
-        The stage, and a reader of its rows.
-    rows
-        The rows of the piece.
-    entries
-        The entry of each row; None for a row without features.
     """
     arrays = stage.layout.sharded_arrays
     attempts = {entry.holding_attempt for entry in entries if entry is not None}
@@ -1101,19 +955,7 @@ def _shards_of_piece(
 def _shards_of_parent(
     reader: StagedRows, arrays: Sequence[StoredArray], rows: range, entries: Sequence[JournalEntry | None]
 ) -> list[_Shard] | None:
-    """Find the shards of the store that is extended with exactly the rows of a piece; None if one has others.
-
-    Parameters
-    ----------
-    reader
-        Reads the rows of the stage, and knows the store that it extends.
-    arrays
-        The arrays that are stored in shards.
-    rows
-        The rows of the piece, 16 neighbouring ones.
-    entries
-        The journal entry of each row; None for a row without features.
-    """
+    """Find the shards of the parent store with exactly the rows of a piece; None if one has others."""
     shards = []
     for array in arrays:
         parent_shard = reader.parent_shard(array, rows, entries)
@@ -1130,15 +972,6 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     A shard of rows without features has no file; it is written with fill values. If rows are damaged, nothing
     is linked.
 
-    Parameters
-    ----------
-    root
-        Folder of the store.
-    stage
-        The stage that is sealed.
-    shard
-        16 neighbouring rows of an array, and the file that has them.
-
     Raises
     ------
     StoreError
@@ -1148,7 +981,9 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     file = shard.array.file(piece)
     has_file = bool(shard.path)
     if not has_file:
-        digest_of_empty = _write_empty_shard(root / file, shard)
+        n_rows = len(shard.rows)
+        fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
+        digest_of_empty = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
         return _Written(shard.rows, {file: digest_of_empty})
 
     try:
@@ -1164,27 +999,12 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         raise stage.reader().damaged_parent_error(stage.clips[first_row].clip_id, shard.array)
     if damaged_rows:
         return _Written(shard.rows, damaged_rows=damaged_rows)
-    _link_or_copy(shard.path, root / file)
-    return _Written(shard.rows, {file: digest})
-
-
-def _link_or_copy(source: str, target: Path) -> None:
-    """Make a hard link to a file, or copy the file if the file system does not allow that."""
     try:
-        os.link(source, target)
+        os.link(shard.path, root / file)
     except OSError:
-        with naming(target):
-            shutil.copyfile(source, target)
-
-
-def _write_empty_shard(path: Path, shard: _Shard) -> str:
-    """Write a shard of rows without features: fill values with their checksums, then the index.
-
-    Returns its SHA-256.
-    """
-    n_rows = len(shard.rows)
-    fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
-    return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
+        with naming(root / file):
+            shutil.copyfile(shard.path, root / file)
+    return _Written(shard.rows, {file: digest})
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:

@@ -257,7 +257,11 @@ class Stage:
         with locked(path, wait=True):  # another process may be resuming it at the same time
             staged_clips, staged_settings = _read_files(path)
             stage = cls(path, staged_clips, staged_settings)
-            stage._refuse_other_plan(sorted_clips, settings)
+            problem = stage._describe_other_clips(sorted_clips, settings)
+            if not problem:
+                problem = stage._describe_other_settings(sorted_clips, settings)
+            if problem:
+                raise StoreError(f"{path}: {problem}")
 
             # The digest of the manifest may differ, if the manifest was edited without changing the plan.
             if settings.corpus != stage.corpus and not trial:
@@ -270,30 +274,8 @@ class Stage:
         differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
         return not differences
 
-    def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
-        """Raise a StoreError if the stage was created for other clips, or with other settings.
-
-        Parameters
-        ----------
-        clips, settings
-            Clips and settings with which the stage is to be resumed.
-        """
-        problem = self._describe_other_clips(clips, settings)
-        if not problem:
-            problem = self._describe_other_settings(clips, settings)
-        if problem:
-            raise StoreError(f"{self.path}: {problem}")
-
     def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
-        """Return in words how a list of clips differs from the stage's; empty if the ids are the same.
-
-        Parameters
-        ----------
-        clips
-            The list of clips with which the stage is to be resumed.
-        settings
-            The settings to resume it with, for the name of the list's corpus.
-        """
+        """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
         clip_ids = {clip.clip_id for clip in clips}
         only_in_stage = sorted(self.rows.keys() - clip_ids)
         only_in_list = sorted(clip_ids - self.rows.keys())
@@ -349,13 +331,6 @@ class Stage:
         """List the fields in which settings, or the clips, differ from those of the stage.
 
         The spans and texts of the clips are compared only if all settings are equal.
-
-        Parameters
-        ----------
-        clips
-            Clips with the same ids as the stage's.
-        settings
-            The settings to compare.
         """
         differing = contrasts(
             _comparable_settings(self.groups, self.corpus, self.parent_store),
@@ -403,27 +378,23 @@ class Stage:
         for line in all_lines:
             if not line.rows:
                 continue
+            for entry in line.rows:
+                if self.rows.get(entry.clip_id) != entry.row:
+                    raise StoreError(
+                        f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
+                        "says; the stage was tampered with: begin another"
+                    )
             entries += line.rows
             attempt = line.rows[0].holding_attempt  # that of all entries of the line
             attempts.add(attempt)
             if line.whole:
                 attempts_with_whole_shards.add(attempt)
 
-        self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
         self._best = best_entries([*self._parent_entries(), *entries])
         self._damage = tuple(damage)
         self._journal_sizes = sizes
-
-    def _refuse_entries_of_other_plan(self, entries: Iterable[JournalEntry]) -> None:
-        """Raise a StoreError if an entry names another clip than the plan has in its row."""
-        for entry in entries:
-            if self.rows.get(entry.clip_id) != entry.row:
-                raise StoreError(
-                    f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
-                    "says; the stage was tampered with: begin another"
-                )
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
         """Yield a journal entry for each clip that the store which this stage extends has done already.
@@ -631,13 +602,6 @@ def _refuse_impossible_plan(
 ) -> None:
     """Refuse clips and groups, sorted by name, of which no store can be made.
 
-    Parameters
-    ----------
-    path
-        Folder of the stage, for messages.
-    clips, groups
-        The clips, and the declarations of the groups of features.
-
     Raises
     ------
     StoreError
@@ -693,15 +657,6 @@ def _create(path: Path, clips: tuple[PlannedClip, ...], settings: StageSettings)
     """Create a stage, whole or not at all.
 
     Processes that create the same stage at the same time wait for each other; the first one creates it.
-
-    Parameters
-    ----------
-    path
-        Folder of the stage.
-    clips
-        The plan: the clips in the order of the store's rows.
-    settings
-        The settings of the stage.
     """
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path}: a file is in the way; choose another name")
@@ -797,15 +752,7 @@ _CLIP_DECODER = msgspec.json.Decoder(PlannedClip)
 
 
 def _decode_clip(line: bytes, row: int) -> PlannedClip | None:
-    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row.
-
-    Parameters
-    ----------
-    line
-        The line: JSON with the row and the clip, and a checksum.
-    row
-        Number of the row that the line should be of.
-    """
+    """Decode the clip in a line of a stage's plan; None if the line is damaged, or is that of another row."""
     entry = checked_entry(line)  # the JSON in it, if the line has the right checksum
     if entry is None:
         return None

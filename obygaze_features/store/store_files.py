@@ -166,15 +166,6 @@ def _has_listed_digest(files: FolderFiles, name: str, _changed_ns: int, _n_bytes
     """Return whether a file of a store has the digest that the store's manifest of digests lists.
 
     The result is remembered until the file changes. For this alone, its time and size are arguments.
-
-    Parameters
-    ----------
-    files
-        The folder of the store.
-    name
-        Name of the file.
-    _changed_ns, _n_bytes
-        When the file was changed, in nanoseconds, and its size.
     """
     manifest = DIGESTS if name.startswith(f"{PAYLOAD}/") else TAG_DIGESTS
     if not (files.path / manifest).exists():

@@ -141,17 +141,7 @@ def _of_clip(value_of_clip: Mapping[str, T] | None, clip_id: str, default: T) ->
 def _planned_clips(
     movie_of: Mapping[str, str], spans: Mapping[str, tuple[float, float]], texts: Mapping[str, str]
 ) -> list[PlannedClip]:
-    """Plan the clips of a store.
-
-    Parameters
-    ----------
-    movie_of
-        Clip id -> movie, in the order of the rows.
-    spans
-        Clip id -> start and end in seconds; clips without a span are whole files.
-    texts
-        Clip id -> its text, in a store of texts.
-    """
+    """Plan the clips of a store."""
     planned = []
     for clip_id, movie in movie_of.items():
         start_s, end_s = spans.get(clip_id, (None, None))
@@ -166,21 +156,7 @@ def _features_of_clip(
     time_s: NDArray[np.float64],
     n_frames: int,
 ) -> dict[str, ClipFeatures]:
-    """Return group -> the features of a clip, the row of arrays; without the groups that it lacks.
-
-    Parameters
-    ----------
-    groups
-        Backbone -> array name -> values, a row for each clip.
-    row
-        The row of the clip.
-    absent_groups
-        The groups that have no features of the clip.
-    time_s
-        Times of its frames, [F].
-    n_frames
-        Number of its frames.
-    """
+    """Return group -> the features of a clip, the row of arrays; without the groups that it lacks."""
     features = {}
     for name, arrays in groups.items():
         if name not in absent_groups:

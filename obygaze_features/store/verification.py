@@ -175,7 +175,11 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
 
-    problems = _check_format_version(files)
+    problems = []
+    try:
+        read_attributes(files)
+    except StoreError as error:  # they are damaged, or of a newer format
+        problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
     absent: dict[str, str] = {}  # files that a partial copy leaves out
     try:
         absent = absent_files(files)
@@ -208,15 +212,6 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     return VerifyReport(files.where, files.name, depth, unique_problems, counts, fingerprint)
 
 
-def _check_format_version(files: StoreFiles) -> list[Problem]:
-    """Return a problem if the store's attributes are damaged, or of a newer format; else an empty list."""
-    try:
-        read_attributes(files)
-    except StoreError as error:
-        return [Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))]
-    return []
-
-
 def _check_files(
     files: StoreFiles,
     names: Sequence[str],
@@ -246,7 +241,11 @@ def _check_files(
     def check_file(name: str) -> dict[str, FileCheck | None]:
         """Return the entry of a file in the result; an empty dictionary if there is no such file."""
         try:
-            return {name: _check_file(files, name, digests=digests, max_bytes=max_bytes)}
+            if not files.is_plain(name):
+                return {name: None}
+            if digests:
+                return {name: _digest(files, name, max_bytes)}
+            return {name: FileCheck(files.size(name), "")}
         except FileNotFoundError:
             return {}
 
@@ -256,30 +255,6 @@ def _check_files(
             checks.update(entry)
             progress(n_done, len(names))
     return checks
-
-
-def _check_file(files: StoreFiles, name: str, *, digests: bool, max_bytes: int) -> FileCheck | None:
-    """Measure the size of one file and, with `digests`, its digest; None for a link or a folder.
-
-    Parameters
-    ----------
-    files, name
-        The files of the store, and the name of the file.
-    digests
-        Whether the file is read for its digest; else only its size is measured.
-    max_bytes
-        Bytes after which reading it stops.
-
-    Raises
-    ------
-    FileNotFoundError
-        It is not there.
-    """
-    if not files.is_plain(name):
-        return None
-    if digests:
-        return _digest(files, name, max_bytes)
-    return FileCheck(files.size(name), "")
 
 
 def _digest(files: StoreFiles, name: str, max_bytes: int) -> FileCheck:
@@ -310,13 +285,6 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> It
     """Yield problems of the files beside `data/`: missing or extra ones, and those with another digest.
 
     The manifest that lists their digests has none itself.
-
-    Parameters
-    ----------
-    files
-        The files of the store.
-    checks
-        Sizes and digests of the files beside `data/`.
     """
     for name in (*REQUIRED_TAGS, TAG_DIGESTS):
         if checks.get(name) is None:
@@ -331,17 +299,7 @@ def _check_tags(files: StoreFiles, checks: Mapping[str, FileCheck | None]) -> It
 def _check_payload_size(
     files: StoreFiles, checks_of_tags: Mapping[str, FileCheck | None], *, n_bytes: int, n_files: int
 ) -> Iterator[Problem]:
-    """Yield a problem if bytes or number of the files below `data/` are not those that bag-info.txt states.
-
-    Parameters
-    ----------
-    files
-        The files of the store.
-    checks_of_tags
-        Sizes and digests of the files beside `data/`.
-    n_bytes, n_files
-        Bytes and number of the files that are there.
-    """
+    """Yield a problem if bytes or number of files below `data/` are not those that bag-info.txt states."""
     if not checks_of_tags.get(BAG_INFO):  # missing, which `_check_tags` reports
         return
     present_size = f"{n_bytes}.{n_files}"  # as BagIt writes them
@@ -485,19 +443,7 @@ def check_content(
 def _check_blocks(
     store: Store, blocks: Sequence[ArrayBlock], n_threads: int, progress: Progress
 ) -> list[Problem]:
-    """Check the rows of blocks of arrays, several of which are read at a time; return their problems.
-
-    Parameters
-    ----------
-    store
-        The store.
-    blocks
-        The blocks: parts of arrays, such as the rows in one chunk.
-    n_threads
-        Number of blocks that are read at a time.
-    progress
-        Called with the number of blocks that were checked, and of all.
-    """
+    """Check the rows of blocks of arrays, several of which are read at a time; return their problems."""
 
     def check_block(block: ArrayBlock) -> list[Problem]:
         """Return the problems of the rows of one block."""
@@ -557,15 +503,7 @@ def _check_table(store: Store) -> Iterator[Problem]:
 
 
 def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
-    """Describe what is wrong in the line of a clip in the table of clips.
-
-    Parameters
-    ----------
-    clip
-        The clip, as it was read from the line.
-    groups
-        Names of all groups of the store.
-    """
+    """Describe what is wrong in the line of a clip in the table of clips."""
     text_of_column = {
         "id": clip.clip_id,
         "movie": clip.movie,
@@ -593,17 +531,7 @@ def _problems_in_line(clip: StoredClip, groups: Set[str]) -> Iterator[str]:
 
 
 def _check_group(store: Store, name: str, metadata_files: Sequence[str]) -> Iterator[Problem]:
-    """Yield problems of a group's provenance and metadata, and of its ids, texts and statuses.
-
-    Parameters
-    ----------
-    store
-        The store.
-    name
-        Name of the group.
-    metadata_files
-        All files of metadata of the store.
-    """
+    """Yield problems of a group's provenance and metadata, and of its ids, texts and statuses."""
     group = store[name]
     yield from _check_provenance(store, group)
     yield from _check_arrays(store.files, group, metadata_files)
@@ -687,15 +615,7 @@ def _blocks(store: Store, name: str, absent: Container[str]) -> list[ArrayBlock]
 
 
 def _rows_by_chunk(group: Group, array: str, absent: Container[str]) -> Iterator[Sequence[int]]:
-    """Yield the rows of each chunk or shard of an array.
-
-    Parameters
-    ----------
-    group, array
-        The group, and the name of the array in it.
-    absent
-        Files (chunks) that a partial copy leaves out, which are skipped.
-    """
+    """Yield the rows of each chunk or shard of an array."""
     n_rows = len(group)
     rows_per_chunk = block_rows(array, n_rows)
     for number, start in enumerate(range(0, n_rows, rows_per_chunk)):
@@ -751,15 +671,7 @@ def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
-    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status.
-
-    Parameters
-    ----------
-    store
-        The store, whose table of clips has the digests.
-    block
-        The part of an array to check: the group, the array's name, and rows of clips.
-    """
+    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
     group, array, rows = block
     # Of imported features, the times of frames may be unknown (NaN).
     is_imported = group.provenance.get("imported") is True
@@ -832,17 +744,7 @@ def _is_fill(values: NDArray[Any]) -> bool:
 
 
 def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]) -> Iterator[Problem]:
-    """Yield problems of a group's arrays: missing or extra ones, and metadata that the format forbids.
-
-    Parameters
-    ----------
-    files
-        The files of the store.
-    group
-        The group of the arrays.
-    metadata_files
-        All files of metadata of the store.
-    """
+    """Yield problems of a group's arrays: missing or extra ones, and metadata that the format forbids."""
     folder = f"{FEATURES}/{group.name}"
     present = set()  # names of the arrays that have metadata: `FOLDER/ARRAY/zarr.json`
     for name in metadata_files:
@@ -871,15 +773,7 @@ def _check_arrays(files: StoreFiles, group: Group, metadata_files: Sequence[str]
 
 
 def _problems_of(file: str, check: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """Return the problems that a check yields; an error that stops the check becomes the last of them.
-
-    Parameters
-    ----------
-    file
-        What is checked, for the problem that an error becomes.
-    check
-        Yields problems, and may raise an error for damaged bytes.
-    """
+    """Return the problems that a check yields; an error that stops the check becomes the last of them."""
     problems: list[Problem] = []
     try:
         problems.extend(check())

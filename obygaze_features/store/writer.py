@@ -36,7 +36,6 @@ from obygaze_features.store.journal import (
 )
 from obygaze_features.store.pieces import (
     RaggedArray,
-    RaggedGroup,
     StagedRows,
     StageLayout,
     StoredArray,
@@ -218,17 +217,7 @@ class StageWriter:
             raise
 
     def _write(self, row: int, result: ClipResult, checked_rows: Mapping[str, _CheckedRow]) -> None:
-        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece.
-
-        Parameters
-        ----------
-        row
-            Row of the clip in the stage.
-        result
-            The result of the clip, for its journal entry.
-        checked_rows
-            `group/array` -> the clip's row of this array.
-        """
+        """Write the checked rows of a clip; with the last clip that is to do in a piece, finish the piece."""
         entry = JournalEntry(
             row=row,
             clip_id=result.clip_id,
@@ -386,40 +375,20 @@ class StageWriter:
         return rows
 
     def _check_is_to_write(self, result: ClipResult, location: str) -> None:
-        """Raise an error if the stage has no such clip, or has its row already, or a time is not in the clip.
-
-        Parameters
-        ----------
-        result
-            The result of the clip. Its stretches without pictures must lie within the clip.
-        location
-            What messages call the clip.
-        """
+        """Raise an error if the stage lacks the clip or has its row already, or a time is not in the clip."""
         row = self._row_of.get(result.clip_id)
         if row is None:
             raise StoreError(f"{location}: not in the plan of this stage")
         clip = self._clips[row]
         result.check_gaps_within(clip.start_s, clip.end_s)
-        if not self._may_write(row):
-            raise StoreError(f"{location}: already done; rows of a stage are written once")
 
-    def _may_write(self, row: int) -> bool:
-        """Return whether this writer may write a row, which is written once.
-
-        A row that another process has done meanwhile may be written if this writer was to do it: both have
-        the same features.
-
-        Parameters
-        ----------
-        row
-            Row of a clip in the stage.
-        """
+        # A row that another process has done meanwhile may be written if this writer was to do it: both have
+        # the same features.
+        has_features = row in self._best and is_done(self._best[row])
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
-        if is_written_here:
-            return False
-        has_features = row in self._best and is_done(self._best[row])
-        return row in self.to_do or not has_features
+        if is_written_here or (has_features and row not in self.to_do):
+            raise StoreError(f"{location}: already done; rows of a stage are written once")
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
         """Return what is written for a clip in groups that have no features of it: `group/array` -> row.
@@ -506,13 +475,6 @@ class _OpenPiece:
         """Write a clip's rows of all arrays that are not ragged.
 
         Its rows of the small arrays are written side by side into one file, those of the others into shards.
-
-        Parameters
-        ----------
-        row
-            Row of the clip in the stage.
-        rows
-            `group/array` -> the clip's row of this array.
         """
         small_rows = b"".join(rows[array.name].data for array in self._layout.small_arrays)
         index_in_piece = row % PIECE_ROWS
@@ -524,11 +486,6 @@ class _OpenPiece:
     def _append_all_frames(self, rows: Mapping[str, _CheckedRow]) -> dict[str, FrameRange]:
         """Append the frames of a clip to the files of all ragged groups.
 
-        Parameters
-        ----------
-        rows
-            `group/array` -> the clip's rows of this array, one for each frame.
-
         Returns
         -------
         dict
@@ -536,41 +493,19 @@ class _OpenPiece:
         """
         frames = {}
         for group in self._layout.ragged_groups:
-            frame_range = self._append_frames(group, rows)
-            if frame_range.n_frames:
-                frames[group.name] = frame_range
-        return frames
-
-    def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
-        """Append a clip's frames to the file of a ragged group; return which frames of the file they are.
-
-        Parameters
-        ----------
-        group
-            The group, whose arrays have as many rows as the clip has frames.
-        rows
-            `group/array` -> the clip's rows of this array.
-        """
-        data = b"".join(rows[array.name].data for array in group.arrays)
-        first_frame = self._n_frames[group.name]  # behind those that were written before
-        n_frames = len(data) // group.frame_bytes
-        if data:
+            data = b"".join(rows[array.name].data for array in group.arrays)
+            if not data:
+                continue
+            first_frame = self._n_frames[group.name]  # behind those that were written before
+            n_frames = len(data) // group.frame_bytes
             file_of_frames = attempt_file(self._stage, self.attempt, group)
             self._write(file_of_frames, first_frame * group.frame_bytes, data)
-        self._n_frames[group.name] += n_frames
-        return FrameRange(first_frame, n_frames)
+            self._n_frames[group.name] += n_frames
+            frames[group.name] = FrameRange(first_frame, n_frames)
+        return frames
 
     def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
         """Return the SHA-256 of a row that was written, or begin to compute it in another process.
-
-        Parameters
-        ----------
-        array
-            The array of the row.
-        row
-            Row of the clip in the whole array.
-        checked
-            The bytes of the row, with their SHA-256 if it is known.
 
         Returns
         -------
@@ -667,17 +602,7 @@ class _OpenPiece:
                     os.close(descriptor)
 
     def _put_in_shard(self, array: StoredArray, row: int, data: memoryview | bytes, checksum: int) -> None:
-        """Write a row and its checksum into the shard of an array.
-
-        Parameters
-        ----------
-        array
-            The array.
-        row
-            Row of the clip in the whole array.
-        data, checksum
-            Bytes of the row, and their checksum.
-        """
+        """Write a row and its checksum into the shard of an array."""
         path = attempt_file(self._stage, self.attempt, array)
         offset = array.offset(row % PIECE_ROWS)
         checksum_bytes = checksum.to_bytes(CRC_BYTES, "little")
@@ -692,15 +617,6 @@ class _OpenPiece:
 
         A file is created by its first write, and must not exist before: no other attempt has its name. It
         stays open until `flush`.
-
-        Parameters
-        ----------
-        path
-            The file.
-        offset
-            Byte of the file at which the first byte is written.
-        data
-            The bytes.
         """
         with naming(Path(path)):
             if path not in self._descriptors:
@@ -713,13 +629,6 @@ class _OpenPiece:
 
 def _read_rows(reader: StagedRows, entry: JournalEntry) -> dict[str, _CheckedRow] | None:
     """Read a clip's row of every array from the stage or the parent store; None if a digest is wrong.
-
-    Parameters
-    ----------
-    reader
-        Reads the rows of the stage, each kind of array from files of its own, and checks their digests.
-    entry
-        The journal entry of the clip, which says in which files its rows are.
 
     Returns
     -------
@@ -827,25 +736,11 @@ def _check_features(
         if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
 
-    _check_frame_index(features.frame_index, location, may_be_unknown=is_imported)
-    return rows
-
-
-def _check_frame_index(indices: NDArray[np.int64], location: str, *, may_be_unknown: bool) -> None:
-    """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown.
-
-    Parameters
-    ----------
-    indices
-        Index of each of a clip's frames in its file, [F].
-    location
-        The clip and the group, for the message.
-    may_be_unknown
-        Whether the indices need not be known, as those of imported features.
-    """
-    are_unknown = may_be_unknown and (indices == -1).all()
-    if (indices < 0).any() and not are_unknown:
+    indices = features.frame_index
+    are_unknown_indices = is_imported and (indices == -1).all()
+    if (indices < 0).any() and not are_unknown_indices:
         raise StoreError(f"{location}, array frame_index: a negative index; -1 in all frames where unknown")
+    return rows
 
 
 def _check_type(values: object, dtype: np.dtype[Any], location: str) -> None:
@@ -869,15 +764,6 @@ def _not_finite(values: NDArray[Any]) -> str:
 
 def _check_ragged_shape(values: NDArray[Any], shape: tuple[int, ...], location: str) -> None:
     """Check that an array of a ragged group has the expected shape, at least one frame, and a bounded size.
-
-    Parameters
-    ----------
-    values
-        The array of a clip.
-    shape
-        The expected shape, with as many rows as the clip has times.
-    location
-        Clip, group and array, for messages.
 
     Raises
     ------

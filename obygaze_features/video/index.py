@@ -247,15 +247,7 @@ def _read_table(path: Path, reusable: list[ReusableFile] | None = None) -> Packe
 
 
 def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
-    """Read all packets of the stream, up to the end of the file or to where it is damaged.
-
-    Parameters
-    ----------
-    source
-        The open file.
-    keep
-        Whether to return the packets themselves, too.
-    """
+    """Read all packets of the stream, up to the end of the file or to where it is damaged."""
     rows: list[_PacketRow] = []
     headers: list[PictureHeader] = []
     side_data = set[str]()
@@ -292,7 +284,13 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         read=len(rows) + n_empty,
         error=error,
     )
-    _merge_fields(headers, columns.pts, columns.dts, columns.hidden)
+    # Of a picture whose two fields have a packet each, the second is hidden, with the time of the first.
+    for second in second_fields([header.field for header in headers]):
+        first = second - 1
+        columns.pts[second] = columns.pts[first]
+        # It is not decoded before the first, also if one time is `MISSING`, which is below all times.
+        columns.dts[second] = max(columns.dts[first], columns.dts[second])
+        columns.hidden[second] = True
     return ReadPackets(columns, loaded)
 
 
@@ -308,32 +306,6 @@ def _packet_row(packet: Packet, header: PictureHeader) -> _PacketRow:
         hidden=packet.is_discard or header.hidden,
         corrupt=packet.is_corrupt,
     )
-
-
-def _merge_fields(
-    headers: Sequence[PictureHeader],
-    pts: NDArray[np.int64],
-    dts: NDArray[np.int64],
-    hidden: NDArray[np.bool_],
-) -> None:
-    """Merge pictures whose two fields have a packet each: mark the packets of second fields as hidden.
-
-    A second field also gets the presentation time of the first, and a time of decoding not before it.
-
-    Parameters
-    ----------
-    headers
-        The headers of the P packets, which say which packets are fields.
-    pts, dts
-        Times of presentation and of decoding, [P], which are changed in place.
-    hidden
-        Whether no picture is shown for a packet, [P], which is changed in place.
-    """
-    for second in second_fields([header.field for header in headers]):
-        first = second - 1
-        pts[second] = pts[first]
-        dts[second] = max(dts[first], dts[second])  # also if one is `MISSING`, which is below all times
-        hidden[second] = True
 
 
 class NotedLine(NamedTuple):
@@ -413,12 +385,7 @@ class _StreamFacts:
     def stated(self) -> NotedLine:
         """The time line by the time stamps that the file states, with a note on them."""
         source = self.source
-        stated = _stated_line(
-            source,
-            self.packets,
-            is_program=self.is_program,
-            has_estimated_times=self.has_estimated_times,
-        )
+        stated = _stated_line(self)
         first_file = files_of(source.path)[0]
         if not states_rate(first_file, source.formats[0]):
             return stated._replace(note=_rate_note(source))
@@ -435,7 +402,11 @@ class _StreamFacts:
         """
         line = self.stated.line
         if self.has_estimated_times and line.known:
-            display_times = _times_of_next(line.ticks, _ticks_per_picture(self.source))  # in display order
+            # At the end and before a gap, a picture appears one usual step after it was decoded.
+            usual_step = _ticks_per_picture(self.source)
+            steps = np.diff(line.ticks, append=line.ticks[-1] + usual_step)
+            has_gap = steps > LONG_STEP * usual_step
+            display_times = line.ticks + np.where(has_gap, usual_step, steps)  # in display order
             line = line._replace(ticks=display_times[self.kind_ranks])
         states_no_times = self.is_program and "mpegvideo" in self.formats
         if states_no_times:  # FFmpeg made them up: they begin with 0
@@ -445,7 +416,35 @@ class _StreamFacts:
     @cached_property
     def seams(self) -> Seams:
         """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
-        return _find_seams(self.source, self.packets, self.stated.line)
+        source = self.source
+        packets = self.packets
+        starts = self.stated.line.first[1:].tolist()  # the first packet of each further file
+        if "matroska" not in source.formats or not starts:
+            return Seams([], 0)
+        settings_of_first_file = source.context.extradata or b""  # of the codec
+        positions = packets.pos.tolist()
+        sizes = packets.size.tolist()
+        # The header of a further file is between the last packet before it and its own first one.
+        places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
+        file_heads = find_file_heads(source.path, places_of_heads)
+
+        cut_packets: list[int] = []
+        wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
+        for first, (head_position, head) in zip(starts, file_heads, strict=True):
+            has_head = head_position > 0
+            if not has_head:
+                continue
+            last = first - 1  # packet of the file before
+            end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
+            is_cut_through = head_position < end_of_last
+            if is_cut_through:
+                cut_packets.append(last)
+
+            brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
+            has_same_settings = settings_of_first_file in head
+            if not brings_settings and not has_same_settings and wrongly_decoded == 0:
+                wrongly_decoded = first
+        return Seams(cut_packets, wrongly_decoded)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -533,13 +532,7 @@ class _StreamFacts:
         """Why the stream cannot be decoded sparsely; empty if it can."""
         if self.stamps_are_decoding_times:
             return DECODING_TIMES
-        return _why_unsafe(
-            self.source,
-            self.packets,
-            has_unique_times=self.has_unique_times,
-            is_ordered_by_kind=self.is_ordered_by_kind,
-            random_access=self.random_access,
-        )
+        return _why_unsafe(self)
 
     @cached_property
     def shown(self) -> NDArray[np.int64]:
@@ -553,7 +546,10 @@ class _StreamFacts:
     def times(self) -> "NotedTimes":
         """Times of the displayed pictures in seconds, [L], rising; and a note if they are not stated."""
         if not self.line.known:
-            return _times_by_rate(self.source, self.packets, len(self.shown))
+            n_shown = len(self.shown)
+            if _are_times(self.packets.pts) or _are_times(self.packets.dts):  # but not all are stated
+                return NotedTimes(np.full(n_shown, np.nan), "not every frame has a time: they are not known")
+            return NotedTimes(np.arange(n_shown) / _assumed_rate(self.source), _rate_note(self.source))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
         stores_decoding_times = bool(self.formats & DECODING_FORMATS)
@@ -566,30 +562,17 @@ class _StreamFacts:
     @cached_property
     def frame_times(self) -> FrameTimes:
         """The displayed frames with their times, and whether each is a key frame (None if not known)."""
-        numbers = np.arange(len(self.shown))
-        return FrameTimes(numbers, self.times.time_s, self._shown_keys(), self._last_duration_s())
+        shown_keys = None
+        if self.known_by_packet:
+            # Where frames are decoded sparsely, those at which decoding can start; else those flagged.
+            is_key = self.packets.key if self.unsafe else self.random_access
+            shown_keys = is_key[self.shown]
 
-    def _shown_keys(self) -> NDArray[np.bool_] | None:
-        """Return for each displayed frame, [L], whether it is a key frame; None if that is not known.
-
-        Where frames are decoded sparsely, key frames are those at which decoding can start; else those that
-        the container flags.
-        """
-        if not self.known_by_packet:
-            return None
-        is_key = self.packets.key if self.unsafe else self.random_access
-        return is_key[self.shown]
-
-    def _last_duration_s(self) -> float:
-        """Return how long the last displayed frame is shown, in seconds; 0 if the file does not say.
-
-        The duration of a packet is used only if the packet that is stored last is also shown last.
-        """
-        last_stored = len(self.packets.pts) - 1
-        last_shown = self.shown[-1]
-        if not self.line.known or last_shown != last_stored:
-            return 0.0
-        return float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
+        last_duration_s = 0.0  # not known
+        is_stored_last = self.shown[-1] == len(self.packets.pts) - 1
+        if self.line.known and is_stored_last:
+            last_duration_s = float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
+        return FrameTimes(np.arange(len(self.shown)), self.times.time_s, shown_keys, last_duration_s)
 
     def time_of(self, packet: int) -> float:
         """Return the time of a packet in seconds."""
@@ -597,15 +580,7 @@ class _StreamFacts:
 
 
 def _build_table(source: Source, packets: Packets) -> PacketTable:
-    """Build the table of a stream's packets: order, times and properties that are known before decoding.
-
-    Parameters
-    ----------
-    source
-        The open file.
-    packets
-        All packets of its stream of pictures.
-    """
+    """Build the table of a stream's packets: order, times and properties that are known before decoding."""
     facts = _StreamFacts(source, packets)
     times = facts.frame_times
     line = facts.line
@@ -616,6 +591,8 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
     notes = list(_notes(facts))
     n_parts = len(line.first)
     stream, notes_on_stream = describe(source, packets.side_data, n_parts)
+    kinds: set[str] = {stream.type for stream in source.container.streams}
+    kinds |= {stream.kind for stream in packets.late}
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -633,7 +610,7 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         part_offset_s=(line.offset * tick_s).astype(np.float64),
         stream=stream,
         notes=(*notes, *notes_on_stream, *late_notes(packets.late)),
-        besides=_kinds_beside(source, packets.late),
+        besides=tuple(name for name, kind in BESIDES.items() if kind in kinds),
         late=tuple(packets.late),
         stated_end_s=_stated_end_s(facts),
     )
@@ -649,13 +626,6 @@ def _skippable(headers: Sequence[PictureHeader]) -> NDArray[np.bool_]:
     layers = np.array([header.layer for header in headers])
     is_in_highest_layer: NDArray[np.bool_] = layers == layers.max()
     return unreferenced & is_in_highest_layer
-
-
-def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]:
-    """Return what a file holds besides pictures: `sound`, `subtitles` or both."""
-    kinds: set[str] = {stream.type for stream in source.container.streams}
-    kinds |= {stream.kind for stream in late}
-    return tuple(name for name, kind in BESIDES.items() if kind in kinds)
 
 
 def _notes(facts: _StreamFacts) -> Iterator[str]:
@@ -709,13 +679,6 @@ def _count_damaged_packets(packets: Packets, first: Sequence[int]) -> int:
 
     At a join, the counters of packets jump, so FFmpeg flags packets that are not damaged: the first one of
     the later part, or one of the two before it.
-
-    Parameters
-    ----------
-    packets
-        The packets.
-    first
-        The first packet of each part.
     """
     flagged_packets = {*np.flatnonzero(packets.corrupt).tolist()}
     is_joined = len(first) > 1
@@ -731,38 +694,16 @@ def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}s" if n > 1 else f"{n} {noun}"
 
 
-def _why_unsafe(
-    source: Source,
-    packets: Packets,
-    *,
-    has_unique_times: bool,
-    is_ordered_by_kind: bool,
-    random_access: NDArray[np.bool_],
-) -> str:
-    """Return the first reason why a stream must be decoded sequentially; empty if there is none.
-
-    Parameters
-    ----------
-    source, packets
-        The stream and its packets.
-    has_unique_times
-        Whether every picture has a time that no other picture has.
-    is_ordered_by_kind
-        Whether the types of the pictures give the display order.
-    random_access
-        Shape [P]: whether decoding can start at a packet.
-
-    Returns
-    -------
-    str
-        The reason; "" if wanted frames can be decoded without decoding all frames before them.
-    """
+def _why_unsafe(facts: _StreamFacts) -> str:
+    """Return the first reason why a stream must be decoded sequentially; empty if there is none."""
+    source = facts.source
+    packets = facts.packets
     codec = source.codec
     codec_name = SPELLED.get(codec, codec)
     # Other codecs are put in display order by the types of pictures, and need no time stamps.
     needs_times = codec not in ORDERED_BY_KIND
     lacks_times = needs_times and not TIMED_FORMATS & {*source.formats}
-    lacks_kinds = not needs_times and not is_ordered_by_kind
+    lacks_kinds = not needs_times and not facts.is_ordered_by_kind
     has_second_fields = bool(second_fields([header.field for header in packets.headers]))
     reasons = (  # whether a reason applies, and the reason
         (codec not in READERS, f"the codec is {codec}"),
@@ -773,8 +714,8 @@ def _why_unsafe(
         (has_second_fields, "fields have packets of their own"),
         (lacks_times, f"{codec_name} in {source.formats[0]} has no reliable time stamps"),
         (needs_times and MISSING in packets.pts, "time stamps are missing"),
-        (needs_times and not has_unique_times, "time stamps repeat"),
-        (not random_access[0], "decoding cannot start at the first packet"),
+        (needs_times and not facts.has_unique_times, "time stamps repeat"),
+        (not facts.random_access[0], "decoding cannot start at the first packet"),
     )
     for applies, reason in reasons:
         if applies:
@@ -782,39 +723,38 @@ def _why_unsafe(
     return ""
 
 
-def _stated_line(
-    source: Source, packets: Packets, *, is_program: bool, has_estimated_times: bool
-) -> NotedLine:
+def _stated_line(facts: _StreamFacts) -> NotedLine:
     """Return the times of a stream's packets on one rising line, by the time stamps of the file.
 
     Presentation times are used if the file has all of them, else decoding times, else the presentation times
     that it has, with the missing ones filled in at a steady rate. The times are unknown if nothing of this is
     possible, or if all stamps but one are equal.
-
-    Parameters
-    ----------
-    source, packets
-        The stream and its packets.
-    is_program
-        Whether it is a program stream.
-    has_estimated_times
-        Whether its times of presentation are FFmpeg's estimates: then times of decoding are used.
     """
-    stamps = _usable_stamps(packets, has_estimated_times=has_estimated_times)
+    source = facts.source
+    packets = facts.packets
+    stamps = _usable_stamps(packets, has_estimated_times=facts.has_estimated_times)
     if stamps is None or not source.stream.time_base:
         return NotedLine(unbroken(packets.pts, known=False), "")
-    if "avi" in source.formats:
-        return _line_of_entries(source, stamps.ticks, packets.dts, stamps.note)
-
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
-    if is_program and has_all_decoding_times:
+    if "avi" in source.formats:
+        # AVI stores no times: its entries (packets) are numbered, also if the file was joined from several,
+        # and FFmpeg gives these numbers as times of decoding.
+        entries = packets.dts
+        are_stamps_entries = np.array_equal(np.sort(ticks), entries)
+        if has_all_decoding_times and not are_stamps_entries:
+            has_pauses = bool((np.diff(entries) > 1).any())
+            n_held_back = count_held_back(source.path) if has_pauses else 0
+            return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
+        return NotedLine(unbroken(ticks), stamps.note)
+
+    if facts.is_program and has_all_decoding_times:
         ticks = correct_outliers(ticks, _ticks_per_picture(source))
 
     decoding = None  # times of decoding, if the container stores all of them
     if has_all_decoding_times and DECODING_FORMATS & {*source.formats}:
         # If the times of presentation are estimates, `ticks` are the same times of decoding, and corrected.
-        decoding = ticks if has_estimated_times else packets.dts
+        decoding = ticks if facts.has_estimated_times else packets.dts
 
     line = time_line(
         ticks,
@@ -864,36 +804,6 @@ def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | 
         if has_enough_times and (has_one_packet or _are_times(stamps.ticks)):
             return stamps
     return None
-
-
-def _line_of_entries(
-    source: Source, ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str
-) -> NotedLine:
-    """Return the times of the pictures of an AVI file, on one rising line.
-
-    AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
-    FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
-    they are used. Otherwise the pictures get the numbers of the entries in display order, without the delay
-    of the decoder.
-
-    Parameters
-    ----------
-    source
-        The open file.
-    ticks
-        Shape [P]: time stamps that can be used.
-    entries
-        Shape [P]: the numbers of the entries, `MISSING` where they are not known.
-    note
-        Note on the time stamps.
-    """
-    are_entries_known = MISSING not in entries
-    are_stamps_entries = np.array_equal(np.sort(ticks), entries)
-    if are_entries_known and not are_stamps_entries:
-        has_pauses = bool((np.diff(entries) > 1).any())
-        n_held_back = count_held_back(source.path) if has_pauses else 0
-        return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
-    return NotedLine(unbroken(ticks), note)
 
 
 def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.int64]:
@@ -952,23 +862,6 @@ class NotedTimes(NamedTuple):
     note: str
 
 
-def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
-    """Return times of the shown pictures of a file that does not state all of them.
-
-    If it states no times at all, they follow from an assumed rate. If it states some, all are NaN (unknown).
-
-    Parameters
-    ----------
-    source, packets
-        The stream and its packets.
-    count
-        Number of shown pictures.
-    """
-    if _are_times(packets.pts) or _are_times(packets.dts):
-        return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
-    return NotedTimes(np.arange(count) / _assumed_rate(source), _rate_note(source))
-
-
 def _are_times(stamps: NDArray[np.int64]) -> bool:
     """Return whether time stamps are real times, which change from packet to packet.
 
@@ -1013,51 +906,6 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
         else:  # all pictures refer to others before the part
             n_without_reference += end - first
     return n_without_reference
-
-
-def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
-    """Find damaged pictures where Matroska files were joined byte by byte.
-
-    Parameters
-    ----------
-    source, packets
-        The stream and its packets.
-    line
-        Its time line, with the first packet of each part of the joined file.
-
-    Returns
-    -------
-    Seams
-        Packets whose picture is cut off by the header of the next file, and the first packet that is decoded
-        with the codec settings of another file; 0 if there is none.
-    """
-    starts = line.first[1:].tolist()  # the first packet of each further file
-    if "matroska" not in source.formats or not starts:
-        return Seams([], 0)
-    settings_of_first_file = source.context.extradata or b""  # of the codec
-    positions = packets.pos.tolist()
-    sizes = packets.size.tolist()
-    # The header of a further file is between the last packet before it and its own first one.
-    places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
-    file_heads = find_file_heads(source.path, places_of_heads)
-
-    cut_packets: list[int] = []
-    wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
-    for first, (head_position, head) in zip(starts, file_heads, strict=True):
-        has_head = head_position > 0
-        if not has_head:
-            continue
-        last = first - 1  # packet of the file before
-        end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
-        is_cut_through = head_position < end_of_last
-        if is_cut_through:
-            cut_packets.append(last)
-
-        brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
-        has_same_settings = settings_of_first_file in head
-        if not brings_settings and not has_same_settings and wrongly_decoded == 0:
-            wrongly_decoded = first
-    return Seams(cut_packets, wrongly_decoded)
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -1113,26 +961,16 @@ def _unread_tail(source: Source, packets: Packets) -> str:
     may_be_scrambled = bool({"mpegts", "mpeg"} & formats)
     if may_be_scrambled and is_scrambled(files_of(source.path)[-1], end_of_pictures):
         return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
-    if _goes_on_in_late_stream(packets) or _goes_on_in_announced_stream(source, end_of_pictures):
+
+    last_position = packets.pos.max(initial=0)
+    goes_on = any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+    if "mpegts" in formats and len(source.container.streams.video) > 1:
+        # It lists several streams of pictures, and those of the one that is read may end early.
+        file_bytes, _ = file_state(source.path)
+        goes_on = goes_on or end_of_pictures < ANOTHER_BELOW * file_bytes
+    if goes_on:
         return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
     return ""
-
-
-def _goes_on_in_late_stream(packets: Packets) -> bool:
-    """Return whether a stream of pictures begins behind the last packet of the one that is read."""
-    last_position = packets.pos.max(initial=0)
-    return any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
-
-
-def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
-    """Return whether a transport stream goes on in another of its streams of pictures than the one read.
-
-    It does if it lists several, and the pictures of the one that is read end early.
-    """
-    if "mpegts" not in source.formats or len(source.container.streams.video) < 2:
-        return False
-    file_bytes, _ = file_state(source.path)
-    return end_of_pictures < ANOTHER_BELOW * file_bytes
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -1148,7 +986,9 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     is_fragmented = "mov" in source.formats and not source.declared
     dropped = np.zeros(0, np.int64)
     if is_fragmented:
-        dropped = _packets_dropped_by_times(packets)
+        dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
+        latest_before = np.maximum.accumulate(dts_before)
+        dropped = np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
 
     last_file = files_of(source.path)[-1]
     second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
@@ -1157,7 +997,11 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
         is_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
         if not is_read_whole:
-            from_s = _start_of_unread_second_file_s(facts, read_of_second)
+            from_s = _last_picture_s(facts)
+            # What was read of the second file may be wrong, too.
+            possible_starts = np.append(read_of_second, facts.line.first[1:])
+            if len(possible_starts) and facts.line.known:
+                from_s = min(from_s, facts.time_of(int(possible_starts.min())))
             missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
             yield from_s, missing
     elif len(dropped):
@@ -1165,37 +1009,6 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         n_dropped = counted(len(dropped), "picture is", "pictures are")
         left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
         yield facts.time_of(last_before), left_out
-
-
-def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
-    """Return the time in seconds from which pictures are missing in a file, or may be wrong.
-
-    A second file was appended to it, and is not read in full. If nothing was read of it, this is the time of
-    the last picture. What was read of it may be wrong, too: then it is the time at which that begins.
-
-    Parameters
-    ----------
-    facts
-        Facts on the stream.
-    read_of_second
-        Numbers of the packets of the second file that were read, rising.
-    """
-    from_s = _last_picture_s(facts)
-    possible_starts = np.append(read_of_second, facts.line.first[1:])
-    if len(possible_starts) and facts.line.known:
-        from_s = min(from_s, facts.time_of(int(possible_starts.min())))
-    return from_s
-
-
-def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
-    """Return the numbers of the packets that FFmpeg drops because their times step back.
-
-    A packet before them is decoded at the same time or later.
-    """
-    dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
-    latest_before = np.maximum.accumulate(dts_before)
-    steps_back = packets.dts <= latest_before
-    return np.flatnonzero(packets.hidden & steps_back)
 
 
 def _ticks_per_picture(source: Source, *, trusts_headers: bool = False) -> int:
@@ -1239,23 +1052,6 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
         return ticks
     delayed_by_constant: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
     return delayed_by_constant
-
-
-def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """Return for each picture the time at which the next one is decoded, in ticks, [P].
-
-    For the last picture, and before a gap, it is one usual step later.
-
-    Parameters
-    ----------
-    ticks
-        Times of decoding, [P].
-    step
-        Ticks between two pictures.
-    """
-    steps = np.diff(ticks, append=ticks[-1] + step)
-    has_gap = steps > LONG_STEP * step
-    return ticks + np.where(has_gap, step, steps)
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:

@@ -76,17 +76,7 @@ def parts_of_other_settings(
 
 
 def _read_settings(path: Path, start: int, index: int) -> SoundSettings | None:
-    """Read the settings of a sound track of the file that begins at a byte of a joined one; None if unknown.
-
-    Parameters
-    ----------
-    path
-        The joined file.
-    start
-        The byte at which the further file begins.
-    index
-        Place of the track among its streams.
-    """
+    """Read the settings of a track of the file that begins at a byte of a joined one; None if unknown."""
     with open_regular(path) as file:
         file.seek(start)
         head = io.BytesIO(file.read(HEAD_BYTES))

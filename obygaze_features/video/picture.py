@@ -323,13 +323,6 @@ def tags_of(name: str, matrix_tag: int, color_range: int, transfer: int) -> Tags
 def _matrix_of(pixels: VideoFormat, name: str, matrix_tag: int) -> str:
     """Return the name of the matrix that converts pixels to RGB; `rgb`, `xyz` or `grey` if they need none.
 
-    Parameters
-    ----------
-    pixels, name
-        The format of pixels, and FFmpeg's name of it.
-    matrix_tag
-        Tag of the matrix, by its number in H.273.
-
     Raises
     ------
     VideoError
@@ -354,15 +347,6 @@ def _is_full_range(name: str, matrix: str, color_range: int) -> bool:
     """Return whether samples use all values of 0 to 255 (full range), rather than 16 to 235.
 
     Where the range is not tagged, grey has the full range, and YUV has not.
-
-    Parameters
-    ----------
-    name
-        FFmpeg's name of the format of pixels.
-    matrix
-        As of `_matrix_of`.
-    color_range
-        FFmpeg's number of the tagged range.
     """
     if matrix in {"rgb", "xyz"}:
         return True
@@ -376,15 +360,6 @@ def _remarks_on_colours(pixels: VideoFormat, color_range: int, transfer: int) ->
     """Return remarks on colours that the conversion to 8-bit RGB does not give as they are meant.
 
     These are a transfer function such as that of HDR, RGB of limited range, and more than 8 bits a sample.
-
-    Parameters
-    ----------
-    pixels
-        The format of pixels.
-    color_range
-        FFmpeg's number of the tagged range.
-    transfer
-        Tag of the transfer function, by its number in H.273.
     """
     remarks = []
     if transfer in TRANSFERS:
@@ -494,26 +469,15 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data_by_name = {data.type.name: data for data in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        return _turn_by_rotation(frame.rotation), (UNKNOWN,)
+        # PyAV states degrees counterclockwise, and mirrored pictures as rotated.
+        quarters = round(-frame.rotation / 90) % 4
+        turn = Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90))
+        return turn, (UNKNOWN,)
     names = tuple(data_by_name)
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
     return _turn_by_matrix(bytes(display_matrix)), names
-
-
-def _turn_by_rotation(rotation: int) -> Turn:
-    """Return the turn that makes a picture upright, by the rotation that PyAV states.
-
-    PyAV states mirrored pictures as rotated, so this is used only where the display matrix cannot be read.
-
-    Parameters
-    ----------
-    rotation
-        Degrees counterclockwise.
-    """
-    quarters = round(-rotation / 90) % 4
-    return Turn(quarters, mirrored=False, oblique=bool(rotation % 90))
 
 
 def _turn_by_matrix(display_matrix: bytes) -> Turn:
@@ -645,13 +609,6 @@ def _remark_on_bars(bars: Bars, height: int, width: int) -> str:
 
     Black edges are the bars of another shape of picture, or what surrounds text on black: pixels alone don't
     tell which.
-
-    Parameters
-    ----------
-    bars
-        Black rows above and below, black columns left and right.
-    height, width
-        Size of the pictures in pixels.
     """
     above, below, left, right = bars
     has_high_bar = max(above, below) >= MIN_BAR * height

@@ -402,15 +402,6 @@ def _pairs(n: int, gap_s: float, frames: FrameTimes) -> NDArray[np.int64]:
 
     The time is divided into equal shares, and a pair begins in the middle of each.
 
-    Parameters
-    ----------
-    n
-        Number of frames.
-    gap_s
-        Seconds between the frames of a pair.
-    frames
-        The frames to choose from, which have times.
-
     Returns
     -------
     NDArray[np.int64]

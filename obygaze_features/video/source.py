@@ -293,15 +293,6 @@ def _looking_through(n_bytes: int) -> dict[str, str]:
 def _container(path: Path, accelerator: HWAccel | None = None, **options: str) -> Iterator[InputContainer]:
     """Open a video file with FFmpeg, or the files of a DVD's title as one; close it after the `with` block.
 
-    Parameters
-    ----------
-    path
-        The file.
-    accelerator
-        The GPU that decodes; None decodes on a core.
-    options
-        Further options of FFmpeg.
-
     Raises
     ------
     VideoError

@@ -215,18 +215,11 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]
-    remarks += _remarks_on_dispositions(source)
+    # FFmpeg's dispositions are roles of a stream, such as `default` and `attached_pic`.
+    dispositions = [disposition for disposition in Disposition if disposition in source.stream.disposition]
+    remarks += [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in dispositions]
     distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)  # "" is no remark
     return stream, tuple(distinct_remarks)
-
-
-def _remarks_on_dispositions(source: Source) -> list[str]:
-    """Return a note, which may be "", on each of FFmpeg's dispositions (roles) of a stream.
-
-    Examples of dispositions are `default` and `attached_pic`.
-    """
-    dispositions = [disposition for disposition in Disposition if disposition in source.stream.disposition]
-    return [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in dispositions]
 
 
 def _pixels(source: Source) -> str:
@@ -290,13 +283,6 @@ _DOLBY_PROFILE = re.compile(
 
 def _dolby_vision(text: str, source: Source) -> str:
     """Return the profile and compatibility of Dolby Vision, such as `8.1`; empty without Dolby Vision.
-
-    Parameters
-    ----------
-    text
-        What FFmpeg prints of its configuration.
-    source
-        The stream.
 
     Raises
     ------

@@ -71,15 +71,6 @@ def _lines(source: Source, table: PacketTable, tell: Callable[[str], None]) -> I
 
     A film may be joined from several parts, whose times are shifted. The part that a line belongs to is that
     of the last picture read before it.
-
-    Parameters
-    ----------
-    source
-        The open film.
-    table
-        Packets of its pictures, with the offset of each part of a joined film.
-    tell
-        Called with notes on the tracks.
     """
     track = _chosen_track(source, tell)
     if track is None:
@@ -107,13 +98,6 @@ def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
 
     Tracks that are not forced come first, and of those the one that the film marks as default. (A forced
     track has only what is said in other languages.)
-
-    Parameters
-    ----------
-    source
-        The open film.
-    tell
-        Called with notes on the tracks.
     """
     subtitle_tracks = source.container.streams.subtitles
     # A codec that FFmpeg does not know has no context.
@@ -138,15 +122,7 @@ def _chosen_track(source: Source, tell: Callable[[str], None]) -> Any:
 
 
 def _line(packet: Any, offset_s: float) -> Line | None:
-    """Return the line of subtitles in a packet: start and end in seconds, and text; None without words.
-
-    Parameters
-    ----------
-    packet
-        A packet of the text track.
-    offset_s
-        Seconds to add to its times.
-    """
+    """Return the line of subtitles in a packet: start and end in seconds, and text; None without words."""
     text = _words(packet.stream.codec_context.name, bytes(packet))
     if not text:
         return None
@@ -166,13 +142,6 @@ def _words(codec: str, content: bytes) -> str:
     """Return the words of a subtitle packet, on one line and without tags such as those of italics.
 
     FFmpeg's own decoders are not used, because they change the words.
-
-    Parameters
-    ----------
-    codec
-        FFmpeg's name of the packet's codec, such as `subrip`.
-    content
-        Bytes of the packet.
     """
     if codec == "mov_text":
         # Two bytes of length come before the text, and settings behind it.

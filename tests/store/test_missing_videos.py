@@ -292,7 +292,7 @@ def fail(stage, **reasons):
             writer.commit([ClipResult(clip, "failed", reason)])
 
 
-@pytest.mark.parametrize("n_there", range(5))
+@pytest.mark.parametrize("n_there", [0, 1, 4])
 @pytest.mark.parametrize("has_work", [True, False])
 def test_a_machine_that_finds_none_of_its_videos_is_refused_if_it_has_work(
     stage, tmp_path, n_there, has_work

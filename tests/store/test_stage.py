@@ -9,7 +9,6 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.lines import checked_entry, encode_line
 from obygaze_features.store import ClipFeatures, ClipResult, PlannedClip, Stage, read_stage, seal, verify
-from obygaze_features.store.journal import read_journals
 
 from .toy_stores import CORPUS, F, commit_clips, features, group, make_stage, plan, provenance, result, tree
 
@@ -408,24 +407,17 @@ def test_clips_of_a_journal_line_with_two_attempts_are_done_again_and_sealed(sta
     assert verify(seal(stage.path, stage.path.with_name("toy"), licence="CC0-1.0"), "full").ok
 
 
-def test_every_flipped_bit_of_a_line_is_noticed(tmp_path):
+def test_every_flipped_bit_of_a_line_is_noticed():
     """Each line of a journal has a checksum of itself. Its last byte, the line break, is not tried here."""
-    line = encode_line({"rows": [{"row": 1, "clip_id": "é", "status": "failed"}]})
-    path = tmp_path / "0001.jsonl"
-    path.write_bytes(line)
-    lines, _ = read_journals(tmp_path, 1)
-    assert len(lines) == 1
+    line = encode_line({"rows": [{"row": 1, "clip_id": "é", "status": "failed"}]}).removesuffix(b"\n")
+    assert checked_entry(line) is not None
 
-    place_of_line_break = len(line) - 1
-    for index in range(place_of_line_break):
+    for index in range(len(line)):
         for bit in range(8):
             flipped = bytearray(line)
             flipped[index] ^= 2**bit
-            path.write_bytes(bytes(flipped))
 
-            lines, damage = read_journals(tmp_path, 1)
-            assert lines == []
-            assert damage
+            assert checked_entry(bytes(flipped)) is None
 
 
 def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):

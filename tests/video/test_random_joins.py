@@ -40,7 +40,7 @@ class Join:
     def is_without_gaps(self) -> bool:
         """Whether no part starts later than the one before it ends."""
         ends = [start + count * STEP_S for start, count in zip(self.starts_s, self.lengths, strict=True)]
-        return all(lazy_import <= end for lazy_import, end in zip(self.starts_s[1:], ends, strict=False))
+        return all(start <= end for start, end in zip(self.starts_s[1:], ends, strict=False))
 
 
 STEP_S = 1 / 25

@@ -100,16 +100,20 @@ def test_a_still_is_known_by_its_suffix():
     assert not is_still("a.mp4")
 
 
+TURNED_AND_MIRRORED = 5
+
+
 @pytest.mark.parametrize(
-    ("orientation", "quarters", "is_mirrored"), [(key, *turn) for key, turn in TURNS.items()]
-)
-@pytest.mark.parametrize(
-    ("suffix", "settings", "tolerance"),
-    [(".png", {}, 0), (".tif", {}, 0), (".webp", {"lossless": True}, 0), (".jpg", FINE_JPEG, 30)],
-    ids=["png", "tif", "webp", "jpg"],
+    ("suffix", "orientation", "settings", "tolerance"),
+    [
+        *[(".png", orientation, {}, 0) for orientation in TURNS],
+        (".tif", TURNED_AND_MIRRORED, {}, 0),
+        (".webp", TURNED_AND_MIRRORED, {"lossless": True}, 0),
+        (".jpg", TURNED_AND_MIRRORED, FINE_JPEG, 30),
+    ],
 )
 def test_exifs_orientation_is_applied_and_recorded(
-    drawing, tmp_path, orientation, quarters, is_mirrored, suffix, settings, tolerance
+    drawing, tmp_path, suffix, orientation, settings, tolerance
 ):
     """A camera stores how it was held as a number from 1 to 8 (EXIF), and the picture as its sensor lies.
 
@@ -119,6 +123,7 @@ def test_exifs_orientation_is_applied_and_recorded(
     exif = Image.Exif()
     exif[ORIENTATION] = orientation
     path = save(drawing, tmp_path / f"o{suffix}", exif=exif, **settings)
+    quarters, is_mirrored = TURNS[orientation]
     upright = np.rot90(np.asarray(drawing), -quarters)
     if is_mirrored:
         upright = upright[:, ::-1]

@@ -53,7 +53,7 @@ def arm(state: str) -> None:
     """Let this worker kill itself in a state: at a message that it receives or sends, or on the way."""
     from obygaze_features import workers
 
-    receive, send = workers._receive, workers._send
+    receive, send = workers.receive_message, workers.send_message
     clip = ""  # of the latest task
     dies_before_first_task = random.random() < 0.5  # when idle; the other half of the workers die after it
 
@@ -83,7 +83,7 @@ def arm(state: str) -> None:
         if state == "idle" and kind == b"done":
             kill()
 
-    workers._receive, workers._send = receive_or_die, send_or_die
+    workers.receive_message, workers.send_message = receive_or_die, send_or_die
 
 
 def write(stream, data: bytes) -> None:
