@@ -21,7 +21,6 @@ from obygaze_models.prediction.training_films import (
     TrainingFilms,
     _collect_trained_rows,
     _find_trained_clips,
-    _kept_views,
     _most_similar_film,
     _picture_similarity,
     _recognise_by_features,
@@ -577,7 +576,8 @@ def planted_clips(*clips):
 
 def sketches_of(*clips):
     """Sketch the kept views of planted clips."""
-    return np.stack([sketches(_kept_views(mean)) for mean in planted_clips(*clips)])
+    kept = [VIEWS.index(view) for view in KEPT_VIEWS]
+    return np.stack([sketches(mean[kept]) for mean in planted_clips(*clips)])
 
 
 NEW = (91, 0), (92, 0), (93, 0), (94, 0)
