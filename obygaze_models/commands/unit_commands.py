@@ -116,6 +116,7 @@ def units(
           --labels films.csv --texts stores/thesaurus --out units
     """
     import numpy as np
+    import pandas as pd
 
     from obygaze_models.concepts.dictionary import strongest_activations
     from obygaze_models.concepts.dictionary_learning import N_EPOCHS
@@ -154,7 +155,8 @@ def units(
     # --- describe them by frames, concepts and texts
     values, strongest_tokens = strongest_activations(dictionary, clips)
     frames = _name_strongest_frames(group, features, values, strongest_tokens)
-    table = _unit_table(dictionary, frames)
+    numbers = np.arange(1, len(frames) + 1)
+    table = pd.DataFrame({"unit": numbers, "share": dictionary.shares, "frames": frames})
     if labels is not None:
         data = om.load_dataset(opened, of.read_manifest(labels), backbone=group.name)
         association = _associate_with_concepts(data, group, clips, values, seed)
@@ -184,7 +186,9 @@ def _learn_units(clips: "StoredClips", settings: "Mapping[str, Any]", unfinished
     from obygaze_models.concepts.dictionary_learning import learn_dictionary
 
     n_epochs = settings["n_epochs"]
-    digest = _digest_of_settings(settings)
+    # The ASCII codes of the 64 digits of a SHA-256, as an array for the npz file.
+    hex_digits = sha256_of(json.dumps(settings, sort_keys=True).encode())
+    digest = np.frombuffer(hex_digits.encode(), np.uint8)
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
         """Read the present tokens of the clips in these rows, one clip after the other [tokens, D]."""
@@ -207,15 +211,6 @@ def _learn_units(clips: "StoredClips", settings: "Mapping[str, Any]", unfinished
             resume_from=_read_unfinished(unfinished, digest),
             after_epoch=save_epoch,
         )
-
-
-def _digest_of_settings(settings: "Mapping[str, Any]") -> "NDArray[np.uint8]":
-    """Return the SHA-256 of settings as an array for an npz file: the ASCII codes of its 64 digits."""
-    import numpy as np
-
-    text = json.dumps(settings, sort_keys=True)
-    hex_digits = sha256_of(text.encode())
-    return np.frombuffer(hex_digits.encode(), np.uint8)
 
 
 def _associate_with_concepts(
@@ -369,18 +364,6 @@ def _frames_of_tokens(tokens: "NDArray[np.int32]", n_tokens: int, n_frames: int)
     n_leading_tokens = n_tokens - n_frames * n_tokens_of_frame
     indices_after_leading = np.maximum(tokens - n_leading_tokens, 0)
     return np.asarray(indices_after_leading // n_tokens_of_frame)
-
-
-def _unit_table(dictionary: "Dictionary", frames: "Sequence[str]") -> "pd.DataFrame":
-    """Make the table of units, with the share of tokens in which a unit is active and its strongest frames.
-
-    A row is a unit, in the order of the dictionary; `frames` are the texts of `_name_strongest_frames`.
-    """
-    import numpy as np
-    import pandas as pd
-
-    numbers = np.arange(1, len(frames) + 1)
-    return pd.DataFrame({"unit": numbers, "share": dictionary.shares, "frames": frames})
 
 
 def _best_concepts(concepts: "Sequence[str]", association: "Association") -> "pd.DataFrame":

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Hyperplanes, Kind
-from obygaze_models.concepts.ridge_tuning import PENALTIES, TunedCavs
+from obygaze_models.concepts.ridge_tuning import PENALTIES
 from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, validated_rows
 from obygaze_models.models.choices import Candidate, candidates
 from obygaze_models.models.parameters import Positive
@@ -110,9 +110,17 @@ class LinearCAV(BinaryClassifier):
 
         self.scaler_ = bank.scaler_
         self._set_plane(bank.hyperplanes_)
-        self._forget_choice()
+        # Without a choice by movies; an earlier fit, which chose, may have left held-out scores.
+        self.threshold_ = ABOVE_ZERO
+        self.candidates_: tuple[Candidate, ...] = ()
+        if hasattr(self, "held_out_"):
+            del self.held_out_
         if self.C is None:
-            self._set_choice(bank.tuned_, labels, np.asarray(groups))
+            # Leaving movies out has chosen the penalty; the threshold is the best on the held-out distances.
+            tuned = bank.tuned_
+            self.held_out_ = HeldOut(tuned.distances[:, 0], labels, np.asarray(groups))
+            self.threshold_ = self.held_out_.threshold()
+            self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         return self
 
     def _set_plane(self, plane: Hyperplanes) -> None:
@@ -124,33 +132,6 @@ class LinearCAV(BinaryClassifier):
         length = self.norm_ if self.norm_ > 0 else 1.0
         self.direction_ = weights / length
         self.offset_ = intercept / length
-
-    def _forget_choice(self) -> None:
-        """Set threshold and candidates to those without a choice by movies; remove held-out scores, if any.
-
-        They may be left from an earlier fit, which chose by movies.
-        """
-        self.threshold_ = ABOVE_ZERO
-        self.candidates_: tuple[Candidate, ...] = ()
-        if hasattr(self, "held_out_"):
-            del self.held_out_
-
-    def _set_choice(self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]) -> None:
-        """Set the attributes that leaving movies out gives: `held_out_`, `threshold_` and `candidates_`.
-
-        The threshold is the best on the held-out distances; the candidates are the penalties.
-
-        Parameters
-        ----------
-        tuned : TunedCavs
-            The CAVs of a bank of one concept.
-        labels : ndarray of int, shape [N]
-            0 or 1.
-        movies : ndarray, shape [N]
-        """
-        self.held_out_ = HeldOut(tuned.distances[:, 0], labels, movies)
-        self.threshold_ = self.held_out_.threshold()
-        self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D] to the hyperplane."""

@@ -104,15 +104,10 @@ def tuned_ridge(
             """Compute the result, if it is not cached."""
             return _tune(features, present, movie_of_clip)
 
-        # Results are cached with the features they are computed from.
-        key = _key_of_result(present, movie_of_clip)
+        # Results are cached with the features they are computed from. The key is all else they depend on.
+        key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         tuned: TunedCavs = cached_result(features.results, key, N_CACHED_RESULTS, tune)
     return tuned
-
-
-def _key_of_result(present: NDArray[np.bool_], movie_of_clip: NDArray[np.intp]) -> bytes:
-    """Make the key of a cached result: all that it depends on, except the features, as bytes."""
-    return movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
 
 
 def _refuse_constant_concepts(

@@ -1,12 +1,11 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
@@ -530,7 +529,12 @@ def _add_annotators(
     # How often each annotator is right, as estimated.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]
-        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
+        # The means over folds, of J annotators: shares of positive and of negative clips, each estimated in
+        # two ways, [J, 4].
+        mean_shares = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
+        record["noise"] = {}
+        for annotator, shares in zip(plan.label_plan.noisy, mean_shares.tolist(), strict=True):
+            record["noise"][annotator] = dict(zip(SHARES, shares, strict=True))
         if agree_by_chance(np.stack(list(plan.label_plan.noisy.values()))):
             record["noise_untold"] = True
     # The other annotators, whose mean label is compared like a model's score.
@@ -563,27 +567,3 @@ def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]
                 mean_labels = test.mean_of_others[fold.split.test]
                 rows.append(rows_of(data, fold, test, mean_labels, **model_columns))
     return rows
-
-
-def _mean_shares(
-    annotators: Iterable[str], shares_of_folds: Sequence[NDArray[np.float64]]
-) -> dict[str, dict[str, float]]:
-    """Average over folds the estimated shares of clips that each annotator labels correctly.
-
-    Parameters
-    ----------
-    annotators : iterable of str
-        Names of J annotators.
-    shares_of_folds : sequence of ndarray, shape [J, 4]
-        For each fold, the shares of positive and of negative clips, each estimated in two ways (`SHARES`).
-
-    Returns
-    -------
-    dict
-        Annotator -> name of the share -> mean over folds.
-    """
-    means = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
-    by_annotator = {}
-    for annotator, shares in zip(annotators, means.tolist(), strict=True):
-        by_annotator[annotator] = dict(zip(SHARES, shares, strict=True))
-    return by_annotator

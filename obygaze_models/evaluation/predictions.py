@@ -164,15 +164,6 @@ def _json_value(value: Any) -> Any:
     return value
 
 
-def _is_convertible(value: Any, type_name: str) -> bool:
-    """Tell whether a cell can be converted to the numpy type of this name, such as "float64"."""
-    try:
-        np.dtype(type_name).type(value)
-    except (ValueError, OverflowError):
-        return False
-    return True
-
-
 def _validate_table(table: pd.DataFrame, name: str, n_classes: int) -> pd.DataFrame:
     """Validate a table of predictions, and return it with its columns converted to the types of `COLUMNS`.
 
@@ -256,6 +247,8 @@ def _first_inconvertible(cells: "pd.Series[Any]", type_name: str) -> str:
     It is "" if each cell can be converted by itself.
     """
     for row, value in enumerate(cells, start=1):
-        if not _is_convertible(value, type_name):
+        try:
+            np.dtype(type_name).type(value)
+        except (ValueError, OverflowError):
             return f", first in row {row}: {value!r:.80}"
     return ""

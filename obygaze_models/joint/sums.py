@@ -426,16 +426,11 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_shapes(about, arrays)
     check_features_digest(about.provenance, about.provenance_sha256, location="")
     for movie in (*about.movies, *about.left_out):
-        _refuse_impossible_movie(movie)
+        # Raises if no manifest can have a movie of this name: a clip validates it. The clip is not needed.
+        Clip(clip_id="of the sums", movie=movie)
     # Extreme values overflow in the checks, which then refuse them: numpy need not warn of it.
     with np.errstate(all="ignore"):
         _check_values(about, arrays)
-
-
-def _refuse_impossible_movie(movie: str) -> None:
-    """Raise if no manifest can have a movie of this name."""
-    # A clip of a manifest validates the name of its movie when it is made; the clip itself is not needed.
-    Clip(clip_id="of the sums", movie=movie)
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -627,16 +622,11 @@ class ReleasedFilm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         common_columns = self.columns.keys() & other.columns.keys()
         lists = [(self.clips, other.clips)]
         lists += [(self.columns[name], other.columns[name]) for name in common_columns]
-        return [_count_in_one_only(clips, other_clips) for clips, other_clips in lists]
+        return [len(set(clips).symmetric_difference(other_clips)) for clips, other_clips in lists]
 
     def has_same_clips(self, other: "ReleasedFilm") -> bool:
         """Tell whether two releases have the same clips with the same label and concepts."""
         return self.clips == other.clips and self.columns == other.columns
-
-
-def _count_in_one_only(clips: Sequence[str], other_clips: Sequence[str]) -> int:
-    """Count the clips that are in one of two lists, but not in both."""
-    return len(set(clips).symmetric_difference(other_clips))
 
 
 @contextmanager

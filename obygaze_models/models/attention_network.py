@@ -285,7 +285,8 @@ class AttentionNetwork:
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
             if len(rows) > max_clips:
-                rows = _evenly_spaced(rows, max_clips)  # so that every movie has its share
+                # At even distances, so that every movie has its share.
+                rows = rows[np.arange(max_clips) * len(rows) // max_clips]
             scatters.append(self._within_clip_scatter(X, rows))
 
         scatter_of_negative, scatter_of_positive = scatters
@@ -486,12 +487,6 @@ def _with_fixed_signs(directions: NDArray[np.float64]) -> NDArray[np.float64]:
     rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
     largest_entries = directions[rows_of_largest, np.arange(n_directions)]
     return np.asarray(directions * np.sign(largest_entries))
-
-
-def _evenly_spaced(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-    """Pick n rows at even distances: of rows 0 to 9, n = 5 picks 0, 2, 4, 6 and 8."""
-    places = np.arange(n) * len(rows) // n
-    return np.asarray(rows[places])
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError, ProtocolError
-from obygaze_models.models.binary import check_two_classes
+from obygaze_models.models.binary import encode_labels
 from obygaze_models.models.fitted import ESTIMATOR_ERRORS, Fitted, fit
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
@@ -260,7 +260,7 @@ def _training_set(
     """
     rows = fold.rows[fold.y != NOT_ASKED]
     try:
-        check_two_classes(labels[rows], type(selection.estimator).__name__)
+        encode_labels(labels[rows], type(selection.estimator).__name__)  # raises unless there are two classes
         inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
     except ProtocolError as error:
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error

@@ -185,7 +185,11 @@ def _import_member(location: str, text: str) -> Any:
     path = PurePath(module_or_path.removesuffix(".py"))
     module_name = ".".join(path.parts)
 
-    _make_current_folder_importable()
+    # Models in the current folder can be imported by their modules' names. It stays in the path, as these
+    # modules may import others later, and at its end, so that its files do not hide installed packages.
+    current_folder = str(Path.cwd())
+    if current_folder not in sys.path:
+        sys.path.append(current_folder)
     try:
         member: Any = importlib.import_module(module_name)
     except Exception as error:
@@ -197,17 +201,6 @@ def _import_member(location: str, text: str) -> Any:
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
         member = getattr(member, part)
     return member
-
-
-def _make_current_folder_importable() -> None:
-    """Add the current folder to `sys.path`, so that models in it can be imported by their modules' names.
-
-    It stays there, as these modules may import others later.
-    """
-    current_folder = str(Path.cwd())
-    if current_folder not in sys.path:
-        # At the end, so that files of the folder do not hide installed packages.
-        sys.path.append(current_folder)
 
 
 def _check_new_name(name: str, text: str) -> None:

@@ -290,39 +290,23 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
     There are banks of units (`UnitBank`), of concepts in time (`TimeBank`) and of concepts (`ConceptBank`).
     """
     # Values of concepts are standardised by these.
-    moments_of_values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
+    arrays = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
-        return {"n_active": bank.dictionary_.n_active}, _unit_arrays(bank) | moments_of_values
+        # Without the decoder, which only learning needs.
+        dictionary = bank.dictionary_
+        arrays["encoder"] = dictionary.encoder
+        arrays["bias"] = dictionary.bias
+        arrays["centre_of_tokens"] = dictionary.centre
+        arrays["token_scale"] = np.array([dictionary.scale])
+        return {"n_active": dictionary.n_active}, arrays
     if isinstance(bank, TimeBank):
-        return {"clip": bank.clip}, _time_arrays(bank) | moments_of_values
-    return {"directions": bank.kind, "clip": bank.clip}, _concept_arrays(bank) | moments_of_values
-
-
-def _unit_arrays(bank: UnitBank) -> Arrays:
-    """Return the learnt arrays of a bank of units: those of its dictionary, without the decoder."""
-    dictionary = bank.dictionary_
-    return {
-        "encoder": dictionary.encoder,
-        "bias": dictionary.bias,
-        "centre_of_tokens": dictionary.centre,
-        "token_scale": np.array([dictionary.scale]),
-    }
-
-
-def _time_arrays(bank: TimeBank) -> Arrays:
-    """Return the learnt arrays of a bank of concepts in time."""
-    return {
-        "weights": bank.weights_,
-        "feature_mean": bank.frame_mean_,
-        "feature_scale": bank.frame_scale_,
-    }
-
-
-def _concept_arrays(bank: ConceptBank) -> Arrays:
-    """Return the learnt arrays of a bank of concepts: its hyperplanes, and its scaler."""
-    planes = bank.hyperplanes_
-    arrays = {"weights": planes.weights, "intercepts": planes.intercepts}
-    return arrays | _scaler_to_state(bank.scaler_)
+        arrays["weights"] = bank.weights_
+        arrays["feature_mean"] = bank.frame_mean_
+        arrays["feature_scale"] = bank.frame_scale_
+        return {"clip": bank.clip}, arrays
+    arrays["weights"] = bank.hyperplanes_.weights
+    arrays["intercepts"] = bank.hyperplanes_.intercepts
+    return {"directions": bank.kind, "clip": bank.clip}, arrays | _scaler_to_state(bank.scaler_)
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
@@ -492,19 +476,12 @@ def _quantiles_of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Values of a model that was read from a file are quantiles already, and returned as they are.
     """
-    if _are_quantiles(values):
-        return values
-    return np.asarray(np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0))
-
-
-def _are_quantiles(values: NDArray[np.float64]) -> bool:
-    """Tell whether concept values [N, K] are quantiles: `N_LEVELS` of each concept, in rising order.
-
-    The values of `N_LEVELS` clips may also rise in every column. They are then equal to their quantiles.
-    """
+    # The values of `N_LEVELS` clips may also rise in every column: they are then equal to their quantiles.
     has_as_many_rows = len(values) == N_LEVELS
     falls_somewhere = (np.diff(values, axis=0) < 0).any()
-    return has_as_many_rows and not falls_somewhere
+    if has_as_many_rows and not falls_somewhere:
+        return values
+    return np.asarray(np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0))
 
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:

@@ -253,7 +253,8 @@ def _sketch_clips(modalities: Sequence[Dataset], clip_ids: Sequence[str]) -> dic
             continue
         for clip_id, mean_pictures in _mean_pictures(modality.signatures, clip_ids):
             if clip_id not in sketch_of_clip:
-                sketch_of_clip[clip_id] = sketches(_kept_views(mean_pictures))
+                views = mean_pictures[[VIEWS.index(view) for view in KEPT_VIEWS]]
+                sketch_of_clip[clip_id] = sketches(views)
     return sketch_of_clip
 
 
@@ -756,14 +757,6 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
                 yield clip_id, mean_frames(views, is_not_blank)
 
 
-def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Select the views that a model file holds, [2, 264], from the mean frame of a clip in all, [views, 264].
-
-    They are the whole picture, and the picture without a twentieth at each side (`KEPT_VIEWS`).
-    """
-    return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
-
-
 def _recognise_by_pictures(
     card: Card, training: TrainingFilms, stores: Sequence[Store]
 ) -> tuple[dict[str, KnownFilm], str]:
@@ -778,7 +771,7 @@ def _recognise_by_pictures(
     if not len(training.pictures):
         return {}, f"the model's file has no pictures: its store had no signature {NEXT_STORE}"
     # Signatures of stores on a server are not read: they take 40 kB per clip.
-    with_signatures = [store for store in stores if has_signatures(store) and not _is_on_server(store)]
+    with_signatures = [store for store in stores if has_signatures(store) and not is_address(store.where)]
 
     known: dict[str, KnownFilm] = {}
     for movie, mean_pictures_of_clips in _mean_pictures_of_movies(with_signatures).items():
@@ -817,11 +810,6 @@ def _why_not_compared(stores: Sequence[Store], with_signatures: Sequence[Store])
             f"signatures are not read from a server: pull {', '.join(on_server)} (obygaze store pull)"
         )
     return "; ".join(reasons)
-
-
-def _is_on_server(store: Store) -> bool:
-    """Tell whether a store is read from a URL."""
-    return is_address(store.where)
 
 
 def _mean_pictures_of_movies(stores: Sequence[Store]) -> dict[str, list[NDArray[np.float32]]]:

@@ -68,7 +68,8 @@ def _limits(run: Run) -> Iterator[str]:
 
 def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
     """Write which concepts the labels do not tell apart, if a model of the run reads concepts."""
-    if not _has_concept_model(record):
+    # By the names of models that decide by concepts, detected or annotated.
+    if not any("pcbm" in name or "concept" in name for name in record["models"]):
         return
     for concepts in record.get("concepts_alike", []):
         yield (
@@ -80,11 +81,6 @@ def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
             f"concept {concept} is marked in all clips of one class and in none of the other: it is the "
             "label itself, and models of concepts show little of the others"
         )
-
-
-def _has_concept_model(record: Mapping[str, Any]) -> bool:
-    """Tell by the models' names whether one of a run decides by concepts, detected or annotated."""
-    return any("pcbm" in name or "concept" in name for name in record["models"])
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:

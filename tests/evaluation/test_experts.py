@@ -166,9 +166,11 @@ def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
 def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run_of_merged_labels):
     """A model is compared with the other annotator on the clips that both judged, 216 of 240.
 
-    Where the two agree, the other would always be right and is no baseline there.
+    Where the two agree, the other would always be right and is no baseline there. Nor is the length of clips,
+    as all last 5 s.
     """
     table = run_of_merged_labels.predictions.table
+    assert CLIP_LENGTH not in set(table["model"])
     n_clips = table.groupby(["model", "task"]).size()
 
     assert n_clips["linear", "en_s>en_s@ann"] == 216
@@ -176,12 +178,6 @@ def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run_of_m
     assert n_clips[OTHER_ANNOTATOR].to_dict() == {"en_s>en_s@ann": 216, "en_s>en_s@ben": 216}
     scores_of_the_other = table.loc[table["model"] == OTHER_ANNOTATOR, "score"]
     assert set(scores_of_the_other) == {0.0, 1.0}
-
-
-def test_the_length_of_clips_is_no_baseline_where_all_are_as_long(run_of_merged_labels):
-    """All 240 clips of the run last 5 s, so that their length tells nothing of the level."""
-    models = set(run_of_merged_labels.predictions.table["model"])
-    assert CLIP_LENGTH not in models
 
 
 @pytest.mark.long

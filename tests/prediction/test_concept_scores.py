@@ -88,7 +88,7 @@ def test_the_labels_of_a_film_do_not_change_its_own_left_out_probabilities():
     np.testing.assert_array_equal(p_with_film_3_reversed, p)
 
 
-@pytest.mark.parametrize("n_films", [3, 6, 12, 40])
+@pytest.mark.parametrize("n_films", [3, 40])
 def test_the_error_of_a_new_film_is_within_the_margin_in_four_of_five_cases(n_films):
     """4000 times, errors of n known films are drawn, of which a margin is computed, and that of a new film.
 
@@ -119,8 +119,8 @@ def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each
 
 
 @pytest.mark.long
-def test_a_card_without_length_of_clips_and_evidence_is_read(trained_models):
-    """Both are None where they are not known."""
+def test_a_card_without_length_of_clips_and_evidence_is_read_but_not_of_a_negative_length(trained_models):
+    """Both are None where they are not known. `clip_s` is in seconds."""
     card = load_model(trained_models.paths["pcbm_lr"]).card
     without = replace(card, clip_s=None, evidence=None)
 
@@ -128,13 +128,5 @@ def test_a_card_without_length_of_clips_and_evidence_is_read(trained_models):
 
     assert read.clip_s is None
     assert read.evidence is None
-
-
-@pytest.mark.long
-def test_a_card_with_a_negative_length_of_clips_is_refused(trained_models):
-    """`clip_s` is in seconds. The card of a sound model gets -1 there."""
-    card = load_model(trained_models.paths["pcbm_lr"]).card
-    with_negative_length = card.to_json() | {"arrays": {}, "clip_s": -1}
-
     with pytest.raises(ModelError, match="clip_s"):
-        parse_card(with_negative_length, "bad.model")
+        parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")

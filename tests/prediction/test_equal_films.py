@@ -23,7 +23,7 @@ def is_shown_to_be_found(row):
     return row["movie_low"] > row["movie_chance"]
 
 
-@pytest.mark.parametrize(("n_films", "n_clips"), [(3, 2), (3, 3), (4, 2), (5, 2)])
+@pytest.mark.parametrize(("n_films", "n_clips"), [(3, 2), (3, 3)])
 def test_scores_of_chance_are_seldom_shown_to_find_a_concept_in_films_of_few_clips(n_films, n_clips):
     """In three films of two clips each, noise puts the right clip first everywhere in one corpus of eight.
 
@@ -68,11 +68,8 @@ def test_one_auc_in_all_films_has_an_interval_with_width_and_proves_no_skill():
     assert ".75 [.22, .93]" in describe_evidence(evidence)
 
 
-def test_one_auc_in_twenty_films_proves_skill():
+def test_one_film_has_no_interval_unless_its_auc_is_1_or_0_and_one_auc_in_twenty_films_proves_skill():
     assert auc_interval([0.75] * 20).low > 0.5
-
-
-def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
     assert np.isnan(auc_interval([0.75]).low)
     assert auc_interval([1.0]).low == pytest.approx(0.025)
 
