@@ -382,8 +382,7 @@ class TimeColumns:
                 continue
             column_of_starts = self._unread.column_meant_as(START, self._can_be_times)
             if name == END and self._unread.is_read(END) and column_of_starts:
-                self._unread.propose(START, [column_of_starts])
-                self._proposal.needed_unread.append(f"times ({column_of_starts!r})")
+                self._unread.propose(START, [column_of_starts], needed=f"times ({column_of_starts!r})")
                 return
             column = name  # a column that is read has its manifest's name
             if not self._unread.has_column_for(name):

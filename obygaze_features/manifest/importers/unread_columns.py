@@ -122,8 +122,14 @@ class UnreadColumns:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
 
-    def propose(self, name: str, columns: Sequence[str]) -> None:
-        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`."""
+    def propose(self, name: str, columns: Sequence[str], *, needed: str = "") -> None:
+        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
+
+        If rows lack their times, labels or films without these columns, `needed` describes them
+        (`Proposal.needed_unread`).
+        """
+        if needed:
+            self.proposal.needed_unread.append(needed)
         self.proposal.columns.setdefault(name, []).extend(columns)
         self.remaining = [column for column in self.remaining if column not in columns]
 
