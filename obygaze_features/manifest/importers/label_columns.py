@@ -120,9 +120,7 @@ class LabelColumns:
         have_marks = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
         if not have_marks:
             return
-        self._unread.remaining = [
-            name for name in self._unread.remaining if name not in columns_of_annotators
-        ]
+        self._unread.set_aside(columns_of_annotators)
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(
             f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
@@ -250,7 +248,7 @@ class LabelColumns:
                 f"({self._with_label_counts(no_labels)}): they are no labels of people",
                 no_labels,
             )
-        self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
+        self._unread.set_aside(columns)
 
     def _with_label_counts(self, columns: Sequence[str]) -> str:
         """Write some columns, each with how many of its cells are labels."""
@@ -382,7 +380,7 @@ class LabelColumns:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
             columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
         unread = self._unread
-        unread.remaining = [column for column in unread.remaining if column not in columns_of_annotators]
+        unread.set_aside(columns_of_annotators)
         unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
 
         self._proposal.annotators_with_columns = annotators
@@ -425,7 +423,7 @@ class LabelColumns:
         columns_of_others = set[str]()
         for other in others:
             columns_of_others.update(columns_headed_by(other, self._unread.remaining))
-        self._unread.remaining = [name for name in self._unread.remaining if name not in columns_of_others]
+        self._unread.set_aside(columns_of_others)
         self._proposal.annotator = annotator
         self._proposal.needed_unread.append(f"labels of {annotator} ({_shown(label_columns)})")
         self._proposal.doubts.append(

@@ -75,7 +75,7 @@ class TimeColumns:
         columns = {} if are_times_read else self._columns_of_times()
         parts = self._parts_of_times([START, END, DURATION, *columns.values()])
         if parts:
-            self._unread.remaining = [column for column in self._unread.remaining if column not in parts]
+            self._unread.set_aside(parts)
             shown = first_few([repr(column) for column in parts], SHOWN)
             self._proposal.needed_unread.append(f"times in parts ({shown})")
             self._proposal.doubts.append("write each time in one column, such as 1:05 for 1 min and 5 s")
