@@ -219,37 +219,19 @@ def test_clips_without_times_and_videos_are_compared_by_their_ids():
     assert pair.counts == {("EN", "EN"): 1, ("S", "HN"): 1}
 
 
-def test_disagreements_about_the_lowest_level_count_apart():
-    """Two annotators gave these pairs of levels to six clips. A clip with one label does not count.
-
-    Two pairs are alike (EN and S), one says the lowest level, EN, in two (EN-S and HN-EN), and two are others
-    (HN-S and NS-S).
-    """
-    pairs_of_levels = [("EN", "EN"), ("EN", "S"), ("HN", "EN"), ("HN", "S"), ("NS", "S"), ("S", "S")]
-    labels = []
-    for start_s, (level_of_a, level_of_b) in enumerate(pairs_of_levels):
-        labels += [label("a", start_s, level_of_a), label("b", start_s, level_of_b)]
-    labels.append(label("a", 9, "S"))
-
-    (pair,) = level_pairs(Manifest(tuple(labels), Path()))
-
-    assert pair.counts == dict.fromkeys(pairs_of_levels, 1)
-    n_all, n_alike, n_one_says_lowest, n_other = pair.counts_by_outcome("EN").values()
-    assert n_all == 6
-    assert n_alike == 2
-    assert n_one_says_lowest == 2
-    assert n_other == 2
-
-
 @pytest.fixture
 def judged_by_two(tmp_path):
-    """A file in which AB and CD judge windows EN/EN, EN/S, S/EN, HN/S and NS/S: one each."""
+    """A file in which AB and CD judge windows EN/EN, EN/S, S/EN, HN/S and NS/S: one each.
+
+    AB judges a sixth window alone, which does not count.
+    """
     levels = [("EN", "EN"), ("EN", "S"), ("S", "EN"), ("HN", "S"), ("NS", "S")]
     clips = []
     for number, levels_of_window in enumerate(levels):
         for annotator, level in zip(("AB", "CD"), levels_of_window, strict=True):
             span = (10.0 * number, 10.0 * number + 10)
             clips.append(Clip(f"m-{number}", "m", "", *span, level, (), annotator))
+    clips.append(Clip("m-of-ab", "m", "", 90.0, 100.0, "S", (), "AB"))
     write_manifest(Manifest(tuple(clips), tmp_path), tmp_path / "judged.csv")
     return tmp_path / "judged.csv"
 

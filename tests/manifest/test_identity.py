@@ -208,20 +208,12 @@ def table_of_one_video_as_two_films(tmp_path):
     return table
 
 
-def test_a_video_named_as_two_films_is_noted_by_the_import(table_of_one_video_as_two_films, tmp_path):
-    """A table says that b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s.
-
-    One video may hold two films, one after the other: it is no error, and may be a slip.
-    """
-    imported = import_spans([table_of_one_video_as_two_films], tmp_path)
-    assert any("Kasablanka" in notice for notice in imported.notices)
-
-
 def test_a_video_named_as_two_films_is_noted_by_every_command(
     table_of_one_video_as_two_films, tmp_path, capsys
 ):
-    """A table says that b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s: it may be a slip.
+    """A table says that b.mp4 is Casablanca from 1 to 2 s, and Kasablanka from 5 to 6 s.
 
+    One video may hold two films, one after the other: it is no error, and may be a slip.
     The import is told so, and whoever inspects the manifest that it writes.
     """
     manifest = tmp_path / "m.csv"

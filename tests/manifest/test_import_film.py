@@ -39,22 +39,19 @@ def windows_of(end_s: float, window_s: float, hop_s: float | None = None) -> lis
     return [(clip.start_s, clip.end_s) for clip in clips]
 
 
-def test_windows_begin_one_hop_after_each_other():
-    """The film is 30 s long. Its windows are of 10 s, and one begins every 5 s."""
-    windows = windows_of(end_s=30.0, window_s=10.0, hop_s=5.0)
-    assert windows == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
-
-
-def test_the_last_window_is_moved_back_to_end_with_the_film():
-    """From 30 s on, 2.5 s of the film are left, which are less than a window."""
-    windows = windows_of(end_s=32.5, window_s=10.0, hop_s=10.0)
-    assert windows == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
-
-
-@pytest.mark.parametrize("end_s", [7.0, 10.0])
-def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
-    """Windows are of 10 s, and one begins every 5 s. The film is of 7 s, or of 10 s."""
-    assert windows_of(end_s, window_s=10.0, hop_s=5.0) == [(0, end_s)]
+@pytest.mark.parametrize(
+    ("end_s", "hop_s", "windows"),
+    [
+        (30.0, 5.0, [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]),
+        (32.5, 10.0, [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]),
+        (7.0, 5.0, [(0, 7)]),
+        (10.0, 5.0, [(0, 10)]),
+    ],
+    ids=["each a hop after the one before", "the last moved back to the end", "a shorter film", "one window"],
+)
+def test_windows_begin_one_hop_after_each_other_and_end_with_the_film(end_s, hop_s, windows):
+    """Windows are of 10 s; a film that is no longer is one window."""
+    assert windows_of(end_s, window_s=10.0, hop_s=hop_s) == windows
 
 
 @pytest.mark.parametrize(("window_s", "hop_s"), [(40.0, 10.0), (20.0, 5.0), (8.0, 5.0), (2.0, 2.0)])
@@ -324,12 +321,6 @@ def wrestling(shared_data) -> Path:
     return shared_data / "videos" / "arm_wrestling.mp4"
 
 
-def test_the_window_of_a_model_is_the_length_of_its_training_clips(tmp_path):
-    """The card in a model's file says this length in seconds."""
-    model = model_file(tmp_path / "a.model", clip_s=46.25)
-    assert window_of_model(model) == 46.25
-
-
 @pytest.mark.parametrize(
     "card",
     [{}, {"clip_s": "46"}, {"clip_s": -1}, {"clip_s": True}],
@@ -360,15 +351,15 @@ def store_of_three_clips(folder: Path, **spans: tuple[float, float]) -> Path:
 
 
 def test_a_window_may_be_as_long_as_the_training_clips_of_a_model(wrestling, tmp_path):
-    """The card in the model's file says that they were 4 s long. The film is a video of arm wrestling."""
-    model = model_file(tmp_path / "a.model", clip_s=4.0)
+    """The card in the model's file says that they were 4.25 s long. The film is a video of arm wrestling."""
+    model = model_file(tmp_path / "a.model", clip_s=4.25)
 
     code, output = import_film_by_command(
         wrestling, "--model", model, "--shots", "none", "--out", tmp_path / "windows.csv"
     )
 
     assert code == 0
-    assert "windows of 4 s every 4 s" in output
+    assert "windows of 4.25 s every 4.25 s" in output
 
 
 def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_path):

@@ -54,11 +54,11 @@ class FilmColumns:
             return
 
         column = self._unread.column_meant_as("video", file_columns.__contains__) or file_columns[0]
-        self._unread.propose("video", [column])
         if are_titles_read:
+            self._unread.propose("video", [column])
             self._proposal.mention(f"files ({column!r})", [column])
             return
-        self._proposal.needed_unread.append(f"files ({column!r})")
+        self._unread.propose("video", [column], needed=f"files ({column!r})")
         if column_of_titles:
             # Titles are proposed too, but the table can be read without them.
             self._unread.propose("movie", [column_of_titles])
@@ -75,14 +75,12 @@ class FilmColumns:
         """
         column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:
-            self._unread.propose("movie", [column])
-            self._proposal.needed_unread.append(f"films ({column!r})")
+            self._unread.propose("movie", [column], needed=f"films ({column!r})")
             return
         if not self._unread.has_column_for(START):
             column_of_ids = self._unread.column_meant_as("clip_id", self._can_be_ids)
             if column_of_ids:
-                self._unread.propose("video", [column_of_ids])
-                self._proposal.needed_unread.append(f"files ({column_of_ids!r})")
+                self._unread.propose("video", [column_of_ids], needed=f"files ({column_of_ids!r})")
                 return
 
         self._proposal.movie = value_in_titles(self._titles, "movie")

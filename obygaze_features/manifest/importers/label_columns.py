@@ -120,9 +120,7 @@ class LabelColumns:
         have_marks = any(self._unread.has_yes_and_no(column) for column in columns_of_annotators)
         if not have_marks:
             return
-        self._unread.remaining = [
-            name for name in self._unread.remaining if name not in columns_of_annotators
-        ]
+        self._unread.set_aside(columns_of_annotators)
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(
             f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
@@ -185,7 +183,10 @@ class LabelColumns:
         elif self._lacks_levels() and len(of_annotators) > 1:
             self._propose_annotators(of_annotators)
         elif self._lacks_levels() and columns:
-            self._propose_labels("level", [self._likeliest_levels(columns)], "levels")
+            column = self._likeliest_levels(columns)
+            self._unread.propose(
+                "level", [column], needed=f"levels ({self._unread.with_label_count(column)})"
+            )
             self._ask_whether_of_several_people(columns)
         self._mention_levels([column for column in columns if column in self._unread.remaining])
 
@@ -247,7 +248,7 @@ class LabelColumns:
                 f"({self._with_label_counts(no_labels)}): they are no labels of people",
                 no_labels,
             )
-        self._unread.remaining = [column for column in self._unread.remaining if column not in columns]
+        self._unread.set_aside(columns)
 
     def _with_label_counts(self, columns: Sequence[str]) -> str:
         """Write some columns, each with how many of its cells are labels."""
@@ -263,8 +264,7 @@ class LabelColumns:
         with_few_words = [column for column in self._unread.remaining if self._has_few_words(column)]
         columns = self._columns_that_number_levels(with_few_words)
         if len(columns) == 1:
-            self._unread.propose("level", columns)
-            self._proposal.needed_unread.append(f"numbers that may be levels ({columns[0]!r})")
+            self._unread.propose("level", columns, needed=f"numbers that may be levels ({columns[0]!r})")
 
     def _is_level_column_of_one_annotator(self) -> bool:
         """Return whether the table's column `level` is of one annotator, beside columns of other annotators.
@@ -352,15 +352,6 @@ class LabelColumns:
         """Return the different cells of a column, without regard to case and blanks (`plain`)."""
         return {plain(cell) for cell in self._cells[column]}
 
-    def _propose_labels(self, name: str, columns: Sequence[str], what: str) -> None:
-        """Propose to read some columns as the manifest's column of levels or concepts.
-
-        `what` is a word for their labels in the message, such as `levels`.
-        """
-        self._unread.propose(name, columns)
-        shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
-        self._proposal.needed_unread.append(f"{what} ({shown})")
-
     def _propose_annotators(self, levels: Sequence[str]) -> None:
         """Propose that each of some columns of levels belongs to one annotator, named by its heading.
 
@@ -389,7 +380,7 @@ class LabelColumns:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
             columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
         unread = self._unread
-        unread.remaining = [column for column in unread.remaining if column not in columns_of_annotators]
+        unread.set_aside(columns_of_annotators)
         unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
 
         self._proposal.annotators_with_columns = annotators
@@ -432,7 +423,7 @@ class LabelColumns:
         columns_of_others = set[str]()
         for other in others:
             columns_of_others.update(columns_headed_by(other, self._unread.remaining))
-        self._unread.remaining = [name for name in self._unread.remaining if name not in columns_of_others]
+        self._unread.set_aside(columns_of_others)
         self._proposal.annotator = annotator
         self._proposal.needed_unread.append(f"labels of {annotator} ({_shown(label_columns)})")
         self._proposal.doubts.append(
@@ -461,9 +452,8 @@ class LabelColumns:
             typed = " ".join(option(name, column) for column in columns)
             self._proposal.mention(f"columns headed by labels are not read ({shown}): {typed}", columns)
             return
-        self._unread.propose(name, columns)
         labels = "levels" if name == "level" else "concepts"
-        self._proposal.needed_unread.append(f"marks of {labels} ({shown})")
+        self._unread.propose(name, columns, needed=f"marks of {labels} ({shown})")
 
     def _propose_concepts_in_unknown_words(self) -> None:
         """Propose columns of concepts whose words the codebook does not have.
@@ -492,8 +482,7 @@ class LabelColumns:
 
         # Without a heading that says so, only one column is taken: another may list something else.
         proposed = headed_as_concepts or with_lists[:1]
-        self._unread.propose("concepts", proposed)
-        self._proposal.needed_unread.append(f"concepts in other words ({_shown(proposed)})")
+        self._unread.propose("concepts", proposed, needed=f"concepts in other words ({_shown(proposed)})")
 
     def _can_be_concepts(self, column: str) -> bool:
         """Return whether a column's cells list a few short words, and are neither times nor files."""
@@ -527,8 +516,7 @@ class LabelColumns:
             if not is_computed:
                 proposed.append(column)
         if proposed:
-            self._unread.propose("concepts", proposed)
-            self._proposal.needed_unread.append(f"marks under other words ({_shown(proposed)})")
+            self._unread.propose("concepts", proposed, needed=f"marks under other words ({_shown(proposed)})")
 
         not_proposed = [column for column in columns if column not in proposed]
         if not_proposed:
@@ -575,14 +563,14 @@ class LabelColumns:
             is_of_something_else = column in self._unread.mark_columns or is_of_speech(column)
             if self._unread.label_counts(column).are_concepts and not is_of_something_else:
                 columns.append(column)
+        shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
         if columns and self._unread.is_read("concepts"):
-            shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
             options = " ".join(option("concepts", column) for column in columns)
             self._proposal.mention(
                 f"columns that are not read hold concepts too ({shown}): {options}", columns
             )
         elif columns:
-            self._propose_labels("concepts", columns, "concepts")
+            self._unread.propose("concepts", columns, needed=f"concepts ({shown})")
         self._propose_marks("concepts")
 
     def _propose_levels_by_heading(self) -> None:
@@ -591,8 +579,7 @@ class LabelColumns:
             return
         column = self._unread.column_meant_as("level", self._can_be_levels)
         if column:
-            self._unread.propose("level", [column])
-            self._proposal.needed_unread.append(f"levels in other words ({column!r})")
+            self._unread.propose("level", [column], needed=f"levels in other words ({column!r})")
 
     def _propose_annotators_by_words(self) -> None:
         """Propose columns with the same few unknown words as levels of one annotator each.

@@ -776,8 +776,7 @@ def _places(rows: Sequence[Row]) -> str:
     """Write where rows are, for messages: the lines of the first three, each with its first filled cell."""
     places = []
     for row in rows:
-        filled_cells = [cell.strip() for cell in row.cells.values() if cell.strip()]
-        first_cell = filled_cells[0] if filled_cells else ""
+        first_cell = next((cell.strip() for cell in row.cells.values() if cell.strip()), "")
         places.append(f"line {row.line}, {first_cell!r:.40}")
     return first_few(places, 3)
 

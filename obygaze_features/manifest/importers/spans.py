@@ -520,11 +520,11 @@ class _ManifestMaker:
         same_clips = []
         for clip in clips:
             video = clip.video or videos.get(clip.clip_id, "")
-            extras = {name: clip.extras.get(name, "") for name in columns}
             if tuple(clip.extras) == columns and clip.video == video:
                 same_clips.append(clip)  # not a copy, as there may be very many
-            else:
-                same_clips.append(replace(clip, extras=extras, video=video))
+                continue
+            extras = {name: clip.extras.get(name, "") for name in columns}
+            same_clips.append(replace(clip, extras=extras, video=video))
         return same_clips
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:

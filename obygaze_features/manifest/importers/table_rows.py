@@ -285,10 +285,9 @@ def _rows_of_other_kinds(table: Table, words: LabelWords) -> list[LeftOut]:
 def _is_column_of_kinds(table: Table, column: str) -> bool:
     """Return whether a column names the kind of each row, such as `level` or `remark`, in a few words."""
     kinds = set(readable_cells(table, column))
-    meanings = set[str]()
-    for kind in kinds:
-        meanings.update(meanings_of_heading(kind))
-    return 1 < len(kinds) <= MAX_KINDS and not meanings.isdisjoint(LABEL_COLUMNS)
+    if not 1 < len(kinds) <= MAX_KINDS:
+        return False
+    return any(not set(LABEL_COLUMNS).isdisjoint(meanings_of_heading(kind)) for kind in kinds)
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:

@@ -75,7 +75,7 @@ class TimeColumns:
         columns = {} if are_times_read else self._columns_of_times()
         parts = self._parts_of_times([START, END, DURATION, *columns.values()])
         if parts:
-            self._unread.remaining = [column for column in self._unread.remaining if column not in parts]
+            self._unread.set_aside(parts)
             shown = first_few([repr(column) for column in parts], SHOWN)
             self._proposal.needed_unread.append(f"times in parts ({shown})")
             self._proposal.doubts.append("write each time in one column, such as 1:05 for 1 min and 5 s")
@@ -382,8 +382,7 @@ class TimeColumns:
                 continue
             column_of_starts = self._unread.column_meant_as(START, self._can_be_times)
             if name == END and self._unread.is_read(END) and column_of_starts:
-                self._unread.propose(START, [column_of_starts])
-                self._proposal.needed_unread.append(f"times ({column_of_starts!r})")
+                self._unread.propose(START, [column_of_starts], needed=f"times ({column_of_starts!r})")
                 return
             column = name  # a column that is read has its manifest's name
             if not self._unread.has_column_for(name):

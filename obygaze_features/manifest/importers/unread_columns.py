@@ -1,6 +1,6 @@
 """Hold the columns of a table that nothing reads yet: what they hold, and what they are proposed to be."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 
 from obygaze_features.identity import plain
@@ -122,9 +122,19 @@ class UnreadColumns:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
 
-    def propose(self, name: str, columns: Sequence[str]) -> None:
-        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`."""
+    def propose(self, name: str, columns: Sequence[str], *, needed: str = "") -> None:
+        """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.
+
+        If rows lack their times, labels or films without these columns, `needed` describes them
+        (`Proposal.needed_unread`).
+        """
+        if needed:
+            self.proposal.needed_unread.append(needed)
         self.proposal.columns.setdefault(name, []).extend(columns)
+        self.set_aside(columns)
+
+    def set_aside(self, columns: Collection[str]) -> None:
+        """Look for no further meaning in some columns."""
         self.remaining = [column for column in self.remaining if column not in columns]
 
     def has_column_for(self, *names: str) -> bool:
