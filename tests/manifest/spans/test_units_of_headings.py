@@ -52,68 +52,73 @@ def message_of_refused_import(tmp_path):
 
 # --- units that are known
 # ---------------------------------------------------------------------------
-FRAMES = [
-    ("Frame Start", "Frame End"),
-    ("Frame in", "Frame out"),
-    ("first frame no.", "last frame no."),
-    ("startFrame", "endFrame"),
-    ("Start (f)", "End (f)"),
-    ("Image début", "Image fin"),
-    ("Startbild", "Endbild"),
-    ("Bildnummer Anfang", "Bildnummer Ende"),
-    ("fotograma inicial", "fotograma final"),
-    ("fotogramma inizio", "fotogramma fine"),
-    ("quadro início", "quadro fim"),
-    ("начало (кадр)", "конец (кадр)"),
-    ("開始フレーム", "終了フレーム"),
-]
-
-
-@pytest.mark.parametrize(("start", "end"), FRAMES)
-def test_words_for_frames_count_wherever_they_stand(import_files, start, end):
-    """The headings say, in some language, that times are frames. At 25 a second frame 250 is at 10 s.
-
-    A spreadsheet may write the frame 1000 as 1000.0.
-    """
-    content = table_of_times(start, end, (250, 500), (750, "1000.0"))
-
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
-
-    assert times_of(clips) == [(10.0, 20.0), (30.0, 40.0)]
+HEADINGS_OF_UNIT = {
+    "frames": [
+        *("Frame Start", "Frame End", "Frame in", "Frame out", "first frame no.", "last frame no."),
+        *("startFrame", "endFrame", "Start (f)", "End (f)", "Image début", "Image fin"),
+        *("Startbild", "Endbild", "Bildnummer Anfang", "Bildnummer Ende"),
+        *("fotograma inicial", "fotograma final", "fotogramma inizio", "fotogramma fine"),
+        *("quadro início", "quadro fim", "начало (кадр)", "конец (кадр)", "開始フレーム", "終了フレーム"),
+    ],
+    "min": [
+        *("Start (min)", "End (min)", "Début (mn)", "Fin (mn)", "Startminute", "Endminute"),
+        *("Minute début", "Minute fin", "начало (мин)", "конец (мин)", "開始（分）", "終了（分）"),
+    ],
+    "h": ["Beginn (Std)", "Ende (Std)", "start_h", "end_h", "Ende in Stunden ab", "Stunden bis"],
+    "ms": [
+        *("startMillis", "endMillis", "Start (millisecs)", "End (millisecs)", "startms", "endms"),
+        *("msStart", "msEnd", "start (ms from begin)", "end (ms from begin)", "開始ミリ秒", "終了ミリ秒"),
+    ],
+    "cs": ["Start (cs)", "End (cs)"],
+    "us": ["start_us", "end_us"],
+    "s": ["Start (s)", "End (s)", "Frame time (sec)", "Frame end (sec)"],
+    "": [
+        "Anfang",
+        "Ende",
+        "Start",
+        "Onset",
+        "Startzeit",
+        "time in",
+        "TC in",
+        "duración",
+        "開始時間",
+        "Début",
+        "t1",
+    ],
+}
+"""Unit, "" for none -> headings that name it in some language. Where there is none, seconds are usual."""
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "unit_s"),
+    ("heading", "unit"),
+    [(heading, unit) for unit, headings in HEADINGS_OF_UNIT.items() for heading in headings],
+)
+def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
+    """Nobody is asked about any of these headings: there is no doubt of the unit."""
+    told = unit_of_heading(heading)
+
+    assert told.unit == unit
+    assert told.doubt == ""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "begin_s", "end_s"),
     [
-        ("Start (min)", "End (min)", 60),
-        ("Début (mn)", "Fin (mn)", 60),
-        ("Startminute", "Endminute", 60),
-        ("Minute début", "Minute fin", 60),
-        ("начало (мин)", "конец (мин)", 60),
-        ("開始（分）", "終了（分）", 60),
-        ("Beginn (Std)", "Ende (Std)", 3600),
-        ("start_h", "end_h", 3600),
-        ("Ende in Stunden ab", "Stunden bis", 3600),
-        ("startMillis", "endMillis", 0.001),
-        ("Start (millisecs)", "End (millisecs)", 0.001),
-        ("startms", "endms", 0.001),
-        ("msStart", "msEnd", 0.001),
-        ("start (ms from begin)", "end (ms from begin)", 0.001),
-        ("開始ミリ秒", "終了ミリ秒", 0.001),
-        ("Start (cs)", "End (cs)", 0.01),
-        ("start_us", "end_us", 1e-6),
-        ("Start (s)", "End (s)", 1),
-        ("Frame time (sec)", "Frame end (sec)", 1),
-        ("Anfang", "Ende", 1),
+        ("Image début", "Image fin", 10, 20),
+        ("Minute début", "Minute fin", 15_000, 30_000),
+        ("Anfang", "Ende", 250, 500),
     ],
 )
-def test_units_are_told_by_the_heading(import_files, start, end, unit_s):
-    """The numbers 60,000 and 120,000 are times in the unit of the headings, which lasts `unit_s` seconds."""
-    content = table_of_times(start, end, (60_000, 120_000))
+def test_times_are_in_the_unit_of_their_heading(import_files, start, end, begin_s, end_s):
+    """The numbers are 250 and 500 frames at 25 a second, 250 and 500 minutes, and 250 and 500 seconds.
 
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end))
+    A spreadsheet may write the frame 500 as 500.0.
+    """
+    content = table_of_times(start, end, (250, "500.0"))
 
-    assert times_of(clips) == [pytest.approx((60_000 * unit_s, 120_000 * unit_s))]
+    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
+
+    assert times_of(clips) == [(begin_s, end_s)]
 
 
 def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
@@ -298,17 +303,6 @@ def test_a_notice_says_that_no_time_needs_the_unit_that_was_given(import_files):
 
 # --- headings that name no unit
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "heading",
-    ["Start", "Onset", "Startzeit", "time in", "TC in", "duración", "開始時間", "Début", "t1"],
-)
-def test_headings_without_a_unit_leave_nothing_open(heading):
-    """Such headings are usual for seconds, so that nobody is asked: there is no doubt of the unit."""
-    result = unit_of_heading(heading)
-    assert result.unit in {"", "s"}
-    assert result.doubt == ""
-
-
 def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
     """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
 
