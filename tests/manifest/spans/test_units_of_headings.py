@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.units import (
     UNITS,
     UnitOfHeading,
@@ -34,20 +33,6 @@ def columns_of(start_heading, end_heading):
 
 def times_of(clips):
     return [(clip.start_s, clip.end_s) for clip in clips]
-
-
-@pytest.fixture
-def message_of_refused_import(tmp_path):
-    """Return a function that imports a table which is refused; it returns the message."""
-
-    def message_of_refused_import(content, **options):
-        path = tmp_path / "t.csv"
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(ManifestError) as refusal:
-            import_spans([path], tmp_path, **options)
-        return str(refusal.value)
-
-    return message_of_refused_import
 
 
 # --- units that are known
@@ -179,13 +164,13 @@ def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
     assert times_of(clips) == [(65.0, 80.5)]
 
 
-def test_clocks_with_points_are_refused(message_of_refused_import):
+def test_clocks_with_points_are_refused(refusal_of):
     """Below `mm.ss`, 1.30 is a minute and a half, and would be read as 1.3 seconds."""
     content = table_of_times("Start (mm.ss)", "End (mm.ss)", ("1.30", "2.10"))
 
-    message = message_of_refused_import(content, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
+    refusal = refusal_of({"t.csv": content}, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
 
-    assert "column 'Start (mm.ss)': clocks mm.ss are not read: write hh:mm:ss.ms or mm:ss" in message
+    assert "column 'Start (mm.ss)': clocks mm.ss are not read: write hh:mm:ss.ms or mm:ss" in str(refusal)
 
 
 # --- what is open
@@ -193,9 +178,7 @@ def test_clocks_with_points_are_refused(message_of_refused_import):
 @pytest.mark.parametrize(
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
-def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(
-    import_files, message_of_refused_import, heading
-):
+def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
     """The heading of starts does not say seconds, minutes or frames: the first number, 10, is asked about.
 
     Once the person says minutes, 10 is 600 s. The heading of ends, "Ende", names no unit at all.
@@ -203,7 +186,7 @@ def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(
     content = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
-    message = message_of_refused_import(content, columns=columns)
+    message = str(refusal_of({"t.csv": content}, columns=columns))
     clips, notices = import_files({"t.csv": content}, columns=columns, unit="min")
 
     assert f"line 2, column {heading!r}: " in message
@@ -221,31 +204,31 @@ def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
     assert times_of(clips) == [(10.0, 20.0)]
 
 
-def test_the_proposal_asks_for_a_unit_that_is_open(message_of_refused_import):
+def test_the_proposal_asks_for_a_unit_that_is_open(refusal_of):
     """Without options, a refusal proposes what to type: also --unit, as "%" is no unit of times."""
-    message = message_of_refused_import(table_of_times("Start (%)", "End (%)", (10, 20), (30, 40)))
+    message = str(refusal_of({"t.csv": table_of_times("Start (%)", "End (%)", (10, 20), (30, 40))}))
 
     assert "--unit UNIT" in message
     assert "in place of UNIT type the unit of the numbers in 'Start (%)', 'End (%)'" in message
 
 
-def test_the_proposal_asks_for_the_rate_of_frames(message_of_refused_import):
+def test_the_proposal_asks_for_the_rate_of_frames(refusal_of):
     """Bild is German for frame, so that the times need a rate, which the person did not give."""
-    message = message_of_refused_import(table_of_times("Startbild", "Endbild", (250, 500), (750, 1000)))
+    content = table_of_times("Startbild", "Endbild", (250, 500), (750, 1000))
+
+    message = str(refusal_of({"t.csv": content}, rate=None))
 
     assert "--rate 25" in message
     assert "give the film's rate by --rate, or --unit s if the numbers in 'Startbild' are seconds" in message
 
 
-def test_numbers_of_frames_must_be_whole(message_of_refused_import):
+def test_numbers_of_frames_must_be_whole(refusal_of):
     """The headings name frames, and the times are 2.5 and 7.5: they may be seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
 
-    message = message_of_refused_import(
-        content, columns=columns_of("Frame time", "Frame end"), rate=Fraction(25)
-    )
+    refusal = refusal_of({"t.csv": content}, columns=columns_of("Frame time", "Frame end"))
 
-    assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in message
+    assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in str(refusal)
 
 
 def test_a_persons_unit_counts_before_the_headings(import_files):
@@ -257,11 +240,11 @@ def test_a_persons_unit_counts_before_the_headings(import_files):
     assert times_of(clips) == [(2.5, 7.5)]
 
 
-def test_an_unknown_unit_is_refused(message_of_refused_import):
+def test_an_unknown_unit_is_refused(refusal_of):
     """The person types "minutes", for which the word is "min"."""
-    message = message_of_refused_import(table_of_times("Start", "End", (1, 2)), unit="minutes")
+    refusal = refusal_of({"t.csv": table_of_times("Start", "End", (1, 2))}, unit="minutes")
 
-    assert message == "unit 'minutes': expected one of s, ms, us, ns, cs, min, h, frames"
+    assert str(refusal) == "unit 'minutes': expected one of s, ms, us, ns, cs, min, h, frames"
 
 
 # --- options that change nothing
