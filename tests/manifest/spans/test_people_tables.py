@@ -630,15 +630,13 @@ def test_a_table_with_tabs_and_a_heading_row_is_no_text_of_elan(import_files):
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig", "utf-8"])
-def test_a_heading_is_named_in_any_encoding(tmp_path, encoding):
+def test_a_heading_is_named_in_any_encoding(import_files, encoding):
     """The table has the ü of Begründung as one sign; the person types u and two dots, in Unicode's other form."""
-    path = tmp_path / "t.csv"
-    path.write_bytes("Film;start_s;end_s;Begründung\nG;1;3;Look\n".encode(encoding))
-    typed_heading = "Begru\u0308ndung"
+    table = "Film;start_s;end_s;Begründung\nG;1;3;Look\n".encode(encoding)
+    columns = {"movie": ["Film"], "concepts": ["Begru\u0308ndung"]}
 
-    imported = import_spans([path], tmp_path, columns={"movie": ["Film"], "concepts": [typed_heading]})
+    (clip,), _ = import_files({"t.csv": table}, columns=columns)
 
-    (clip,) = imported.manifest
     assert clip.concepts == ("Look",)
 
 
