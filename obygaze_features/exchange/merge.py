@@ -81,8 +81,16 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
+    # The merged store gets digests of its own. Clips that were changed after the seal would have valid ones
+    # there, under the fingerprint of a store that never had them as its `parent`. The table has the digest of
+    # each row of features, which is compared when the row is copied.
     for store in stores:
-        _refuse_changed_table(store)
+        listed_digests = read_digests(store.files)
+        if digest_of(store.files, TABLE) != listed_digests.get(TABLE):
+            raise StoreError(
+                f"{store.where}/{TABLE}: changed after the store was sealed; run: obygaze store verify "
+                f"{store.where}"
+            )
     _refuse_store_given_twice(stores)
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
@@ -141,21 +149,6 @@ def _refuse_store_given_twice(stores: Sequence[Store]) -> None:
                 f"{store.where}: this store is given twice; give each once, and with it the others to merge"
             )
         seen.add(location)
-
-
-def _refuse_changed_table(store: Store) -> None:
-    """Raise if a store's table of clips, or a manifest of digests, is not as it was sealed.
-
-    The merged store gets digests of its own. Clips that were changed after the seal would have valid ones
-    there, under the fingerprint of a store that never had them as its `parent`. Features need no such check
-    here: the table has the digest of each row, which is compared when the row is copied.
-    """
-    listed_digests = read_digests(store.files)
-    if digest_of(store.files, TABLE) != listed_digests.get(TABLE):
-        raise StoreError(
-            f"{store.where}/{TABLE}: changed after the store was sealed; run: obygaze store verify "
-            f"{store.where}"
-        )
 
 
 def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
@@ -323,7 +316,10 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
             if not _has_features(clip, name):
                 continue
             values = {array: next(iterator) for array, iterator in iterators_of_group[name].items()}
-            _check_digests(store, clip, name, values)
+            for array, row_values in values.items():
+                if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
+                    location = f"{store.where}: clip {clip.clip_id}, array {name}/{array}"
+                    raise damaged(f"{location}: not what {TABLE} has a digest of", store.where)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
             features_of_group[name] = ClipFeatures(time_s, frame_index, values)
@@ -356,11 +352,3 @@ def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, 
 def _has_features(clip: StoredClip, group: str) -> bool:
     """Return whether a clip has features in a group of its store: its status there is ok or partial."""
     return clip.within(group).status in STATUSES_WITH_FEATURES
-
-
-def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
-    """Raise a StoreError if a clip's values in an array do not have the digest that its store records."""
-    for array, row_values in values.items():
-        if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
-            location = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"
-            raise damaged(f"{location}: not what {TABLE} has a digest of", store.where)

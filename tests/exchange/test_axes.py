@@ -261,3 +261,20 @@ def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, time
 
     with pytest.raises(StoreError, match=r"a\.npz.*--times"):
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], times="shown_at")
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [
+        ((1, 16), "each clip has: 1 frame of 16 numbers"),
+        ((7, 16), "each clip has: 7 frames of 16 numbers"),
+        ((7, 1), "axes: 7 frames of 1 number in a clip"),
+    ],
+)
+def test_one_frame_and_one_number_are_said_in_the_singular(save_frames, capfd, shape, size):
+    """Seven rows of one number may be one row of seven: of the axes there is a note."""
+    folder = save_frames(lambda _: np.ones(shape, np.float32))
+
+    assert import_frames(folder, "npy", "npy") == 0
+
+    assert size in "".join(capfd.readouterr())

@@ -6,7 +6,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.exchange.merge import merge
 from obygaze_features.store import Stage, open_store, seal, staging_path, verify
-from obygaze_features.store.format import CROISSANT
+from obygaze_features.store.format import CROISSANT, DIGESTS, TABLE
 from obygaze_features.store.testing import seal_arrays
 
 from ..command import obygaze
@@ -294,3 +294,53 @@ def test_one_store_alone_is_not_merged(parts_of_two_corpora, tmp_path):
 
     with pytest.raises(StoreError):
         merge(one_store, tmp_path / "alone")
+
+
+# --- stores that are given twice, or were changed
+
+
+@pytest.fixture
+def two_stores(tmp_path):
+    """Two sealed stores of the same clips."""
+    return make_sealed_store(tmp_path / "a"), make_sealed_store(tmp_path / "b")
+
+
+def test_stores_of_the_same_clips_at_two_places_are_merged(two_stores, tmp_path):
+    """Parts of a corpus may overlap, even entirely."""
+    assert merge(two_stores, tmp_path / "merged").name == "merged-1.0.0"
+
+
+def test_a_store_that_is_given_twice_is_not_merged_with_itself(tmp_path):
+    """It is a slip: the result would be a copy, and lack the store that was meant. One is given by a link."""
+    store = make_sealed_store(tmp_path / "a")
+    link = tmp_path / "link-1.0.0"
+    link.symlink_to(store)
+
+    assert_not_merged([store, store], tmp_path, "this store is given twice")
+    assert_not_merged([store, link], tmp_path, r"link-1\.0\.0: this store is given twice")
+
+
+def rewrite(path, old, new):
+    """Replace bytes of a file of a sealed store, as an editor or Git may do."""
+    content = path.read_bytes()
+    assert old in content
+    path.chmod(0o644)
+    path.write_bytes(content.replace(old, new))
+
+
+@pytest.mark.parametrize("new", [b"\r\n", b" \n"])
+def test_a_store_whose_table_of_clips_was_changed_is_not_merged(two_stores, tmp_path, new):
+    """The merged store has digests of its own, which would be valid for the clips as they were changed."""
+    _, second = two_stores
+    rewrite(second / TABLE, b"\n", new)
+
+    assert_not_merged(two_stores, tmp_path, f"{TABLE}: changed")
+
+
+def test_a_store_whose_manifest_of_digests_was_changed_is_not_merged(two_stores, tmp_path):
+    """The fingerprint of the store, which the merged one names as its parent, is made of this file."""
+    _, second = two_stores
+    listed_digest = (second / DIGESTS).read_bytes()[:64]
+    rewrite(second / DIGESTS, listed_digest, b"0" * 64)
+
+    assert_not_merged(two_stores, tmp_path, DIGESTS)

@@ -37,27 +37,18 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
             unread_keys += [key for key in annotation if key not in READ_KEYS]
             location = f"{name:.60}, annotation {n}"
             span = _span(location, name, annotation)
-            cut_span = _cut_at(span, video_length_s)
-            was_cut = span.end_s > video_length_s + SLACK_S
-            if was_cut and not cut_span.reason:
-                notes_on_cut.append(f"{location}: cut at the end of its video, {video_length_s:g} s")
-            yield cut_span
+            # Times that cannot be read, and an unknown length, are NaN, with which comparisons are false.
+            if span.start_s >= video_length_s:
+                reason = f"it begins behind the end of its video, {video_length_s:g} s"
+                span = replace(span, reason=reason)
+            if span.end_s > video_length_s:
+                if span.end_s > video_length_s + SLACK_S and not span.reason:
+                    notes_on_cut.append(f"{location}: cut at the end of its video, {video_length_s:g} s")
+                span = replace(span, end_s=video_length_s)
+            yield span
     file.account.note_unread("key", unread_keys)
     if notes_on_cut:
         file.account.note(first_few(notes_on_cut, SHOWN))
-
-
-def _cut_at(span: RawSpan, length_s: float) -> RawSpan:
-    """Return a span cut at the end of its video, with a reason to leave it out if it begins after that.
-
-    Times that cannot be read, and an unknown length, are NaN: comparisons with NaN are false, so that such a
-    span stays as it is.
-    """
-    if span.start_s >= length_s:
-        span = replace(span, reason=f"it begins behind the end of its video, {length_s:g} s")
-    if span.end_s > length_s:
-        span = replace(span, end_s=length_s)
-    return span
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:

@@ -69,8 +69,6 @@ TYPOGRAPHIC: Final = frozenset("’‘“”„–—…«»‹›¿¡°€£©�
 SCORE_OF_RARE_CHARACTER: Final = 0.35
 """Score of a Chinese character that is not among `HAN`. There are thousands; wrong encodings give many."""
 
-APOSTROPHES: Final = frozenset("’‘")
-
 MAX_LINES: Final = 200
 """How many lines beyond ASCII are judged."""
 

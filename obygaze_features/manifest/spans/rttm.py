@@ -77,7 +77,8 @@ def _turn(location: str, fields: Sequence[str]) -> RawSpan:
 def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
     """Write (label, span) pairs as turns of speakers, sorted by start.
 
-    Blanks in labels become `_`, as RTTM separates its fields by blanks.
+    Blanks in labels become `_`, as RTTM separates its fields by blanks. In the name of a tier of people, `%`
+    and `_` are escaped, so that `read_rttm` restores the very same text.
     """
     lines = []
     for label, span in sorted(spans, key=lambda turn: turn[1].start_s):
@@ -86,19 +87,10 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
         end_ms = round(1000 * span.end_s)
         length_ms = end_ms - start_ms
         times = f"{start_ms / 1000:.3f} {length_ms / 1000:.3f}"
-        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
+        people_tier, _ = split_people_tier(label)
+        speaker = label.replace("%", "%25").replace("_", "%5F") if people_tier else label
+        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_cell(speaker)} <NA> <NA>\n")
     return "".join(lines)
-
-
-def _speaker(label: str) -> str:
-    """Write a label as the name of a speaker.
-
-    If it names a tier of people, `%` and `_` are escaped, so that `read_rttm` restores the very same text.
-    """
-    people_tier, _ = split_people_tier(label)
-    if people_tier:
-        label = label.replace("%", "%25").replace("_", "%5F")
-    return _cell(label)
 
 
 def _cell(text: str) -> str:

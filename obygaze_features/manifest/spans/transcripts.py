@@ -148,7 +148,10 @@ def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator
     """
     segments = []
     for place, item in enumerate(items, start=1):
-        speaker = text_of(item.get("speaker")) or _speaker_of_words(objects_of(item.get("words")))
+        speakers_of_words = {text_of(word.get("speaker")) for word in objects_of(item.get("words"))} - {""}
+        speaker = text_of(item.get("speaker"))
+        if not speaker and len(speakers_of_words) == 1:
+            (speaker,) = speakers_of_words
         start = number(item.get("start"))
         end = number(item.get("end"))
         if "end" not in item:
@@ -250,12 +253,6 @@ def _seconds_per_number(
         f"{location}: is {text.strip()!r:.40} from {start:g} to {end:g} in seconds or in milliseconds? Give "
         "--unit s or --unit ms"
     )
-
-
-def _speaker_of_words(words: Iterable[Mapping[str, Any]]) -> str:
-    """Return the one speaker of some words; "" if they have none or several."""
-    names = {text_of(word.get("speaker")) for word in words} - {""}
-    return names.pop() if len(names) == 1 else ""
 
 
 def _of_whisper_cpp(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:

@@ -7,7 +7,7 @@ Sources: W3C, "Web Annotation Data Model" (2017) and "Media Fragments URI" (2012
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -101,10 +101,14 @@ def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterat
 
     exported_tier = _exported_tier(annotation)
     if exported_tier:
-        # The bodies of an export are its tier, its text, and JSON with the id of the decision it shows.
+        # The bodies of an export are its tier, its text, and JSON with the id of the decision that it shows
+        # in the ledger, and the digest of the definitions that the person read, as far as there.
         _, body_of_text, *bodies_of_json = bodies
         text = _text_of_body(body_of_text)
-        cells |= _decision_cells(bodies_of_json)
+        facts: dict[str, Any] = {}
+        for body in bodies_of_json:
+            facts |= object_of(json_in(_text_of_body(body), dict))
+        cells |= {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
         yield RawSpan(location, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
         return
 
@@ -130,17 +134,6 @@ def _exported_tier(annotation: Mapping[str, Any]) -> str:
         return ""
     name = _text_of_body(bodies[0])
     return name if PeopleTier.parse(name) or is_of_a_model(name) else ""
-
-
-def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the cells on the decision that an exported annotation shows.
-
-    They are its id in the ledger, and the digest of the definitions that the person read, as far as there.
-    """
-    facts: dict[str, Any] = {}
-    for body in bodies:
-        facts |= object_of(json_in(_text_of_body(body), dict))
-    return {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
 
 
 def _bodies(value: Any) -> list[Mapping[str, Any]]:

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import pytest
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import import_spans
 
 
@@ -29,3 +30,15 @@ def import_files(tmp_path):
         return list(imported.manifest), "\n".join(messages)
 
     return import_files
+
+
+@pytest.fixture
+def refusal_of(import_files):
+    """Return a function that imports files as `import_files` does, and is refused; it returns the error."""
+
+    def refusal_of(files, **options):
+        with pytest.raises(ManifestError) as refusal:
+            import_files(files, **options)
+        return refusal.value
+
+    return refusal_of

@@ -9,7 +9,6 @@ import pytest
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
-from obygaze_features.manifest import import_spans
 from tests.manifest.spans.files import VIA_HEAD, alignable_annotation, eaf, ref_annotation, sheet, tier, tsv
 
 SLOTS = {"t1": 1000, "t2": 5000}
@@ -607,10 +606,8 @@ def test_concepts_in_a_file_of_their_own_belong_to_the_levels_of_another(import_
         assert {(clip.level, clip.concepts) for clip in clips} == {("S", ("Body",)), (None, ("Look",))}
 
 
-def test_a_clip_of_two_tables_is_refused_with_both(tmp_path):
+def test_a_clip_of_two_tables_is_refused_with_both(import_files):
     """Both tables have the clip x."""
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
-    second.write_text("clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n", encoding="utf-8")
+    table = "clip_id,movie,start_s,end_s,level\nx,m,1,2,S\n"
     with pytest.raises(ManifestError, match=r"[\\/]a, .*[\\/]b: clip 'x'"):
-        import_spans([first, second], tmp_path)
+        import_files({"a": table, "b": table})

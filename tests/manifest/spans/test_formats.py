@@ -74,14 +74,13 @@ def test_a_sample_of_a_format_that_is_not_read_is_recognised_by_its_entry_alone(
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(import_files, name):
+def test_a_file_that_is_not_read_is_refused_in_one_line_with_the_way_out(refusal_of, name):
     """We know the format and can't read it. The error says how to export something that can be read."""
     (known,) = [known for known in FORMATS if known.name == name]
 
-    with pytest.raises(ManifestError) as refusal:
-        import_files({"a.x": sample(name)})
+    refusal = refusal_of({"a.x": sample(name)})
 
-    message = str(refusal.value)
+    message = str(refusal)
     assert f"{known.name} ({known.tool}): {known.way_out}" in message
     assert "\n" not in message
 
@@ -124,12 +123,11 @@ def test_a_format_is_recognised_however_its_text_is_saved(tmp_path, name):
         "JSON that is cut short",
     ],
 )
-def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats(import_files, content):
+def test_a_file_of_no_known_format_is_refused_in_a_line_with_the_nearest_formats(refusal_of, content):
     """The line ends with "the nearest are" and at least three formats, each with its tool."""
-    with pytest.raises(ManifestError) as refusal:
-        import_files({"a.x": content})
+    refusal = refusal_of({"a.x": content})
 
-    message = str(refusal.value)
+    message = str(refusal)
     _, _, nearest = message.partition("the nearest are ")
     named = [known.name for known in FORMATS if f"{known.name} ({known.tool})" in nearest]
     assert len(named) >= 3

@@ -311,22 +311,17 @@ def test_a_record_that_cannot_be_read_is_listed_as_left_out(import_content, form
     "content",
     ["'", ",", ",'", ",,\n,,\n", "\t\t\n", ";", "\n", "Behavior,Time\nS,1\n", "segmentation_name,x\nM,1\n"],
 )
-def test_a_table_that_lacks_columns_of_its_kind_is_refused_by_its_name(tmp_path, content):
+def test_a_table_that_lacks_columns_of_its_kind_is_refused_by_its_name(import_files, content):
     """Each kind of table needs columns of the film, of times and of labels. These headers have not all of them."""
-    path = tmp_path / "a.x"
-    path.write_text(content, encoding="utf-8")
     for kind in ("vian", "boris", "table", "elan-text"):
         with pytest.raises(ManifestError, match=r"a\.x"):
-            import_spans([path], tmp_path, kind)
+            import_files({"a.x": content}, kind=kind)
 
 
-def test_an_import_for_one_film_refuses_a_file_of_two(tmp_path):
+def test_an_import_for_one_film_refuses_a_file_of_two(import_files):
     """The user says that all spans are of film a, but the table names the videos a.mp4 and b.mp4."""
-    path = tmp_path / "a.x"
-    path.write_text(boris_table(("a.mp4", "0"), ("b.mp4", "0")), encoding="utf-8")
-
     with pytest.raises(ManifestError, match="both be movie 'a'"):
-        import_spans([path], tmp_path, movie="a")
+        import_files({"a.x": boris_table(("a.mp4", "0"), ("b.mp4", "0"))}, movie="a")
 
 
 @pytest.mark.parametrize(

@@ -344,14 +344,14 @@ def test_paths_of_every_system_name_their_films(import_file, films, place):
     ("place", "video"),
     [("~/films/a.mp4", "films/a.mp4"), ("C:\\f\\b.mp4", "b.mp4"), ("~no-such-user/b.mp4", "b.mp4")],
 )
-def test_a_video_of_another_computer_is_looked_for_beside_the_table(tmp_path, monkeypatch, place, video):
+def test_a_video_of_another_computer_is_looked_for_beside_the_table(
+    import_files, tmp_path, monkeypatch, place, video
+):
     """No folder of videos is given. The table lies in the user's home, so that ~/films is a folder beside it."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    table = tmp_path / "s.csv"
-    table.write_text(f"video,start_s,end_s\n{place},1,2\n", encoding="utf-8")
 
-    (clip,) = import_spans([table], tmp_path).manifest
+    (clip,), _ = import_files({"s.csv": f"video,start_s,end_s\n{place},1,2\n"})
 
     assert clip.video == video
 
@@ -378,15 +378,13 @@ def test_accents_of_labels_have_one_form(import_file, films, tmp_path):
     assert [concepts for *_, concepts in clips] == [(COMPOSED,), (COMPOSED,)]
 
 
-def test_accents_of_annotators_have_one_form(films, tmp_path):
+def test_accents_of_annotators_have_one_form(import_files, films):
     """Léa is written with é as one sign, and with e, an accent of its own, and a blank behind it."""
-    table = tmp_path / "spans.csv"
     rows = "a.mp4,1,2,S,L\u00e9a\na.mp4,3,4,S,Le\u0301a \n"
-    table.write_text(f"video,start_s,end_s,level,annotator\n{rows}", encoding="utf-8")
 
-    manifest = import_spans([table], tmp_path, videos=films).manifest
+    clips, _ = import_files({"spans.csv": f"video,start_s,end_s,level,annotator\n{rows}"}, videos=films)
 
-    assert [clip.annotator for clip in manifest] == ["L\u00e9a", "L\u00e9a"]
+    assert [clip.annotator for clip in clips] == ["L\u00e9a", "L\u00e9a"]
 
 
 def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path):
@@ -395,16 +393,13 @@ def test_two_concepts_that_differ_in_the_form_of_an_accent_are_refused(tmp_path)
         codebook_with(tmp_path, COMPOSED, DECOMPOSED)
 
 
-def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(tmp_path):
+def test_a_film_beside_the_table_is_found_in_either_form_of_unicode(import_files, tmp_path):
     """The disk has e with an accent of its own, and the table é as one sign."""
     (tmp_path / "Le\u0301a.mp4").touch()
-    table = tmp_path / "s.csv"
-    table.write_text("video,start_s,end_s\nL\u00e9a.mp4,1,5\n", encoding="utf-8")
 
-    imported = import_spans([table], tmp_path)
+    (clip,), notices = import_files({"s.csv": "video,start_s,end_s\nL\u00e9a.mp4,1,5\n"})
 
-    assert not any("missing" in notice for notice in imported.notices)
-    (clip,) = imported.manifest
+    assert "missing" not in notices
     assert (tmp_path / clip.video).is_file()
 
 
@@ -540,15 +535,13 @@ def test_times_in_frames_need_their_rate(import_file):
         import_file(content, kind="cvat")
 
 
-def test_a_span_ends_with_its_film_where_the_films_length_is_known(films, tmp_path):
+def test_a_span_ends_with_its_film_where_the_films_length_is_known(import_file, films):
     """The film is 10 s long. A span until 12 s is cut at 10 s, and one from 30 s on is left out."""
-    table = tmp_path / "s.csv"
-    table.write_text("video,start_s,end_s\na.mp4,1,2\na.mp4,9,12\na.mp4,30,31\n", encoding="utf-8")
+    table = "video,start_s,end_s\na.mp4,1,2\na.mp4,9,12\na.mp4,30,31\n"
 
-    imported = import_spans([table], tmp_path, videos=films, length_of=lambda _: 10.0)
+    clips, account = import_file(table, "s.csv", videos=films, length_of=lambda _: 10.0)
 
-    assert [(clip.start_s, clip.end_s) for clip in imported.manifest] == [(1.0, 2.0), (9.0, 10.0)]
-    (account,) = imported.accounts
+    assert [(start_s, end_s) for _, start_s, end_s, *_ in clips] == [(1.0, 2.0), (9.0, 10.0)]
     assert (account.seen, account.used) == (3, 2)
     assert [place for place, _ in account.left_out] == ["line 4"]
     assert any("line 3: cut at the end" in note for note in account.notes)

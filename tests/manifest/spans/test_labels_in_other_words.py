@@ -235,17 +235,15 @@ def test_a_mark_that_says_neither_yes_nor_no_is_refused_with_its_line(tmp_path):
         ("EF", ["EN?", "S", "HN", "skip"]),
     ],
 )
-def test_a_column_of_labels_that_is_left_unread_is_named_in_a_notice(tmp_path, column, cells):
+def test_a_column_of_labels_that_is_left_unread_is_named_in_a_notice(import_files, column, cells):
     """The column has grades of a concept, or levels of another annotator, EF, some of which are doubtful."""
     lines = [f"movie,start_s,end_s,annotator,level,{column}"]
     for number, cell in enumerate(cells):
         lines.append(f"Gilda,{60 * number},{60 * number + 9},AB,S,{cell}")
-    path = tmp_path / "graded.csv"
-    path.write_text("\n".join(lines), encoding="utf-8")
 
-    notices = import_spans([path], tmp_path).notices
+    _, notices = import_files({"graded.csv": "\n".join(lines)})
 
-    assert f"'{column}'" in " ".join(notices)
+    assert f"'{column}'" in notices
 
 
 def test_a_column_that_is_kept_and_not_read_is_named_in_a_notice(tmp_path):

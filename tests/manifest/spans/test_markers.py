@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from tests.manifest.spans.files import tsv
+from tests.manifest.spans.files import otio_marker, tsv
 
 NTSC_RATE = Fraction(30_000, 1001)
 """29.97 frames a second, at which time codes may leave out labels (drop frame)."""
@@ -285,10 +285,7 @@ def test_times_of_final_cut_pro_with_a_decimal_point_are_seconds(import_files):
 
 def otio_of(*lengths):
     """Write a clip of OpenTimelineIO with markers from 1 s on, of these numbers of frames at 25 a second."""
-    markers = []
-    for n_frames in lengths:
-        times = {"start_time": {"rate": 25, "value": 25}, "duration": {"rate": 25, "value": n_frames}}
-        markers.append({"OTIO_SCHEMA": "Marker.2", "name": "S", "color": "RED", "marked_range": times})
+    markers = [otio_marker("S", 25, n_frames) for n_frames in lengths]
     return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
 
 

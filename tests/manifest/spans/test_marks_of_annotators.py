@@ -2,15 +2,6 @@
 
 import pytest
 
-from obygaze_features.manifest import UnreadColumnsError
-
-
-def refusal_of(import_files, content):
-    """Return the refusal of a table whose columns are not known by their headings."""
-    with pytest.raises(UnreadColumnsError) as refusal:
-        import_files({"t.csv": content})
-    return refusal.value
-
 
 def labels_by_annotator(clips):
     """Return of each clip who annotated it, its level and its concepts."""
@@ -25,10 +16,10 @@ def labels_by_annotator(clips):
         "AB: sure,AB: easy negative,CD: sure,CD: easy negative",
     ],
 )
-def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, headings):
+def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, refusal_of, headings):
     """AB and CD have a column for each of two levels: these are two annotators, not four."""
     content = f"movie,start_s,end_s,{headings}\nf,1,2,1,0,0,1\nf,3,4,0,1,0,1\n"
-    assert refusal_of(import_files, content).options == ("--wide AB,CD",)
+    assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
     clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
     assert labels_by_annotator(clips) == [
@@ -39,21 +30,21 @@ def test_each_annotator_has_a_column_of_marks_for_each_level(import_files, headi
     ]
 
 
-def test_the_concepts_of_two_annotators_are_not_put_together(import_files):
+def test_the_concepts_of_two_annotators_are_not_put_together(import_files, refusal_of):
     """Each annotator has a column of marks for each concept: AB saw Look where CD saw Body."""
     content = "movie,start_s,end_s,Look (AB),Body (AB),Look (CD),Body (CD)\nf,1,2,1,0,0,1\nf,3,4,0,1,0,1\n"
-    assert refusal_of(import_files, content).options == ("--wide AB,CD",)
+    assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
     clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
     assert labels_by_annotator(clips)[:2] == [("AB", None, ("Look",)), ("CD", None, ("Body",))]
 
 
-def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotators(import_files):
+def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotators(import_files, refusal_of):
     """AB and CD head levels, and with a concept behind them marks of it, or all concepts."""
     content = (
         "movie,start_s,end_s,AB,AB Look,AB comment,CD,CD concepts\nf,1,2,S,1,clear,EN,\nf,3,4,EN,0,,EN,Body\n"
     )
-    assert refusal_of(import_files, content).options == ("--wide AB,CD",)
+    assert refusal_of({"t.csv": content}).options == ("--wide AB,CD",)
 
     clips, _ = import_files({"t.csv": content}, wide=["AB", "CD"])
     assert labels_by_annotator(clips) == [
@@ -65,9 +56,9 @@ def test_marks_and_concepts_beside_a_column_with_the_name_alone_are_the_annotato
 
 
 @pytest.mark.parametrize("headings", ["Anna look,Ben look", "woman look,man look"])
-def test_it_is_asked_whether_other_words_beside_a_label_are_annotators(import_files, headings):
+def test_it_is_asked_whether_other_words_beside_a_label_are_annotators(refusal_of, headings):
     """Two columns say Look, of Anna and Ben, or of a woman and a man who are seen: only a person knows."""
-    refusal = refusal_of(import_files, f"movie,start_s,end_s,level,{headings}\nf,1,2,S,1,0\nf,3,4,EN,0,1\n")
+    refusal = refusal_of({"t.csv": f"movie,start_s,end_s,level,{headings}\nf,1,2,S,1,0\nf,3,4,EN,0,1\n"})
     names = ",".join(heading.removesuffix(" look") for heading in headings.split(","))
     assert f"are annotators, give --wide {names}" in str(refusal)
 
@@ -81,7 +72,7 @@ def test_counts_of_votes_below_levels_are_no_annotators(import_files):
     assert "no row has a level" in notices
 
 
-def test_mechanical_turks_columns_of_answers(import_files):
+def test_mechanical_turks_columns_of_answers(import_files, refusal_of):
     """Mechanical Turk writes a column of true and false for each label, and marks of who approved."""
     content = (
         "WorkerId,Input.video,Answer.level.S,Answer.level.EN,Answer.concept.Look,Approve\n"
@@ -89,7 +80,7 @@ def test_mechanical_turks_columns_of_answers(import_files):
         "W2,f1.mp4,false,true,false,\n"
         "W1,f2.mp4,true,false,true,x\n"
     )
-    refusal = refusal_of(import_files, content)
+    refusal = refusal_of({"t.csv": content})
     assert "--column annotator=WorkerId" in refusal.options
     assert "--wide" not in str(refusal)
 

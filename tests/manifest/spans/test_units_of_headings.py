@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans
 from obygaze_features.manifest.spans.units import (
     UNITS,
     UnitOfHeading,
@@ -36,84 +35,75 @@ def times_of(clips):
     return [(clip.start_s, clip.end_s) for clip in clips]
 
 
-@pytest.fixture
-def message_of_refused_import(tmp_path):
-    """Return a function that imports a table which is refused; it returns the message."""
-
-    def message_of_refused_import(content, **options):
-        path = tmp_path / "t.csv"
-        path.write_text(content, encoding="utf-8")
-        with pytest.raises(ManifestError) as refusal:
-            import_spans([path], tmp_path, **options)
-        return str(refusal.value)
-
-    return message_of_refused_import
-
-
 # --- units that are known
 # ---------------------------------------------------------------------------
-FRAMES = [
-    ("Frame Start", "Frame End"),
-    ("Frame in", "Frame out"),
-    ("first frame no.", "last frame no."),
-    ("startFrame", "endFrame"),
-    ("Start (f)", "End (f)"),
-    ("Image début", "Image fin"),
-    ("Startbild", "Endbild"),
-    ("Bildnummer Anfang", "Bildnummer Ende"),
-    ("fotograma inicial", "fotograma final"),
-    ("fotogramma inizio", "fotogramma fine"),
-    ("quadro início", "quadro fim"),
-    ("начало (кадр)", "конец (кадр)"),
-    ("開始フレーム", "終了フレーム"),
-]
-
-
-@pytest.mark.parametrize(("start", "end"), FRAMES)
-def test_words_for_frames_count_wherever_they_stand(import_files, start, end):
-    """The headings say, in some language, that times are frames. At 25 a second frame 250 is at 10 s.
-
-    A spreadsheet may write the frame 1000 as 1000.0.
-    """
-    content = table_of_times(start, end, (250, 500), (750, "1000.0"))
-
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
-
-    assert times_of(clips) == [(10.0, 20.0), (30.0, 40.0)]
+HEADINGS_OF_UNIT = {
+    "frames": [
+        *("Frame Start", "Frame End", "Frame in", "Frame out", "first frame no.", "last frame no."),
+        *("startFrame", "endFrame", "Start (f)", "End (f)", "Image début", "Image fin"),
+        *("Startbild", "Endbild", "Bildnummer Anfang", "Bildnummer Ende"),
+        *("fotograma inicial", "fotograma final", "fotogramma inizio", "fotogramma fine"),
+        *("quadro início", "quadro fim", "начало (кадр)", "конец (кадр)", "開始フレーム", "終了フレーム"),
+    ],
+    "min": [
+        *("Start (min)", "End (min)", "Début (mn)", "Fin (mn)", "Startminute", "Endminute"),
+        *("Minute début", "Minute fin", "начало (мин)", "конец (мин)", "開始（分）", "終了（分）"),
+    ],
+    "h": ["Beginn (Std)", "Ende (Std)", "start_h", "end_h", "Ende in Stunden ab", "Stunden bis"],
+    "ms": [
+        *("startMillis", "endMillis", "Start (millisecs)", "End (millisecs)", "startms", "endms"),
+        *("msStart", "msEnd", "start (ms from begin)", "end (ms from begin)", "開始ミリ秒", "終了ミリ秒"),
+    ],
+    "cs": ["Start (cs)", "End (cs)"],
+    "us": ["start_us", "end_us"],
+    "s": ["Start (s)", "End (s)", "Frame time (sec)", "Frame end (sec)"],
+    "": [
+        "Anfang",
+        "Ende",
+        "Start",
+        "Onset",
+        "Startzeit",
+        "time in",
+        "TC in",
+        "duración",
+        "開始時間",
+        "Début",
+        "t1",
+    ],
+}
+"""Unit, "" for none -> headings that name it in some language. Where there is none, seconds are usual."""
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "unit_s"),
+    ("heading", "unit"),
+    [(heading, unit) for unit, headings in HEADINGS_OF_UNIT.items() for heading in headings],
+)
+def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
+    """Nobody is asked about any of these headings: there is no doubt of the unit."""
+    told = unit_of_heading(heading)
+
+    assert told.unit == unit
+    assert told.doubt == ""
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "begin_s", "end_s"),
     [
-        ("Start (min)", "End (min)", 60),
-        ("Début (mn)", "Fin (mn)", 60),
-        ("Startminute", "Endminute", 60),
-        ("Minute début", "Minute fin", 60),
-        ("начало (мин)", "конец (мин)", 60),
-        ("開始（分）", "終了（分）", 60),
-        ("Beginn (Std)", "Ende (Std)", 3600),
-        ("start_h", "end_h", 3600),
-        ("Ende in Stunden ab", "Stunden bis", 3600),
-        ("startMillis", "endMillis", 0.001),
-        ("Start (millisecs)", "End (millisecs)", 0.001),
-        ("startms", "endms", 0.001),
-        ("msStart", "msEnd", 0.001),
-        ("start (ms from begin)", "end (ms from begin)", 0.001),
-        ("開始ミリ秒", "終了ミリ秒", 0.001),
-        ("Start (cs)", "End (cs)", 0.01),
-        ("start_us", "end_us", 1e-6),
-        ("Start (s)", "End (s)", 1),
-        ("Frame time (sec)", "Frame end (sec)", 1),
-        ("Anfang", "Ende", 1),
+        ("Image début", "Image fin", 10, 20),
+        ("Minute début", "Minute fin", 15_000, 30_000),
+        ("Anfang", "Ende", 250, 500),
     ],
 )
-def test_units_are_told_by_the_heading(import_files, start, end, unit_s):
-    """The numbers 60,000 and 120,000 are times in the unit of the headings, which lasts `unit_s` seconds."""
-    content = table_of_times(start, end, (60_000, 120_000))
+def test_times_are_in_the_unit_of_their_heading(import_files, start, end, begin_s, end_s):
+    """The numbers are 250 and 500 frames at 25 a second, 250 and 500 minutes, and 250 and 500 seconds.
 
-    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end))
+    A spreadsheet may write the frame 500 as 500.0.
+    """
+    content = table_of_times(start, end, (250, "500.0"))
 
-    assert times_of(clips) == [pytest.approx((60_000 * unit_s, 120_000 * unit_s))]
+    clips, _ = import_files({"t.csv": content}, columns=columns_of(start, end), rate=Fraction(25))
+
+    assert times_of(clips) == [(begin_s, end_s)]
 
 
 def test_both_times_in_one_cell_have_the_unit_of_their_heading(import_files):
@@ -174,13 +164,13 @@ def test_clocks_that_are_read_anyway_stay_as_they_are(import_files, form):
     assert times_of(clips) == [(65.0, 80.5)]
 
 
-def test_clocks_with_points_are_refused(message_of_refused_import):
+def test_clocks_with_points_are_refused(refusal_of):
     """Below `mm.ss`, 1.30 is a minute and a half, and would be read as 1.3 seconds."""
     content = table_of_times("Start (mm.ss)", "End (mm.ss)", ("1.30", "2.10"))
 
-    message = message_of_refused_import(content, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
+    refusal = refusal_of({"t.csv": content}, columns=columns_of("Start (mm.ss)", "End (mm.ss)"))
 
-    assert "column 'Start (mm.ss)': clocks mm.ss are not read: write hh:mm:ss.ms or mm:ss" in message
+    assert "column 'Start (mm.ss)': clocks mm.ss are not read: write hh:mm:ss.ms or mm:ss" in str(refusal)
 
 
 # --- what is open
@@ -188,9 +178,7 @@ def test_clocks_with_points_are_refused(message_of_refused_import):
 @pytest.mark.parametrize(
     "heading", ["Start (%)", "Start %", "Start (beats)", "Start (ab)", "Hora de inicio", "Start (mm:ss)"]
 )
-def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(
-    import_files, message_of_refused_import, heading
-):
+def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(import_files, refusal_of, heading):
     """The heading of starts does not say seconds, minutes or frames: the first number, 10, is asked about.
 
     Once the person says minutes, 10 is 600 s. The heading of ends, "Ende", names no unit at all.
@@ -198,7 +186,7 @@ def test_numbers_whose_unit_is_open_are_refused_until_the_person_says_it(
     content = table_of_times(heading, "Ende", (10, 20), (30, 40))
     columns = columns_of(heading, "Ende")
 
-    message = message_of_refused_import(content, columns=columns)
+    message = str(refusal_of({"t.csv": content}, columns=columns))
     clips, notices = import_files({"t.csv": content}, columns=columns, unit="min")
 
     assert f"line 2, column {heading!r}: " in message
@@ -216,31 +204,31 @@ def test_clocks_below_brackets_that_are_no_unit_are_read(import_files):
     assert times_of(clips) == [(10.0, 20.0)]
 
 
-def test_the_proposal_asks_for_a_unit_that_is_open(message_of_refused_import):
+def test_the_proposal_asks_for_a_unit_that_is_open(refusal_of):
     """Without options, a refusal proposes what to type: also --unit, as "%" is no unit of times."""
-    message = message_of_refused_import(table_of_times("Start (%)", "End (%)", (10, 20), (30, 40)))
+    message = str(refusal_of({"t.csv": table_of_times("Start (%)", "End (%)", (10, 20), (30, 40))}))
 
     assert "--unit UNIT" in message
     assert "in place of UNIT type the unit of the numbers in 'Start (%)', 'End (%)'" in message
 
 
-def test_the_proposal_asks_for_the_rate_of_frames(message_of_refused_import):
+def test_the_proposal_asks_for_the_rate_of_frames(refusal_of):
     """Bild is German for frame, so that the times need a rate, which the person did not give."""
-    message = message_of_refused_import(table_of_times("Startbild", "Endbild", (250, 500), (750, 1000)))
+    content = table_of_times("Startbild", "Endbild", (250, 500), (750, 1000))
+
+    message = str(refusal_of({"t.csv": content}, rate=None))
 
     assert "--rate 25" in message
     assert "give the film's rate by --rate, or --unit s if the numbers in 'Startbild' are seconds" in message
 
 
-def test_numbers_of_frames_must_be_whole(message_of_refused_import):
+def test_numbers_of_frames_must_be_whole(refusal_of):
     """The headings name frames, and the times are 2.5 and 7.5: they may be seconds."""
     content = table_of_times("Frame time", "Frame end", (2.5, 7.5))
 
-    message = message_of_refused_import(
-        content, columns=columns_of("Frame time", "Frame end"), rate=Fraction(25)
-    )
+    refusal = refusal_of({"t.csv": content}, columns=columns_of("Frame time", "Frame end"))
 
-    assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in message
+    assert "line 2, column 'Frame time': 2.5 is no whole number of frames; give --unit s" in str(refusal)
 
 
 def test_a_persons_unit_counts_before_the_headings(import_files):
@@ -252,11 +240,11 @@ def test_a_persons_unit_counts_before_the_headings(import_files):
     assert times_of(clips) == [(2.5, 7.5)]
 
 
-def test_an_unknown_unit_is_refused(message_of_refused_import):
+def test_an_unknown_unit_is_refused(refusal_of):
     """The person types "minutes", for which the word is "min"."""
-    message = message_of_refused_import(table_of_times("Start", "End", (1, 2)), unit="minutes")
+    refusal = refusal_of({"t.csv": table_of_times("Start", "End", (1, 2))}, unit="minutes")
 
-    assert message == "unit 'minutes': expected one of s, ms, us, ns, cs, min, h, frames"
+    assert str(refusal) == "unit 'minutes': expected one of s, ms, us, ns, cs, min, h, frames"
 
 
 # --- options that change nothing
@@ -298,17 +286,6 @@ def test_a_notice_says_that_no_time_needs_the_unit_that_was_given(import_files):
 
 # --- headings that name no unit
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "heading",
-    ["Start", "Onset", "Startzeit", "time in", "TC in", "duración", "開始時間", "Début", "t1"],
-)
-def test_headings_without_a_unit_leave_nothing_open(heading):
-    """Such headings are usual for seconds, so that nobody is asked: there is no doubt of the unit."""
-    result = unit_of_heading(heading)
-    assert result.unit in {"", "s"}
-    assert result.doubt == ""
-
-
 def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
     """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
 

@@ -8,9 +8,6 @@ import json
 
 import pytest
 
-from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import import_spans
-
 QUESTION = "in seconds or in milliseconds? Give --unit s or --unit ms"
 
 
@@ -43,20 +40,6 @@ IN_EVERY_SHAPE = pytest.mark.parametrize("write", [table, utterances, segments])
 
 def times_of(clips):
     return [(clip.start_s, clip.end_s) for clip in clips]
-
-
-@pytest.fixture
-def message_of_refused_import(tmp_path):
-    """Return a function that imports a transcript which is refused; it returns the message."""
-
-    def message_of_refused_import(content, **options):
-        path = tmp_path / "film.txt"
-        path.write_text(content)
-        with pytest.raises(ManifestError) as refusal:
-            import_spans([path], tmp_path, kind="transcript", **options)
-        return str(refusal.value)
-
-    return message_of_refused_import
 
 
 @IN_EVERY_SHAPE
@@ -122,18 +105,16 @@ SECONDS_OR_MILLISECONDS = [(250, 2650, "Hello there."), (3250, 4650, "Hi.")]
 
 
 @IN_EVERY_SHAPE
-def test_a_person_is_asked_for_the_unit_of_times_that_may_be_seconds_or_milliseconds(
-    message_of_refused_import, write
-):
+def test_a_person_is_asked_for_the_unit_of_times_that_may_be_seconds_or_milliseconds(refusal_of, write):
     """The texts of the transcript are "Hello there." from 250 to 2650, and "Hi." from 3250 to 4650.
 
     As milliseconds they are two utterances within five seconds, as seconds long acts of a film.
     """
     transcript = write(*SECONDS_OR_MILLISECONDS)
 
-    message = message_of_refused_import(transcript)
+    refusal = refusal_of({"film.txt": transcript}, kind="transcript")
 
-    assert f"is 'Hello there.' from 250 to 2650 {QUESTION}" in message
+    assert f"is 'Hello there.' from 250 to 2650 {QUESTION}" in str(refusal)
 
 
 @IN_EVERY_SHAPE
@@ -176,10 +157,10 @@ def test_words_tell_their_unit_too(import_files, rows, times_of_sentence):
     assert times_of(clips) == [times_of_sentence]
 
 
-def test_times_in_frames_need_a_frame_rate(message_of_refused_import):
+def test_times_in_frames_need_a_frame_rate(refusal_of):
     """The person says that times are frames, and not how many frames a second has."""
     transcript = table(*SECONDS_OR_MILLISECONDS)
 
-    message = message_of_refused_import(transcript, unit="frames")
+    refusal = refusal_of({"film.txt": transcript}, kind="transcript", unit="frames", rate=None)
 
-    assert "times are in frames; give their rate, as in --rate 25" in message
+    assert "times are in frames; give their rate, as in --rate 25" in str(refusal)

@@ -12,7 +12,7 @@ from itertools import permutations
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import builtin_codebook, import_spans, load_codebook
+from obygaze_features.manifest import builtin_codebook, load_codebook
 from obygaze_features.manifest.spans.label_words import LabelWords
 from tests.manifest.spans.written import WITH_TIERS, Mark
 
@@ -263,26 +263,21 @@ def test_words_in_lists_headings_and_errors_are_read(import_files, table, option
     assert "no label in the files is written so" not in notices
 
 
-def test_numbers_that_may_be_another_scale_are_asked_about(tmp_path, codebook_of_0_to_2):
+def test_numbers_that_may_be_another_scale_are_asked_about(refusal_of, codebook_of_0_to_2):
     """Where levels are 0 to 2 and a table has 1 to 3, the 1 of the table may be the level 0.
 
     To ask for the meaning of 3 alone would leave 1 and 2 where they are.
     """
-    path = tmp_path / "t.csv"
-    path.write_text(table_of_levels("1", "2", "3"))
+    refusal = refusal_of({"t.csv": table_of_levels("1", "2", "3")}, codebook=codebook_of_0_to_2)
 
-    with pytest.raises(ManifestError) as refusal:
-        import_spans([path], tmp_path, codebook=codebook_of_0_to_2)
-
-    options = shlex.split(str(refusal.value).partition(": give ")[2].partition(";")[0])
+    options = shlex.split(str(refusal).partition(": give ")[2].partition(";")[0])
     assert options == ["--word", "1=0", "--word", "2=1", "--word", "3=2"]
-    assert "if 1 is 0 and 3 is 2" in str(refusal.value)
+    assert "if 1 is 0 and 3 is 2" in str(refusal)
 
 
-def test_a_number_beside_explained_ones_is_asked_about_alone(tmp_path, codebook_of_0_to_2):
+def test_a_number_beside_explained_ones_is_asked_about_alone(import_files, codebook_of_0_to_2):
     """Levels are 0 to 2, and the table has 1 to 3. The person explained 1 and 2, and forgot 3."""
-    path = tmp_path / "t.csv"
-    path.write_text(table_of_levels("1", "2", "3"))
+    table = table_of_levels("1", "2", "3")
 
     with pytest.raises(ManifestError, match="say what it stands for: --word 3=LABEL"):
-        import_spans([path], tmp_path, codebook=codebook_of_0_to_2, words={"1": "0", "2": "1"})
+        import_files({"t.csv": table}, codebook=codebook_of_0_to_2, words={"1": "0", "2": "1"})
