@@ -24,13 +24,13 @@ from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
+from obygaze_film.judged_windows import judged_film, votes
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
-from obygaze_film.schema import CorrectedRate, TooFewJudged
+from obygaze_film.schema import TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.rules import DEFAULT_PLANNED, name_of
@@ -371,7 +371,10 @@ def shown_decisions(
                     continue
 
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
-            described = dict(_cached_description(film, kind, clip, words.language))
+            key = clip.clip_id, words.language
+            if key not in film.described:  # what is the same for every viewer is described once
+                film.described[key] = _described(film, kind, clip, words.language)
+            described = dict(film.described[key])
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
             # The citation says whether the model had a score, even if the desk hides the score itself.
@@ -381,14 +384,6 @@ def shown_decisions(
                 described["value"] = probability_value(p, words)
             shown.append(described)
     return sorted(shown, key=lambda described: float(described["start"]))
-
-
-def _cached_description(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
-    """Return the description of a decision (`_described`) in a language; it is made only once."""
-    key = clip.clip_id, language
-    if key not in film.described:
-        film.described[key] = _described(film, kind, clip, language)
-    return film.described[key]
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
@@ -544,23 +539,16 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     rate, _ = correct_rate(film.timeline, own_judgements)
     # If all windows were judged (a census), the share is counted, and has no interval.
     if not rate.is_census:
-        estimates["sofar"] = _share_so_far_sentence(judge, windows, rate, words)
+        # Windows of which the judge was not sure count in no share: their cells have no content.
+        votes_of_cells = votes(windows.by_cell)  # in the order of the draw
+        interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
+        # Only earlier versions drew windows by this method.
+        was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
+        claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
+        estimates["sofar"] = sentence(claim, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
     return estimates
-
-
-def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRate, words: Words) -> str:
-    """Write the interval of a judge's share that is valid at any time (`anytime_interval`).
-
-    Windows of which the judge was not sure count in no share: their cells have no content (`sure_cells`).
-    """
-    votes_of_cells = votes(windows.by_cell)  # in the order of the draw
-    interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
-    # Only earlier versions drew windows by this method.
-    was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
-    claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
-    return sentence(claim, words)
 
 
 def _shares(film: OpenFilm, judge: str, words: Words) -> str:

@@ -380,7 +380,11 @@ class Workspace:
         words = Words(_language(request))
         decision_request = msgspec.json.decode(await _body(request), type=DecisionRequest)
         answer = _carry_out(film, decision_request, words)
-        answer["said"] = "; ".join([answer["said"], *_take_notices(film, words)])
+        # Notices are taken out of the decisions, so that each is said once: one by one, as another thread may
+        # add further ones meanwhile.
+        notices = film.decisions.notices
+        taken = [words.translated(notices.pop(0)) for _ in range(len(notices))]
+        answer["said"] = "; ".join([answer["said"], *taken])
         is_blind = decision_request.mode == "blind"
         visible = visible_decisions(film, name_of(decision_request.annotator), blind=is_blind, words=words)
         return JSONResponse(answer | visible)
@@ -475,14 +479,6 @@ async def _body(request: Request) -> bytes:
         if len(body) > MAX_BODY:
             raise FilmError(message("too_long"))
     return body
-
-
-def _take_notices(film: OpenFilm, words: Words) -> list[str]:
-    """Take the notices out of a film's decisions, so that each is shown once; return them, translated."""
-    notices = film.decisions.notices
-    n_now = len(notices)
-    # One by one, as another thread may add further ones meanwhile.
-    return [words.translated(notices.pop(0)) for _ in range(n_now)]
 
 
 def _language(request: Request) -> str:

@@ -5,7 +5,6 @@ What only a browser can find: errors of the script and of the policy, what is re
 
 import shutil
 from dataclasses import replace
-from time import monotonic
 
 import numpy as np
 import pandas as pd
@@ -17,10 +16,11 @@ from obygaze_film.page import Owned, ScoredCopy, write_film_page
 from obygaze_film.workspace.proxy import content_key
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
-from tests.browsers import LONG_MS, expect
+from tests.browsers import expect
 from tests.conftest import planted
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import fake_scored_film
+from tests.film.workspace.driving import wait_until
 from tests.video.encoding import encode
 
 pytestmark = pytest.mark.long
@@ -402,14 +402,6 @@ def page_with_videos(tmp_path_factory):
     owned = Owned(people=people, copy=copy)
     write_film_page([film], folder / "film.html", owned={film.movie: owned})
     return folder
-
-
-def wait_until(page, expression):
-    """Wait until an expression of JavaScript is true; the policy forbids Playwright's own way."""
-    ends = monotonic() + LONG_MS / 1000
-    while not page.evaluate(expression):
-        assert monotonic() < ends, expression
-        page.wait_for_timeout(50)
 
 
 def open_own_copy(page, path):

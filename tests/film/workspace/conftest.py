@@ -5,6 +5,7 @@ import json
 import queue
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -97,6 +98,12 @@ class Served:
         """Send a decision of AB on film `number`; return the status and the answer."""
         answer, text = self.ask("POST", f"/film/{number}/decide", {"who": "AB", **body})
         return answer.status, json.loads(text)
+
+
+def free_port():
+    """Return a port that no program listens at now."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
 
 
 ADDRESS_OF_NOTHING = "http://127.0.0.1:1/ended"

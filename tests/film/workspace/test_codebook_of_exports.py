@@ -1,24 +1,14 @@
 """What people decided under a codebook that need not be the model's is exported, and named by that."""
 
-import shutil
-
 import pytest
 
 from obygaze_features.manifest import codebook_of_text, import_spans
 from obygaze_film.exchange import export
 from obygaze_film.workspace.decisions import Decisions, read_decided
 from tests.film.workspace.deciding import judge
-from tests.planted_models import codebook
 
 OWN = 'name = "own"\nversion = "1"\nlevels = ["low", "middle", "high"]\nconcepts = ["Gun"]\n'
 """A codebook of another name than the model's, with other levels."""
-
-
-@pytest.fixture
-def copy_of_scored(tmp_path, scored_once):
-    """A copy of a scored film's folder, in which nobody decided anything, and its timeline."""
-    folder, film = scored_once
-    return shutil.copytree(folder, tmp_path / folder.name), film
 
 
 def decide_under(folder, film, book, level, start_s=40):
@@ -30,9 +20,9 @@ def decide_under(folder, film, book, level, start_s=40):
 
 
 @pytest.mark.parametrize("tiers", [("people",), ("people", "segments")])
-def test_decisions_under_a_codebook_of_ones_own_name_it(copy_of_scored, tmp_path, tiers):
+def test_decisions_under_a_codebook_of_ones_own_name_it(scored_tt1, tmp_path, tiers):
     """All of its levels may be chosen in ELAN, and none of the model's, which it does not have."""
-    folder, film = copy_of_scored
+    folder, film, _models_book = scored_tt1
     book = codebook_of_text(OWN)
     decided = decide_under(folder, film, book, "high").decided
 
@@ -53,22 +43,22 @@ def test_decisions_under_a_codebook_of_ones_own_name_it(copy_of_scored, tmp_path
     assert (clip.level, clip.concepts) == ("high", ("Gun",))
 
 
-def test_decisions_under_the_models_codebook_name_that(copy_of_scored, tmp_path):
-    folder, film = copy_of_scored
-    decided = decide_under(folder, film, codebook(tmp_path), "violent").decided
+def test_decisions_under_the_models_codebook_name_that(scored_tt1):
+    folder, film, models_book = scored_tt1
+    decided = decide_under(folder, film, models_book, "violent").decided
     document = export(film, "eaf", people=decided, tiers=("people",))
     assert 'codebook">violence</PROPERTY>' in document
     assert "levels of violence" in document
 
 
-def test_without_decisions_it_is_the_models(copy_of_scored):
-    _, film = copy_of_scored
+def test_without_decisions_it_is_the_models(scored_tt1):
+    _, film, _ = scored_tt1
     assert 'codebook">violence</PROPERTY>' in export(film, "eaf")
 
 
-def test_decisions_under_a_codebook_of_another_name_are_exported(copy_of_scored):
+def test_decisions_under_a_codebook_of_another_name_are_exported(scored_tt1):
     """Labels that were imported with a codebook of their own are exported, though the model has another."""
-    folder, film = copy_of_scored
+    folder, film, _models_book = scored_tt1
 
     decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high")
 
@@ -76,10 +66,10 @@ def test_decisions_under_a_codebook_of_another_name_are_exported(copy_of_scored)
     assert notices == []
 
 
-def test_decisions_under_the_models_codebook_come_first(copy_of_scored, tmp_path):
+def test_decisions_under_the_models_codebook_come_first(scored_tt1):
     """A ledger of both is read under the model's codebook, and what that lacks is named."""
-    folder, film = copy_of_scored
-    decide_under(folder, film, codebook(tmp_path), "violent")
+    folder, film, models_book = scored_tt1
+    decide_under(folder, film, models_book, "violent")
 
     decided, notices = decide_under(folder, film, codebook_of_text(OWN), "high", start_s=60)
 

@@ -9,17 +9,10 @@ import pytest
 from obygaze_film.film_videos import ScoredLength, scored_length, why_other_film
 from obygaze_film.workspace.open_film import OpenFilm
 from tests.command import obygaze
-from tests.film.films import scored_film
 from tests.video.encoding import encode
 
 FILM_S = 120
 WINDOW_S = 8
-
-
-@pytest.fixture(scope="module")
-def scored_tt1_of_two_minutes(tmp_path_factory, trained_models):
-    """The folder of a film of two minutes that was scored in windows of 8 s, and its timeline."""
-    return scored_film(tmp_path_factory.mktemp("scored"), trained_models, "tt1", end_s=float(FILM_S))
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +37,9 @@ def film_of(tmp_path_factory):
         (115, "another speed"),  # 120 s at 25 instead of 24 pictures a second are 115.2 s
     ],
 )
-def test_a_copy_of_another_length_is_another_speed_or_another_cut(
-    scored_tt1_of_two_minutes, film_of, seconds, why
-):
+def test_a_copy_of_another_length_is_another_speed_or_another_cut(scored_once, film_of, seconds, why):
     """The film that was scored has two minutes, as far as its windows tell."""
-    _, timeline = scored_tt1_of_two_minutes
+    _, timeline = scored_once
 
     note = why_other_film(film_of(seconds), timeline, [])
 
@@ -67,12 +58,12 @@ class StoreOfVideos(NamedTuple):
         return [SimpleNamespace(movie="tt1", source={"duration_s": length_s}) for length_s in self.lengths_s]
 
 
-def test_the_store_of_the_windows_tells_how_long_the_film_is(scored_tt1_of_two_minutes):
+def test_the_store_of_the_windows_tells_how_long_the_film_is(scored_once):
     """A leader of 6 s is as long as what may follow the last window, but not as the video that was read.
 
     Windows of several videos tell nothing: then the end of the last one counts, and a window more.
     """
-    _, timeline = scored_tt1_of_two_minutes
+    _, timeline = scored_once
     fingerprint = timeline.record.store.fingerprint
     end_of_windows = ScoredLength(FILM_S, unknown_s=WINDOW_S)
 

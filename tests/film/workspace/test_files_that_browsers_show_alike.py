@@ -13,17 +13,19 @@ from tests.video.encoding import encode
 RATE = 25
 
 
-def film_of_tracks(path, *first_pictures_s):
+def film_of_tracks(path, *first_pictures_s, n_sounds=1):
     """Encode a second of pictures in H.264 for each track, from its first time on, and silence from 0 on.
 
-    The last track is marked as the default.
+    The last track of each kind is marked as the default.
     """
     with av.open(str(path), "w") as container:
         tracks = [container.add_stream("libx264", rate=RATE, options={"bf": "0"}) for _ in first_pictures_s]
         for track in tracks:
             track.width, track.height, track.pix_fmt = 64, 48, "yuv420p"
-            track.disposition = Disposition.default if track is tracks[-1] else Disposition(0)
-        sound = container.add_stream("aac", rate=48_000, layout="mono")
+        sounds = [container.add_stream("aac", rate=48_000, layout="mono") for _ in range(n_sounds)]
+        for track in (*tracks, *sounds):
+            is_default = track in (tracks[-1], sounds[-1])
+            track.disposition = Disposition.default if is_default else Disposition(0)
         for track, first_s in zip(tracks, first_pictures_s, strict=True):
             for number in range(RATE):
                 frame = av.VideoFrame.from_ndarray(np.full((48, 64, 3), 100, np.uint8), "rgb24")
@@ -31,10 +33,11 @@ def film_of_tracks(path, *first_pictures_s):
                 frame.time_base = Fraction(1, RATE)
                 container.mux(track.encode(frame))
             container.mux(track.encode(None))
-        silence = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.float32), "fltp", "mono")
-        silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
-        container.mux(sound.encode(silence))
-        container.mux(sound.encode(None))
+        for track in sounds:
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.float32), "fltp", "mono")
+            silence.sample_rate, silence.pts, silence.time_base = 48_000, 0, Fraction(1, 48_000)
+            container.mux(track.encode(silence))
+            container.mux(track.encode(None))
     return path
 
 
@@ -54,52 +57,48 @@ def test_a_film_that_begins_at_0_with_one_track_of_pictures_is_sent_as_it_is(tmp
     assert remade_part(film_of_tracks(tmp_path / "film.mp4", 0)) == "nothing"
 
 
-def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
+def film_whose_times_begin_at_5_s(path):
     """Recordings of streams begin at any time. Firefox counts from the first picture, as the scores do.
 
     Chromium counts from the file's own 0: there each scene came 5 s late beside the scores.
     """
     pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
-    film = encode(
-        tmp_path / "stream.mp4",
-        pictures,
-        times=range(5 * RATE, 6 * RATE),
-        options={"bf": "0"},
-        container_options={"avoid_negative_ts": "disabled"},
-    )
-
-    assert remade_part(film) == "container"
-    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
-    assert remade_part(tmp_path / "copy.mp4") == "nothing"
+    times = range(5 * RATE, 6 * RATE)
+    as_they_are = {"avoid_negative_ts": "disabled"}
+    return encode(path, pictures, times=times, options={"bf": "0"}, container_options=as_they_are)
 
 
-def test_an_mp4_file_whose_pictures_begin_after_its_sound_is_sent_as_a_copy(tmp_path):
+def film_whose_pictures_begin_after_its_sound(path):
     """A recording of a broadcast that was put into MP4: Firefox shows its scenes half a second too early."""
-    film = film_of_tracks(tmp_path / "late.mp4", 0.5)
+    return film_of_tracks(path, 0.5)
+
+
+@pytest.mark.parametrize(
+    "film_at", [film_whose_times_begin_at_5_s, film_whose_pictures_begin_after_its_sound]
+)
+def test_an_mp4_file_that_browsers_show_at_other_times_is_sent_as_a_copy(tmp_path, film_at):
+    film = film_at(tmp_path / "film.mp4")
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
     assert remade_part(tmp_path / "copy.mp4") == "nothing"
 
 
-def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
-    """The first picture is half a second behind the sound, which MP4 states as a gap in an edit list.
+def film_to_be_encoded_anew(path):
+    """Encode a film in MPEG-2, which browsers do not play."""
+    return encode(path.with_suffix(".mpg"), [np.full((48, 64, 3), 100, np.uint8)] * RATE, "mpeg2video")
+
+
+@pytest.mark.parametrize("film_at", [film_whose_pictures_begin_after_its_sound, film_to_be_encoded_anew])
+def test_a_copy_counts_in_units_of_its_pictures(tmp_path, film_at):
+    """The first picture may be behind the sound, which MP4 states as a gap in an edit list.
 
     Firefox reads the gap in units of the pictures, and not, as it is written, in those of the file. It showed
     all scenes of such copies half a second too early: with one unit for both it is right.
     """
-    film = film_of_tracks(tmp_path / "late.mkv", 0.5)
+    film = film_at(tmp_path / "late.mkv")
 
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
-
-    units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
-    assert units_of_file == units_of_pictures
-
-
-def test_a_copy_that_is_encoded_anew_counts_in_units_of_its_pictures_too(tmp_path):
-    """Browsers do not play MPEG-2: here the pictures are encoded."""
-    pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
-    make_proxy(encode(tmp_path / "film.mpg", pictures, "mpeg2video"), tmp_path / "copy.mp4", lambda _s: None)
 
     units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
     assert units_of_file == units_of_pictures
@@ -118,20 +117,7 @@ def test_a_film_whose_second_track_of_pictures_is_read_is_sent_as_a_copy_of_that
 
 def test_a_film_whose_second_sound_is_read_is_sent_as_a_copy_with_that_sound(tmp_path):
     """A film may begin with another language, or a commentary, and mark the original as the default."""
-    film = tmp_path / "film.mp4"
-    silence = np.zeros((1, 48_000), np.float32)
-    with av.open(str(film), "w") as container:
-        pictures = container.add_stream("libx264", rate=RATE, options={"bf": "0"})
-        pictures.width, pictures.height, pictures.pix_fmt = 64, 48, "yuv420p"
-        commentary, original = (container.add_stream("aac", rate=48_000, layout="mono") for _ in range(2))
-        commentary.disposition, original.disposition = Disposition(0), Disposition.default
-        container.mux(pictures.encode(av.VideoFrame.from_ndarray(np.zeros((48, 64, 3), np.uint8), "rgb24")))
-        container.mux(pictures.encode(None))
-        for track in (commentary, original):
-            frame = av.AudioFrame.from_ndarray(silence, "fltp", "mono")
-            frame.sample_rate, frame.pts, frame.time_base = 48_000, 0, Fraction(1, 48_000)
-            container.mux(track.encode(frame))
-            container.mux(track.encode(None))
+    film = film_of_tracks(tmp_path / "film.mp4", 0, n_sounds=2)
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)

@@ -13,6 +13,7 @@ import pytest
 from obygaze_film.workspace.decisions import JUDGEMENTS, PASSAGES
 from tests.browsers import LONG_MS
 from tests.files import rows_of
+from tests.film.workspace.conftest import free_port
 from tests.film.workspace.driving import BEGIN_HERE, CALM, END_HERE, NEXT_PASSAGE, REDO, UNDO, VIOLENT
 
 pytestmark = pytest.mark.long
@@ -99,12 +100,6 @@ class Firefox:
         self.process.wait()
         self.file.close()
         self.socket.close()
-
-
-def free_port():
-    """Return a port that no program listens at now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from obygaze_models import load_model
 from obygaze_models.prediction import mean_probability
 from obygaze_models.prediction.explain import explain
 from tests.files import rows_of
-from tests.film.workspace.conftest import copy_scored_films, desks_in_threads
+from tests.film.workspace.conftest import copy_scored_films, desks_in_threads, free_port
 
 
 @pytest.fixture(scope="module")
@@ -63,12 +63,6 @@ def desk(films, folder_of_desk):
 def assert_nothing_is_decided(folder):
     assert not (folder / "tt1" / JUDGEMENTS).exists()
     assert not (folder / "tt1" / "ledger").exists()
-
-
-def free_port():
-    """Return a port that no program listens at now."""
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return held.getsockname()[1]
 
 
 JUDGEMENT = {"kind": "judgement", "start_s": 0, "end_s": 8, "level": "calm", "who": "AB"}
