@@ -116,7 +116,8 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
 
     # Which rows [R] can be judged
     has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
-    is_missing = [has_flag(timeline.rows(each), MISSING) for each in timeline.keys]  # all have the same rows
+    # All models have the same rows.
+    is_missing = [has_flag(timeline.rows(model_key), MISSING) for model_key in timeline.keys]
     is_unread = np.logical_and.reduce(is_missing)
     has_content = has_pictures & ~is_unread
 

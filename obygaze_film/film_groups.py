@@ -579,8 +579,10 @@ def compare_films(
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
-    facts_of_films = _facts_of_films(films, facts)
-    films_with_facts = [film for film in films if film.movie in facts_of_films]
+    films_with_facts = [film for film in films if facts is None or film.movie in facts]
+    facts_of_films = {
+        film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
+    }
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
 
@@ -853,13 +855,6 @@ def _groups_by_staging(
     above = message("group_above", column=by, middle=f"{median:.3g}")
     up_to = message("group_up_to", column=by, middle=f"{median:.3g}")
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
-
-
-def _facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
-    """Collect movie -> column -> cell (`_facts`) of the films of a table; without a table, of all films."""
-    if table is None:
-        return {film.movie: _facts(film, cells={}) for film in films}
-    return {film.movie: _facts(film, table[film.movie]) for film in films if film.movie in table}
 
 
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:

@@ -665,11 +665,13 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
     estimator = model.estimator
     if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):  # no tree, for example
         column = model.concepts.index(name)
-        weight = float(estimator.head_.coef_[0, column])
-        usual = float(estimator.centre_[column])  # the mean of the training clips, where it contributes 0
+        coefficient = estimator.head_.coef_[0, column]
+        mean_value = estimator.centre_[column]  # of the training clips, where it contributes 0
+        absent_value = np.quantile(estimator.train_values_[:, column], 0.05)  # absent: the 5th percentile
+        weight = float(coefficient)
+        usual = float(mean_value)
         usual_p = _probability_at(model, name, usual)
-        value_of_absent = np.quantile(estimator.train_values_[:, column], 0.05)
-        absent = float(weight * (value_of_absent - usual))
+        absent = float(coefficient * (absent_value - mean_value))
     return ConceptRecord(
         name=name,
         threshold_p=threshold,

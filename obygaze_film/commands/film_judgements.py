@@ -77,7 +77,7 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import DEFINITION, Manifest, write_manifest
+    from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
     from obygaze_film.judged_windows import MIN_SURE_WINDOWS
     from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
@@ -105,17 +105,11 @@ def next_(
             f"which needs {MIN_SURE_WINDOWS} of a film of which their judge is sure, or all of it",
             err=True,
         )
-    manifest_is_on_stdout = out == STANDARD
-    click.echo(f"{out}: {_summary_of_windows(clips)}", err=manifest_is_on_stdout)
-
-
-def _summary_of_windows(clips: "Sequence[Clip]") -> str:
-    """Write how many windows of how many films were chosen, and how many of them at random."""
-    from obygaze_features.manifest import counted
-
-    n_films = len({clip.movie for clip in clips})
+    n_windows = counted(len(clips), "window")
+    n_films = counted(len({clip.movie for clip in clips}), "film")
     n_random = sum(clip.extras["draw"] == "random" for clip in clips)
-    return f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}, {n_random} drawn at random"
+    manifest_is_on_stdout = out == STANDARD
+    click.echo(f"{out}: {n_windows} of {n_films}, {n_random} drawn at random", err=manifest_is_on_stdout)
 
 
 def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":

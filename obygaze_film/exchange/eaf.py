@@ -64,15 +64,12 @@ def _model_tier(tier: Tier) -> EafTier:
         return EafTier(name=tier.name, kind="model", spans=_texts(tier))
     spans = []
     for span in tier.spans:
-        text = span.text if span.p is None else _range_of(span.p)
+        text = span.text
+        if span.p is not None:
+            index = min(int(len(BINS) * span.p), len(BINS) - 1)  # 1 is in the last range
+            text = BINS[index]
         spans.append((span.start_s, span.end_s, text))
     return EafTier(name=tier.name, kind="probability", spans=spans)
-
-
-def _range_of(p: float) -> str:
-    """Return the range of `BINS`, such as "0.4 to 0.6", that a probability is in; 1 is in the last one."""
-    index = min(int(len(BINS) * p), len(BINS) - 1)
-    return BINS[index]
 
 
 def _texts(tier: Tier) -> list[tuple[float, float, str]]:

@@ -199,18 +199,17 @@ def test_an_import_under_a_codebook_of_another_name_in_the_ledger_says_so(obygaz
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "asked"),
+    ("options", "asked"),
     [
-        pytest.param(["--blind"], 1, "--annotator", id="who annotated"),
-        pytest.param(["--annotator", "AB"], 1, "--blind", id="whether they saw the score"),
-        pytest.param(["--annotator", "AB", "--blind", "--in-sight"], 2, "", id="both blind and in sight"),
+        pytest.param(["--blind"], "--annotator", id="who annotated"),
+        pytest.param(["--annotator", "AB"], "--blind", id="whether they saw the score"),
     ],
 )
 def test_an_import_assumes_neither_a_name_nor_whether_the_score_was_seen(
-    obygaze, import_of_two_annotations, options, code, asked
+    obygaze, import_of_two_annotations, options, asked
 ):
     """The table has no column of annotators. Blind annotations and those in sight count differently."""
-    assert asked in obygaze(*import_of_two_annotations, *options, code=code).err
+    assert asked in obygaze(*import_of_two_annotations, *options, code=1).err
 
 
 def change_in_file(path, old, new):

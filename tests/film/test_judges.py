@@ -578,7 +578,7 @@ def test_too_few_judgements_under_each_of_two_definitions_are_refused_with_both(
     assert "4 windows" in message
 
 
-@pytest.mark.parametrize(("judge", "message"), [("CD", ""), ("nobody", "no window")])
+@pytest.mark.parametrize(("judge", "message"), [("CD", "1 window"), ("nobody", "no window")])
 def test_a_judge_who_is_asked_for_and_was_sure_of_nothing_has_no_share(
     timeline, tmp_path, drawn_windows, judge, message
 ):

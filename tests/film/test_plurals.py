@@ -118,15 +118,10 @@ def test_one_passage_and_one_point_of_percentage_are_no_plural(language):
     assert_has_no_plural_of_one(words.distance(0.01))
 
 
-def test_french_has_no_plural_below_two_minutes():
+def test_french_has_no_plural_below_two():
     """French plurals begin at two: 0 and 1,0 are singular, unlike in English. Given are 600, 60 and 0 s."""
-    lengths = Words("fr").durations(600, 60, 0)
-    assert lengths == ["10,0 minutes", "1,0 minute", "0 minute"]
-
-
-def test_french_has_no_plural_of_nothing():
-    """French plurals begin at two: 0 is singular, unlike in English."""
     words = Words("fr")
+    assert words.durations(600, 60, 0) == ["10,0 minutes", "1,0 minute", "0 minute"]
     assert words.counted("passages", 0) == "aucun passage n’atteint le seuil"
     assert words.counted("count_films", 0) == "0 film"
 
