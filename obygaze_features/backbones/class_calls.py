@@ -209,15 +209,9 @@ def _first_parameter(names: Sequence[str], parameters: Parameters) -> str:
 def _method(cls: Any, backbone: str) -> str:
     """Return the name of the method by which a network of a class is called with pictures alone.
 
-    It is the one that gives the features of pictures (`image`) or of videos (`video`) without texts. A class
-    that has only the other one of the two is called by that, and a class that has neither by `forward`.
-
-    Parameters
-    ----------
-    cls
-        Class of transformers.
-    backbone
-        `image` or `video`.
+    It is the one that gives the features of pictures (backbone `image`) or of videos (`video`) without
+    texts. A class that has only the other one of the two is called by that, and a class that has neither
+    by `forward`.
     """
     other_backbone = "video" if backbone == "image" else "image"
     for method in (FEATURE_METHODS[backbone], FEATURE_METHODS[other_backbone]):

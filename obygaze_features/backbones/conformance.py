@@ -279,15 +279,7 @@ def _run_checks(
 
 
 def _finding(check_name: str, run_check: Callable[[], Outcome]) -> Finding:
-    """Run one check of a network, and return its result; if the network raises an error, it has failed.
-
-    Parameters
-    ----------
-    check_name
-        Name of the check.
-    run_check
-        Runs the check.
-    """
+    """Run one check of a network, and return its result; if the network raises an error, it has failed."""
     try:
         outcome = run_check()
     except Exception as error:  # noqa: BLE001 - networks raise anything
@@ -335,17 +327,7 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
-    """Check that a second run of a network on the same clips gives exactly the same results.
-
-    Parameters
-    ----------
-    module
-        The network.
-    clips
-        The clips.
-    results
-        Name -> array of the first run.
-    """
+    """Check that a second run of a network on the same clips gives exactly the same results."""
     second_results = module(clips)
     differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
     largest = _largest(differences)
@@ -363,17 +345,7 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 
 
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
-    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two.
-
-    Parameters
-    ----------
-    module
-        The network.
-    clips
-        Two clips.
-    shapes
-        Name of each array of the batch -> its shape for one clip.
-    """
+    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
     results_alone = module(clips[:1])
     shapes_alone = {name: list(values.shape[1:]) for name, values in results_alone.items()}
     shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())

@@ -642,13 +642,6 @@ def _refuse_options_of_rows(source: Weights, model_type: str, options_in_use: Ma
     """Raise an error for options that need to know more of a type of network than its class says.
 
     The table `networks.toml` has a row with such facts for many types, and none for this one.
-
-    Parameters
-    ----------
-    source, model_type
-        The weights and their type.
-    options_in_use
-        Option -> whether it is used.
     """
     for option, is_used in options_in_use.items():
         if is_used:
@@ -664,16 +657,7 @@ def _fields_of_answers(
 ) -> dict[str, Any]:
     """Return the provenance fields of the class probabilities that the classifier around a network gives.
 
-    Parameters
-    ----------
-    classifier
-        The classifier, whose configuration names the classes.
-    source
-        The weights, for messages.
-    model_type
-        Type of the network.
-    of_frames
-        Whether the classifier takes single frames, so that a clip has the mean over its frames.
+    If the classifier takes single frames, a clip has the mean over its frames.
     """
     classes = named_classes(classifier.config, source.name)
     meaning = "probability of each class"
@@ -751,15 +735,7 @@ def _backbone_of_any_type(
 
 
 def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
-    """Describe the arrays of a network without a row, by the output that its vectors come from.
-
-    Parameters
-    ----------
-    vector_meaning
-        The output, such as `pooler_output`.
-    of_frames
-        Whether the network encodes each frame by itself.
-    """
+    """Describe the arrays of a network without a row, by the output for vectors (`pooler_output`)."""
     if of_frames:
         return {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}
     return {"frames": "last_hidden_state, a row a frame", "pooled": vector_meaning}

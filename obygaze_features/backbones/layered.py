@@ -112,12 +112,7 @@ def find_layers(
 def _final_norm(model: nn.Module, stack: LayerStack) -> nn.Module | None:
     """Return the normalisation that a network applies after the last of its blocks; None if it has none.
 
-    Parameters
-    ----------
-    model
-        The network.
-    stack
-        Where it has its blocks and this normalisation; some VideoMAEs lack the latter.
+    Some VideoMAEs lack the one that their stack names.
     """
     if not stack.norm:
         return None

@@ -128,14 +128,8 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Return the vectors of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding.
 
-    A step is 20 ms long.
-
-    Parameters
-    ----------
-    output
-        The encoder's output for windows that are padded to 30 s.
-    n_samples
-        Samples of a window before it was padded, at 16,000 a second.
+    A step is 20 ms long. Before windows were padded to 30 s, they had `n_samples` samples, at 16,000 a
+    second.
     """
     n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]
@@ -362,19 +356,7 @@ def _encoder_contents(
     wanted_layers: Layers | None,
     network_name: str,
 ) -> _EncoderContents:
-    """List what an encoder gives: the network's vectors, the wanted layers, and class probabilities.
-
-    Parameters
-    ----------
-    loaded, spec
-        The network, and how it is read.
-    config
-        Configuration of the audio network.
-    wanted_layers
-        The wanted layers; None for none.
-    network_name
-        The network, for messages.
-    """
+    """List what an encoder gives: the network's vectors, the wanted layers, and class probabilities."""
     is_clap = config.model_type == "clap_audio_model"
     width = config.projection_dim if is_clap else config.hidden_size
     columns = [GroupColumns("", width)]
@@ -469,15 +451,7 @@ def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> Loaded
 
 
 def _fields_of_answers(classes: tuple[str, ...], config: Any) -> dict[str, Any]:
-    """Return the provenance fields of the group that holds the probability of each class.
-
-    Parameters
-    ----------
-    classes
-        Names of the classes.
-    config
-        Configuration of the audio network.
-    """
+    """Return the provenance fields of the group that holds the probability of each class."""
     classes_in_words = "each class alone" if _is_multi_label(config) else "each class"
     meaning = f"probability of {classes_in_words}, mean over the windows by their parts of the clip"
     return answers_fields(classes, config.model_type, of_frames=False, meaning=meaning)

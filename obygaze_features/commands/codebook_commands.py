@@ -293,13 +293,6 @@ def _modalities_of_questions(codebook: "manifests.Codebook", names: Iterable[str
     """Return name of a question -> by what a film conveys the concept that it asks about.
 
     That is by pictures ("visual"), sound ("heard") and so on. Questions about levels are left out.
-
-    Parameters
-    ----------
-    codebook
-        The codebook that the questions are about.
-    names
-        Names of the questions, such as `concept:Body`.
     """
     modalities_of_name = {f"concept:{concept.name}": concept.conveyed for concept in codebook.concepts}
     return {name: modalities_of_name[name] for name in names if name in modalities_of_name}

@@ -557,15 +557,8 @@ def _parse_shard(text: str) -> tuple[int, int]:
 def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
     """Choose the shard to do (see `choose_shard`), and turn errors into usage errors.
 
-    A job script starts the command again after other errors, but not after a usage error, as the same command
-    would fail again.
-
-    Parameters
-    ----------
-    typed
-        The shard that was typed, (number, number of shards); None if none was.
-    store
-        The store, as it was given.
+    A job script starts the command again after other errors, but not after a usage error, as the same
+    command would fail again.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))
@@ -779,15 +772,6 @@ def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[
     """Return the message for an option that a backbone does not take.
 
     If there are other backbones, it says how to give the option to only one of them.
-
-    Parameters
-    ----------
-    name
-        The backbone.
-    option_name, value
-        The option without its hyphens, and its value for this backbone.
-    names
-        All backbones of the command.
     """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]

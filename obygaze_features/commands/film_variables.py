@@ -376,15 +376,7 @@ def _read_rows(
 
 
 def _table_of_variables(rows: Sequence[tuple[Window, Values]], columns: Sequence[str]) -> str:
-    """Write windows and their values as a CSV table; a value that could not be measured is an empty cell.
-
-    Parameters
-    ----------
-    rows
-        The windows, each with its values by column.
-    columns
-        The columns of values.
-    """
+    """Write windows and their values as a CSV table; a value that could not be measured is an empty cell."""
     lines = [csv_line([*Window._fields, *columns])]
     for window, values in rows:
         times = [repr(window.start_s), repr(window.end_s)]  # `repr` loses nothing of a number

@@ -212,19 +212,7 @@ def spans(
 def _message_with_command(
     error: "manifests.UnreadColumnsError", files: Sequence[Path], typed: Sequence[str], *, force: bool
 ) -> str:
-    """Return the message for a table with unread columns; it ends with the command that reads them.
-
-    Parameters
-    ----------
-    error
-        The columns, and the options that read them.
-    files
-        The files of the command.
-    typed
-        The other options of the command, as they were typed.
-    force
-        Whether --force was given.
-    """
+    """Return the message for a table with unread columns; it ends with the command that reads them."""
     names = [shlex.quote(str(path)) for path in files]
     words = ["obygaze manifest import spans", *names, *error.options, *typed]
     if force:

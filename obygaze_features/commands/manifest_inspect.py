@@ -279,15 +279,7 @@ def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
 
 
 def _number_of(number: float, name: str) -> str:
-    """Return a number with its name, such as "3 clips" or, with the noun in the singular, "1 file".
-
-    Parameters
-    ----------
-    number
-        The number.
-    name
-        A plural noun, and perhaps further words, such as "clips without".
-    """
+    """Return a number with its name, such as "3 clips" or, with the noun in the singular, "1 file"."""
     noun, _, other_words = name.partition(" ")
     if number == 1 and noun in {"clips", "files", "seconds"}:
         noun = noun.removesuffix("s")

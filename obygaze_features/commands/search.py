@@ -137,20 +137,7 @@ def _search_like(
 ) -> "Ranking":
     """Rank the clips of a store by their similarity to one of its clips, or to a video file.
 
-    Parameters
-    ----------
-    store
-        The store.
-    like
-        The id of the clip or, if the store has no such clip, the path of the file.
-    backbone
-        Backbone whose features are compared; None if the store has only one that can be.
-    weights
-        Weights of the backbone, to encode a file; None for those that the store records.
-    top
-        Most clips to return.
-    device
-        Device that encodes a file.
+    `like` is the id of the clip or, if the store has no such clip, the path of the file, which is encoded.
     """
     opened_store = of.open_store(store)
     path = Path(like)

@@ -70,15 +70,7 @@ def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, 
 
 
 def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
-    """Replace the fields of a pattern by their values: "tt1/scene" for {movie}/{video}.
-
-    Parameters
-    ----------
-    pattern
-        The pattern.
-    values
-        Name of a field -> its value.
-    """
+    """Replace the fields of a pattern by their values: "tt1/scene" for {movie}/{video}."""
     return _FIELD.sub(lambda field: values[field[1]], pattern)
 
 
@@ -436,18 +428,8 @@ def _match_clips(
 ) -> _Matched:
     """Find the features of each clip among the named features of a source.
 
-    If files of the source hold the times of frames, they are found too, and put beside the features.
-
-    Parameters
-    ----------
-    items
-        Name -> features, or times.
-    clip_names
-        Clip id -> name in the source.
-    times
-        The option --times; a pattern names the files that hold the times of each clip's frames.
-    table
-        The manifest.
+    If the option --times is a pattern, it names the files that hold the times of each clip's frames: they are
+    found too, and put beside the features. `clip_names` has the name in the source of each clip id.
     """
     from obygaze_features.exchange.import_items import match_to_clips, with_times
     from obygaze_features.file_kinds import FILM_SUFFIXES
@@ -486,14 +468,7 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
     """Return the order of the axes of the features; in a table with a row for each frame it must be TD.
 
-    Parameters
-    ----------
-    axes
-        The option --axes, such as TD: T frames or tokens, each of D numbers; None if it is not given.
-    about
-        What the source states of itself.
-    source
-        The source, for the message.
+    TD are T frames or tokens, each of D numbers. The option --axes is None if it is not given.
     """
     if _ROWS not in about:
         return axes
@@ -505,14 +480,7 @@ def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) ->
 def _read_provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:
     """Read the provenance from the file of --declared or, without one, from the source itself.
 
-    Parameters
-    ----------
-    declared
-        The JSON file; None if the option is not given.
-    source
-        The source, for messages.
-    about
-        What the source states of itself: perhaps `provenance`, as JSON text.
+    A source may state its `provenance`, as JSON text.
     """
     if declared is not None:
         return parse_declared(read_text(declared), str(declared))

@@ -147,14 +147,8 @@ def readiness() -> Iterator[Diagnosis]:
 def _verdict(use: Use, faults: Sequence[str]) -> str:
     """Return a sentence on whether the machine is ready for a kind of work, with the faults if it is not.
 
-    Work with networks is also ready without torch: some backbones, such as `descriptors`, are no networks.
-
-    Parameters
-    ----------
-    use
-        The kind of work.
-    faults
-        What is missing for it, in words; empty if nothing is.
+    Work with networks is also ready without torch: some backbones, such as `descriptors`, are no
+    networks.
     """
     needs = USES[use]
     if faults:
@@ -167,14 +161,8 @@ def _verdict(use: Use, faults: Sequence[str]) -> str:
 def _examine_use(use: Use, backbones: Sequence[str] = (), device: str | None = None) -> Iterator[Diagnosis]:
     """Check what one kind of work needs of this machine: packages, GPUs, weights and cores.
 
-    Parameters
-    ----------
-    use
-        The kind of work.
-    backbones
-        Backbones whose weights are looked for; empty looks for those of all networks.
-    device
-        Device that networks are to run on; None is any.
+    Without `backbones`, the weights of all networks are looked for; without a `device`, networks may run
+    on any.
     """
     yield from extras(use)
     if USES[use].networks:
@@ -281,12 +269,9 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is.
+    """Return what is wrong with a package such as `torch>=2.4`: "not installed", or its unsuitable version.
 
-    Parameters
-    ----------
-    package
-        The package with the versions that are suitable, such as `torch>=2.4`.
+    Nothing wrong is "".
     """
     version = _installed_version(package.name)
     if not version:
@@ -489,13 +474,7 @@ def _has_hub_client() -> bool:
 
 
 def _cached_commit(hub_weights: str) -> str | None:
-    """Return the commit of weights that are in the cache of the Hugging Face Hub; None if some are not there.
-
-    Parameters
-    ----------
-    hub_weights
-        Name of the weights on the Hub.
-    """
+    """Return the commit of weights in the cache of the Hugging Face Hub; None if some are not there."""
     from obygaze_features.backbones.weights import cached_tensors  # noqa: PLC0415 - heavy
 
     paths = cached_tensors(hub_weights)

@@ -268,15 +268,7 @@ def _result(clip: DecodedClip, outcome: _Outcome) -> ClipResult:
 def _arrays_of_clip(
     arrays: Mapping[str, Sequence[NDArray[Any]] | NDArray[Any]], row: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the values of one clip from arrays of a batch, which have a row for each clip.
-
-    Parameters
-    ----------
-    arrays
-        Name -> array of the batch, [B, ...].
-    row
-        Row of the clip.
-    """
+    """Return the values of one clip from arrays of a batch, which have a row for each clip."""
     return {name: values[row] for name, values in arrays.items()}
 
 

@@ -192,15 +192,8 @@ class GpuDecoder:
     ) -> Iterator[tuple[int, DecodedClip]]:
         """Decode clips of one file on the GPU; yield each with its position in `tasks`, up to an error.
 
-        The error is added to `errors` instead of raised. If it were raised, `decode_clips` would try each of
-        the remaining clips alone on the GPU, but cores are to decode them.
-
-        Parameters
-        ----------
-        tasks
-            Spans of one file, with the same requests.
-        errors
-            Receives the error, if there is one.
+        The error is added to `errors` instead of raised. If it were raised, `decode_clips` would try
+        each of the remaining clips alone on the GPU, but cores are to decode them.
         """
         try:
             yield from decode_with_av(tasks, read=self._read)

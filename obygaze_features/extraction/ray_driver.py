@@ -62,13 +62,6 @@ def _pass_on_messages(parent: Parent, encoders: "_Encoders") -> None:
     """Pass messages of the main process on to the encoders: clips to encode, or a request to stop.
 
     It runs in a thread and never returns.
-
-    Parameters
-    ----------
-    parent
-        The main process.
-    encoders
-        The Ray actors that run the networks.
     """
     while True:
         message = parent.receive()

@@ -149,15 +149,7 @@ def _ray_folder() -> Iterator[Path]:
 
 
 def _drive(task: tuple[Order, Path], parent: Parent) -> None:
-    """Drive the Ray cluster in a child process, until the process is killed.
-
-    Parameters
-    ----------
-    task
-        What the child is to do, and the file to which Ray's output is written.
-    parent
-        The main process.
-    """
+    """Drive the Ray cluster in a child process, until the process is killed."""
     from obygaze_features.extraction.ray_driver import drive  # noqa: PLC0415 - Ray, in the child alone
 
     order, log_file = task

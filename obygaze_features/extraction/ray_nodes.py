@@ -224,12 +224,7 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
 def _pool(timeout_s: float, decoder: str) -> DecodePool:
     """Return a pool of one child process that decodes; later tasks with equal settings use it again.
 
-    Parameters
-    ----------
-    timeout_s
-        Time limit for decoding one clip, in seconds.
-    decoder
-        Name of the decoder.
+    A clip may take `timeout_s` seconds.
     """
     return DecodePool(1, timeout_s, decoder)
 

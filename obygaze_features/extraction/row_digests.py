@@ -39,15 +39,7 @@ class RowDigests(WorkerPool):
         return partial(self._result, key, path, offset, size)
 
     def _result(self, key: int, path: str, offset: int, size: int) -> str:
-        """Return the SHA-256 of a part of a file: the worker's, or if it sends none, computed here.
-
-        Parameters
-        ----------
-        key
-            Key of the task that the worker got.
-        path, offset, size
-            The part: its file, its first byte and its number of bytes.
-        """
+        """Return the SHA-256 of a part of a file: the worker's, or if it sends none, computed here."""
         digest = self._wait(key)
         if digest is None:
             return digest_of_part(path, offset, size)
@@ -80,14 +72,6 @@ class RowDigests(WorkerPool):
 
 
 def _digest(part: tuple[str, int, int], parent: Parent) -> None:
-    """Compute the SHA-256 of a part of a file in a worker process, and send it to the main process.
-
-    Parameters
-    ----------
-    part
-        The part: path of the file, first byte, number of bytes.
-    parent
-        The main process.
-    """
+    """Send the main process the SHA-256 of a part of a file: its path, first byte and number of bytes."""
     path, offset, size = part
     parent.send(digest_of_part(path, offset, size))

@@ -148,15 +148,7 @@ def _checked_numbers(table: pd.DataFrame, manifest: Manifest, path: Path) -> pd.
 
 
 def _scores_of_clips(errors: pd.DataFrame, manifest: Manifest) -> dict[Clip, tuple[float, float]]:
-    """Return clip -> its (score, threshold), in the order of a table.
-
-    Parameters
-    ----------
-    errors
-        A table whose index is clip ids, with the columns `score` and `threshold`.
-    manifest
-        The clips.
-    """
+    """Return clip -> its (score, threshold), in the order of a table whose index is clip ids."""
     scores = {}
     for clip_id, score, threshold in zip(errors.index, errors["score"], errors["threshold"], strict=True):
         scores[manifest.by_id[clip_id]] = (score, threshold)

@@ -180,16 +180,7 @@ def _n_without_columns(
 ) -> dict[str, int]:
     """Count windows that lack cuts, camera or people although these were measured, as {"no cuts": 3, ...}.
 
-    Parameters
-    ----------
-    values_of_windows
-        Values of each window.
-    windows
-        Positions of the windows to count.
-    known_rows
-        Rows of camera and people that were measured before.
-    requests
-        Which of them were measured now.
+    Rows of camera and people are known from an earlier measurement, or were requested now.
     """
     n_without = {}
     for kind, column in COLUMN_OF_KIND.items():
@@ -415,14 +406,7 @@ def _measure_pictures(
 def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) -> Mapping[int, Rows | None]:
     """Return number of a window -> its features of frames of one kind: measured now, else known before.
 
-    Parameters
-    ----------
-    kind
-        `camera` or `people`.
-    decoded
-        What was measured now.
-    known_rows
-        What was measured before.
+    The kind is `camera` or `people`.
     """
     if kind in decoded.rows:
         return decoded.rows[kind]

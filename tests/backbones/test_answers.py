@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import cache
 from importlib.util import find_spec
 
 import numpy as np
@@ -100,19 +101,22 @@ def save_classifier(model_type, folder, **config):
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def weights_checks(tmp_path, monkeypatch):
     """Keep the records of passed weights checks in a folder of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(scope="module")
 def classifiers(tmp_path_factory):
-    """Tiny classifiers of the listed types, and of a convnext, which is not listed: type -> folder."""
-    folders = {}
-    for model_type in (*LISTED_TYPES, "convnext"):
-        folders[model_type] = tmp_path_factory.mktemp(model_type)
-        save_classifier(model_type, folders[model_type])
-    return folders
+    """Return the function that gives the folder of a type's tiny classifier, made when first asked for."""
+
+    @cache
+    def folder_of(model_type):
+        folder = tmp_path_factory.mktemp(model_type)
+        save_classifier(model_type, folder)
+        return folder
+
+    return folder_of
 
 
 def load(model_type, folder, **options):
@@ -129,53 +133,39 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
+def test_answers_equal_the_probabilities_of_transformers_beside_the_same_vectors(classifiers, model_type):
     """Each tiny classifier, of a type that networks.toml lists, has three classes, and random weights.
 
-    Of a network of single frames, probabilities are averaged over the frames of a clip.
+    Of a network of single frames, probabilities are averaged over the frames of a clip. Answers and layers
+    are groups of their own, beside the vectors.
     """
-    folder = classifiers[model_type]
-    backbone = load(model_type, folder, answers=True)
-    clips = prepared_clips(backbone, n_clips=2)
-
-    answers = backbone.encode(clips)["answers/pooled"]
-
-    expected = probabilities_by_transformers(model_type, folder, backbone, clips).numpy()
-    assert np.abs(answers - expected).max() <= 1e-6
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
-    """Answers and layers are groups of their own, beside the vectors."""
-    vectors_alone = load(model_type, classifiers[model_type])
-    with_more = load(model_type, classifiers[model_type], answers=True, layers=Layers((1,)))
+    folder = classifiers(model_type)
+    vectors_alone = load(model_type, folder)
+    with_answers = load(model_type, folder, answers=True)
+    with_more = load(model_type, folder, answers=True, layers=Layers((1,)))
     clips = prepared_clips(vectors_alone, n_clips=2)
 
+    answers = with_answers.encode(clips)["answers/pooled"]
     arrays = vectors_alone.encode(clips)
     arrays_beside_more = with_more.encode(clips)
 
+    expected = probabilities_by_transformers(model_type, folder, with_answers, clips).numpy()
+    assert np.abs(answers - expected).max() <= 1e-6
     for name, array in arrays.items():
         assert np.array_equal(arrays_beside_more[name], array)
     assert with_more.provenance == vectors_alone.provenance
-
-
-@pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classifiers, model_type):
-    """The tiny classifiers have three classes."""
-    backbone = load(model_type, classifiers[model_type], answers=True)
-
-    assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
-    (answers,) = backbone.side_groups
-    assert answers.provenance["architecture"]["features"] == ["a kiss", "a barbell", "a stove"]
-    assert answers.provenance["head"] == "classifier"
+    assert with_answers.group_names() == (with_answers.name, f"{with_answers.name}.answers")
+    (group_of_answers,) = with_answers.side_groups
+    assert group_of_answers.provenance["architecture"]["features"] == ["a kiss", "a barbell", "a stove"]
+    assert group_of_answers.provenance["head"] == "classifier"
 
 
 def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
     """The first group has the vectors of the backbone `image`; the last is of its layer 1."""
-    backbone = load("vit", classifiers["vit"], answers=True, layers=Layers((1,)))
+    backbone = load("vit", classifiers("vit"), answers=True, layers=Layers((1,)))
 
     assert backbone.group_names() == ("image", "image.answers", "image.1")
+    assert backbone.side_groups[0].provenance["head"] == "classifier"
 
 
 def probabilities_by_transformers(model_type, folder, backbone, clips):
@@ -202,31 +192,12 @@ def frames_by_hand(folder, frames):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transformers(tmp_path, model_type):
+def test_answers_of_types_that_are_not_listed_equal_those_of_transformers_beside_the_same_vectors(
+    tmp_path, model_type
+):
     """networks.toml lists types that were tried; others are read all the same, such as a ConvNeXt.
 
     A clip's answer is the mean of the probabilities of its frames.
-    """
-    save_classifier(model_type, tmp_path)
-    backbone = load(model_type, tmp_path, answers=True)
-
-    answers = backbone.encode(prepared_clips(backbone, n_clips=2))["answers/pooled"]
-
-    classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
-    for answer, clip in zip(answers, FRAMES[:2], strict=True):
-        logits = classifier(**frames_by_hand(tmp_path, clip)).logits
-        probabilities_of_frames = logits.softmax(dim=-1)
-        expected = probabilities_of_frames.mean(dim=0).numpy()
-        assert np.abs(answer - expected).max() <= 1e-6
-
-
-@pytest.mark.long
-@without_gradients
-@pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_without(tmp_path, model_type):
-    """networks.toml lists types that were tried; others are read all the same.
-
-    A tiny network of the type is saved under a classifier of three classes, whose answers are additional.
     """
     save_classifier(model_type, tmp_path)
     vectors_alone = load(model_type, tmp_path)
@@ -239,11 +210,17 @@ def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_witho
     for name, array in arrays.items():
         assert np.array_equal(arrays_beside_answers[name], array)
     assert with_answers.provenance == vectors_alone.provenance
+    classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
+    for answer, clip in zip(arrays_beside_answers["answers/pooled"], FRAMES[:2], strict=True):
+        logits = classifier(**frames_by_hand(tmp_path, clip)).logits
+        probabilities_of_frames = logits.softmax(dim=-1)
+        expected = probabilities_of_frames.mean(dim=0).numpy()
+        assert np.abs(answer - expected).max() <= 1e-6
 
 
 def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(classifiers):
     """The tiny ConvNeXt, a network of pictures, has three classes."""
-    backbone = load("convnext", classifiers["convnext"], answers=True)
+    backbone = load("convnext", classifiers("convnext"), answers=True)
 
     (answers,) = backbone.side_groups
     assert answers.provenance["architecture"] == {
@@ -284,7 +261,7 @@ def test_classes_of_a_multi_label_network_are_independent(tmp_path, model_type):
 @pytest.mark.parametrize("model_type", ["clip", "metaclip_2"])
 def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_type):
     """A CLIP with a classifier has no projection into the space of texts."""
-    folder = classifiers[model_type]
+    folder = classifiers(model_type)
     backbone = load(model_type, folder)
 
     vectors_of_frames = backbone.encode(prepared_clips(backbone, n_clips=1))["frames"][0]
@@ -366,41 +343,28 @@ def test_many_classes_of_one_name_are_numbered_in_linear_time():
     assert len(set(names)) == 50_000
 
 
-@pytest.fixture
-def install_package_of_names(tmp_path, monkeypatch):
-    """Install a package that lists names of classes, in the place of the one that lists ImageNet's."""
+@pytest.mark.parametrize("n_names", [1000, 999])
+def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(tmp_path, monkeypatch, n_names):
+    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here.
 
-    def install(names):
-        package = tmp_path / "package_of_names"
-        package.mkdir()
-        (package / "__init__.py").write_text("")
-        (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setattr(class_names, "PACKAGE", "package_of_names")
+    ImageNet has 1000 classes, so 999 names are another list.
+    """
+    names = [f"class {number}" for number in range(n_names)]
+    package = tmp_path / "package_of_names"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(class_names, "PACKAGE", "package_of_names")
 
-    return install
-
-
-def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(install_package_of_names):
-    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here."""
-    names = [f"class {number}" for number in range(1000)]
-    install_package_of_names(names)
-
-    assert class_names.imagenet_classes() == tuple(names)
-
-
-def test_a_package_that_lists_999_names_does_not_name_imagenets_classes(install_package_of_names):
-    """ImageNet has 1000 classes, so this is another list."""
-    names = [f"class {number}" for number in range(999)]
-    install_package_of_names(names)
-
-    assert class_names.imagenet_classes() is None
+    classes = tuple(names) if n_names == 1000 else None
+    assert class_names.imagenet_classes() == classes
 
 
 def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifiers, tmp_path):
     """ImageNet has two classes called crane, the bird and the machine. Columns must have different names."""
     names = ("crane", "crane (2)", "crane")
-    folder = copy_classifier_with(classifiers["vit"], tmp_path, class_names=names)
+    folder = copy_classifier_with(classifiers("vit"), tmp_path, class_names=names)
 
     backbone = load("vit", folder, answers=True)
 
@@ -412,7 +376,7 @@ def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifier
 def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
     """`LABEL_0` is what transformers calls a class whose name nobody stated. Names stand in `id2label`."""
     names_by_transformers = ("LABEL_0", "LABEL_1", "LABEL_2")
-    folder = copy_classifier_with(classifiers[model_type], tmp_path, class_names=names_by_transformers)
+    folder = copy_classifier_with(classifiers(model_type), tmp_path, class_names=names_by_transformers)
 
     with pytest.raises(BackboneError, match="id2label"):
         load(model_type, folder, answers=True)
@@ -420,7 +384,7 @@ def test_classes_without_names_are_refused(classifiers, tmp_path, model_type):
 
 def test_a_regression_head_is_no_classifier(classifiers, tmp_path):
     """A regression network gives a measure, which is no probability of a class."""
-    folder = copy_classifier_with(classifiers["vit"], tmp_path, problem_type="regression")
+    folder = copy_classifier_with(classifiers("vit"), tmp_path, problem_type="regression")
 
     with pytest.raises(BackboneError, match="a measure"):
         load("vit", folder, answers=True)
@@ -537,7 +501,7 @@ def test_answers_of_an_unlisted_type_are_extracted_audited_and_searched(classifi
     run_command(f"manifest import images {pictures} --out {tmp_path}/pictures.csv")
 
     run_command(
-        f"extract {tmp_path}/pictures.csv {tmp_path}/s --backbone image --weights {classifiers['convnext']}"
+        f"extract {tmp_path}/pictures.csv {tmp_path}/s --backbone image --weights {classifiers('convnext')}"
         " --answers --licence CC0-1.0 --workers 1"
     )
     store = of.open_store(tmp_path / "s")
