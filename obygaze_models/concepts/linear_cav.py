@@ -109,12 +109,16 @@ class LinearCAV(BinaryClassifier):
         bank.fit(features, labels, groups)
 
         self.scaler_ = bank.scaler_
-        self._set_plane(bank.hyperplanes_)
-        # Without a choice by movies; an earlier fit, which chose, may have left held-out scores.
+        # The hyperplane w x + b = 0, divided by the length of w; weights of 0 stay 0.
+        plane = bank.hyperplanes_
+        self.norm_ = float(plane.norms[0])
+        length = self.norm_ if self.norm_ > 0 else 1.0
+        self.direction_ = plane.weights[0] / length
+        self.offset_ = float(plane.intercepts[0]) / length
+        # Without a choice by movies there are no held-out scores: those of an earlier fit are removed.
         self.threshold_ = ABOVE_ZERO
         self.candidates_: tuple[Candidate, ...] = ()
-        if hasattr(self, "held_out_"):
-            del self.held_out_
+        self.__dict__.pop("held_out_", None)
         if self.C is None:
             # Leaving movies out has chosen the penalty; the threshold is the best on the held-out distances.
             tuned = bank.tuned_
@@ -122,16 +126,6 @@ class LinearCAV(BinaryClassifier):
             self.threshold_ = self.held_out_.threshold()
             self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
         return self
-
-    def _set_plane(self, plane: Hyperplanes) -> None:
-        """Set direction, offset and norm from one hyperplane w x + b = 0, divided by the length of w."""
-        weights = plane.weights[0]
-        intercept = float(plane.intercepts[0])
-        self.norm_ = float(plane.norms[0])
-        # Weights of 0 stay 0.
-        length = self.norm_ if self.norm_ > 0 else 1.0
-        self.direction_ = weights / length
-        self.offset_ = intercept / length
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D] to the hyperplane."""

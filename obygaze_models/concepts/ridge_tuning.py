@@ -94,7 +94,11 @@ def tuned_ridge(
     ConceptError
         Without some movie a concept has clips of one class only, or the features are constant.
     """
-    _refuse_constant_concepts(present, movies, names or range(present.shape[1]))
+    for name, is_present in zip(names or range(present.shape[1]), present.T, strict=True):
+        refuse_constant(f"{name}", is_present)
+        for movie in np.unique(movies):
+            refuse_constant(f"{name}, without movie {movie},", is_present[movies != movie])
+
     _, movie_of_clip = np.unique(movies, return_inverse=True)
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
@@ -108,24 +112,6 @@ def tuned_ridge(
         key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
         tuned: TunedCavs = cached_result(features.results, key, N_CACHED_RESULTS, tune)
     return tuned
-
-
-def _refuse_constant_concepts(
-    present: NDArray[np.bool_], movies: NDArray[np.generic], names: Sequence[str] | range
-) -> None:
-    """Raise ConceptError if a concept has clips of one class only, among all clips or without some movie.
-
-    Parameters
-    ----------
-    present : ndarray of bool, shape [N, K]
-    movies : ndarray, shape [N]
-    names : sequence of length K
-        The concepts, for messages.
-    """
-    for name, is_present in zip(names, present.T, strict=True):
-        refuse_constant(f"{name}", is_present)
-        for movie in np.unique(movies):
-            refuse_constant(f"{name}, without movie {movie},", is_present[movies != movie])
 
 
 class _Fits(NamedTuple):

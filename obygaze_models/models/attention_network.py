@@ -291,7 +291,10 @@ class AttentionNetwork:
 
         scatter_of_negative, scatter_of_positive = scatters
         directions = most_differing_directions(scatter_of_positive - scatter_of_negative, n)
-        return _with_fixed_signs(directions)
+        # The sign of an eigenvector is arbitrary: here the entry of largest absolute value is positive.
+        rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
+        largest_entries = directions[rows_of_largest, np.arange(n)]
+        return np.asarray(directions * np.sign(largest_entries))
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the covariance [D, D] of frames around the mean of their own clip.
@@ -476,17 +479,6 @@ def _sigmoid(values: Floats) -> Floats:
     sigmoid += 1
     sigmoid /= 2
     return sigmoid
-
-
-def _with_fixed_signs(directions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Choose the sign of each direction, a column of [D, n], so that its largest entry is positive.
-
-    The sign of an eigenvector is arbitrary. The largest entry is that of largest absolute value.
-    """
-    n_directions = directions.shape[1]
-    rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
-    largest_entries = directions[rows_of_largest, np.arange(n_directions)]
-    return np.asarray(directions * np.sign(largest_entries))
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:

@@ -88,7 +88,13 @@ def fit_folds(
     elif n_levels is None:
         yield from _fit_probes(spec, X, labels, folds, movies)
     else:
-        yield from _fit_ordinal_probes(spec, X, labels, folds, movies, n_levels=n_levels)
+        iterators = []  # for each step between two levels, over its probes, one for each fold
+        for step in range(n_levels - 1):
+            is_above = labels_of_step(labels, step)
+            iterators.append(_fit_probes(spec, X, is_above, folds, movies))
+        # The next probes of all iterators are those of all steps in one fold.
+        for probes_of_fold in zip(*iterators, strict=True):
+            yield OrdinalModel(probes_of_fold)
 
 
 def can_fit_folds_together(spec: ModelSpec) -> bool:
@@ -167,29 +173,6 @@ def _fit_fold(
 
 # --- linear probes of all folds at once
 # ---------------------------------------------------------------------------
-
-
-def _fit_ordinal_probes(
-    spec: ModelSpec,
-    X: NDArray[Any],
-    levels: NDArray[np.int64],
-    folds: Sequence[FoldTraining],
-    movies: NDArray[np.str_],
-    *,
-    n_levels: int,
-) -> Iterator[OrdinalModel]:
-    """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
-
-    The probe of a step tells clips above it from the others. `levels` [N] are the clips' levels, or -1 for
-    clips that no fold trains on; the other arguments are those of `_fit_probes`.
-    """
-    iterators = []  # for each step, over its probes, one for each fold
-    for step in range(n_levels - 1):
-        is_above = labels_of_step(levels, step)
-        iterators.append(_fit_probes(spec, X, is_above, folds, movies))
-    # The next probes of all iterators are those of all steps in one fold.
-    for probes_of_fold in zip(*iterators, strict=True):
-        yield OrdinalModel(probes_of_fold)
 
 
 def _fit_probes(

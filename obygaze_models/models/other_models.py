@@ -106,7 +106,7 @@ def _call_factory(name: str, factory: Callable[..., Any], seed: int) -> Any:
 def _arguments_of_factory(factory: Callable[..., Any], seed: int) -> tuple[tuple[int, ...], dict[str, int]]:
     """Return the positional and the named arguments that pass the seed to a factory.
 
-    - A parameter that is named like a seed (`_name_of_seed`) gets the seed by this name.
+    - The first parameter that is named like a seed, and can be passed by name, gets the seed.
     - Otherwise the first parameter of a function gets it, if the function has a required one. A required
       parameter of a class is a setting, not a seed.
     - Any other factory takes no arguments.
@@ -117,30 +117,16 @@ def _arguments_of_factory(factory: Callable[..., Any], seed: int) -> tuple[tuple
         # Some built-in functions have no signature.
         parameters = []
 
-    name_of_seed = _name_of_seed(parameters)
-    if name_of_seed:
-        return (), {name_of_seed: seed}
-    is_class = isinstance(factory, type)
-    if not is_class and _has_required_argument(parameters):
-        return (seed,), {}
-    return (), {}
-
-
-def _name_of_seed(parameters: list[inspect.Parameter]) -> str:
-    """Return the name of the first parameter that is named like a seed, or "" if there is none.
-
-    Positional-only parameters do not count, as they can't be passed by name.
-    """
     for parameter in parameters:
         if parameter.name in SEED_NAMES and parameter.kind != inspect.Parameter.POSITIONAL_ONLY:
-            return parameter.name
-    return ""
+            return (), {parameter.name: seed}
 
-
-def _has_required_argument(parameters: list[inspect.Parameter]) -> bool:
-    """Tell whether any positional parameter has no default."""
     positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
-    return any(parameter.default is inspect.Parameter.empty for parameter in positional)
+    requires_one = any(parameter.default is inspect.Parameter.empty for parameter in positional)
+    is_class = isinstance(factory, type)
+    if requires_one and not is_class:
+        return (seed,), {}
+    return (), {}
 
 
 def _set_seeds(estimator: Any, seed: int) -> Any:
@@ -169,7 +155,13 @@ def _import_model(text: str) -> ModelSpec:
     if "=" not in text:
         return as_spec(text, _import_member(text, text))
     name, location = text.rsplit("=", maxsplit=1)
-    _check_new_name(name, text)
+    problem = ""
+    if name in _builtin_names():
+        problem = "is a model of the zoo"
+    elif not fits(name, Name):
+        problem = f"expected {expected(Name)}"
+    if problem:
+        raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
     spec = as_spec(name, _import_member(location, text))
     # A factory may return a spec, which has a name of its own.
     return replace(spec, name=name)
@@ -201,17 +193,6 @@ def _import_member(location: str, text: str) -> Any:
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
         member = getattr(member, part)
     return member
-
-
-def _check_new_name(name: str, text: str) -> None:
-    """Raise if a new model's name is taken by the zoo or not a valid name; `text` is the whole option."""
-    problem = ""
-    if name in _builtin_names():
-        problem = "is a model of the zoo"
-    elif not fits(name, Name):
-        problem = f"expected {expected(Name)}"
-    if problem:
-        raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
 
 
 def _load_entry_point(name: str) -> ModelSpec:

@@ -172,7 +172,12 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     n_features = card.n_features
     parameters = dict(card.parameters)
     n_epochs = int(parameters.pop("n_epochs"))  # learnt, and not a parameter of the class
-    _check_names_of_parameters(network_class, parameters)
+    names_in_one_only = sorted(network_class().get_params().keys() ^ parameters.keys())
+    if names_in_one_only:
+        raise ModelError(
+            f"the card's parameters and those of {network_class.__name__} disagree about "
+            f"{names_in_one_only[0]!r:.80}"
+        )
     model = network_class(**parameters)
     model._validate_params()
     n_parameters = model._n_parameters(n_features)
@@ -192,17 +197,6 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     # A file does not hold the loss curve.
     model.curve_ = LossCurve(train_loss=np.empty(0), validation_loss=np.empty(0), kept=n_epochs)
     return model
-
-
-def _check_names_of_parameters(network_class: type[NeuralClassifier], parameters: Mapping[str, Any]) -> None:
-    """Raise unless parameters from a card have exactly the names of a class's parameters."""
-    names_of_class = network_class().get_params().keys()
-    names_in_one_only = sorted(names_of_class ^ parameters.keys())
-    if names_in_one_only:
-        first = names_in_one_only[0]
-        raise ModelError(
-            f"the card's parameters and those of {network_class.__name__} disagree about {first!r:.80}"
-        )
 
 
 # --- several modalities

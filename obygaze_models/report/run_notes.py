@@ -20,16 +20,18 @@ def notes(run: Run) -> tuple[str, ...]:
     # That tested films are trained on in part is listed among the limits.
     if record["protocol"] != SEEN_MOVIES:
         lines.append(f"protocol {record['protocol']}")
+    seeds = record["seeds"]  # of several, each is one more than the one before
     lines += [
-        _seeds_note(record["seeds"]),
+        f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
         _tested_clips_note(record),
         _clips_left_out_note(record),
         *_seen_scores_note(record["clips"]),
         *_starts_notes(run),
         *_limits(run),
         *_unlearnable_concepts_note(record),
-        _intervals_note(),
     ]
+    captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
+    lines.append(f"{captions}; docs/evaluation.md has the measured coverage of each")
     return tuple(visible(line, line_breaks=False) for line in lines)
 
 
@@ -112,13 +114,6 @@ def _features_note(record: Mapping[str, Any]) -> str:
     return line
 
 
-def _seeds_note(seeds: list[int]) -> str:
-    """Write the seed of a run, or the first and last of several seeds, which follow each other."""
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    return f"seeds {seeds[0]} to {seeds[-1]}, metrics are means"
-
-
 def _tested_clips_note(record: Mapping[str, Any]) -> str:
     """Write how many clips were tested, and the share of positive ones."""
     n_clips = counted(record["clips"]["tested"], "clip")
@@ -172,12 +167,6 @@ def _starts_notes(run: Run) -> list[str]:
             "inner trainings)"
         )
     return lines
-
-
-def _intervals_note() -> str:
-    """Write what the two kinds of intervals cover."""
-    captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
-    return f"{captions}; docs/evaluation.md has the measured coverage of each"
 
 
 def _unlearnable_concepts_note(record: Mapping[str, Any]) -> list[str]:
