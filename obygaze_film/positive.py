@@ -2,11 +2,14 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from obygaze_features.manifest import PLANTED, Clip, Codebook
 from obygaze_film.codebook_names import beside, composed_text, in_languages, names_of
 from obygaze_film.schema import ModelRecord
+
+Verdict = Literal["agree", "disagree", "unsure"]
+"""Whether a person's judgement agrees with a model that marks the same span."""
 
 
 class Meaning(NamedTuple):
@@ -92,6 +95,24 @@ class Positive:
         if clip.level in labels:
             return False
         return None
+
+    def verdict_on(self, clip: Clip, labels: Collection[str]) -> Verdict:
+        """Return whether a person's judgement agrees with a model that marks the judged span.
+
+        `agree` for one of the model's positive levels (or for its concept). `disagree` for any other answer,
+        even for a level that the model was trained without. `unsure` for a level that is no answer.
+
+        Parameters
+        ----------
+        clip : Clip
+            The judged span, with a level.
+        labels : collection of str
+            The levels that are answers (`Codebook.labels`).
+        """
+        is_positive = self.is_positive(clip, labels)
+        if is_positive is None:
+            return "unsure"
+        return "agree" if is_positive else "disagree"
 
     def first_unknown_name(self, codebook: Codebook) -> str:
         """Return the first positive level, or the concept, that a codebook lacks; empty if it has all."""

@@ -3,13 +3,14 @@
 Page and desk read the same description, so that they number, order and draw alike.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 
+from obygaze_features.manifest import BUILTIN, Clip, builtin_codebook
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
@@ -17,6 +18,7 @@ from obygaze_film.exchange.decided import Decided
 from obygaze_film.film_time import informative_flags
 from obygaze_film.page import charts
 from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times, whole_percentages
+from obygaze_film.positive import Verdict, positive_of
 
 if TYPE_CHECKING:
     from obygaze_film.claims import Words
@@ -236,7 +238,8 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
         `blind` : bool
             Whether they judged without seeing the model's score.
         `verdict` : str
-            Whether they would agree with a model that marks the span: `agree`, `disagree` or `note`.
+            Whether they would agree with a model that marks the span (`Positive.verdict_on`); `note` without
+            a level.
         `cited` : str
             A sentence that cites the decision; empty if it is only a note.
         `history` : list
@@ -268,14 +271,24 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     return described
 
 
-def _verdict(decision: Decided, view: "FilmView") -> str:
-    """Tell whether a decision would agree with a model that marks its span: `agree`, `disagree`, or `note`.
-
-    It would if its level is one of the model's positive levels. A decision without a level is only a note.
-    """
+def _verdict(decision: Decided, view: "FilmView") -> Verdict | Literal["note"]:
+    """Tell whether a decision agrees with a model that marks its span; `note` if it has no level."""
     if not decision.level:
         return "note"
-    return "agree" if decision.level in view.model.positive else "disagree"
+    judged = Clip("decision", view.film.movie, level=decision.level, concepts=decision.concepts)
+    return positive_of(view.model).verdict_on(judged, _levels_that_answer(decision, view))
+
+
+def _levels_that_answer(decision: Decided, view: "FilmView") -> Collection[str]:
+    """Return the levels that are answers, by the codebook of a decision.
+
+    If that is unknown, the codebook of the model's name counts; if that is not built in, the task's levels.
+    """
+    if decision.codebook is not None:
+        return decision.codebook.labels
+    if view.model.codebook in BUILTIN:
+        return builtin_codebook(view.model.codebook).labels
+    return view.model.levels
 
 
 def _citation(decision: Decided, title: str, view: "FilmView") -> str:

@@ -168,20 +168,9 @@ class FilmRules:
         return place if starts_there and ends_there else 0
 
     def verdict(self, level: str, concepts: Iterable[str] = ()) -> str:
-        """Return whether a person's judgement agrees with a model that marks the span as positive.
-
-        Returns
-        -------
-        str
-            `agree` for one of the model's positive levels (or for its concept). `disagree` for any other
-            level, even if the model was trained without it. `unsure` for a level that is no answer, such as
-            "not sure": no task of the codebook has it.
-        """
+        """Return whether a judgement agrees with a model that marks the span (`Positive.verdict_on`)."""
         judged = Clip("judgement", self.film.movie, level=level, concepts=tuple(concepts))
-        is_positive = positive_of(self.film.model()).is_positive(judged, self.codebook.labels)
-        if is_positive is None:
-            return "unsure"
-        return "agree" if is_positive else "disagree"
+        return positive_of(self.film.model()).verdict_on(judged, self.codebook.labels)
 
     def row_of(
         self,
