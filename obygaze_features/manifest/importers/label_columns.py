@@ -127,7 +127,7 @@ class LabelColumns:
         )
 
     def _take_out(self, columns: Collection[str]) -> None:
-        """Look for no further meaning in some columns, which belong to annotators."""
+        """Look for no further meaning in columns that belong to annotators, those of marks among them."""
         unread = self._unread
         unread.set_aside(columns)
         unread.mark_columns = [column for column in unread.mark_columns if column not in columns]

@@ -240,8 +240,8 @@ def _read_files(
     contents = []
     with reader_process() as child:
         for path in paths:
-            options = options._replace(codebook=chosen.chosen_so_far)
-            content = read_in_sandbox(child, path, reading, _read_content, options, budget=budget)
+            options_of_file = options._replace(codebook=chosen.chosen_so_far)
+            content = read_in_sandbox(child, path, reading, _read_content, options_of_file, budget=budget)
             chosen.choose(content.file, _codebook_names(content))
             contents.append(content)
     return _ReadFiles(contents, chosen.codebook)

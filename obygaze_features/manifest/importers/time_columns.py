@@ -396,6 +396,8 @@ class TimeColumns:
                 return
             column = self._single_time_column(name)
             if column:
+                if not self._unread.has_column_for(name):
+                    self._unread.propose(name, [column])
                 self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
                 self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
                 if missing == START:
@@ -406,13 +408,10 @@ class TimeColumns:
                 return
 
     def _single_time_column(self, name: str) -> str:
-        """Return the column of `start_s` or of `end_s`; "" for none. It is proposed if it is not read yet."""
+        """Return the column that is read as `start_s` or `end_s`, else the one headed so; "" for none."""
         if self._unread.has_column_for(name):
             return name  # a column that is read has its manifest's name
-        column = self._unread.column_meant_as(name, self._can_be_times)
-        if column:
-            self._unread.propose(name, [column])
-        return column
+        return self._unread.column_meant_as(name, self._can_be_times)
 
 
 def _length_of_unit(column: str) -> float:
