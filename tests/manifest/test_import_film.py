@@ -59,7 +59,7 @@ def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
 
 @pytest.mark.parametrize(("window_s", "hop_s"), [(40.0, 10.0), (20.0, 5.0), (8.0, 5.0), (2.0, 2.0)])
 def test_the_automatic_hop_is_a_quarter_of_the_window_at_least_5_s(window_s, hop_s):
-    """Where no hop is given, shorter windows than 20 s have one of 5 s, but no longer than the window itself."""
+    """Where no hop is given, windows below 20 s have one of 5 s, but never more than the window itself."""
     first, second, *_ = windows_of(end_s=60.0, window_s=window_s)
     assert first == (0, window_s)
     assert second == (hop_s, hop_s + window_s)
