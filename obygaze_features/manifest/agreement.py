@@ -298,14 +298,19 @@ def on_common_clips(manifest: Manifest) -> tuple[Manifest, float | None]:
     """
     if manifest.is_per_annotator:
         return manifest, None
+    if not _has_free_segments(manifest):
+        return _with_one_id_per_span(manifest), None
+    onto = windows(manifest, DEFAULT_WINDOW_S)
+    return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
+
+
+def _has_free_segments(manifest: Manifest) -> bool:
+    """Return whether the annotators of any movie chose the bounds of their segments themselves."""
     spans_of_movies: dict[str, dict[str, set[Window]]] = {}  # movie -> annotator -> spans
     for clip in manifest:
         spans_of_annotators = spans_of_movies.setdefault(clip.movie, {})
         spans_of_annotators.setdefault(clip.annotator, set()).add(window_of(clip))
-    if any(_are_drawn_freely(list(spans.values())) for spans in spans_of_movies.values()):
-        onto = windows(manifest, DEFAULT_WINDOW_S)
-        return project(manifest, onto, per_annotator=True).manifest, DEFAULT_WINDOW_S
-    return _with_one_id_per_span(manifest), None
+    return any(_are_drawn_freely(list(spans.values())) for spans in spans_of_movies.values())
 
 
 def _with_one_id_per_span(manifest: Manifest) -> Manifest:

@@ -213,12 +213,8 @@ def canonical_bytes(clips: Sequence[Clip], codebook: Codebook, *, spreadsheet_sa
         codebook_cells.append(codebook.name)
     lines = [write_line((*header, *extra_names))]
     for clip in clips:
-        start = "" if clip.start_s is None else repr(clip.start_s)
-        end = "" if clip.end_s is None else repr(clip.end_s)
-        labels = (clip.level or "", CONCEPT_SEPARATOR.join(clip.concepts), clip.annotator)
         extra_cells = [clip.extras[name] for name in extra_names]
-        fields = (clip.clip_id, clip.movie, clip.video, start, end, *labels)
-        lines.append(write_line((*fields, *codebook_cells, *extra_cells)))
+        lines.append(write_line((*_field_cells(clip), *codebook_cells, *extra_cells)))
     return "".join(lines).encode("utf-8")
 
 
@@ -408,6 +404,14 @@ def split_concepts(text: str) -> tuple[str, ...]:
     if not text:
         return ()
     return tuple(text.removesuffix(CONCEPT_SEPARATOR).split(CONCEPT_SEPARATOR))
+
+
+def _field_cells(clip: Clip) -> tuple[str, ...]:
+    """Write the values of a clip as the cells of a manifest's columns, in the order of `FIELDS`."""
+    start = "" if clip.start_s is None else repr(clip.start_s)
+    end = "" if clip.end_s is None else repr(clip.end_s)
+    concepts = CONCEPT_SEPARATOR.join(clip.concepts)
+    return clip.clip_id, clip.movie, clip.video, start, end, clip.level or "", concepts, clip.annotator
 
 
 def numbered_ids(stem: str, count: int) -> list[str]:

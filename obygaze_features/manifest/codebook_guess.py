@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -233,19 +233,21 @@ def guess_codebook(path: Path | str, headings: Headings | None = None) -> Guesse
 
 
 def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
-    """Draft the codebook of a table in the child process that reads its file; `findings` holds it as JSON.
+    """Draft the codebook of a table in the child process that reads its file; `findings` holds it as JSON."""
+    guessed = _guess(file, _table(file), file.reading.headings)
+    return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
+
+
+def _guess(file: SpanFile, table: Table, headings: Headings) -> GuessedCodebook:
+    """Make a codebook of the words in a table's columns of levels and concepts; the file gives its name.
+
+    `headings` has the columns that the person says are levels or concepts.
 
     Raises
     ------
     ManifestError
-        No row can be the header of a table, whatever its headings are; no column is known to hold levels or
-        concepts; or their words make no valid codebook.
+        No column is known to hold levels or concepts, or their words make no valid codebook.
     """
-    layout = read_layout(file)
-    if layout is None:
-        raise file.error("no row of it is the header of a table, of two columns or more")
-    table = layout.table
-    headings = file.reading.headings
     level_columns = _label_columns(table, headings, "level")
     concept_columns = _label_columns(table, headings, "concepts")
     may_be_levels: tuple[str, ...] = ()  # columns to suggest to the person
@@ -256,17 +258,13 @@ def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
         raise ManifestError(f"{file.path}: no column is known to hold levels or concepts{advice}")
 
     columns = (*level_columns, *concept_columns)
-    cells_of_levels: list[str] = []
-    for column in level_columns:
-        cells_of_levels += _readable_labels(table, column)
-    words_of_levels = _count_words(cells_of_levels)
+    words_of_levels = _count_levels(table, level_columns)
     missing = _missing_levels(words_of_levels)
     levels = [word for word in words_of_levels if word not in missing]
     levels.sort(key=_sort_key_of_level)
-    name = slug(file.path.stem).lower()
-    if name in BUILTIN:
-        name += "-words"
-    with_levels_only = GuessedCodebook(name, tuple(levels), (), columns, may_be_levels, missing)
+    with_levels_only = GuessedCodebook(
+        _codebook_name(file.path), tuple(levels), (), columns, may_be_levels, missing
+    )
     problem = f"the words of {first_few(list(map(repr, columns)), MAX_SHOWN)} make no codebook"
     remedy = "; write ; between the concepts of a cell" if concept_columns else ""
     with error_context(f"{file.path}: {problem}", remedy):
@@ -275,7 +273,15 @@ def _guess_in_child(file: SpanFile) -> FileContent[RawSpan]:
         concepts = tuple(_count_concepts(table, concept_columns, words))
         guessed = replace(with_levels_only, concepts=concepts)
         _codebook_of(guessed)  # refuses words that make no valid codebook
-    return FileContent(file, findings=json.dumps(asdict(guessed)).encode())
+    return guessed
+
+
+def _count_levels(table: Table, columns: Sequence[str]) -> list[CountedWord]:
+    """Count the levels in some columns."""
+    cells: list[str] = []
+    for column in columns:
+        cells += _readable_labels(table, column)
+    return _count_words(cells)
 
 
 def _missing_levels(words: Sequence[CountedWord]) -> tuple[CountedWord, ...]:
@@ -305,6 +311,14 @@ def _count_concepts(table: Table, columns: Sequence[str], words: LabelWords) -> 
         for concepts_of_cell in listed_parts(_readable_labels(table, column), words):
             concepts += concepts_of_cell
     return _count_words(concepts)
+
+
+def _table(file: SpanFile) -> Table:
+    """Read a table whatever its headings are; refuse a file in which no row can be the header."""
+    layout = read_layout(file)
+    if layout is None:
+        raise file.error("no row of it is the header of a table, of two columns or more")
+    return layout.table
 
 
 def _label_columns(table: Table, headings: Headings, name: str) -> list[str]:
@@ -440,9 +454,7 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
         is_number = not math.isnan(number_of(name))  # 1 and 11 are no misspellings of each other
         similar_word = ""
         if is_short and not is_number and len(words) < MAX_COMPARED:
-            near_words = get_close_matches(word, name_of_short_word, n=1, cutoff=MIN_SIMILARITY)
-            if near_words:
-                similar_word = name_of_short_word[near_words[0]]
+            similar_word = _similar_word(word, name_of_short_word)
 
         frequency = sum(counts[spelling] for spelling in spellings)
         words.append(CountedWord(name, tuple(other_spellings), frequency, similar_word))
@@ -451,12 +463,26 @@ def _count_words(cells: Iterable[str]) -> list[CountedWord]:
     return words
 
 
+def _similar_word(word: str, name_of_word: Mapping[str, str]) -> str:
+    """Return the name of the more frequent word that another may be a misspelling of; "" if there is none."""
+    near = get_close_matches(word, name_of_word, n=1, cutoff=MIN_SIMILARITY)
+    return name_of_word[near[0]] if near else ""
+
+
 def _sort_key_of_level(word: CountedWord) -> tuple[float, str]:
     """Return the key by which levels are sorted: numbers in rising order, then words by the alphabet."""
     number = number_of(word.name)
     if math.isnan(number):
         return (math.inf, plain(word.name))
     return (number, "")
+
+
+def _codebook_name(path: Path) -> str:
+    """Return a name for the codebook of a table: its file's name, changed if a built-in codebook has it."""
+    name = slug(path.stem).lower()
+    if name in BUILTIN:
+        return f"{name}-words"
+    return name
 
 
 def _toml_lines(word: CountedWord) -> list[str]:

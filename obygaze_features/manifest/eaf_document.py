@@ -156,12 +156,7 @@ def _add_annotations(
     # (tier, start in seconds, end in seconds) -> number of the annotation there, for tiers without a parent.
     number_of: dict[tuple[str, float, float], int] = {}
     for tier, tier_numbers in zip(tiers, numbers, strict=True):
-        tier_attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
-        if tier.parent:
-            tier_attributes["PARENT_REF"] = tier.parent
-        if tier.annotator:
-            tier_attributes["ANNOTATOR"] = tier.annotator
-        element = _add(root, "TIER", **tier_attributes)
+        element = _add_tier(root, tier)
         for (start_s, end_s, text), number in zip(tier.spans, tier_numbers, strict=True):
             annotation = _add(element, "ANNOTATION")
             attributes = {"ANNOTATION_ID": f"a{number}"}
@@ -252,6 +247,16 @@ def _add_header(root: Element, properties: Mapping[str, str], media: str, *, n_a
     for name, value in properties.items():
         _add(header, "PROPERTY", value, NAME=name)
     _add(header, "PROPERTY", str(n_annotations), NAME="lastUsedAnnotationId")
+
+
+def _add_tier(root: Element, tier: EafTier) -> Element:
+    """Add a tier without annotations."""
+    attributes = {"TIER_ID": tier.name, "LINGUISTIC_TYPE_REF": tier.kind}
+    if tier.parent:
+        attributes["PARENT_REF"] = tier.parent
+    if tier.annotator:
+        attributes["ANNOTATOR"] = tier.annotator
+    return _add(root, "TIER", **attributes)
 
 
 def _add_types(root: Element, vocabularies: Mapping[str, object]) -> None:

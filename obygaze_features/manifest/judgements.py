@@ -224,7 +224,10 @@ def judgements_of(manifest: Manifest) -> Judgements:
 
 
 def window_of(clip: Clip) -> Window:
-    """Return the span of a film's video that a clip is of."""
+    """Return the span of a film's video that a clip is of.
+
+    A clip that has neither a video nor times is a whole file whose path is not known: its id stands for it.
+    """
     is_of_unknown_file = not clip.video and clip.start_s is None
     video = clip.clip_id if is_of_unknown_file else clip.video
     return Window(clip.movie, video, clip.start_s, clip.end_s)
@@ -341,14 +344,19 @@ def how_judged(judged: Iterable[Clip], extras: Mapping[str, str]) -> dict[str, s
         cells = [row.extras[column] for row in rows if column in row.extras]
         if not cells and column not in extras:
             continue
-        if column != SEEN_SCORE:
-            result[column] = _distinct_values(cells)
-        elif "1" in cells:
-            result[column] = "1"
+        if column == SEEN_SCORE:
+            result[column] = _seen_score_of(cells)
         else:
-            all_are_blind = set(cells) == {"0"}
-            result[column] = "0" if all_are_blind else ""
+            result[column] = _distinct_values(cells)
     return result
+
+
+def _seen_score_of(cells: Sequence[str]) -> str:
+    """Return the cell `seen_score` of a label that comes from rows with these cells; "" if unknown."""
+    if "1" in cells:
+        return "1"
+    all_are_blind = set(cells) == {"0"}
+    return "0" if all_are_blind else ""
 
 
 def _distinct_values(cells: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ reliability of unitizing textual continua", Quality and Quantity 50, 2016.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, permutations
+from itertools import permutations
 from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -222,8 +222,7 @@ def unitised_alpha(
     (0.572, 0.843, 0.451)
     """
     partitions = [_partition(segments, start, end) for segments in annotations]
-    highest_value = max([GAP, *(part.value for part in chain.from_iterable(partitions))])
-    n_values = 1 + highest_value  # the values of segments, and GAP (0) for what is unmarked
+    n_values = 1 + _highest_value(partitions)  # the values of segments, and GAP (0) for what is unmarked
     observed = _observed(partitions, n_values)
     squared_lengths = _squared_lengths(partitions, n_values, grain)
     expected = _coincidences_by_chance(observed.lengths, squared_lengths)
@@ -299,6 +298,14 @@ def _squared_lengths(partitions: Sequence[Sequence[Segment]], n_values: int, gra
             piece_length = grain if part.value == GAP else length
             squares[part.value] += length * piece_length
     return squares
+
+
+def _highest_value(partitions: Sequence[Sequence[Segment]]) -> int:
+    """Return the highest value that any annotator gave a segment; `GAP` if nobody marked anything."""
+    highest = GAP
+    for parts in partitions:
+        highest = max([highest, *(part.value for part in parts)])
+    return highest
 
 
 def _partition(segments: Sequence[Segment], start: float, end: float) -> list[Segment]:
@@ -518,11 +525,7 @@ def _film_alpha(
     all_segments: list[Segment] = []
     n_cut = 0  # segments that overlap others of the same judge
     for name in names:
-        segments = []
-        for judgement in by_judge[name]:
-            start_s = judgement.window.start_s or 0.0  # no window is a whole file, as the caller has checked
-            end_s = judgement.window.end_s or 0.0
-            segments.append(Segment(start_s, end_s, codebook.rank(judgement.level)))
+        segments = [_segment_of(judgement, codebook) for judgement in by_judge[name]]
         all_segments += segments
         marked = without_overlaps([segment for segment in segments if segment.value != GAP])
         annotations.append(marked.segments)
@@ -533,6 +536,16 @@ def _film_alpha(
     n_segments = tuple(len(segments) for segments in annotations)
     alpha = unitised_alpha(annotations, first_s, last_s)
     return FilmUnitisedAlpha(movie, names, n_segments, n_cut, alpha)
+
+
+def _segment_of(judgement: Judgement, codebook: Codebook) -> Segment:
+    """Return the span of a judgement as a segment whose value is the rank of its level.
+
+    Every judgement has times here, as `unitised_alphas` refuses one of a whole file.
+    """
+    start_s = judgement.window.start_s or 0.0
+    end_s = judgement.window.end_s or 0.0
+    return Segment(start_s, end_s, codebook.rank(judgement.level))
 
 
 class FlatSegments(NamedTuple):

@@ -380,25 +380,36 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     ------
     ManifestError
         The manifest goes to standard output, which has no place for a codebook beside it. Or the codebook has
-        the name of a built-in one and differs from it, or the file of another codebook lies beside the
-        manifest, which would be read in place of the built-in one.
+        the name of a built-in one (`_refuse_other_codebook`).
     """
     if codebook.name in BUILTIN:
-        if codebook != builtin_codebook(codebook.name):
-            raise ManifestError(
-                f"{path}: its codebook has the name of the built-in {codebook.name!r} "
-                "and differs from it: give it another name"
-            )
-        beside = codebook_file(path)
-        if beside.exists() and not holds_codebook(beside, codebook):
-            raise ManifestError(
-                f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
-                "remove it, or choose another name for the manifest"
-            )
+        _refuse_other_codebook(path, codebook)
         return False
     if path == STANDARD:
         raise ManifestError(f"the codebook {codebook.name!r} is written beside the manifest: name a file")
     return not holds_codebook(codebook_file(path), codebook)
+
+
+def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
+    """Refuse to write a manifest whose codebook has the name of a built-in one, but would be read as another.
+
+    Raises
+    ------
+    ManifestError
+        The codebook differs from the built-in one, or the file of another codebook lies beside the manifest,
+        which would be read in its place.
+    """
+    if codebook != builtin_codebook(codebook.name):
+        raise ManifestError(
+            f"{path}: its codebook has the name of the built-in {codebook.name!r} "
+            "and differs from it: give it another name"
+        )
+    beside = codebook_file(path)
+    if beside.exists() and not holds_codebook(beside, codebook):
+        raise ManifestError(
+            f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
+            "remove it, or choose another name for the manifest"
+        )
 
 
 @checked

@@ -92,17 +92,31 @@ def merge(
     if how == "both":
         # Both annotators see at least the lower level, and only the concepts that both gave.
         level = min(levels, key=codebook.rank, default=lowest_level)
-        concept_sets = [set(annotation.concepts) for annotation in annotations]
-        concepts = set.intersection(*concept_sets) if concept_sets else set()
+        concepts = _concepts_of_every(annotations)
     else:
         level = max(levels, key=codebook.rank, default=lowest_level)
         if how == "highest":  # only the concepts that were given at that level
             annotations = [annotation for annotation in annotations if annotation.level == level]
-        concepts = set[str]().union(*(annotation.concepts for annotation in annotations))
+        concepts = _concepts_of_any(annotations)
 
     concepts_in_order = codebook.in_order(concepts)
     extras = how_judged(annotations, clip.extras)
     return replace(clip, level=level, concepts=concepts_in_order, annotator=annotator, extras=extras)
+
+
+def _concepts_of_every(marks: Sequence[Clip]) -> set[str]:
+    """Return the concepts that every mark has; none if there are no marks."""
+    if not marks:
+        return set()
+    return set.intersection(*(set(mark.concepts) for mark in marks))
+
+
+def _concepts_of_any(marks: Sequence[Clip]) -> set[str]:
+    """Return the concepts that at least one mark has."""
+    concepts = set[str]()
+    for mark in marks:
+        concepts.update(mark.concepts)
+    return concepts
 
 
 @checked

@@ -80,7 +80,10 @@ def _shuffled(films: Sequence[str], rng: np.random.Generator) -> list[str]:
 def _rows_of_annotator(
     name: str, films: Sequence[str], clips_of: Mapping[str, Sequence[Clip]], common_films: Collection[str]
 ) -> list[Clip]:
-    """Return an unlabelled row for each clip of an annotator's films, which are in order."""
+    """Return an unlabelled row for each clip of an annotator's films, which are in order.
+
+    `clips_of` is film -> its clips, and `common_films` are those that all annotate.
+    """
     rows = []
     for number, film in enumerate(films, start=1):
         calibration_cell = "1" if film in common_films else "0"
@@ -91,7 +94,10 @@ def _rows_of_annotator(
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:
-    """Refuse a round that cannot be planned, for the reasons that `assign` lists."""
+    """Refuse a round that cannot be planned, for the reasons that `assign` lists.
+
+    A film gets `each` annotators, and as many films as `calibration` says are annotated by everybody.
+    """
     n_films = len(clips.movies)
     if not n_films:
         raise ManifestError("there is no clip to annotate")

@@ -282,9 +282,9 @@ class Table:
         return values_of_clip
 
     def _refuse_row_of_other_span(self, row: Row, clip: Any, columns: Sequence[str]) -> None:
-        """Refuse a row whose movie or times differ from its clip's.
+        """Refuse a row whose movie or times differ from those of `clip`, the clip with the row's id.
 
-        An empty cell, or a value that the clip does not have, is not compared.
+        Of the `columns` to compare, an empty cell, or a value that the clip does not have, is not compared.
         """
         for name in columns:
             cell = row.cells.get(name, "").strip()
@@ -481,9 +481,7 @@ def table_of(
     written_headings = [_in_one_line(cell) for cell in header]
     is_table_of_clips = set(TIMES) <= set(needed)
     names_of_manifest = FIELDS if is_table_of_clips else ()
-    known_names = (*known, *names_of_manifest, *needed, *any_of)
-    name_of_spelling = {plain(name): name for name in known_names}
-    headings = [name_of_spelling.get(heading_name(heading), heading) for heading in written_headings]
+    headings = _known_headings(written_headings, (*known, *names_of_manifest, *needed, *any_of))
 
     left_out = _empty_columns(headings, body) | _index_columns(headings, body)
     columns = _cells_left(headings, left_out)
@@ -513,6 +511,12 @@ def _missing_columns(columns: Sequence[str], needed: Iterable[str], any_of: Sequ
 def _in_one_line(heading: str) -> str:
     """Return a heading in one line, as spreadsheets may break it; other headings stay as they are."""
     return " ".join(heading.split()) if unsuitable(heading) else heading
+
+
+def _known_headings(headings: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Replace the headings that differ from a known name only in case or blanks by that name."""
+    name_of_spelling = {plain(name): name for name in names}
+    return [name_of_spelling.get(heading_name(heading), heading) for heading in headings]
 
 
 def _cells_left(cells: list[str], left_out: Collection[int]) -> list[str]:
@@ -623,13 +627,16 @@ def _index_columns(headings: Sequence[str], body: Records) -> set[int]:
     length_of_shortest_row = min(map(len, rows), default=len(headings))
     index_columns = set[int]()
     for column in candidates:
-        if column >= length_of_shortest_row:
-            continue
-        texts = [cells[column] for cells in rows]
-        all_differ = len(set(texts)) == len(texts)
-        if all_differ and all(map(str.isdecimal, texts)):
+        is_in_every_row = column < length_of_shortest_row
+        if is_in_every_row and _is_index([cells[column] for cells in rows]):
             index_columns.add(column)
     return index_columns
+
+
+def _is_index(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column are whole numbers that all differ."""
+    all_differ = len(set(cells)) == len(cells)
+    return all_differ and all(map(str.isdecimal, cells))
 
 
 def heading_name(cell: str) -> str:

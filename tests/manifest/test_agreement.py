@@ -47,18 +47,30 @@ def test_the_distances_of_levels_are_those_of_the_paper():
     ]
 
 
-@pytest.mark.parametrize(
-    ("levels_of_second", "observed", "expected", "value"),
-    [(["EN", "S"], 0.0, 0.5, 1), (["EN", "EN"], 0.5, 0.5, 0), (["S", "EN"], 1.0, 0.5, -1)],
-    ids=["agreement", "as by chance", "opposition"],
-)
-def test_gamma_is_1_less_the_observed_over_the_expected_disorder(levels_of_second, observed, expected, value):
-    """Disorder is the mean distance of two labels of a clip; that of EN and S is 1.
+def test_gamma_is_1_for_agreement():
+    """Two annotators give each of four clips the same level."""
+    levels_of_first = ["EN", "HN", "NS", "S"]
+    levels_of_second = ["EN", "HN", "NS", "S"]
+    assert gamma(levels_of_first, levels_of_second).value == 1
 
-    The first annotator gives two clips EN and S. Expected is the mean over both orders of the second's.
+
+def test_gamma_is_0_for_agreement_as_by_chance():
+    """Gamma is 1 - observed / expected disorder. Disorder is the mean distance of two labels of a clip.
+
+    The first clip has EN twice, the second S and EN, whose distance is 1: (0 + 1) / 2 is observed. Expected
+    is the mean over every order of the second annotator's labels, which are alike: it is the same.
     """
-    result = gamma(["EN", "S"], levels_of_second)
-    assert (result.observed, result.expected, result.value) == (observed, expected, value)
+    result = gamma(["EN", "S"], ["EN", "EN"])
+    assert (result.observed, result.expected, result.value) == (0.5, 0.5, 0)
+
+
+def test_gamma_is_less_than_0_for_opposition():
+    """Both clips have EN and S, of distance 1. In the other order distances are 0, so that .5 is expected.
+
+    Gamma is 1 - observed / expected disorder = 1 - 1 / .5.
+    """
+    result = gamma(["EN", "S"], ["S", "EN"])
+    assert (result.observed, result.expected, result.value) == (1, 0.5, -1)
 
 
 @pytest.mark.parametrize("labels", [[], ["EN", "EN"], ["S"]])

@@ -50,20 +50,31 @@ def two_annotators(tmp_path):
 
 
 @pytest.mark.parametrize("annotators", [(), ("AB", "C & D")], ids=["nobody", "two annotators"])
-def test_a_blank_document_is_valid_and_offers_the_codebooks_words(tmp_path, annotators):
-    """A blank document of the film tt1 is for people to annotate, and valid by ELAN's own schema.
+def test_a_blank_document_is_valid_by_elans_own_schema(annotators):
+    """A blank document of the film tt1 is for people to annotate: for nobody by name, or for two annotators.
 
-    Signs that mean something in XML, as in "C & D", must be written otherwise. Levels and concepts stand in
-    vocabularies, from which people choose in ELAN. Nobody has annotated the film yet.
+    Signs that mean something in XML, as in "C & D", must be written otherwise.
     """
     document = blank_document(MOBYGAZE, "tt1", annotators, media="film.mkv")
 
     schema_of_elan().validate(document)
     assert "film.mkv" in document
+
+
+def test_a_blank_document_offers_all_levels_and_concepts_of_the_codebook():
+    """They stand in vocabularies, from which people choose in ELAN, whoever annotates."""
+    document = blank_document(MOBYGAZE, "tt1", ())
+
     for word in (*MOBYGAZE.level_names, *MOBYGAZE.concept_names):
         assert f">{word}<" in document
+
+
+@pytest.mark.parametrize("annotators", [(), ("AB", "C & D")], ids=["nobody", "two annotators"])
+def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
+    """Nobody has annotated the film tt1 in it yet."""
     path = tmp_path / "blank.eaf"
-    path.write_text(document, encoding="utf-8")
+    path.write_text(blank_document(MOBYGAZE, "tt1", annotators), encoding="utf-8")
+
     assert import_spans([path], tmp_path).manifest.clips == ()
 
 

@@ -43,26 +43,44 @@ def test_a_projected_clip_is_in_sight_if_the_label_it_gets_was_given_in_sight():
     assert c2.extras["seen_score"] == "0"
 
 
-@pytest.mark.parametrize(
-    ("level_of_cd", "seen_score_of_cd", "seen_score"),
-    [("HN", "1", "0"), ("S", "1", "1"), ("S", "", "")],
-    ids=["a lower label in sight", "an equal label in sight", "an equal label of which nobody knows"],
-)
-def test_a_clip_is_as_blind_as_the_labels_of_its_level(level_of_cd, seen_score_of_cd, seen_score):
+def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
     """The clip c1 gets the level S, which AB gave blindly (seen_score 0).
 
-    What CD gave counts too if it is S as well: one label in sight of a score is enough, and where nobody
-    knows of one, nobody knows of the clip's. A lower level is not in the label.
+    What CD gave in sight of a score, HN, is lower, and so is not in the label.
     """
     segments = manifest(
-        segment(1, 0, 10, "S", "AB", seen_score="0"),
-        segment(2, 0, 10, level_of_cd, "CD", seen_score=seen_score_of_cd),
+        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "HN", "CD", seen_score="1")
     )
 
     c1, _ = project(segments, CLIPS_OF_10_S).manifest
 
     assert c1.level == "S"
-    assert c1.extras["seen_score"] == seen_score
+    assert c1.extras["seen_score"] == "0"
+
+
+def test_one_label_in_sight_among_equal_ones_is_enough():
+    """AB and CD both gave S to c1, AB blindly (seen_score 0), CD in sight of a score (1)."""
+    segments = manifest(
+        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "S", "CD", seen_score="1")
+    )
+
+    c1, _ = project(segments, CLIPS_OF_10_S).manifest
+
+    assert c1.extras["seen_score"] == "1"
+
+
+def test_a_label_of_which_nobody_knows_whether_it_is_blind_makes_no_clip_blind():
+    """AB and CD both gave S to c1, AB blindly (seen_score 0). Of CD nobody knows: the cell is empty.
+
+    So nobody knows of the clip's label either.
+    """
+    segments = manifest(
+        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "S", "CD", seen_score="")
+    )
+
+    c1, _ = project(segments, CLIPS_OF_10_S).manifest
+
+    assert c1.extras["seen_score"] == ""
 
 
 def test_each_annotators_row_keeps_how_this_annotator_judged():

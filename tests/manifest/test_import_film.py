@@ -39,24 +39,27 @@ def windows_of(end_s: float, window_s: float, hop_s: float | None = None) -> lis
     return [(clip.start_s, clip.end_s) for clip in clips]
 
 
-@pytest.mark.parametrize(
-    ("end_s", "hop_s", "windows"),
-    [
-        (30.0, 5.0, [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]),
-        (32.5, 10.0, [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]),
-        (7.0, 5.0, [(0, 7)]),
-        (10.0, 5.0, [(0, 10)]),
-    ],
-    ids=["each a hop after the one before", "the last moved back to the end", "a shorter film", "one window"],
-)
-def test_windows_begin_one_hop_after_each_other_and_end_with_the_film(end_s, hop_s, windows):
-    """Windows are of 10 s; a film that is no longer is one window."""
-    assert windows_of(end_s, window_s=10.0, hop_s=hop_s) == windows
+def test_windows_begin_one_hop_after_each_other():
+    """The film is 30 s long. Its windows are of 10 s, and one begins every 5 s."""
+    windows = windows_of(end_s=30.0, window_s=10.0, hop_s=5.0)
+    assert windows == [(0, 10), (5, 15), (10, 20), (15, 25), (20, 30)]
+
+
+def test_the_last_window_is_moved_back_to_end_with_the_film():
+    """From 30 s on, 2.5 s of the film are left, which are less than a window."""
+    windows = windows_of(end_s=32.5, window_s=10.0, hop_s=10.0)
+    assert windows == [(0, 10), (10, 20), (20, 30), (22.5, 32.5)]
+
+
+@pytest.mark.parametrize("end_s", [7.0, 10.0], ids=["shorter", "as long"])
+def test_a_film_that_is_no_longer_than_a_window_is_one_window(end_s):
+    """Windows are of 10 s, and one begins every 5 s. The film is of 7 s, or of 10 s."""
+    assert windows_of(end_s, window_s=10.0, hop_s=5.0) == [(0, end_s)]
 
 
 @pytest.mark.parametrize(("window_s", "hop_s"), [(40.0, 10.0), (20.0, 5.0), (8.0, 5.0), (2.0, 2.0)])
-def test_without_a_hop_it_is_a_quarter_of_the_window_at_least_5_s(window_s, hop_s):
-    """Shorter windows than 20 s have a hop of 5 s, but never more than the window itself."""
+def test_the_automatic_hop_is_a_quarter_of_the_window_at_least_5_s(window_s, hop_s):
+    """Where no hop is given, windows below 20 s have one of 5 s, but never more than the window itself."""
     first, second, *_ = windows_of(end_s=60.0, window_s=window_s)
     assert first == (0, window_s)
     assert second == (hop_s, hop_s + window_s)
@@ -85,23 +88,26 @@ def import_scenes(*times: tuple[float, float]) -> Imported:
 
 
 @pytest.mark.parametrize(
-    ("times_of_scenes", "remainder_s", "notices"),
-    [
-        ([(0, 4), (4, 9)], 1.0, []),
-        ([], 10.0, []),
-        ([(0, 12)], 0.0, ["a.mkv: its last scene ends at 12 s, the film at 10.0 s (another cut?)"]),
-    ],
+    ("times_of_scenes", "remainder_s"),
+    [([(0, 4), (4, 9)], 1.0), ([], 10.0), ([(0, 12)], 0.0)],
     ids=["scenes that end before the film", "no scene", "a scene that ends after the film"],
 )
-def test_what_lies_outside_of_scenes_is_the_remainder(times_of_scenes, remainder_s, notices):
-    """The film is 10 s long, and `times_of_scenes` are the starts and ends of its scenes.
-
-    A scene that ends after its film is reported.
-    """
+def test_what_lies_outside_of_scenes_is_the_remainder(times_of_scenes, remainder_s):
+    """The film is 10 s long, and `times_of_scenes` are the starts and ends of its scenes."""
     imported = import_scenes(*times_of_scenes)
-
     assert imported.remainder_s == {"a": remainder_s}
-    assert [notice for notice in imported.notices if "its last scene ends" in notice] == notices
+
+
+def test_a_scene_that_ends_after_its_film_is_reported():
+    """The film is 10 s long. Its only scene lasts from 0 to 12 s."""
+    imported = import_scenes((0, 12))
+    assert "a.mkv: its last scene ends at 12 s, the film at 10.0 s (another cut?)" in imported.notices
+
+
+def test_scenes_within_their_film_need_no_notice():
+    """The film is 10 s long. Its scenes last from 0 to 4 s, and from 4 to 9 s."""
+    imported = import_scenes((0, 4), (4, 9))
+    assert not any("its last scene ends" in notice for notice in imported.notices)
 
 
 def test_a_scene_that_begins_after_its_film_is_refused():
@@ -285,20 +291,25 @@ def test_seconds_that_no_window_has_are_reported(window_s, hop_s, notice):
     assert any(notice in text for text in notices)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("n_windows", "first", "last"),
-    [(9_999, "a-0001", "a-9999"), (10_000, "a-00001", "a-10000")],
-    ids=["four digits", "five digits"],
-)
-def test_ids_have_so_many_digits_that_they_sort_in_time(n_windows, first, last):
-    """The film is cut into windows of half a second; at least four digits are written."""
-    film = Film(ROOT / "a.mkv", 0.5 * n_windows)
-
+def ids_of_half_seconds(n_clips: int) -> list[str]:
+    """Import a film in this number of windows of half a second, and return the ids of the clips."""
+    film = Film(ROOT / "a.mkv", 0.5 * n_clips)
     clips = import_film([film], ROOT, window_s=0.5, hop_s=0.5).manifest.clips
+    return [clip.clip_id for clip in clips]
 
-    ids = [clip.clip_id for clip in clips]
-    assert (ids[0], ids[-1]) == (first, last)
+
+@pytest.mark.long
+def test_ids_of_up_to_9999_windows_have_four_digits():
+    """The film is cut into 9999 windows of half a second."""
+    ids = ids_of_half_seconds(9_999)
+    assert (ids[0], ids[-1]) == ("a-0001", "a-9999")
+
+
+@pytest.mark.long
+def test_ids_of_more_windows_have_five_digits_so_that_they_sort_in_time():
+    """The film is cut into 10,000 windows of half a second."""
+    ids = ids_of_half_seconds(10_000)
+    assert (ids[0], ids[-1]) == ("a-00001", "a-10000")
     assert sorted(ids) == ids
 
 

@@ -108,14 +108,21 @@ def test_alpha_compares_pairs_within_clips_with_all_pairs(labels, metric):
         assert alpha == pytest.approx(alpha_by_pairs(labels, metric), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("labels_of_first", "labels_of_second", "alpha"),
-    [([1, 2], [1, 2], 1), ([1, 1, 1], [1, 1, np.nan], None), ([1, 2, np.nan], [np.nan, np.nan, 3], None)],
-    ids=["they agree on labels that differ", "all labels are the same", "no clip has two labels"],
-)
-def test_alpha_is_undefined_where_chance_has_no_disagreement(labels_of_first, labels_of_second, alpha):
-    """NaN is no label."""
-    assert krippendorff_alpha([labels_of_first, labels_of_second]) == alpha
+def test_alpha_is_undefined_where_all_labels_are_the_same():
+    """Chance has no disagreement then. The second annotator did not label the third clip."""
+    assert krippendorff_alpha([[1, 1, 1], [1, 1, np.nan]]) is None
+
+
+def test_alpha_is_undefined_where_no_clip_has_two_labels():
+    """The first annotator labelled two clips, and the second the third clip."""
+    assert krippendorff_alpha([[1, 2, np.nan], [np.nan, np.nan, 3]]) is None
+
+
+def test_alpha_is_1_where_annotators_agree_although_labels_differ():
+    """Both annotators give the first clip the label 1 and the second clip the label 2."""
+    labels_of_first = [1, 2]
+    labels_of_second = [1, 2]
+    assert krippendorff_alpha([labels_of_first, labels_of_second]) == 1
 
 
 # --- segments

@@ -25,22 +25,46 @@ CLIPS = Manifest(
 """Five clips: "heard" has a concept that is not visual, "seen" a visual one, and "unlabelled" no level."""
 
 
-@pytest.mark.parametrize(
-    ("policy", "levels"),
-    [
-        ("raw", {"none": "EN", "heard": "HN", "seen": "S", "unmarked": "S", "unlabelled": None}),
-        ("paper", {"none": "EN", "heard": "EN", "seen": "S", "unmarked": "EN", "unlabelled": None}),
-        ("released", {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}),
-    ],
-)
-def test_policies_differ_in_clips_without_a_visual_concept(policy, levels):
-    """Of the five clips of `CLIPS`, "heard" has Speech alone, "unmarked" no concept, and "seen" has Body.
+def level_by_clip(manifest):
+    """Return clip id -> level."""
+    return {clip.clip_id: clip.level for clip in manifest}
 
-    `raw` keeps all levels, `paper` makes clips without a visual concept EN, and `released` leaves out those
-    that have other concepts alone. A clip without a level gets none.
+
+def test_raw_keeps_every_level_as_it_was_given():
+    """`CLIPS` are five clips with these levels, of which "heard" and "unmarked" have no visual concept.
+
+    Other policies change or leave out such clips.
     """
-    with_policy = apply_policy(CLIPS, LabelPolicy(policy))
-    assert {clip.clip_id: clip.level for clip in with_policy} == levels
+    raw = apply_policy(CLIPS, LabelPolicy.RAW)
+
+    assert level_by_clip(raw) == {
+        "none": "EN",
+        "heard": "HN",
+        "seen": "S",
+        "unmarked": "S",
+        "unlabelled": None,
+    }
+
+
+def test_paper_makes_clips_without_a_visual_concept_easy_negatives():
+    """Of the five clips of `CLIPS`, "heard" was HN and has Speech alone; "unmarked" was S and has no concept.
+
+    Only "seen", with Body, has a visual concept, and stays S. A clip without a level gets none.
+    """
+    paper = apply_policy(CLIPS, LabelPolicy.PAPER)
+
+    levels = level_by_clip(paper)
+    assert levels == {"none": "EN", "heard": "EN", "seen": "S", "unmarked": "EN", "unlabelled": None}
+
+
+def test_released_leaves_out_clips_that_have_concepts_but_no_visual_one():
+    """Of the five clips of `CLIPS`, "heard" has Speech alone, which is not visual, and is left out.
+
+    Clips without any concept, such as "unmarked", or without a level, stay.
+    """
+    released = apply_policy(CLIPS, LabelPolicy.RELEASED)
+
+    assert level_by_clip(released) == {"none": "EN", "seen": "S", "unmarked": "S", "unlabelled": None}
 
 
 @pytest.mark.parametrize("policy", LabelPolicy)

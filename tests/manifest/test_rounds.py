@@ -2,9 +2,9 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 from unicodedata import normalize
 
 import numpy as np
@@ -44,40 +44,34 @@ def annotators_by_film(assignment):
     return annotators
 
 
-@pytest.fixture(scope="module")
+@cache
 def twenty_films():
-    """A manifest of 20 films."""
+    """Return a manifest of 20 films."""
     return make_corpus(n_films=20)
 
 
-class Round(NamedTuple):
-    """How many annotators 20 films get, how many films are for calibration, and the films of four people."""
-
-    annotators_per_film: int
-    n_calibration: int
-    assignment: Manifest
+@cache
+def assign_twenty_films(annotators_per_film, n_calibration, seed=0):
+    """Assign 20 films to four annotators; once, as several tests look at the same assignment."""
+    return assign(twenty_films(), FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration, seed=seed)
 
 
-@pytest.fixture(
-    scope="module",
-    params=[(1, 0), (2, 3), (4, 0)],
+FOR_THREE_ROUNDS = pytest.mark.parametrize(
+    ("annotators_per_film", "n_calibration"),
+    [(1, 0), (2, 3), (4, 0)],
     ids=["one for each film", "two, and three films for calibration", "all four for each film"],
 )
-def planned_round(twenty_films, request):
-    """A round in which 20 films are assigned to four annotators."""
-    annotators_per_film, n_calibration = request.param
-    assignment = assign(twenty_films, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration)
-    return Round(annotators_per_film, n_calibration, assignment)
 
 
+@FOR_THREE_ROUNDS
 def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_as_asked(
-    twenty_films, planned_round
+    annotators_per_film, n_calibration
 ):
     """Of 20 films, those for calibration are annotated by everybody, so that people can be compared."""
-    annotators_per_film, n_calibration, assignment = planned_round
+    assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
     annotators = annotators_by_film(assignment)
-    assert annotators.keys() == set(twenty_films.movies)
+    assert annotators.keys() == set(twenty_films().movies)
     films_by_number_of_annotators = Counter(len(names) for names in annotators.values())
     for_calibration = Counter({4: n_calibration})
     other_films = Counter({annotators_per_film: 20 - n_calibration})
@@ -87,12 +81,13 @@ def test_films_for_calibration_are_of_all_four_annotators_and_others_of_as_many_
         assert sum(clip.extras["calibration"] == "1" for clip in films.values()) == n_calibration
 
 
-def test_annotators_have_about_as_many_films_and_clips(planned_round):
+@FOR_THREE_ROUNDS
+def test_annotators_have_about_as_many_films_and_clips(annotators_per_film, n_calibration):
     """Twenty films are assigned to four annotators: nobody has more than one film more than another.
 
     Films differ in length, so clips can't be spread as evenly as films: up to 15 % more are allowed.
     """
-    assignment = planned_round.assignment
+    assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
     n_films = [len(films) for films in films_by_annotator(assignment).values()]
     assert max(n_films) - min(n_films) <= 1
@@ -100,21 +95,24 @@ def test_annotators_have_about_as_many_films_and_clips(planned_round):
     assert max(n_clips) / min(n_clips) < 1.15
 
 
-def test_films_are_numbered_from_1_on_for_each_annotator(planned_round):
+@FOR_THREE_ROUNDS
+def test_films_are_numbered_from_1_on_for_each_annotator(annotators_per_film, n_calibration):
     """Twenty films are assigned to four annotators, who work through theirs in the order of these numbers.
 
     The number of a clip's film stands in the column "order".
     """
-    for films in films_by_annotator(planned_round.assignment).values():
+    assignment = assign_twenty_films(annotators_per_film, n_calibration)
+
+    for films in films_by_annotator(assignment).values():
         numbers = sorted(int(clip.extras["order"]) for clip in films.values())
         assert numbers == list(range(1, len(films) + 1))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("annotators_per_film", "n_calibration"), [(2, 0), (2, 3), (3, 2)])
-def test_pairs_of_annotators_share_about_as_many_films(twenty_films, annotators_per_film, n_calibration):
+def test_pairs_of_annotators_share_about_as_many_films(annotators_per_film, n_calibration):
     """Agreement is measured for each pair, so no pair should have much fewer films than another."""
-    assignment = assign(twenty_films, FOUR_ANNOTATORS, annotators_per_film, calibration=n_calibration)
+    assignment = assign_twenty_films(annotators_per_film, n_calibration)
 
     n_common_films = Counter()
     for annotators in annotators_by_film(assignment).values():
@@ -123,13 +121,13 @@ def test_pairs_of_annotators_share_about_as_many_films(twenty_films, annotators_
     assert max(n_common_films.values()) - min(n_common_films.values()) <= 2
 
 
-def test_films_for_calibration_stand_evenly_through_the_order(twenty_films):
+def test_films_for_calibration_stand_evenly_through_the_order():
     """Each annotator has 12 films: 4 for calibration, and half of the other 16.
 
     The first film is for calibration, and from one to the next, or to the end, are 4 films at most. So a
     drift over time shows.
     """
-    assignment = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
+    assignment = assign_twenty_films(annotators_per_film=2, n_calibration=4, seed=1)
 
     for films in films_by_annotator(assignment).values():
         places = sorted(
@@ -140,12 +138,12 @@ def test_films_for_calibration_stand_evenly_through_the_order(twenty_films):
         assert max(np.diff([*places, behind_the_last_film])) <= 4
 
 
-def test_the_seed_decides_the_assignment(twenty_films):
+def test_the_seed_decides_the_assignment():
     """20 films are assigned to four annotators, two for each film, and four films to all of them."""
-    assignment = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
+    assignment = assign(twenty_films(), FOUR_ANNOTATORS, each=2, calibration=4, seed=1)
 
-    with_the_same_seed = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=1)
-    with_another_seed = assign(twenty_films, FOUR_ANNOTATORS, 2, calibration=4, seed=2)
+    with_the_same_seed = assign(twenty_films(), FOUR_ANNOTATORS, each=2, calibration=4, seed=1)
+    with_another_seed = assign(twenty_films(), FOUR_ANNOTATORS, each=2, calibration=4, seed=2)
 
     assert with_the_same_seed == assignment
     assert with_another_seed != assignment

@@ -298,6 +298,12 @@ def abbreviate_yes_and_no(cells: Sequence[str]) -> bool:
     return marks == {"yes", "no"}
 
 
+def has_yes_marks(cells: Sequence[str]) -> bool:
+    """Return whether some cell is a sign for yes, such as `x`; numbers do not count, as 1 may be a grade."""
+    texts = {plain(cell) for cell in cells}
+    return any(text in YES and not text.isdecimal() for text in texts)
+
+
 def kinds_of_yes(cells: Sequence[str]) -> dict[str, str]:
     """Return each kind of signs for yes (crosses, ticks, words, ...) among some cells -> its first cell.
 
@@ -325,21 +331,12 @@ def is_of_marks(table: Table, column: str, words: LabelWords) -> bool:
     if not label:
         return False
     cells = readable_cells(table, column)
-    # The others are explained by the person as marks of yes or no, such as `是=yes`.
-    unexplained = [
-        cell for cell in cells if not words.is_yes(cell) and not words.is_explained_as_nothing(cell)
-    ]
     if label in words.codebook.concept_names:
-        return _are_marks_of_concept(cells, unexplained, words)
-    if not are_marks(unexplained):
-        return False
-    # A codebook may have levels that look like marks, such as 0 and 1. If it has, a column `S` with both 0
-    # and 1 holds levels; one with nothing but 1 still holds marks.
-    has_one_value = len(set(cells)) <= 1
-    return has_one_value or not count_labels(unexplained, words).are_labels
+        return _are_marks_of_concept(cells, words)
+    return _are_marks_of_level(cells, words)
 
 
-def _are_marks_of_concept(cells: Sequence[str], unexplained: Sequence[str], words: LabelWords) -> bool:
+def _are_marks_of_concept(cells: Sequence[str], words: LabelWords) -> bool:
     """Return whether the cells of a column that is headed by a concept are marks.
 
     Besides marks of yes, other cells such as `?` are allowed, as the person is asked about them later. But if
@@ -347,14 +344,29 @@ def _are_marks_of_concept(cells: Sequence[str], unexplained: Sequence[str], word
     abbreviated are marks even where one of them is spelled as a level, as `s` beside `n`: below a concept
     they answer whether it is there, and the person is asked about them too.
     """
+    unexplained = _unexplained(cells, words)
     if are_marks(unexplained) or abbreviate_yes_and_no(unexplained):
         return True
-    for cell in cells:
-        mark = plain(cell)
-        is_usual_yes = mark in YES and not mark.isdecimal()  # a number, such as 1, may be a grade
-        if is_usual_yes or words.is_yes(cell):
-            return not count_labels(unexplained, words).are_labels
-    return False
+    has_yes = has_yes_marks(cells) or any(words.is_yes(cell) for cell in cells)
+    return has_yes and not count_labels(unexplained, words).are_labels
+
+
+def _are_marks_of_level(cells: Sequence[str], words: LabelWords) -> bool:
+    """Return whether the cells below a level are marks, and nothing else.
+
+    A codebook may have levels that look like marks, such as 0 and 1. If it has, a column `S` with both 0 and
+    1 holds levels; one with nothing but 1 still holds marks.
+    """
+    unexplained = _unexplained(cells, words)
+    if not are_marks(unexplained):
+        return False
+    has_one_value = len(set(cells)) <= 1
+    return has_one_value or not count_labels(unexplained, words).are_labels
+
+
+def _unexplained(cells: Sequence[str], words: LabelWords) -> list[str]:
+    """Return the cells that the person does not explain as marks of yes or no, such as `是=yes`."""
+    return [cell for cell in cells if not words.is_yes(cell) and not words.is_explained_as_nothing(cell)]
 
 
 def label_in_heading(heading: str, words: LabelWords) -> str:

@@ -155,20 +155,29 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
     return new_names
 
 
-def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
-    """Rename columns of a table (heading -> new name).
+def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str, str]:
+    """Return each column that is left out -> the heading that is read in its place.
 
-    A column that has one of the new names already is left out, with a note. Ends and durations replace each
-    other too.
+    A column that the person names as ends or durations replaces both `end_s` and `duration_s` of the table.
+    `new_names` is heading -> the manifest's column that it is read as.
     """
-    if not new_names:
-        return table
-    heading_in_place = {}  # column that is left out -> the heading that is read in its place
+    heading_in_place = {}
     for heading, name in new_names.items():
         replaced_columns = (END, DURATION) if name in {END, DURATION} else (name,)
         for column in replaced_columns:
             if column in table.columns and column not in new_names:
                 heading_in_place[column] = heading
+    return heading_in_place
+
+
+def _with_names(table: Table, new_names: Mapping[str, str]) -> Table:
+    """Rename columns of a table (heading -> new name).
+
+    A column that has one of the new names already is left out, with a note.
+    """
+    if not new_names:
+        return table
+    heading_in_place = _replacing_headings(table, new_names)  # column that is left out -> what replaces it
     notes = list(table.notes)
     for column, heading in heading_in_place.items():
         notes.append(f"column {column!r} left out: {heading!r} is read as {new_names[heading]}")
@@ -436,15 +445,20 @@ class LabelReader:
             if label_columns:
                 self.annotators[annotator] = label_columns
         columns_of_annotators = list(chain.from_iterable(self.annotators.values()))
-        headings_of_annotators = {label_column.column for label_column in columns_of_annotators}
-        self._shared: list[LabelColumn] = []  # those that belong to no single annotator
-        for role in LABEL_COLUMNS:
-            for label_column in self._label_columns(role, headings):
-                if label_column.column not in headings_of_annotators:
-                    self._shared.append(label_column)
+        self._shared = self._shared_columns(headings, columns_of_annotators)
         self._all_columns = [*self._shared, *columns_of_annotators]
         self._refuse_levels_or_annotators_given_twice(headings)
         self._note_doubtful_signs()
+
+    def _shared_columns(
+        self, headings: Headings, columns_of_annotators: Sequence[LabelColumn]
+    ) -> list[LabelColumn]:
+        """Return the columns of labels that belong to no single annotator."""
+        names_of_others = {label_column.column for label_column in columns_of_annotators}
+        label_columns = []
+        for role in LABEL_COLUMNS:
+            label_columns += self._label_columns(role, headings)
+        return [label_column for label_column in label_columns if label_column.column not in names_of_others]
 
     def _label_columns(self, role: str, headings: Headings) -> list[LabelColumn]:
         """Return the columns of levels, or those of concepts: those the person names, else the one so called.
@@ -459,15 +473,17 @@ class LabelReader:
             if column is None:
                 continue
             self._note_heading_read(column)
-            # The person may say that the heading of a column of marks stands for no label.
-            is_explained = self._words.is_explained_as_nothing(column)
-            if not is_explained or not are_marks(cells_of(self._table, column)):
+            if not self._is_explained_as_no_label(column):
                 columns.append(column)
         if columns and role in self._table.columns and role not in columns:
             self.notes.append(f"column {role!r} left out: {', '.join(columns)} is read as {role}")
         if not columns and role in self._table.columns and not headings.has_none_of(role):
             columns = [role]
         return [LabelColumn(column, role, self._label_of_marks(column)) for column in columns]
+
+    def _is_explained_as_no_label(self, column: str) -> bool:
+        """Return whether a column holds marks, and the person says that its heading stands for no label."""
+        return self._words.is_explained_as_nothing(column) and are_marks(cells_of(self._table, column))
 
     def _columns_of_annotator(self, name: str) -> list[LabelColumn]:
         """Return the columns that hold an annotator's labels (`label_columns_of`).
@@ -519,10 +535,7 @@ class LabelReader:
         person knows. Ticks and crosses are so too if they are in different columns of marks. Of all columns
         the sign that comes first is taken as yes, and each other sign is asked about once.
         """
-        marks_of_column = {}
-        for label_column in self._all_columns:
-            if label_column.marked_label:
-                marks_of_column[label_column.column] = self._open_marks(label_column.column)
+        marks_of_column = {column: self._open_marks(column) for column in self._columns_of_marks()}
         all_marks = list(chain.from_iterable(marks_of_column.values()))
         first_mark_of_kind = kinds_of_yes(all_marks)
 
@@ -537,6 +550,11 @@ class LabelReader:
         doubtful_marks = [mark for kind, mark in first_mark_of_kind.items() if kind in doubtful_kinds]
         for mark in doubtful_marks[1:]:
             self._add_problem_of_sign(mark, doubtful_marks[0], list(marks_of_column))
+
+    def _columns_of_marks(self) -> list[str]:
+        """Return the columns of marks, each once."""
+        names = [label_column.column for label_column in self._all_columns if label_column.marked_label]
+        return list(dict.fromkeys(names))
 
     def _open_marks(self, column: str) -> list[str]:
         """Return the filled cells of a column of marks whose meaning the person's options do not explain."""
@@ -597,8 +615,9 @@ class LabelReader:
             self._words.note_read(cell)
             place = CellPosition(row.line, label_column.column)
             if is_unreadable(cell):
-                column = label_column.role if label_column.marked_label else label_column.column
-                self._table.problems.add(row.line, f"{cell!r} {CANNOT_BE_READ}", column)
+                self._table.problems.add(
+                    row.line, f"{cell!r} {CANNOT_BE_READ}", _column_of_problem(label_column)
+                )
             elif label_column.marked_label:
                 label = label_column.marked_label
                 is_level = label in self._words.codebook.level_names
@@ -687,3 +706,10 @@ class LabelReader:
         """Count a text that was read as the label `name`, if the codebook spells that differently."""
         if name != text:
             self.respelled[text, name] += 1
+
+
+def _column_of_problem(label_column: LabelColumn) -> str:
+    """Return the column that a message names: `level` or `concepts` if it holds marks, else its heading."""
+    if label_column.marked_label:
+        return label_column.role
+    return label_column.column

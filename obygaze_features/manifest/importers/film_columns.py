@@ -1,6 +1,7 @@
 """Find the column of a table that says which film, or which file, a row is of."""
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from obygaze_features.manifest.importers.column_contents import are_clocks, are_files, are_marks
@@ -48,43 +49,55 @@ class FilmColumns:
             "movie", lambda column: column not in file_columns and self._can_be_films(column)
         )
         are_titles_read = self._unread.has_column_for("movie")
-        if not file_columns:
-            if not are_titles_read:
-                self._propose_films_without_files(column_of_titles)
-            return
-
-        column = self._unread.column_meant_as("video", file_columns.__contains__) or file_columns[0]
-        if are_titles_read:
-            self._unread.propose("video", [column])
-            self._proposal.mention(f"files ({column!r})", [column])
-            return
-        self._unread.propose("video", [column], needed=f"files ({column!r})")
-        if column_of_titles:
-            # Titles are proposed too, but the table can be read without them.
-            self._unread.propose("movie", [column_of_titles])
+        if file_columns:
+            self._propose_files(file_columns)
+            if column_of_titles and not are_titles_read:
+                # Titles are proposed too, but the table can be read without them.
+                self._unread.propose("movie", [column_of_titles])
+        elif not are_titles_read:
+            self._propose_films_without_files(column_of_titles)
 
     def _propose_films_without_files(self, column_of_titles: str) -> None:
         """Propose the column of titles, sections, names or ids, else that all rows are of one film.
 
         Rows need a film, so that the import is refused until the person accepts the proposal
-        (`Proposal.needed_unread`). Ids are taken as names of video files if the table has no times. One film
-        is named by a row of titles, else by the table's file, whose name need not be the film's: then the
-        person is asked to check it.
-
-        `column_of_titles` is the column whose heading means films; "" if there is none.
+        (`Proposal.needed_unread`). `column_of_titles` is the column whose heading means films; "" if there is
+        none.
         """
         column = column_of_titles or self._column_of_sections() or self._first_column_of_names()
         if column:
             self._unread.propose("movie", [column], needed=f"films ({column!r})")
             return
-        if not self._unread.has_column_for(START):
-            column_of_ids = self._unread.column_meant_as("clip_id", self._can_be_ids)
-            if column_of_ids:
-                self._unread.propose("video", [column_of_ids], needed=f"files ({column_of_ids!r})")
-                return
+        column_of_ids = self._column_of_ids_of_files()
+        if column_of_ids:
+            self._unread.propose("video", [column_of_ids], needed=f"files ({column_of_ids!r})")
+        else:
+            self._propose_one_film()
 
-        self._proposal.movie = value_in_titles(self._titles, "movie")
-        if not self._proposal.movie:
+    def _propose_files(self, columns: Sequence[str]) -> None:
+        """Propose one of the columns that name video files: the one that is headed so, else the first.
+
+        The import needs it if nothing else names the films (`Proposal.needed_unread`); otherwise it is only
+        mentioned (`Proposal.optional_unread`).
+        """
+        column = self._unread.column_meant_as("video", columns.__contains__) or columns[0]
+        if self._unread.has_column_for("movie"):
+            self._unread.propose("video", [column])
+            self._proposal.mention(f"files ({column!r})", [column])
+        else:
+            self._unread.propose("video", [column], needed=f"files ({column!r})")
+
+    def _propose_one_film(self) -> None:
+        """Propose that all rows are of one film, named by a row of titles, else by the table's file.
+
+        Rows need a film. So the import is refused (`Proposal.needed_unread`), and its message proposes an
+        option --movie that the person can type. A file's name need not be the film's: then the message adds
+        that the person should check it (`Proposal.doubts`).
+        """
+        film_in_titles = value_in_titles(self._titles, "movie")
+        if film_in_titles:
+            self._proposal.movie = film_in_titles
+        else:
             self._proposal.movie = self._file.path.stem
             self._proposal.doubts.append("--movie is proposed by the file's name: give the film's")
         self._proposal.needed_unread.append("rows of one film (no column video or movie says which)")
@@ -95,6 +108,12 @@ class FilmColumns:
             if name in self._unread.remaining:
                 return name
         return ""
+
+    def _column_of_ids_of_files(self) -> str:
+        """Return the column of ids, which name video files if the table has no times; "" if there is none."""
+        if self._unread.has_column_for(START):
+            return ""
+        return self._unread.column_meant_as("clip_id", self._can_be_ids)
 
     def _can_be_ids(self, column: str) -> bool:
         """Return whether a column can hold ids of files: its cells are all different and are not labels."""
@@ -111,18 +130,25 @@ class FilmColumns:
     def _first_column_of_names(self) -> str:
         """Return the table's first column if it may hold names of films; else "".
 
-        It must have a text in each row, and the same in several, and its heading must have no known meaning:
-        people who give the films no heading write them first. Nor may it name the tier of each row.
+        Its cells must look like names, and its heading must have no known meaning: people who give the films
+        no heading write them first.
         """
         column = self._table.columns[0]
-        cells = self._cells[column]
-        if column not in self._unread.remaining or meanings_of_heading(column):
+        is_unread = column in self._unread.remaining
+        if not is_unread or meanings_of_heading(column) or self._is_of_tiers(column):
             return ""
+        return column if self._can_be_repeated_names(column) else ""
+
+    def _is_of_tiers(self, column: str) -> bool:
+        """Return whether a column names the tier of each row: by its heading, or by cells such as `level`."""
         is_headed_as_tiers = bare_heading(column) in HEADINGS_OF_TIERS
-        if is_headed_as_tiers or not columns_meant(cells).isdisjoint(LABEL_COLUMNS):
-            return ""
+        return is_headed_as_tiers or not columns_meant(self._cells[column]).isdisjoint(LABEL_COLUMNS)
+
+    def _can_be_repeated_names(self, column: str) -> bool:
+        """Return whether a column has a text in each row, and the same in several, like names of films."""
+        cells = self._cells[column]
         is_filled = len(cells) == len(self._table.rows)
         are_texts = all(math.isnan(number_of(cell)) for cell in cells)
         has_one_row = len(cells) == 1  # then nothing can be repeated
         are_repeated = has_one_row or len(set(cells)) < len(cells)
-        return column if is_filled and are_texts and are_repeated and not are_marks(cells) else ""
+        return is_filled and are_texts and are_repeated and not are_marks(cells)

@@ -114,9 +114,7 @@ class FilmFiles:
     def _files_of_film(self, media_path: str) -> list[PurePosixPath]:
         """Return the files of the film that a path, a title or an IMDb id names, by their names."""
         candidates: list[PurePosixPath] = []
-        names = (media_path, path_of(media_path).name, stem_of(media_path))
-        forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
-        for form in dict.fromkeys(forms):
+        for form in _forms_of_name(media_path):
             candidates += self._files_by_name.get(form, ())
         stem = find_film(media_path, {file.stem for file in candidates})
         return [file for file in dict.fromkeys(candidates) if file.stem == stem]
@@ -245,3 +243,10 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
             if form:
                 by_name.setdefault(form, []).append(file)
     return by_name
+
+
+def _forms_of_name(media_path: str) -> list[str]:
+    """Return the keys of `_files_by_name` under which a path, a URL or a title may be found."""
+    names = (media_path, path_of(media_path).name, stem_of(media_path))
+    forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
+    return [form for form in dict.fromkeys(forms) if form]

@@ -170,13 +170,7 @@ def import_film(
     notices: list[str] = []
     remainder_s: dict[str, float] = {}
     for film in films:
-        if frames is not None:
-            n_frames, stride = frames
-            film_spans = _windows_of_frames(film, n_frames, stride)
-        elif scenes is not None:
-            film_spans = _scenes(film, scenes.get(film.movie, ()))
-        else:
-            film_spans = _windows_of_seconds(film, window_s or 0.0, hop_s or 0.0)
+        film_spans = _cut_film(film, window_s or 0.0, hop_s or 0.0, scenes, frames)
         remainder_s[film.movie] = film_spans.remainder_s
         notices += film_spans.notices
         clips += _clips_of_spans(film, film_spans.spans, root)
@@ -184,13 +178,7 @@ def import_film(
             notices.append(f"{film.path.name}: {film.damage}")
 
     if window_s is not None and hop_s is not None:
-        notices.append(
-            f"{counted(len(films), 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
-            "the last one of a film moved back to end with it"
-        )
-        if hop_s > window_s:
-            gap_s = hop_s - window_s
-            notices.append(f"left out {gap_s:g} s between windows: the hop is longer than the window")
+        notices += _window_notices(len(films), window_s, hop_s)
     notices += check_identity(clips, root)
     return Imported(Manifest(tuple(clips), root), tuple(notices), remainder_s=remainder_s)
 
@@ -217,6 +205,21 @@ def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path
         for clip_id, (start_s, end_s) in zip(clip_ids, spans, strict=True):
             clips.append(Clip(clip_id, film.movie, video, start_s, end_s))
     return clips
+
+
+def _window_notices(n_films: int, window_s: float, hop_s: float) -> list[str]:
+    """Return notices that say how films were cut into windows, and how long gaps between windows are.
+
+    `window_s` is the length of a window, and `hop_s` the time from one start to the next.
+    """
+    windows = (
+        f"{counted(n_films, 'film')}: windows of {window_s:g} s every {hop_s:g} s, "
+        "the last one of a film moved back to end with it"
+    )
+    if hop_s <= window_s:
+        return [windows]
+    gap_s = hop_s - window_s
+    return [windows, f"left out {gap_s:g} s between windows: the hop is longer than the window"]
 
 
 def automatic_hop(window_s: float) -> float:
@@ -328,6 +331,25 @@ def _milliseconds(seconds: float) -> int:
     return max(round(1000 * seconds), 1)
 
 
+def _cut_film(
+    film: Film,
+    window_s: float,
+    hop_s: float,
+    scenes: Mapping[str, Sequence[FilmPart]] | None,
+    frames: tuple[int, int] | None,
+) -> FilmSpans:
+    """Cut a film into windows of frames if `frames` is given, else into its scenes, else into windows.
+
+    The parameters are those of `import_film`.
+    """
+    if frames is not None:
+        n_frames, stride = frames
+        return _windows_of_frames(film, n_frames, stride)
+    if scenes is not None:
+        return _scenes(film, scenes.get(film.movie, ()))
+    return _windows_of_seconds(film, window_s, hop_s)
+
+
 def _windows_of_frames(film: Film, n_frames: int, stride: int) -> FilmSpans:
     """Cut a film into windows of n frames, each beginning `stride` frames after the one before.
 
@@ -412,15 +434,9 @@ def read_parts(
         a film has no part.
     """
     only_movie = movies[0] if movies is not None and len(movies) == 1 else ""
-    columns = ["start_s", "end_s"] if only_movie else ["movie", "start_s", "end_s"]
-    if flagged:
-        columns.append("flags")
-    table = read_table(path, columns)
+    table = read_table(path, _columns_of_parts(has_movie=not only_movie, flagged=flagged))
     if movies is None:
-        # From the last row up, so that the place of a film's first row replaces those of its later rows.
-        first_places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
-        refuse_twins("movie", first_places)
-        movies = [movie for movie in reversed(first_places) if movie]
+        movies = _films_of_table(table)
     parts_of_movie = _parts_of_films(table, movies, only_movie)
     for movie, parts in parts_of_movie.items():
         if not parts:
@@ -457,6 +473,27 @@ def _parts_of_films(table: Table, movies: Sequence[str], default_movie: str) -> 
             )
         parts.append(part)
     return parts_of_movie
+
+
+def _columns_of_parts(*, has_movie: bool, flagged: bool) -> list[str]:
+    """Return the columns that a table of scenes or shots needs.
+
+    `has_movie` is whether its rows must name their film, and `flagged` whether they must have flags.
+    """
+    columns = ["start_s", "end_s"]
+    if has_movie:
+        columns.insert(0, "movie")
+    if flagged:
+        columns.append("flags")
+    return columns
+
+
+def _films_of_table(table: Table) -> list[str]:
+    """Return the films that a table names, in its order; refuse a film that it spells in two ways."""
+    # From the last row up, so that the place of a film's first row replaces those of its later rows.
+    first_places = {_film_named(row): (table.path, f"line {row.line}") for row in reversed(table.rows)}
+    refuse_twins("movie", first_places)
+    return [movie for movie in reversed(first_places) if movie]
 
 
 def _film_named(row: Row) -> str:

@@ -86,6 +86,7 @@ def import_images(source: Path, root: Path) -> Imported:
     folder_name = absolute(source).name or "images"
 
     def movie_of_image(image: PurePosixPath) -> str:
+        """Return the first sub-folder of an image, else the name of the source folder."""
         is_at_top = len(image.parts) == 1
         return folder_name if is_at_top else image.parts[0]
 

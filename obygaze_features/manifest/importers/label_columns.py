@@ -1,6 +1,6 @@
 """Find the columns of a table that hold levels and concepts: labels, marks, one annotator each."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from obygaze_features.identity import plain
@@ -126,6 +126,12 @@ class LabelColumns:
             f"marks of {len(annotators)} annotators ({_shown(columns_of_annotators)})"
         )
 
+    def _take_out(self, columns: Collection[str]) -> None:
+        """Look for no further meaning in columns that belong to annotators, those of marks among them."""
+        unread = self._unread
+        unread.set_aside(columns)
+        unread.mark_columns = [column for column in unread.mark_columns if column not in columns]
+
     def _ask_whose_marks(self) -> None:
         """Ask whether columns of marks with one label, such as `Anna look` and `Ben look`, are of annotators.
 
@@ -168,6 +174,15 @@ class LabelColumns:
             is_of_something_else = is_of_speech(column) or self._is_of_sums_or_ids(column)
             is_of_marks = column in self._unread.mark_columns
             if are_levels and not is_of_marks and not is_of_something_else:
+                columns.append(column)
+        return columns
+
+    def _columns_of_concepts(self) -> list[str]:
+        """Return the unread columns whose cells are concepts."""
+        columns = []
+        for column in self._unread.remaining:
+            is_of_something_else = column in self._unread.mark_columns or is_of_speech(column)
+            if self._unread.label_counts(column).are_concepts and not is_of_something_else:
                 columns.append(column)
         return columns
 
@@ -292,22 +307,14 @@ class LabelColumns:
         """Return columns of levels whose words the codebook does not have, each of one annotator.
 
         A single column proves little. So these columns are taken as levels only if there are two or more,
-        `levels` included, and if each has at least half of the different words of all: annotators who use one
-        scale use about the same words.
+        `levels` included, and if they have about the same words.
         """
         if self._unread.has_column_for("level") or self._headings.has_none_of("level"):
             return []
         further_columns = self._further_columns_of_levels(levels)
         all_columns = [*levels, *further_columns]
-        if len(all_columns) < 2:
+        if len(all_columns) < 2 or not self._have_half_of_words(further_columns, all_columns):
             return []
-        all_words = set[str]()
-        for column in all_columns:
-            all_words |= self._different_words(column)
-        for column in further_columns:
-            has_half_of_words = 2 * len(self._different_words(column)) >= len(all_words)
-            if not has_half_of_words:
-                return []
         return further_columns
 
     def _further_columns_of_levels(self, levels: Sequence[str]) -> list[str]:
@@ -348,6 +355,20 @@ class LabelColumns:
                 candidates.append(column)
         return candidates
 
+    def _have_half_of_words(self, columns: Sequence[str], all_columns: Sequence[str]) -> bool:
+        """Return whether each of some columns has at least half of the different words of all columns.
+
+        Annotators who use one scale use about the same words.
+        """
+        all_words = set[str]()
+        for column in all_columns:
+            all_words |= self._different_words(column)
+        for column in columns:
+            has_half = 2 * len(self._different_words(column)) >= len(all_words)
+            if not has_half:
+                return False
+        return True
+
     def _different_words(self, column: str) -> set[str]:
         """Return the different cells of a column, without regard to case and blanks (`plain`)."""
         return {plain(cell) for cell in self._cells[column]}
@@ -369,19 +390,15 @@ class LabelColumns:
                 "with its name in a column 'movie' or 'video', and a column for each annotator"
             )
         annotators = annotators_of(levels, self._table.columns)
-        starts = [*self._proposal.columns.get(START, ()), *self._headings.columns.get(START, ())]
-        for annotator in annotators:
-            # Times below `AB start` are of the spans that AB marked, and say nothing of what CD marked.
-            if any(is_headed_by(annotator, start) for start in starts):
-                self._propose_one_annotator(annotator, annotators)
-                return
-        columns_of_annotators = set(levels)
+        annotator_of_times = self._annotator_of_times(annotators)
+        if annotator_of_times:
+            self._propose_one_annotator(annotator_of_times, annotators)
+            return
+        columns_of_annotators = set[str]()
         for annotator in annotators:
             columns_of_annotators.update(columns_headed_by(annotator, self._unread.remaining))
             columns_of_annotators.update(label_columns_of(annotator, self._unread.remaining, self._words))
-        unread = self._unread
-        unread.set_aside(columns_of_annotators)
-        unread.mark_columns = [name for name in unread.mark_columns if name not in columns_of_annotators]
+        self._take_out(columns_of_annotators | set(levels))
 
         self._proposal.annotators_with_columns = annotators
         self._proposal.needed_unread.append(f"levels of {len(annotators)} annotators ({_shown(levels)})")
@@ -399,13 +416,28 @@ class LabelColumns:
         )
         if says_span:
             return False
-        column = "annotator"
-        if column not in self._table.columns:
-            column = self._unread.column_meant_as("annotator", self._unread.can_be_people)
+        column = self._column_of_annotators()
         if not column:
             return False
         annotators = [row.cells[column].strip() for row in self._table.rows if not row.is_empty]
         return len(annotators) > 1 and all(annotators) and len(set(annotators)) == len(annotators)
+
+    def _column_of_annotators(self) -> str:
+        """Return the column that says who annotated: the manifest's own, or by its heading; "" for none."""
+        if "annotator" in self._table.columns:
+            return "annotator"
+        return self._unread.column_meant_as("annotator", self._unread.can_be_people)
+
+    def _annotator_of_times(self, annotators: Sequence[str]) -> str:
+        """Return the annotator in whose columns alone the times are, by their heading; "" if there is none.
+
+        Times below `AB start` are of the spans that AB marked, and say nothing of what CD marked.
+        """
+        starts = [*self._proposal.columns.get(START, ()), *self._headings.columns.get(START, ())]
+        for annotator in annotators:
+            if any(is_headed_by(annotator, start) for start in starts):
+                return annotator
+        return ""
 
     def _propose_one_annotator(self, annotator: str, annotators: Sequence[str]) -> None:
         """Propose the labels of one annotator alone, as each has times of their own.
@@ -438,12 +470,7 @@ class LabelColumns:
 
         `name` is `level` or `concepts`.
         """
-        columns = []
-        for column in self._unread.mark_columns:
-            label = label_of_heading(column, self._words)
-            kind_of_label = "level" if label in self._words.codebook.level_names else "concepts"
-            if kind_of_label == name and column in self._unread.remaining:
-                columns.append(column)
+        columns = self._columns_of_marks(name)
         if not columns or self._headings.has_none_of(name):
             return
         shown = _shown(columns)
@@ -454,6 +481,19 @@ class LabelColumns:
             return
         labels = "levels" if name == "level" else "concepts"
         self._unread.propose(name, columns, needed=f"marks of {labels} ({shown})")
+
+    def _columns_of_marks(self, name: str) -> list[str]:
+        """Return the unread columns of marks whose headings are levels, or those whose are concepts.
+
+        `name` says which: `level` or `concepts`.
+        """
+        columns = []
+        for column in self._unread.mark_columns:
+            label = label_of_heading(column, self._words)
+            kind_of_label = "level" if label in self._words.codebook.level_names else "concepts"
+            if kind_of_label == name and column in self._unread.remaining:
+                columns.append(column)
+        return columns
 
     def _propose_concepts_in_unknown_words(self) -> None:
         """Propose columns of concepts whose words the codebook does not have.
@@ -558,11 +598,7 @@ class LabelColumns:
         """
         if self._headings.has_none_of("concepts"):
             return
-        columns = []
-        for column in self._unread.remaining:
-            is_of_something_else = column in self._unread.mark_columns or is_of_speech(column)
-            if self._unread.label_counts(column).are_concepts and not is_of_something_else:
-                columns.append(column)
+        columns = self._columns_of_concepts()
         shown = first_few([self._unread.with_label_count(column) for column in columns], SHOWN)
         if columns and self._unread.is_read("concepts"):
             options = " ".join(option("concepts", column) for column in columns)
@@ -595,7 +631,7 @@ class LabelColumns:
         columns_of_levels = []
         for column, words in words_of_column.items():
             words_of_others = [words_of_column[other] for other in columns if other != column]
-            is_alike = any(2 * len(words & other_words) > len(words) for other_words in words_of_others)
+            is_alike = any(_has_most_words_in(words, other_words) for other_words in words_of_others)
             if is_alike and not names_no_annotator(column):
                 columns_of_levels.append(column)
         if len(columns_of_levels) > 1:
@@ -638,6 +674,11 @@ class LabelColumns:
 def _shown(columns: Sequence[str]) -> str:
     """Write the first of some headings, and how many more there are."""
     return first_few([f"{column!r:.60}" for column in columns], MAX_SHOWN)
+
+
+def _has_most_words_in(words: set[str], others: set[str]) -> bool:
+    """Return whether more than half of some words are among others."""
+    return 2 * len(words & others) > len(words)
 
 
 def annotators_of(levels: Sequence[str], columns: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Read tables with the columns of a manifest, and judgements of scored films."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -158,9 +158,7 @@ class PersonTables:
 
         # 2. Read the labels, and leave out the rows that lack their times.
         labels = LabelReader(table, file.reading.headings, words)
-        # Each row of the table becomes one for each annotator who has columns of their own.
-        n_further_rows = len(table.rows) * max(len(labels.annotators) - 1, 0)
-        self._budget.add(file.path, rows=n_further_rows, cells=n_further_rows * len(table.columns))
+        self._reserve_rows_of_annotators(file, table, labels)
         rows = _without_rows_lacking_times(file, _labelled_rows(file, table, labels))
         doubts = list(_doubtful_rows(rows))
         rows_with_sign = [] if are_judgements else maybe_commented_out(table)
@@ -191,6 +189,14 @@ class PersonTables:
             mentioned = account.mentioned_columns
             account.note(*_notices_on_unread_columns(table, labels, words, mentioned, has_labels=has_labels))
 
+    def _reserve_rows_of_annotators(self, file: SpanFile, table: Table, labels: LabelReader) -> None:
+        """Count the memory of the rows that a table gets if annotators have columns of their own.
+
+        Each row of the table then becomes one row for each annotator.
+        """
+        n_further = len(table.rows) * max(len(labels.annotators) - 1, 0)
+        self._budget.add(file.path, rows=n_further, cells=n_further * len(table.columns))
+
     def _clips_of_rows(
         self, file: SpanFile, table: Table, rows: Iterable[Row], codebook: Codebook
     ) -> Iterator[TableClip]:
@@ -199,18 +205,14 @@ class PersonTables:
         has_ids = "clip_id" in table.columns
         column_of_ids = "clip_id" if has_ids else ""  # for messages
         clips_so_far = Collected(problems, column_of_ids)  # refuses a clip that is there twice
-        line_of_whole_film: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> first line
+        whole_films = _WholeFilms(problems)
         for row in rows:
             file.account.seen += 1
             clip = self._clip_of_cells(file, row.line, _trimmed(row.cells), problems, codebook)
             if clip is None:
                 continue
-            if not has_ids and clip.start_s is None:
-                key = (clip.movie, clip.clip_id, clip.annotator)
-                first_line = line_of_whole_film.setdefault(key, row.line)
-                if first_line != row.line:
-                    place = f"{clip.clip_id!r} is already on line {first_line}"
-                    problems.add(row.line, f"{place}{_HOW_TO_NAME_TIMES}")
+            if not has_ids:
+                whole_films.add(clip, row.line)
             clips_so_far.add(clip, row.line)
             yield TableClip(clip, f"line {row.line}", judgement="")
 
@@ -273,14 +275,9 @@ class PersonTables:
         if not annotator and has_labels:
             annotator = self._annotator
 
-        clip_id = film.name
-        if cells.get("clip_id"):
-            clip_id = cells["clip_id"]
-        elif cells.get("start_s") and cells.get("end_s"):
-            clip_id = f"{film.name}-{cells['start_s']}-{cells['end_s']}"
         completed = {
             **cells,
-            "clip_id": clip_id,
+            "clip_id": cells.get("clip_id") or _clip_id_of_times(film, cells),
             "movie": film.movie,
             "video": film.path,
             "annotator": annotator,
@@ -325,17 +322,19 @@ class PersonTables:
         return VideoFilm(movie, composed(name_of(video.path_in_folder)), video.path)
 
     def _name_of_film(self, movie: str) -> str:
-        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie.
-
-        The movie's name is written in the letters that ids may have. Different titles may become the same
-        slug; then the later film gets `-2`, `-3`, ... behind it.
-        """
+        """Return the part of clips' ids that stands for a film: the name of its video, else of the movie."""
         videos = self._films.files
         has_folder_of_videos = bool(videos.files)
         video = videos.find(movie) if has_folder_of_videos else None
-        if video is not None:
-            return composed(name_of(video))
+        if video is None:
+            return self._unique_slug(movie)
+        return composed(name_of(video))
 
+    def _unique_slug(self, movie: str) -> str:
+        """Return the part of ids that stands for a film: its name in the letters that ids may have.
+
+        Different titles may become the same slug. Then the later film gets `-2`, `-3`, ... behind it.
+        """
         title = composed(movie)
         if title not in self._slugs:
             slug_without_number = slug(movie)
@@ -367,6 +366,22 @@ class PersonTables:
         return self._judgement_ids[key]
 
 
+class _WholeFilms:
+    """Checks that each annotator labels a film once in rows without times, which are of whole films."""
+
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+        self._first_lines: dict[tuple[str, str, str], int] = {}  # (movie, clip id, annotator) -> line
+
+    def add(self, clip: Clip, line: int) -> None:
+        """Add the clip of a row; note a problem if it has no times, and an earlier line has the same film."""
+        if clip.start_s is not None:
+            return
+        first_line = self._first_lines.setdefault((clip.movie, clip.clip_id, clip.annotator), line)
+        if first_line != line:
+            self._problems.add(line, f"{clip.clip_id!r} is already on line {first_line}{_HOW_TO_NAME_TIMES}")
+
+
 def _refuse_problems(table: Table) -> None:
     """Raise the problems of a table's rows, if there are any, and how to tell several sheets apart."""
     try:
@@ -379,6 +394,13 @@ def _refuse_problems(table: Table) -> None:
             f"a film's, give --column annotator={SHEET} or --column movie={SHEET}"
         )
         raise ManifestError(f"{problems}; {remedy}") from None
+
+
+def _clip_id_of_times(film: VideoFilm, cells: Mapping[str, str]) -> str:
+    """Return the id of a row's clip: the name of its film, and its times if it has them."""
+    if cells.get("start_s") and cells.get("end_s"):
+        return f"{film.name}-{cells['start_s']}-{cells['end_s']}"
+    return film.name
 
 
 _HOW_TO_NAME_TIMES = (
@@ -462,27 +484,31 @@ def refuse_unread(tables: Sequence[tuple[SpanFile, Proposal]]) -> None:
             parts = [part for part in (*proposal.optional_unread, options) if part]
             file.account.note(f"not read, though it fits: {'; '.join(parts)}")
             file.account.mentioned_columns = tuple(proposal.mentioned)
-    if not refused:
-        return
+    if refused:
+        raise _error_on_unread(refused)
 
-    # The proposals that fit that of the first table are added to it, so that one command reads all these
-    # tables; the others are named.
-    first_file, first_proposal = refused[0]
+
+def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColumnsError:
+    """Return the error on tables that would not be read, with the options that read them.
+
+    The proposals that fit that of the first table are added to it, so that one command reads all these
+    tables; the others are named. The first proposal is changed.
+    """
+    file, proposal = refused[0]
     needing_other_options = []
-    for file, proposal in refused[1:]:
-        was_added = first_proposal.add(proposal)
+    for other_file, other_proposal in refused[1:]:
+        was_added = proposal.add(other_proposal)
         if not was_added:
-            needing_other_options.append(file.path.name)
+            needing_other_options.append(other_file.path.name)
     if needing_other_options:
         shown = first_few(needing_other_options, 3)
-        first_proposal.doubts.append(f"import apart, as they need other options: {shown}")
-    headings = first_file.reading.headings
-    untyped_words = first_proposal.untyped_words(first_file.path, headings)
-    raise UnreadColumnsError(
-        f"{first_file.path}: it holds {', '.join(first_proposal.needed_unread)}, which no heading of a "
-        "manifest names",
-        first_proposal.options(headings),
-        [*untyped_words, *first_proposal.doubts, *first_proposal.optional_unread],
+        proposal.doubts.append(f"import apart, as they need other options: {shown}")
+    headings = file.reading.headings
+    doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
+    return UnreadColumnsError(
+        f"{file.path}: it holds {', '.join(proposal.needed_unread)}, which no heading of a manifest names",
+        proposal.options(headings),
+        doubts,
     )
 
 
@@ -549,22 +575,23 @@ def _labelled_rows(file: SpanFile, table: Table, labels: LabelReader) -> list[Ro
     - A column of labels has levels in some rows and concepts in others.
     - Spans have several rows, none of which has more than one concept.
     """
-    rows_in_seconds: Iterable[Row]
-    if TIMES[0] in table.columns:
-        rows_in_seconds = table.timed(rate=file.reading.rate)
-    else:
-        rows_in_seconds = (row.as_written() for row in table.checked())
     rows = []
-    for row in rows_in_seconds:
+    for row in _rows_in_seconds(file, table):
         rows += _rows_of_annotators(row, labels)
-    if labels.has_single_labels:
-        return _joined_by_span(file, rows)
-    # Rows without id and times must not be joined to one row of their film: they may be of different spans,
-    # whose times are in a column that is not read.
-    name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
-    if name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows):
-        return _joined_by_span(file, rows)
-    return rows
+    says_one_label_a_row = labels.has_single_labels or _have_one_concept_at_most(rows)
+    return _joined_by_span(file, rows) if says_one_label_a_row else rows
+
+
+def _rows_in_seconds(file: SpanFile, table: Table) -> Iterator[Row]:
+    """Yield the rows of a table; if it has a column of starts, with times in seconds.
+
+    Cells that are no times are added to the table's problems.
+    """
+    if TIMES[0] in table.columns:
+        yield from table.timed(rate=file.reading.rate)
+        return
+    for row in table.checked():
+        yield row.as_written()
 
 
 def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
@@ -586,12 +613,8 @@ def _without_rows_lacking_times(file: SpanFile, rows: list[Row]) -> list[Row]:
     rows_lacking_times = []
     other_rows = []
     for row in rows:
-        video = row.cells.get("video", "").strip()
-        if video:
-            is_of_whole_file = plain(video) not in videos_of_timed
-        else:
-            is_of_whole_file = bool(row.cells.get("clip_id", "").strip())
-        if _has_times(row) or is_of_whole_file:
+        needs_no_times = _is_of_a_file(row, videos_of_timed)
+        if _has_times(row) or needs_no_times:
             other_rows.append(row)
         else:
             rows_lacking_times.append(row)
@@ -614,6 +637,17 @@ def _has_times(row: Row) -> bool:
     return any(row.cells.get(name, "").strip() for name in TIMES)
 
 
+def _is_of_a_file(row: Row, videos_of_spans: Container[str]) -> bool:
+    """Return whether a row without times is of a whole file: of a video that no span names, or with an id.
+
+    `videos_of_spans` are the videos of rows with times, in the form in which names are compared (`plain`).
+    """
+    video = row.cells.get("video", "").strip()
+    if video:
+        return plain(video) not in videos_of_spans
+    return bool(row.cells.get("clip_id", "").strip())
+
+
 def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     """Split a row into one for each annotator who has columns and labelled it; one row if nobody has."""
     label_columns = set(labels.columns)
@@ -622,12 +656,14 @@ def _rows_of_annotators(row: Row, labels: LabelReader) -> list[Row]:
     for annotator in labels.annotators:
         own_labels = labels.labels_by(row, annotator)
         if own_labels is not None:
-            cells = {**other_cells, **own_labels._asdict(), "annotator": annotator}
+            level_and_concepts = {"level": own_labels.level, "concepts": own_labels.concepts}
+            cells = {**other_cells, **level_and_concepts, "annotator": annotator}
             annotator_rows.append(Row(row.line, cells))
     if annotator_rows:
         return annotator_rows
     # No annotator has columns, or those who have left them empty in this row.
-    cells = {**other_cells, **labels.shared_labels(row)._asdict()}
+    shared_labels = labels.shared_labels(row)
+    cells = {**other_cells, "level": shared_labels.level, "concepts": shared_labels.concepts}
     if labels.annotators:
         cells["annotator"] = ""  # so that all rows of the table have the same columns
     return [Row(row.line, cells)]
@@ -670,6 +706,16 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     return result
 
 
+def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
+    """Return whether every row names its span, by an id or times, and has at most one concept.
+
+    Rows without id and times must not be joined to one row of their film: they may be of different spans,
+    whose times are in a column that is not read.
+    """
+    name_spans = all(row.cells.get("clip_id") or row.cells.get(TIMES[0]) for row in rows)
+    return name_spans and all(len(split_concepts(row.cells["concepts"])) <= 1 for row in rows)
+
+
 _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
 
@@ -690,7 +736,8 @@ class _RowsOfSpan:
         self._parts: dict[str, list[str]] = {}
         # Column -> these texts without outer blanks, so that a text which is there already is found at once.
         self._texts: dict[str, set[str]] = {}
-        # Column -> the length that this cell would have now.
+        # Column -> the length that this cell would have now. A text of another length differs from the cell,
+        # which is found out without joining its parts (`_is_joined_cell`).
         self._lengths: dict[str, int] = {}
         for name, cell in first.cells.items():
             self._parts[name] = [cell] if cell else []
@@ -718,22 +765,30 @@ class _RowsOfSpan:
                 self._parts[name].append(cell)
                 self._concepts.update(split_concepts(cell))
             elif name != "concepts" and cell.strip() and self._is_new_text(name, cell):
-                if self._parts[name]:
-                    self._lengths[name] += len(_BETWEEN_TEXTS)
-                self._lengths[name] += len(cell)
-                self._parts[name].append(cell)
-                self._texts[name].add(cell.strip())
+                self._add_text(name, cell)
 
     def _is_new_text(self, name: str, cell: str) -> bool:
         """Return whether a text is to be added to those of a column other than `concepts`."""
         is_empty_so_far = not self._parts[name]
         if is_empty_so_far:
             return True
-        if name in OUR_COLUMNS or cell.strip() in self._texts[name]:
-            return False
-        # A text may also be the cell that all texts so far make. The lengths are compared first, as to join
-        # the texts for each row would take long.
-        return len(cell) != self._lengths[name] or cell != _BETWEEN_TEXTS.join(self._parts[name])
+        can_have_several_texts = name not in OUR_COLUMNS
+        is_there = cell.strip() in self._texts[name] or self._is_joined_cell(name, cell)
+        return can_have_several_texts and not is_there
+
+    def _add_text(self, name: str, text: str) -> None:
+        """Add a text to those of a column."""
+        between = len(_BETWEEN_TEXTS) if self._parts[name] else 0
+        self._lengths[name] += between + len(text)
+        self._parts[name].append(text)
+        self._texts[name].add(text.strip())
+
+    def _is_joined_cell(self, name: str, cell: str) -> bool:
+        """Return whether a text is the cell of a column that all its texts so far make when they are joined.
+
+        The lengths are compared first, as to join the texts for each row would take long.
+        """
+        return len(cell) == self._lengths[name] and cell == _BETWEEN_TEXTS.join(self._parts[name])
 
     def as_one_row(self) -> Row:
         """Return one row, on the line of the first, in which each cell has the texts of all rows."""
@@ -774,11 +829,15 @@ def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
 
 def _places(rows: Sequence[Row]) -> str:
     """Write where rows are, for messages: the lines of the first three, each with its first filled cell."""
-    places = []
-    for row in rows:
-        first_cell = next((cell.strip() for cell in row.cells.values() if cell.strip()), "")
-        places.append(f"line {row.line}, {first_cell!r:.40}")
-    return first_few(places, 3)
+    return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], 3)
+
+
+def _first_cell(row: Row) -> str:
+    """Return the first cell of a row that is not empty; "" for an empty row."""
+    for cell in row.cells.values():
+        if cell.strip():
+            return cell.strip()
+    return ""
 
 
 def _doubtful_annotators(table: Table, words: LabelWords) -> Iterator[str]:

@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -54,6 +54,7 @@ from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
     MAX_SHOWN,
+    Table,
     counted,
     error_context,
     without_gc,
@@ -189,9 +190,7 @@ def import_spans(
         raise ManifestError(f"kind {kind!r}: expected one of {', '.join(SOURCES)}")
     tiers = tiers or {}
     words = dict(words or {})
-    for tier, role in tiers.items():
-        if role not in DECLARABLE:
-            raise ManifestError(f"tier {tier!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
+    _refuse_unknown_roles(tiers)
     root = local_path(root)
     reading = Reading(
         rate=rate,
@@ -204,18 +203,13 @@ def import_spans(
     )
     paths = [local_path(file) for file in files]
     budget = MemoryBudget()
-    chosen = _ChosenCodebook(codebook)
-    contents = []
-    with reader_process() as child:  # so that a crafted file cannot harm this process
-        for path in paths:
-            options = _ReadOptions(kind, chosen.chosen_so_far, words, annotator)
-            content = read_in_sandbox(child, path, reading, _read_content, options, budget=budget)
-            chosen.choose(content.file, _codebook_names(content))
-            contents.append(content)
+    first_options = _ReadOptions(kind, codebook, words, annotator)
+    read_files = _read_files(paths, reading, first_options, budget)
+    contents = read_files.contents
 
     _refuse_absent_headings(reading.headings, contents)
     _refuse_needless_start(start, contents)
-    label_words = LabelWords(chosen.codebook, words)
+    label_words = LabelWords(read_files.codebook, words)
     refuse_unread([(content.file, proposal_from_json(content.findings)) for content in contents])
 
     maker = _ManifestMaker(
@@ -226,6 +220,38 @@ def import_spans(
         budget,
     )
     return maker.imported(contents, reading, root)
+
+
+class _ReadFiles(NamedTuple):
+    """The contents of all files of an import, and its codebook: the person's, or the one that they name."""
+
+    contents: "list[Content]"
+    codebook: Codebook
+
+
+def _read_files(
+    paths: Sequence[Path], reading: Reading, options: "_ReadOptions", budget: MemoryBudget
+) -> _ReadFiles:
+    """Read all files in one child process, so that a crafted file cannot harm this one.
+
+    If `options` has no codebook, the first file decides on it for those after it.
+    """
+    chosen = _ChosenCodebook(options.codebook)
+    contents = []
+    with reader_process() as child:
+        for path in paths:
+            options_of_file = options._replace(codebook=chosen.chosen_so_far)
+            content = read_in_sandbox(child, path, reading, _read_content, options_of_file, budget=budget)
+            chosen.choose(content.file, _codebook_names(content))
+            contents.append(content)
+    return _ReadFiles(contents, chosen.codebook)
+
+
+def _refuse_unknown_roles(tiers: Mapping[str, str]) -> None:
+    """Refuse a tier whose role is none of those that a person may name."""
+    for name, role in tiers.items():
+        if role not in DECLARABLE:
+            raise ManifestError(f"tier {name!r}: {role!r} is no role: expected {', '.join(DECLARABLE)}")
 
 
 def _checked_movie(movie: str) -> str:
@@ -275,14 +301,19 @@ def _kind_of(file: SpanFile, codebook: Codebook | None) -> str:
     try:
         return kind_of(file)
     except ManifestError:
-        is_unsupported_format = bool(why_not_read(file))  # a format that we know and do not read
-        is_json = json_value(file) is not None
-        is_xml = file.head.lstrip().startswith("<")
-        if is_unsupported_format or is_json or is_xml:
-            raise
-        if not is_table(file, LabelWords(codebook or default_codebook())):
-            raise
-        return TABLE
+        if _is_table_of_unknown_format(file, codebook):
+            return TABLE
+        raise
+
+
+def _is_table_of_unknown_format(file: SpanFile, codebook: Codebook | None) -> bool:
+    """Return whether a file of no known format is a person's table, and no document of JSON or XML."""
+    is_unsupported_format = bool(why_not_read(file))  # a format that we know and do not read
+    is_json = json_value(file) is not None
+    is_xml = file.head.lstrip().startswith("<")
+    if is_unsupported_format or is_json or is_xml:
+        return False
+    return is_table(file, LabelWords(codebook or default_codebook()))
 
 
 Content = FileContent[RawSpan]
@@ -336,13 +367,16 @@ def _read_table(file: SpanFile, options: _ReadOptions) -> Content:
     proposal = proposal_for(file, layout, words, options.annotator)
     will_be_refused = bool(proposal.needed_unread)  # columns without which no row can be read
     if will_be_refused:
-        # The refusal needs the proposal and the codebooks, but no rows: only the first row for each codebook
-        # is sent to the parent. From the last row up, a codebook's first row replaces its later ones.
-        rows = layout.table.rows
-        row_of_codebook = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(rows)}
-        first_rows = tuple(reversed(row_of_codebook.values()))
-        content = replace(content, table=replace(layout.table, rows=first_rows))
+        # The refusal needs the proposal and the codebooks, but no rows: most are not sent to the parent.
+        content = replace(content, table=_rows_naming_codebooks(layout.table))
     return replace(content, findings=proposal.to_json())
+
+
+def _rows_naming_codebooks(table: Table) -> Table:
+    """Return a table with the first row for each codebook that its rows name, and no other row."""
+    # From the last row up, so that a codebook's first row replaces its later ones.
+    rows = {row.cells.get(CODEBOOK_COLUMN, "").strip(): row for row in reversed(table.rows)}
+    return replace(table, rows=tuple(reversed(rows.values())))
 
 
 def _refuse_absent_headings(headings: Headings, contents: Sequence[Content]) -> None:
@@ -469,12 +503,7 @@ class _ManifestMaker:
         notices += roles.notices()
         notices += _unused_words(self._words)
         n_unlabelled = len(all_clips) - len(manifest_clips)
-        notices += overlapping_levels(manifest_clips)
-        notices += check_identity(manifest_clips, root)
-        notices += self._films.doubts(manifest_clips)
-        if n_unlabelled:
-            what = counted(n_unlabelled, "row")
-            notices.append(f"{what} of nobody left out, as annotators labelled these clips")
+        notices += self._clip_notices(manifest_clips, root, n_unlabelled)
         notices += [f"{path}: {notice}" for path, notice in repeated_concepts(tables.decisions).items()]
         videos = self._films.files
         notices += [*videos.missing(), *videos.notices, *videos.unnamed()]
@@ -517,15 +546,17 @@ class _ManifestMaker:
         n_cells = sum(len(columns) - len(clip.extras) for clip in clips)
         self._budget.add("the columns of all files together", cells=n_cells)
         videos = {clip.clip_id: clip.video for clip in clips if clip.video}
-        same_clips = []
-        for clip in clips:
-            video = clip.video or videos.get(clip.clip_id, "")
-            if tuple(clip.extras) == columns and clip.video == video:
-                same_clips.append(clip)  # not a copy, as there may be very many
-                continue
-            extras = {name: clip.extras.get(name, "") for name in columns}
-            same_clips.append(replace(clip, extras=extras, video=video))
-        return same_clips
+        return [_with_columns(clip, columns, videos.get(clip.clip_id, "")) for clip in clips]
+
+    def _clip_notices(self, clips: Sequence[Clip], root: Path, n_unlabelled: int) -> list[str]:
+        """Return notices on doubtful clips, and on rows that were left out as they have no annotator."""
+        notices = list(overlapping_levels(clips))
+        notices += check_identity(clips, root)
+        notices += self._films.doubts(clips)
+        if n_unlabelled:
+            what = counted(n_unlabelled, "row")
+            notices.append(f"{what} of nobody left out, as annotators labelled these clips")
+        return notices
 
     def _roles(self, contents: Sequence[Content], reading: Reading) -> TierRoles:
         """Decide what each tier holds (levels, concepts, texts) from its texts in all files."""
@@ -557,13 +588,9 @@ class _ManifestMaker:
         """Note in each file's account what is doubtful in its clips, and return a line on each account."""
         ids_in_tables = {clip.clip_id for clip, account, _ in read_clips if account.kind in PERSON_TABLES}
         n_files_of_name = Counter(account.path.name for account in accounts)
-        # An account is found by its identity, as it is not hashable.
-        clips_of_account: dict[int, list[Clip]] = {id(account): [] for account in accounts}
-        for clip, account, _ in read_clips:
-            clips_of_account[id(account)].append(clip)
+        clips_of_files = _clips_of_files(accounts, read_clips)
         lines = []
-        for account in accounts:
-            clips = clips_of_account[id(account)]
+        for account, clips in zip(accounts, clips_of_files, strict=True):
             self._note_doubts(account, clips, ids_in_tables)
 
             # Files of the same name in different folders are told apart by their movies.
@@ -580,14 +607,35 @@ class _ManifestMaker:
         """
         has_models_answers = account.kind == ANSWERS
         if has_models_answers and ids_in_tables:
-            new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
-            if new_ids:
-                what = counted(len(new_ids), "clip")
-                account.notes.append(f"{what} that no table has (the first: {new_ids[0]}), rows of their own")
+            note = _clips_in_no_table(clips, ids_in_tables)
+            if note:
+                account.notes.append(note)
 
         # Clips of films of known length were compared with that length already.
         clips_of_unknown_length = [clip for clip in clips if math.isinf(self._lengths.of_film(clip))]
         account.note(*_doubtful_times(clips_of_unknown_length, account.kind), *_doubtful_names(clips))
+
+
+def _with_columns(clip: Clip, names: tuple[str, ...], video: str) -> Clip:
+    """Return a clip with exactly the extra columns `names` and, if it names no video, with the video `video`.
+
+    Extra columns that the clip does not have are empty.
+    """
+    has_columns = tuple(clip.extras) == names
+    has_video = bool(clip.video) or not video
+    if has_columns and has_video:
+        return clip  # not a copy, as there may be very many
+    extras = {name: clip.extras.get(name, "") for name in names}
+    return replace(clip, extras=extras, video=clip.video or video)
+
+
+def _clips_of_files(accounts: Sequence[Account], read_clips: Iterable[_ReadClip]) -> list[list[Clip]]:
+    """Return the clips of each file, in the order of the files' accounts."""
+    # An account is found by its identity, as it is not hashable.
+    clips_of_account: dict[int, list[Clip]] = {id(account): [] for account in accounts}
+    for clip, account, _ in read_clips:
+        clips_of_account[id(account)].append(clip)
+    return [clips_of_account[id(account)] for account in accounts]
 
 
 def _unused_options(accounts: Sequence[Account], reading: Reading) -> list[str]:
@@ -611,6 +659,15 @@ def _unused_words(words: LabelWords) -> list[str]:
         return []
     options = [f"--word {shlex.quote(f'{text}={label}')}" for text, label in unused_words.items()]
     return [f"no label in the files is written so: {first_few(options, MAX_SHOWN)}"]
+
+
+def _clips_in_no_table(clips: Sequence[Clip], ids_in_tables: Container[str]) -> str:
+    """Say how many clips that a model answered on are not in the imported tables; "" if all are."""
+    new_ids = [clip.clip_id for clip in clips if clip.clip_id not in ids_in_tables]
+    if not new_ids:
+        return ""
+    what = counted(len(new_ids), "clip")
+    return f"{what} that no table has (the first: {new_ids[0]}), rows of their own"
 
 
 def _refuse_names_spelled_in_two_ways(read_clips: Sequence[_ReadClip]) -> None:
@@ -668,36 +725,46 @@ class _Lengths:
 
 
 def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
-    """Join each clip that has only concepts to another clip of its span, its owner.
+    """Join each clip that has only concepts to another clip of its span, its owner (`_owners`).
 
     This is needed because a tool may export levels in one file and concepts in another, or each concept in a
     file of its own. Clips of one span have the same film, times and annotator (`key_of_annotated_span`).
-
-    The owner is the last clip of the span that has a level. In a span without a level, the first clip with
-    only concepts is the owner of the others.
     """
     read_clips = list(clips)
+    owners = _owners(read_clips)
+    further_concepts: dict[int, list[str]] = {}  # index of an owner -> the concepts of clips joined to it
+    for index, owner_index in owners.items():
+        further_concepts.setdefault(owner_index, []).extend(read_clips[index].clip.concepts)
+    for owner_index, concepts in further_concepts.items():
+        owner = read_clips[owner_index]
+        all_concepts = (*owner.clip.concepts, *concepts)
+        read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=all_concepts))
+    return [clip for index, clip in enumerate(read_clips) if index not in owners]
+
+
+def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
+    """Find the clip that each clip with only concepts is joined to (its owner): its index -> owner's index.
+
+    Both clips are of one span. The owner is the last clip of the span that has a level. In a span without a
+    level, the first clip with only concepts is the owner of the others.
+    """
     with_only_concepts = [index for index, clip in enumerate(read_clips) if _has_only_concepts(clip)]
     if not with_only_concepts:
-        return read_clips
+        return {}
 
     owner_of_span: dict[tuple[object, ...], int] = {}  # film, times and annotator -> index of the owner
     for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
             owner_of_span[key_of_annotated_span(read_clip.clip)] = index  # a later one replaces an earlier
-    joined = set[int]()  # indices of the clips that are joined to others
-    further_concepts: dict[int, list[str]] = {}  # index of an owner -> the concepts of clips joined to it
+
+    owners = {}
     for index in with_only_concepts:
-        clip = read_clips[index].clip
-        owner_index = owner_of_span.setdefault(key_of_annotated_span(clip), index)
-        if owner_index != index:
-            joined.add(index)
-            further_concepts.setdefault(owner_index, []).extend(clip.concepts)
-    for owner_index, concepts in further_concepts.items():
-        owner = read_clips[owner_index]
-        all_concepts = (*owner.clip.concepts, *concepts)
-        read_clips[owner_index] = owner._replace(clip=replace(owner.clip, concepts=all_concepts))
-    return [read_clip for index, read_clip in enumerate(read_clips) if index not in joined]
+        key = key_of_annotated_span(read_clips[index].clip)
+        if key in owner_of_span:
+            owners[index] = owner_of_span[key]
+        else:  # no clip of the span has a level, and this is its first
+            owner_of_span[key] = index
+    return owners
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:

@@ -130,7 +130,7 @@ def _split(file: SpanFile) -> tuple[Records, str]:
 
 
 def _refuse_long_headings(file: SpanFile, line: int, headings: Sequence[str]) -> None:
-    """Refuse a heading of more than `MAX_HEADING` characters in a table whose header is on a line."""
+    """Refuse a table with a heading of more than `MAX_HEADING` characters; the header is on `line`."""
     for number, heading in enumerate(headings, start=1):
         if len(heading) > MAX_HEADING:
             raise file.error(
@@ -275,9 +275,14 @@ def _looks_like_header(header: Header, rows: Sequence[Sequence[str]]) -> bool:
     n_different = len({plain(text) for text in texts})
     are_mostly_different = 2 * n_different > len(texts)
     rows_below = rows[header.end : header.end + SEEN_BELOW]
-    n_cells_below = [len(row) - row.count("") for row in rows_below]
+    n_cells_below = [_n_filled(row) for row in rows_below]
     is_wide_enough = not rows_below or len(texts) >= MIN_HEADED_SHARE * median(n_cells_below)
     return are_mostly_different and is_wide_enough
+
+
+def _n_filled(cells: Sequence[str]) -> int:
+    """Count the cells of a row that are not empty."""
+    return len([cell for cell in cells if cell])
 
 
 def _heads_groups_of_columns(rows: Sequence[list[str]], number: int) -> bool:
@@ -386,16 +391,22 @@ def _unique_names(header: Sequence[str], body: Records) -> list[str]:
 
 
 def _name_without_heading(column: int, body: Records) -> str:
-    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame.
+    """Return `column 3` for the third column; "" if it is empty, or the index of a data frame."""
+    is_filled = any(cells[column].strip() for _, cells in body if column < len(cells))
+    if not is_filled or _is_index_of_data_frame(column, body):
+        return ""
+    return UNNAMED.format(column + 1)
 
-    pandas writes the index, different integers, into a first column without a heading; it says nothing about
-    a row.
+
+def _is_index_of_data_frame(column: int, body: Records) -> bool:
+    """Return whether a column is a data frame's index: the first column, of different integers.
+
+    pandas writes the index into a column without a heading; it says nothing about a row.
     """
-    texts = [cells[column] for _, cells in body if column < len(cells)]
-    is_empty = not any(text.strip() for text in texts)
-    are_different_integers = all(text.isdecimal() for text in texts) and len(set(texts)) == len(texts)
-    is_index = column == 0 and are_different_integers
-    return "" if is_empty or is_index else UNNAMED.format(column + 1)
+    if column != 0:
+        return False
+    numbers = [cells[column] for _, cells in body if column < len(cells)]
+    return all(number.isdecimal() for number in numbers) and len(set(numbers)) == len(numbers)
 
 
 def _with_blank_cells_empty(cells: list[str]) -> list[str]:

@@ -107,10 +107,7 @@ def clip_rows(table: Table, headings: Headings, words: LabelWords) -> ClipRows:
     rows = [row for row in table.rows if not row.is_empty]
     # Sums do not count when the content of columns is told, as a sum may have numbers in all of them.
     rows_but_sums = tuple(row for row in rows if not _is_sum(row))
-    table_but_sums = replace(table, rows=rows_but_sums)
-    times = _columns_of_times(table_but_sums, words)
-    labels = _columns_of_labels(table_but_sums, headings, words)
-    columns = _SpanColumns(times, _columns_of_starts(times), labels)
+    columns = _columns_of_spans(replace(table, rows=rows_but_sums), headings, words)
     have_labels = [_has_label(row, columns.labels, words) for row in rows_but_sums]
     all_have_labels = bool(have_labels) and all(have_labels)
 
@@ -219,6 +216,12 @@ class _SpanColumns(NamedTuple):
     labels: list[str]
 
 
+def _columns_of_spans(table: Table, headings: Headings, words: LabelWords) -> _SpanColumns:
+    """Find the columns of times, starts and labels of a table, by their headings or their cells."""
+    times = _columns_of_times(table, words)
+    return _SpanColumns(times, _columns_of_starts(times), _columns_of_labels(table, headings, words))
+
+
 def _why_no_clip(row: Row, columns: _SpanColumns, *, is_after_last_clip: bool) -> str:
     """Return why a row without a start is no clip, in a table of rows with starts; "" if it may be one.
 
@@ -229,20 +232,15 @@ def _why_no_clip(row: Row, columns: _SpanColumns, *, is_after_last_clip: bool) -
     - it is a sum;
     - it is a remark: it has neither a label nor a time, and is a single cell or comes after the last clip.
     """
-    filled_cells = _filled_cells(row)
-    if len(filled_cells) > 1 and all(plain(cell) in NO for cell in filled_cells):
+    if _says_only_no(row):
         return "without times, and nothing but marks of no"
     if _is_unreadable_row(row, columns.starts):
         return "times and film cannot be read"
     if _is_sum(row):
         return "a sum"
-    label_cells = [row.cells[column].strip() for column in columns.labels]
-    has_label = any(cell and not is_unreadable(cell) for cell in label_cells)
-    # A digit or an error in a column of times may be a mistyped time.
-    time_cells = [row.cells[column] for column in columns.times]
-    has_time = any(is_unreadable(cell) or any(map(str.isdigit, cell)) for cell in time_cells)
-    is_single_cell = len(filled_cells) == 1
-    if (is_after_last_clip or is_single_cell) and not has_label and not has_time:
+    has_label_or_time = _has_cell(row, columns.labels) or _has_doubtful_time(row, columns.times)
+    is_single_cell = len(_filled_cells(row)) == 1
+    if (is_after_last_clip or is_single_cell) and not has_label_or_time:
         return "a remark, without times"
     return ""
 
@@ -287,7 +285,12 @@ def _is_column_of_kinds(table: Table, column: str) -> bool:
     kinds = set(readable_cells(table, column))
     if not 1 < len(kinds) <= MAX_KINDS:
         return False
-    return any(not set(LABEL_COLUMNS).isdisjoint(meanings_of_heading(kind)) for kind in kinds)
+    return any(_means_labels(kind) for kind in kinds)
+
+
+def _means_labels(kind: str) -> bool:
+    """Return whether the name of a kind of rows is a word for levels or concepts."""
+    return not set(LABEL_COLUMNS).isdisjoint(meanings_of_heading(kind))
 
 
 def _kinds_without_labels(table: Table, kind_column: str, value_column: str, words: LabelWords) -> set[str]:
@@ -448,6 +451,25 @@ def _has_time(row: Row, columns: Sequence[str]) -> bool:
     return 2 * n_times >= len(columns)
 
 
+def _has_doubtful_time(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether a row has a digit, or an error of a spreadsheet, in a column of times.
+
+    Such a cell may be a mistyped time.
+    """
+    for column in columns:
+        cell = row.cells[column]
+        has_digit = any(letter.isdigit() for letter in cell)
+        if has_digit or is_unreadable(cell):
+            return True
+    return False
+
+
+def _says_only_no(row: Row) -> bool:
+    """Return whether a row has several cells and all say no, as unchecked boxes do that were copied down."""
+    cells = _filled_cells(row)
+    return len(cells) > 1 and all(plain(cell) in NO for cell in cells)
+
+
 def _is_unreadable_row(row: Row, starts: Sequence[str]) -> bool:
     """Return whether all starts and film names of a row are errors of a spreadsheet, such as `#N/A`.
 
@@ -478,6 +500,12 @@ def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
         if is_mark or _is_label(cell, words):
             return True
     return False
+
+
+def _has_cell(row: Row, columns: Sequence[str]) -> bool:
+    """Return whether a row has a cell in some columns that is neither empty nor an error."""
+    cells = [row.cells[column].strip() for column in columns]
+    return any(cell and not is_unreadable(cell) for cell in cells)
 
 
 def _filled_cells(row: Row) -> list[str]:

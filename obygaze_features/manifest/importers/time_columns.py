@@ -138,14 +138,10 @@ class TimeColumns:
         return bool(rests_s) and max(rests_s) < length_s <= max(long_parts_s)
 
     def _propose_unit(self, columns: Sequence[str]) -> None:
-        """Ask for the unit of numbers below headings that may name one which is not known, as `Start (%)`.
-
-        Without a unit in any heading, ask whether numbers are seconds, or minutes and seconds with a dot.
-        """
+        """Ask for the unit of numbers below headings that may name one which is not known, as `Start (%)`."""
         if self._file.reading.unit:
             return
-        different_columns = list(dict.fromkeys(columns))
-        with_doubt = [column for column in different_columns if unit_of_heading(column).doubt]
+        with_doubt = [column for column in dict.fromkeys(columns) if unit_of_heading(column).doubt]
         doubtful = [column for column in with_doubt if self._has_numbers(column)]
         if doubtful:
             shown = ", ".join(map(repr, doubtful))
@@ -155,17 +151,20 @@ class TimeColumns:
                 "min, h, or frames (with --rate)"
             )
             return
-        if any(has_time_unit(column) for column in different_columns):
+        self._ask_for_minutes(list(dict.fromkeys(columns)))
+
+    def _ask_for_minutes(self, columns: Sequence[str]) -> None:
+        """Ask whether numbers are seconds, or minutes and seconds with a dot, if no heading says it."""
+        if any(has_time_unit(column) for column in columns):
             return
         times: list[str] = []
-        for column in different_columns:
+        for column in columns:
             for cell in self._cells[column]:
                 times += range_in(cell) or (cell,)
         number = number_like_minutes(times)
         if number:
             self._proposal.unit = UNKNOWN_UNIT
-            shown = ", ".join(map(repr, different_columns))
-            self._proposal.doubts.append(doubt_of_minutes(shown, number))
+            self._proposal.doubts.append(doubt_of_minutes(", ".join(map(repr, columns)), number))
 
     def _has_numbers(self, column: str) -> bool:
         """Return whether a column has times that are mere numbers, whose unit only its heading may say."""
@@ -184,11 +183,7 @@ class TimeColumns:
         if self._file.reading.rate is not None:
             return
         frame_numbers = self._frame_numbers(columns)  # at the ends of time codes
-        counted_in_frames = []  # columns of numbers
-        for column in columns:
-            unit = unit_of_heading(column).unit_beside(self._file.reading.unit)
-            if unit == FRAMES and self._has_numbers(column):
-                counted_in_frames.append(column)
+        counted_in_frames = [column for column in columns if self._is_counted_in_frames(column)]
         if not frame_numbers and not counted_in_frames:
             return
         written_rate = self._written_rate()
@@ -202,6 +197,11 @@ class TimeColumns:
         if counted_in_frames:
             remedy += f", or --unit s if the numbers in {counted_in_frames[0]!r} are seconds"
         self._proposal.doubts.append(f"its times have frames: {remedy}")
+
+    def _is_counted_in_frames(self, column: str) -> bool:
+        """Return whether the numbers of a column are frames, as the person or its heading says."""
+        unit = unit_of_heading(column).unit_beside(self._file.reading.unit)
+        return unit == FRAMES and self._has_numbers(column)
 
     def _frame_numbers(self, columns: Sequence[str]) -> list[int]:
         """Return the frame number of each time code in some columns: 12 for `00:01:05:12`."""
@@ -241,17 +241,9 @@ class TimeColumns:
             its cells hold two times. Empty if no such columns are found.
         """
         time_columns = [column for column in self._unread.remaining if self._can_be_times(column)]
-        # Most cells of columns headed as times may be empty, as rows may lack their times. A single column
-        # with few times does not count, as it more likely has another meaning.
-        headed_starts = self._headed_times_of(START)
-        headed_ends = [*self._headed_times_of(END), *self._headed_times_of(DURATION)]
-        if headed_starts and headed_ends:
-            headed_times = [*headed_starts, *headed_ends]
-            time_columns += [column for column in headed_times if column not in time_columns]
+        time_columns += [column for column in self._headed_times() if column not in time_columns]
 
-        start = START  # a column that is read has its manifest's name
-        if not self._unread.has_column_for(START):
-            start = self._unread.column_meant_as(START, lambda column: column in time_columns)
+        start = self._column_of_starts(time_columns)
         pair_by_headings = self._pair_by_headings(start, time_columns)
         if pair_by_headings:
             return pair_by_headings
@@ -266,6 +258,12 @@ class TimeColumns:
         other_columns = [column for column in time_columns if column != start]
         end = self._first_possible_end(start, other_columns)
         return {START: start, END: end} if end else {}
+
+    def _column_of_starts(self, time_columns: Sequence[str]) -> str:
+        """Return the column of starts that the import reads anyway, else the one headed so; "" for none."""
+        if self._unread.has_column_for(START):
+            return START  # the table names it so, as a column that is read gets its manifest's name
+        return self._unread.column_meant_as(START, lambda column: column in time_columns)
 
     def _pair_by_headings(self, start: str, time_columns: Sequence[str]) -> dict[str, str]:
         """Return the columns of starts and of ends or durations, as their headings say; empty if none do.
@@ -287,6 +285,18 @@ class TimeColumns:
             (other,) = [column for column in time_columns if column != duration]
             return {START: other, DURATION: duration}
         return {}
+
+    def _headed_times(self) -> list[str]:
+        """Return the columns headed as starts and those headed as ends or durations, if there are both.
+
+        Most of their cells may be empty, as rows may lack their times. A single column with few times does
+        not count, as it more likely has another meaning.
+        """
+        starts = self._headed_times_of(START)
+        ends = [*self._headed_times_of(END), *self._headed_times_of(DURATION)]
+        if not starts or not ends:
+            return []
+        return [*starts, *ends]
 
     def _headed_times_of(self, name: str) -> list[str]:
         """Return the unread columns of times whose heading most likely means the manifest's column `name`."""
@@ -384,12 +394,10 @@ class TimeColumns:
             if name == END and self._unread.is_read(END) and column_of_starts:
                 self._unread.propose(START, [column_of_starts], needed=f"times ({column_of_starts!r})")
                 return
-            column = name  # a column that is read has its manifest's name
-            if not self._unread.has_column_for(name):
-                column = self._unread.column_meant_as(name, self._can_be_times)
-                if column:
-                    self._unread.propose(name, [column])
+            column = self._single_time_column(name)
             if column:
+                if not self._unread.has_column_for(name):
+                    self._unread.propose(name, [column])
                 self._proposal.columns[missing] = [UNKNOWN_HEADING]  # a placeholder that the person replaces
                 self._proposal.needed_unread.append(f"times ({column!r}), and no column {missing}")
                 if missing == START:
@@ -398,6 +406,12 @@ class TimeColumns:
                     doubt = f"--column {END}=HEADING, or --column {DURATION}=HEADING, says where spans end"
                 self._proposal.doubts.append(doubt)
                 return
+
+    def _single_time_column(self, name: str) -> str:
+        """Return the column that is read as `start_s` or `end_s`, else the one headed so; "" for none."""
+        if self._unread.has_column_for(name):
+            return name  # a column that is read has its manifest's name
+        return self._unread.column_meant_as(name, self._can_be_times)
 
 
 def _length_of_unit(column: str) -> float:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -15,6 +15,7 @@ from obygaze_features.manifest.codebook_parts import spellings_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.span_films import FilmNames
 from obygaze_features.manifest.perception import unperceived
+from obygaze_features.manifest.spans.account import Account
 from obygaze_features.manifest.spans.answers import Answered
 from obygaze_features.manifest.spans.eaf import DECIDED_ON
 from obygaze_features.manifest.spans.instant import is_short
@@ -202,12 +203,7 @@ class ToolSpans:
 
         What is doubtful or left out is noted in the file's account.
         """
-        all_records = list(records)
-        file.account.note(*_absent_tiers(file, all_records))
-        if SOURCES[file.account.kind].leaves_texts:
-            records_to_import = self._without_tiers_of_texts(file, all_records)
-        else:
-            records_to_import = self._without_added_columns_of_texts(file, all_records)
+        records_to_import = self._records_to_import(file, records)
         # What a model wrote is left out below, but whoever labelled the file had it in sight.
         has_model_output = any(_is_of_a_model(record) for record in records_to_import)
         if has_model_output:
@@ -230,14 +226,7 @@ class ToolSpans:
         What is left out or doubtful is noted in the file's account.
         """
         # Leave out what is no span of a person, and concepts that a model cannot perceive.
-        spans = []
-        for span in file.account.spans(records):
-            if is_short(span.start_s, span.end_s):
-                file.account.leave_out(span.where, "shorter than a frame")
-            elif _is_of_a_model(span):
-                file.account.leave_out(span.where, "of a model, no label")
-            else:
-                spans.append(span)
+        spans = _without_short_or_model_spans(file.account, file.account.spans(records))
         answers = [span for span in spans if isinstance(span, Answered)]
         spans = self._without_unperceived_concepts(file, spans, answers)
 
@@ -247,6 +236,18 @@ class ToolSpans:
         marked += self._add_concepts_to_levels(file, marked, concepts)
         self._note_unknown_texts(file, marked)
         return marked
+
+    def _records_to_import(self, file: SpanFile, records: Iterable[RawSpan]) -> list[RawSpan]:
+        """Return the records to import: all, or only those of labels if the kind of file leaves out texts.
+
+        Columns that a person added to a tool's table are imported only if they hold labels.
+        """
+        all_records = list(records)
+        file.account.note(*_absent_tiers(file, all_records))
+        imports_only_labels = SOURCES[file.account.kind].leaves_texts
+        if imports_only_labels:
+            return self._without_tiers_of_texts(file, all_records)
+        return self._without_added_columns_of_texts(file, all_records)
 
     def _without_tiers_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
         """Leave out the records of tiers that hold no labels, and note how many there are.
@@ -267,14 +268,7 @@ class ToolSpans:
                 raise file.error(record.refusal)
             file.account.note(record.note)
             labelled_records.append(record)
-        if n_skipped:
-            tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
-            what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
-            file.account.note(f"{what}: --tier NAME=levels, or =concepts, reads one")
-        for known in (LEVEL_TIER, CONCEPT_TIER):
-            near_name = tier_named_nearly(known, n_skipped)
-            if near_name is not None:
-                file.account.note(f"tier {near_name!r} is not read: did you mean {known!r}?")
+        file.account.note(*_notices_on_skipped_tiers(n_skipped))
         return labelled_records
 
     def _without_added_columns_of_texts(self, file: SpanFile, records: Sequence[RawSpan]) -> list[RawSpan]:
@@ -313,15 +307,12 @@ class ToolSpans:
         concept_of_spelling = spellings_of(codebook.concepts)
         result: list[RawSpan] = []
         for span in spans:
-            if not isinstance(span, Answered) or span.role != CONCEPTS or not span.text:
+            if isinstance(span, Answered) and span.role == CONCEPTS and span.text:
+                unperceived_concepts = reasons_of_modalities[span.perceives]
+                text = _without_concepts(span.text, unperceived_concepts, concept_of_spelling)
+                result.append(replace(span, text=text))
+            else:
                 result.append(span)
-                continue
-            perceived_words = []  # with those that are no concepts, which the codebook refuses later
-            for word in span.text.split(";"):
-                concept = concept_of_spelling.get(plain(word))
-                if concept not in reasons_of_modalities[span.perceives]:
-                    perceived_words.append(word)
-            result.append(replace(span, text=";".join(perceived_words)))
         return result
 
     def _note_unperceived_answers(
@@ -334,7 +325,9 @@ class ToolSpans:
 
         A model's answers on one clip may be several spans: one of its level and one of its concepts. Each of
         them holds all questions of that clip, so that only the first span of each place in the file counts.
-        `reasons_of_modalities` are by what a model perceives, then by the concept that it cannot perceive.
+
+        `reasons_of_modalities` is modalities that a model perceives -> concept that it cannot perceive -> the
+        reason.
         """
         name_of_spelling = spellings_of(self._words.codebook.concepts)
         n_answers: Counter[str] = Counter()  # reason -> number of answers
@@ -392,9 +385,7 @@ class ToolSpans:
                 movie = self._movie(file, span)
                 marked.append(MarkedSpan(span, movie, on_tier.level, concepts=list(on_tier.concepts)))
             else:
-                labels = None
-                if role == LABELS or account.kind == ANSWERS:
-                    labels = self._words_of(file).labels_of(span.text)
+                labels = self._labels_of(file, span, role)
                 if labels is None:
                     marked.append(MarkedSpan(span, self._movie(file, span), text=span.text))
                 elif not labels.level:
@@ -427,6 +418,15 @@ class ToolSpans:
             if labels is None or not labels.level:
                 return f"{span.text!r:.40} is no level of codebook {self._words.codebook.name!r}"
         return ""
+
+    def _labels_of(self, file: SpanFile, span: RawSpan, role: str) -> Labels | None:
+        """Return the level and concepts that a span's text holds; None if it is no label of the codebook.
+
+        They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
+        """
+        if role == LABELS or file.account.kind == ANSWERS:
+            return self._words_of(file).labels_of(span.text)
+        return None
 
     def _words_of(self, file: SpanFile) -> LabelWords:
         """Return the words by which labels of a file are read: the person's, or of answers the codebook's."""
@@ -477,7 +477,7 @@ class ToolSpans:
         A span of concepts belongs to the levels that it names as its parents, else to those with the same
         film, times and annotator.
 
-        Those in `marked` are changed in place.
+        `marked` are spans of levels and texts. Concepts are added to them in place.
 
         Returns
         -------
@@ -547,11 +547,7 @@ class ToolSpans:
         """
         raw = mark.raw
         codebook = self._words.codebook
-        annotator = _annotator_of(raw, self._annotator)
-        needs_annotator = SOURCES[file.account.kind].is_signed
-        if needs_annotator and not annotator:
-            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
-            raise file.error(f"{raw.where}: nobody's: {remedy}, or give --annotator")
+        annotator = self._known_annotator(file, raw)
         stem = slug(mark.movie)
         if annotator:
             stem += f"-{slug(annotator)}"
@@ -577,6 +573,21 @@ class ToolSpans:
                 annotator=annotator,
                 extras=extras,
             )
+
+    def _known_annotator(self, file: SpanFile, span: RawSpan) -> str:
+        """Return a span's annotator; "" if there is none and the kind of file does not need one.
+
+        Raises
+        ------
+        ManifestError
+            There is none in a file of a tool that names annotators.
+        """
+        annotator = _annotator_of(span, self._annotator)
+        needs_annotator = SOURCES[file.account.kind].is_signed
+        if needs_annotator and not annotator:
+            remedy = "set the tier's annotator in ELAN" if file.account.kind == "eaf" else "name its model"
+            raise file.error(f"{span.where}: nobody's: {remedy}, or give --annotator")
+        return annotator
 
     def _why_repeated(self, file: SpanFile, mark: MarkedSpan, clip: Clip) -> str:
         """Return why a clip is left out, if an earlier clip says the same of its span; "" for a new one.
@@ -610,12 +621,7 @@ class ToolSpans:
                 "apart, with --tier and --annotator"
             )
 
-        is_on_other_tier = without_annotator(first.tier) != without_annotator(mark.raw.tier)
-        names_annotator = bool(_annotator_of(mark.raw, default=""))
-        # Where the person names both the tiers and their annotator, they are this annotator's.
-        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
-        is_somebodys = names_annotator or is_said_by_person
-        if first.file is file and is_on_other_tier and not is_somebodys:
+        if self._may_be_of_two_people(file, mark.raw, first):
             raise file.error(
                 f"{mark.raw.where}: {_written_labels(clip)} on tier {mark.raw.tier!r:.60}, as {first.where} "
                 f"on tier {first.tier!r:.60}, and neither says by whom: tiers of different people are "
@@ -627,6 +633,18 @@ class ToolSpans:
         if differing_columns:
             return f"the same as {earlier} but for {', '.join(differing_columns)}"
         return f"the same as {earlier}"
+
+    def _may_be_of_two_people(self, file: SpanFile, span: RawSpan, first: _FirstClip) -> bool:
+        """Return whether a span may be another person's than an equal one on another tier of its file.
+
+        It may if the file does not say who annotated it. Where the person names both the tiers and their
+        annotator, they are this annotator's.
+        """
+        is_on_other_tier = without_annotator(first.tier) != without_annotator(span.tier)
+        names_annotator = bool(_annotator_of(span, default=""))
+        is_said_by_person = bool(file.reading.tiers) and bool(self._annotator)
+        is_somebodys = names_annotator or is_said_by_person
+        return first.file is file and is_on_other_tier and not is_somebodys
 
 
 def _named(text: str, look_up: Callable[[str], str], *, advises_word: bool) -> str:
@@ -650,6 +668,8 @@ def _key_of_repetition(clip: Clip, *, has_level: bool) -> tuple[object, ...]:
     judgement or a later decision may differ from others of the same span. A span has only one level, so that
     two clips with levels share a key whether the levels agree or not. It may have several texts and sets of
     concepts, so that the key of a clip without a level also holds these.
+
+    `has_level` is whether a level is marked on the clip's span.
     """
     kind_of_judgement = [clip.extras.get(name, "") for name in (SEEN_SCORE, DECIDED_ON, DECISION)]
     key = (*key_of_annotated_span(clip), *kind_of_judgement)
@@ -674,16 +694,50 @@ def key_of_annotated_span(clip: Clip) -> tuple[object, ...]:
     return (clip.movie, clip.annotator, *span, *subject_and_observation)
 
 
+def _without_concepts(text: str, concepts: Container[str], concept_of_spelling: Mapping[str, str]) -> str:
+    """Return a text of concepts, separated by semicolons, without the `concepts`, in whatever spellings.
+
+    Words that are no concepts stay; the codebook refuses them later.
+    """
+    spellings = []
+    for spelling in text.split(";"):
+        concept = concept_of_spelling.get(plain(spelling))
+        if concept is None or concept not in concepts:
+            spellings.append(spelling)
+    return ";".join(spellings)
+
+
 def _is_of_a_model(span: RawSpan) -> bool:
     """Return whether a model wrote a span: its kind of file, the name of its tier or its text says so."""
     return span.is_of_model or is_of_a_model(span.tier) or is_of_a_model(span.text)
 
 
+def _without_short_or_model_spans(account: Account, spans: Iterable[RawSpan]) -> list[RawSpan]:
+    """Leave out the spans that are shorter than a frame, and those that a model wrote."""
+    spans_of_people = []
+    for span in spans:
+        if is_short(span.start_s, span.end_s):
+            account.leave_out(span.where, "shorter than a frame")
+        elif _is_of_a_model(span):
+            account.leave_out(span.where, "of a model, no label")
+        else:
+            spans_of_people.append(span)
+    return spans_of_people
+
+
 def _extras(mark: MarkedSpan, *, has_text: bool, has_tier: bool, has_model_output: bool) -> dict[str, str]:
     """Return the cells of a span's extra columns.
 
-    All spans get the column `text` if one of the file has a text, and `tier` if the person named tiers. If
-    the file holds what a model wrote, the annotator saw it while labelling.
+    Parameters
+    ----------
+    mark
+        The span, with its labels and text.
+    has_text
+        Whether a span of the file has a text, so that all of them get the column `text`.
+    has_tier
+        Whether the person named tiers, so that all spans get the column `tier`.
+    has_model_output
+        Whether the file holds what a model wrote, so that the annotator saw it while labelling.
     """
     extras = {}
     if has_text:
@@ -769,30 +823,55 @@ def _absent_tiers(file: SpanFile, records: Iterable[RawSpan]) -> list[str]:
     return notices
 
 
+def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
+    """Yield a notice on the tiers of texts that are left out, and one on each whose name may be misspelled.
+
+    `n_skipped` is tier that is left out -> its number of records.
+    """
+    if n_skipped:
+        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
+        what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
+        yield f"{what}: --tier NAME=levels, or =concepts, reads one"
+    for known in (LEVEL_TIER, CONCEPT_TIER):
+        near_name = tier_named_nearly(known, n_skipped)
+        if near_name is not None:
+            yield f"tier {near_name!r} is not read: did you mean {known!r}?"
+
+
 def _doubtful_questions(answers: Sequence[Answered], words: LabelWords) -> Iterator[str]:
     """Yield notices on a model's questions that do not fit the codebook: unknown labels, missing concepts.
 
     A question is `level:NAME` or `concept:NAME`. A concept is missing if a model was asked about others, but
     no answer is about this one.
     """
-    codebook = words.codebook
-    name_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
-    unknown = []  # questions about labels that the codebook does not have
+    questions = sorted({question for answer in answers for question in answer.answers})
+    yield from _notices_on_unknown_questions(questions, words)
+
+    concept_of_spelling = spellings_of(words.codebook.concepts)
     concepts_asked_about = set[str | None]()  # None for one that the codebook does not have
-    for question in sorted({question for answer in answers for question in answer.answers}):
+    for question in questions:
         kind, _, spelling = question.partition(":")
-        name = name_of_spelling[kind].get(plain(spelling))
-        if name is None:
-            unknown.append(question)
         if kind == "concept":
-            concepts_asked_about.add(name)
+            concepts_asked_about.add(concept_of_spelling.get(plain(spelling)))
+    if not concepts_asked_about:
+        return
+    unasked = [name for name in words.codebook.concept_names if name not in concepts_asked_about]
+    modalities = sorted({name for answer in answers for name in answer.perceives})
+    yield from _notices_on_unasked_concepts(unasked, unperceived(words.codebook, modalities))
+
+
+def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -> Iterator[str]:
+    """Yield a notice on the questions about labels that the codebook does not have, if there are any."""
+    codebook = words.codebook
+    label_of_spelling = {"level": spellings_of(codebook.levels), "concept": spellings_of(codebook.concepts)}
+    unknown = []
+    for question in questions:
+        kind, _, name = question.partition(":")
+        if plain(name) not in label_of_spelling[kind]:
+            unknown.append(question)
     if unknown:
         what = counted(len(unknown), "question")
         yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
-    if concepts_asked_about:
-        modalities = sorted({name for answer in answers for name in answer.perceives})
-        unasked = [name for name in codebook.concept_names if name not in concepts_asked_about]
-        yield from _notices_on_unasked_concepts(unasked, unperceived(codebook, modalities))
 
 
 def _notices_on_unasked_concepts(
@@ -800,7 +879,8 @@ def _notices_on_unasked_concepts(
 ) -> Iterator[str]:
     """Yield notices on the concepts that a model was not asked about.
 
-    `reason_of_concept` is concept that the model cannot perceive -> the reason; no question is expected.
+    `reason_of_concept` is concept that the model cannot perceive -> the reason. No question about it is
+    expected.
     """
     missing = []
     reasons = []

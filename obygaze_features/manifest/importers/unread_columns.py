@@ -21,6 +21,7 @@ from obygaze_features.manifest.importers.word_guesses import (
     explained_words,
     label_like,
     label_near,
+    legend_rows,
     listed_parts,
 )
 from obygaze_features.manifest.spans.headings import KNOWN_HEADINGS, bare_heading, meanings_of_heading
@@ -88,12 +89,8 @@ class UnreadColumns:
         self.cells = {column: readable_cells(self.table, column) for column in self.table.columns}
         self.words = self._words_with_guesses()
         is_read = set(read)
-        self.remaining = []
-        for column in self.table.columns:
-            # The person may say that the heading of a column of marks stands for no label.
-            is_of_no_label = words.is_explained_as_nothing(column) and are_marks(self.cells[column])
-            if column not in is_read and not is_of_no_label:
-                self.remaining.append(column)
+        unread = [column for column in self.table.columns if column not in is_read]
+        self.remaining = [column for column in unread if not self._is_explained_as_no_label(column)]
         self.mark_columns = [name for name in self.remaining if is_of_marks(self.table, name, self.words)]
         self.proposal = Proposal()
         # What is found out about a column is cached, as several classes ask for it and a column may be long.
@@ -109,9 +106,7 @@ class UnreadColumns:
         those of the columns on the left.
         """
         translated_words = self.known_words.with_guesses()
-        legend = list(self.titles)
-        for sheet in self.file.other_sheets:
-            legend += [cells for _, cells in sheet]
+        legend = [*self.titles, *legend_rows(self.file.other_sheets)]
         guesses = explained_words(legend, self.table.columns, translated_words)
         for column, cells in self.cells.items():
             for text, label in _guesses_of_cells(cells, translated_words).items():
@@ -121,6 +116,10 @@ class UnreadColumns:
                 if label:
                     guesses.setdefault(column, label)
         return self.known_words.with_guesses(guesses)
+
+    def _is_explained_as_no_label(self, column: str) -> bool:
+        """Return whether a column holds marks, and the person says that its heading stands for no label."""
+        return self.known_words.is_explained_as_nothing(column) and are_marks(self.cells[column])
 
     def propose(self, name: str, columns: Sequence[str], *, needed: str = "") -> None:
         """Propose to read columns of the table as a manifest's column, and remove them from `remaining`.

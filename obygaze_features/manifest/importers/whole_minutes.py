@@ -40,11 +40,7 @@ def with_minutes_as_typed(table: Table) -> Table:
         Some times of a column were typed as m:ss and others as h:mm:ss, so that each is ambiguous.
     """
     time_columns = [name for name in (START, END, DURATION) if name in table.columns]
-    of_whole_minutes = []  # such as 1:30:00, of two values or more
-    for name in time_columns:
-        clocks = set(cells_of(table, name))
-        if len(clocks) > 1 and all(map(is_of_whole_minutes, clocks)):
-            of_whole_minutes.append(name)
+    of_whole_minutes = [name for name in time_columns if _has_whole_minutes_only(cells_of(table, name))]
     typed_as_minutes = _columns_too_long(table, time_columns, of_whole_minutes)
     if typed_as_minutes:
         return _as_minutes_and_seconds(table, typed_as_minutes)
@@ -72,6 +68,11 @@ def _columns_too_long(
     if has_only_starts and _is_longer_than_films(table, START):
         return [START]
     return []
+
+
+def _has_whole_minutes_only(cells: Sequence[str]) -> bool:
+    """Return whether cells are clocks of whole minutes alone, such as 1:30:00, of two values or more."""
+    return len(set(cells)) > 1 and all(is_of_whole_minutes(cell) for cell in cells)
 
 
 def _seconds(table: Table, name: str) -> list[float]:

@@ -18,6 +18,7 @@ from obygaze_features.manifest.spans.label_words import (
     texts_of_list,
 )
 from obygaze_features.text import number_of
+from obygaze_features.workbook import Records
 
 MIN_SIMILARITY: Final = 0.84
 """Likeness (difflib) from which on a word may be one that was mistyped."""
@@ -313,3 +314,11 @@ def different_words(listed: Sequence[Sequence[str]]) -> set[str]:
     """Return the different words of lists, without regard to case and blanks (`plain`)."""
     spellings = {word for words in listed for word in words}  # first, as `plain` takes time
     return set(map(plain, spellings))
+
+
+def legend_rows(sheets: Iterable[Records]) -> list[list[str]]:
+    """Return the rows of a workbook's other sheets, in which there may be a legend."""
+    rows = []
+    for sheet in sheets:
+        rows += [cells for _, cells in sheet]
+    return rows

@@ -60,29 +60,34 @@ class WordProposals:
         self._propose_labels_of_headings()
         self._propose_unknown_levels()
         self._propose_unknown_concepts()
-        if self._proposal.needed_unread:
-            # The rows of the few words that were held back have no errors then, as the table is refused with
-            # the question: all is asked in one step.
-            for held_back in self._held_back:
-                self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
+        self._propose_what_was_held_back()
         self._propose_errors_as_no_label()
 
     def _propose_labels_of_headings(self) -> None:
         """Propose a label for each heading of a column of marks that is no label of the codebook."""
-        level_columns = self._proposal.columns.get("level", ())
-        columns = [column for column in level_columns if label_of_heading(column, self._words)]
-        columns += self._proposal.columns.get("concepts", ())
-        headings = [column for column in columns if are_marks(self._cells[column])]
-        for annotator in self._proposal.annotators_with_columns:
-            for column in label_columns_of(annotator, self._table.columns, self._words):
-                heading = without_name(annotator, column)
-                if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
-                    headings.append(heading)
+        headings = [*self._headings_of_shared_marks(), *self._headings_of_annotators_marks()]
         for heading in headings:
             is_known = bool(label_of_heading(heading, self._known_words))
             if heading and not is_known:
                 guess = label_of_heading(heading, self._words)
                 self._proposal.words[heading] = guess or UNKNOWN_LABEL
+
+    def _headings_of_shared_marks(self) -> list[str]:
+        """Return the headings of proposed columns of marks that belong to no single annotator."""
+        level_columns = self._proposal.columns.get("level", ())
+        columns = [column for column in level_columns if label_of_heading(column, self._words)]
+        columns += self._proposal.columns.get("concepts", ())
+        return [column for column in columns if are_marks(self._cells[column])]
+
+    def _headings_of_annotators_marks(self) -> list[str]:
+        """Return the headings of columns of marks of one annotator each, without the annotator's name."""
+        headings = []
+        for annotator in self._proposal.annotators_with_columns:
+            for column in label_columns_of(annotator, self._table.columns, self._words):
+                heading = without_name(annotator, column)
+                if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
+                    headings.append(heading)
+        return headings
 
     def _propose_unknown_levels(self) -> None:
         """Propose a level for each unknown word in columns of levels; numbers count from low to high."""
@@ -100,11 +105,7 @@ class WordProposals:
         numbers = self._numbers_to_explain(cells, unknown_cells)
         level_of_number = self._levels_by_number(numbers, explained_levels)
         if level_of_number and not are_all_explained:
-            self._proposal.words |= level_of_number
-            self._proposal.needed_unread.append(f"levels as numbers ({', '.join(sorted(numbers))})")
-            meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
-            # A condition of the proposal: "if 0 is EN and 3 is S".
-            self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
+            self._propose_numbers(level_of_number, sorted(numbers))
             return
 
         is_proposed = bool(self._proposal.columns.get("level") or self._proposal.annotators_with_columns)
@@ -158,8 +159,18 @@ class WordProposals:
                 cells += self._cells[column]
         return cells
 
+    def _propose_numbers(self, level_of_number: Mapping[str, str], numbers: Sequence[str]) -> None:
+        """Propose numbers as levels, and ask the person whether they count from low to high."""
+        self._proposal.words |= level_of_number
+        self._proposal.needed_unread.append(f"levels as numbers ({', '.join(numbers)})")
+        meanings = [f"{number} is {level}" for number, level in level_of_number.items()]
+        # A condition of the proposal: "if 0 is EN and 3 is S".
+        self._proposal.doubts.append(f"if {meanings[0]} and {meanings[-1]}; else change --word")
+
     def _unknown_words_of_levels(self, cells: Mapping[str, int]) -> Counter[str]:
         """Count the unknown words of cells of levels, which may list concepts too.
+
+        `cells` is unknown cell -> its number of rows.
 
         Returns
         -------
@@ -207,7 +218,10 @@ class WordProposals:
         return len(different_cells) <= MAX_ANSWERS and not has_concepts
 
     def _propose_answers(self, answers: Counter[str]) -> None:
-        """Propose yes or no for words below concepts that begin a word for it; ask about the others."""
+        """Propose yes or no for words below concepts that begin a word for it; ask about the others.
+
+        `answers` has the number of rows of each word.
+        """
         if not answers:
             return
         words = [word for word, _ in answers.most_common()]
@@ -312,6 +326,16 @@ class WordProposals:
         elif not self._proposal.needed_unread:
             self._proposal.needed_unread.append(f"labels in other words ({_shown_words(words, texts)})")
 
+    def _propose_what_was_held_back(self) -> None:
+        """Propose a label for each of the few words that were held back, if anything else is asked about.
+
+        Their rows have no errors then, as the table is refused with the question: all is asked in one step.
+        """
+        if not self._proposal.needed_unread:
+            return
+        for held_back in self._held_back:
+            self._propose_words(held_back.words, is_proposed=True, may_be_levels=held_back.may_be_levels)
+
     def _translations(self, texts: Sequence[str], *, may_be_levels: bool) -> dict[str, str]:
         """Return word -> label, of the words that are translations of labels or that the table explains."""
         label_of_word = {}
@@ -335,7 +359,7 @@ class WordProposals:
     def _ask_for_words(self, words: Mapping[str, int], unexplained: Sequence[str]) -> None:
         """Add to the proposal that the person has to say what some words mean; the import is refused then.
 
-        `unexplained` are the unknown words that are like no label.
+        `words` is unknown word -> its number of rows, and `unexplained` are those that are like no label.
         """
         codebook = self._words.codebook
         shown = _shown_words(words, unexplained)
@@ -358,20 +382,33 @@ class WordProposals:
         """
         if not self._proposal.needed_unread:
             return
-        columns = {*self._unread.read_levels(), *self._unread.named_columns("concepts")}
-        for role in LABEL_COLUMNS:
-            columns.update(self._proposal.columns.get(role, ()))
-        for annotator in self._proposal.annotators_with_columns:
-            columns.update(label_columns_of(annotator, self._table.columns, self._words))
-        first_places: dict[str, str] = {}  # error -> the line and column where it is first
+        for cell, place in self._first_places_of_errors().items():
+            self._proposal.words[cell] = ""
+            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+
+    def _first_places_of_errors(self) -> dict[str, str]:
+        """Return each spreadsheet's error in columns of labels -> the line and column where it is first."""
+        columns = {
+            *self._columns_with_labels(),
+            *self._unread.read_levels(),
+            *self._unread.named_columns("concepts"),
+        }
+        places: dict[str, str] = {}
         for row in self._table.rows:
             for column in sorted(columns):
                 cell = row.cells[column].strip()
                 if is_unreadable(cell):
-                    first_places.setdefault(cell, f"line {row.line}, column {column}")
-        for cell, place in first_places.items():
-            self._proposal.words[cell] = ""
-            self._proposal.doubts.append(f"{place}: {cell!r} cannot be read, and is taken as no label")
+                    places.setdefault(cell, f"line {row.line}, column {column}")
+        return places
+
+    def _columns_with_labels(self) -> list[str]:
+        """Return the proposed columns of labels: of all annotators, and of each one."""
+        columns: list[str] = []
+        for role in LABEL_COLUMNS:
+            columns += self._proposal.columns.get(role, ())
+        for annotator in self._proposal.annotators_with_columns:
+            columns += label_columns_of(annotator, self._table.columns, self._words)
+        return columns
 
     def _is_known(self, cell: str) -> bool:
         """Return whether all labels in a cell are of the codebook, or the cell says that it has no level."""
