@@ -176,7 +176,11 @@ def _region(
     cells: Mapping[str, str],
     per_second: float | None,
 ) -> Iterator[RawSpan]:
-    """Yield a span for each stretch of time of a region and each of its labels."""
+    """Yield a span for each stretch of time of a region and each of its labels.
+
+    `per_second` is the film's frames per second, if the annotation states them; `cells` are those that all
+    spans of the region share.
+    """
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
@@ -225,6 +229,7 @@ def _seconds(
     """Convert the first and last frame of a stretch to its start and end in seconds.
 
     Frames are counted from 1, so that the first one begins at 0 and frame n ends after n frames.
+    The rate that the person gives by --rate comes before `per_second`, which the annotation states.
 
     Raises
     ------
