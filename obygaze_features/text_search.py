@@ -207,6 +207,9 @@ def _search_vectors(
 ) -> Ranking:
     """Rank clips by the cosines of their pooled vectors with the vector of a text.
 
+    With `text_store`, which holds the vector of the text, `text` is one of its texts or its id; without, the
+    vector is computed by a text encoder of these weights on this device.
+
     Raises
     ------
     SearchError
@@ -266,7 +269,10 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
 
 
 def _find_near_classes(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
-    """Compare a text with the names of the classes of a group, by a sentence encoder."""
+    """Compare a text with the names of the classes of a group, by a sentence encoder.
+
+    `weights` is the folder of the encoder's weights; None for those that a package brings.
+    """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
     folder_of_weights = nullcontext(weights) if weights else packaged_sentence_encoder()

@@ -303,6 +303,8 @@ def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> st
 
     PAL frames are chosen only if there is no other form.
 
+    `headings` is (which time, form) -> heading of the column.
+
     Raises
     ------
     ManifestError
@@ -372,7 +374,10 @@ def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
 
 
 def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
-    """Return the header that ELAN would write in English above columns without names."""
+    """Return the header that ELAN would write in English above columns without names.
+
+    `form` is that of the times in the first columns of begin and end times.
+    """
     # A column that is not read needs a name that no other column has, and that is not taken for the name of a
     # tier. `_COLUMN_OF_ELAN` matches names that end in "- time".
     header = [f"{index} - time" for index in range(n_columns)]

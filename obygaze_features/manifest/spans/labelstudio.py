@@ -203,7 +203,10 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the labels of a region, which are under the key of its type; else its text as the only label."""
+    """Return the labels of a region, which are under the key of its type; else its text as the only label.
+
+    `kind` is that type, such as "timelinelabels", and `value` the object in which the region has its facts.
+    """
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]

@@ -113,7 +113,10 @@ def _with_headings(file: SpanFile) -> tuple[Records, str]:
 def _of_table(
     file: SpanFile, layout: Layout, records: tuple[Records, str] | None = None
 ) -> Iterator[RawSpan]:
-    """Yield the markers of a table with a header."""
+    """Yield the markers of a table with a header.
+
+    `records` are those of the file and the sign between their cells, if they were split before.
+    """
     rows = tool_table(file, (layout.start, layout.end), records).rows
     # Our exports state the frame rate and the first frame's time code in the description of the first marker.
     stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
