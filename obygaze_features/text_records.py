@@ -237,12 +237,16 @@ def _parse_records(text: str, delimiter: str, quote: str | None, first_line: int
                 records.append((line, shared_cells(cells, known_cells)))
             line = first_line + reader.line_num
     except csv.Error as error:
-        reason = "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
-        if "field limit" in str(error):
-            limit = csv.field_size_limit()
-            reason = f"a cell of more than {limit:,} characters: is a quote before it never closed?"
-        raise _DamagedTable(line, reason) from error
+        raise _DamagedTable(line, _explain_csv_error(error)) from error
     return records
+
+
+def _explain_csv_error(error: csv.Error) -> str:
+    """Return in plain words why a table cannot be split into cells."""
+    if "field limit" in str(error):
+        limit = csv.field_size_limit()
+        return f"a cell of more than {limit:,} characters: is a quote before it never closed?"
+    return "not a well-formed table: a quote is never closed, or one inside a cell is not doubled"
 
 
 def shared_cells(cells: Sequence[str], known: dict[str, str]) -> list[str]:

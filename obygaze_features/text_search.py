@@ -1,6 +1,6 @@
 """Rank a store's clips by their similarity to a text, or to a clip."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from obygaze_features.store import (
 from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
+from obygaze_features.store.records import StoredClip
 from obygaze_features.text import composed, counted
 
 if TYPE_CHECKING:
@@ -206,6 +207,9 @@ def _search_vectors(
 ) -> Ranking:
     """Rank clips by the cosines of their pooled vectors with the vector of a text.
 
+    With `text_store`, which holds the vector of the text, `text` is one of its texts or its id; without, the
+    vector is computed by a text encoder of these weights on this device.
+
     Raises
     ------
     SearchError
@@ -265,7 +269,10 @@ def _find_group_of_classes(store: Store, backbone: str | None) -> Group | None:
 
 
 def _find_near_classes(group: Group, text: str, weights: str | None, device: str) -> NearClasses:
-    """Compare a text with the names of the classes of a group, by a sentence encoder."""
+    """Compare a text with the names of the classes of a group, by a sentence encoder.
+
+    `weights` is the folder of the encoder's weights; None for those that a package brings.
+    """
     from obygaze_features.backbones.compute import Compute  # noqa: PLC0415 - loads torch
 
     folder_of_weights = nullcontext(weights) if weights else packaged_sentence_encoder()
@@ -380,10 +387,7 @@ def _make_ranking(store: Store, group: Group, scores: NDArray[np.float32], query
     hits = []
     for rank, row in enumerate(rows, start=1):
         clip = clip_of_row[row]
-        start_s, end_s = clip.start_s, clip.end_s
-        is_whole_file = start_s is None and end_s is None
-        if is_whole_file and clip.duration_s is not None:
-            start_s, end_s = 0.0, clip.duration_s
+        start_s, end_s = _span_of_clip(clip)
         hits.append(Hit(rank, clip.clip_id, clip.movie, start_s, end_s, float(scores[row])))
 
     is_untrained = bool(group.provenance.get("untrained"))
@@ -532,6 +536,28 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
     location = f"{opened.where}, group {group.name}"
     text_ids = group.clip_ids
     texts = group.text or text_ids  # imported features have ids alone
+    row = _row_of_query(query, texts, text_ids, location)
+    vector = group.read(text_ids[row], "pooled").astype(np.float64)
+    return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
+
+
+def _row_of_query(query: str, texts: Sequence[str], text_ids: Sequence[str], location: str) -> int:
+    """Return the row whose text is the query, or if no text is, the row whose id is.
+
+    Parameters
+    ----------
+    query
+        A text or an id.
+    texts, text_ids
+        The text and the id of each row.
+    location
+        What messages call the texts.
+
+    Raises
+    ------
+    SearchError
+        There is no such row, or there are two.
+    """
     rows = [row for row, text in enumerate(texts) if text == query]
     if not rows:
         rows = [row for row, text_id in enumerate(text_ids) if text_id == query]
@@ -539,9 +565,15 @@ def stored_query(store: Store | Path | str, query: str, wanted: str) -> Query:
         raise SearchError(f"{location}: has no text or id {clipped(query)!r}")
     if len(rows) > 1:
         raise SearchError(f"{location}: has {counted(len(rows), 'row')} of the text {clipped(query)!r}")
-    row = rows[0]
-    vector = group.read(text_ids[row], "pooled").astype(np.float64)
-    return Query(texts[row], vector, str(embedding_space(group.provenance)), location)
+    return rows[0]
+
+
+def _span_of_clip(clip: StoredClip) -> tuple[float | None, float | None]:
+    """Return start and end of a clip in its video, in seconds; of a whole file, 0 and its duration."""
+    is_whole_file = clip.start_s is None and clip.end_s is None
+    if is_whole_file and clip.duration_s is not None:
+        return 0.0, clip.duration_s
+    return clip.start_s, clip.end_s
 
 
 def _opened(store: Store | Path | str) -> Store:

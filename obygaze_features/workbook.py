@@ -220,7 +220,7 @@ def _visible_rows(
 
     A cell with an error has the text of the error; cells that are merged all have the text of the first one.
     """
-    rows = [[_cell_text(cell) for cell in row] for row in cells]
+    rows = [_texts_of_row(row) for row in cells]
     for line, row in enumerate(rows, start=1):
         if any(len(cell) > MAX_CHARACTERS for cell in row):
             raise refusal(f"{path}: line {line}: a cell of more than {MAX_CHARACTERS:,} characters")
@@ -235,6 +235,11 @@ def _visible_rows(
             row.extend([""] * n_missing)
 
     return [(line, row) for line, row in enumerate(rows, start=1) if any(row)]
+
+
+def _texts_of_row(row: Sequence[Any]) -> list[str]:
+    """Return the texts of a row's cells."""
+    return [_cell_text(cell) for cell in row]
 
 
 def _shared_header(records: Records, others: Sequence[Records]) -> list[str] | None:

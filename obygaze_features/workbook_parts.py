@@ -480,9 +480,7 @@ def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
     part_of_sheet: dict[str, str] = {}
     parts_before = set[str]()  # in small letters
     for sheet in _elements(archive, WORKBOOK, "sheet"):
-        # The attribute `r:id`, whatever its prefix is.
-        relation_id = next((value for name, value in sheet.items() if name.endswith(":id")), "")
-        target = target_of_relation.get(relation_id, "")
+        target = target_of_relation.get(_relation_id(sheet), "")
         is_absolute = target.startswith("/")  # else the path begins in the folder of the workbook
         part = target.removeprefix("/") if is_absolute else f"xl/{target}"
         name = sheet.get("name", "")
@@ -493,6 +491,14 @@ def _part_of_sheet(archive: zipfile.ZipFile) -> dict[str, str]:
         part_of_sheet[name] = part
         parts_before.add(part.casefold())
     return part_of_sheet
+
+
+def _relation_id(sheet: Mapping[str, str]) -> str:
+    """Return the attribute `r:id` of a sheet, whatever its prefix is; "" if it has none."""
+    for name, value in sheet.items():
+        if name.endswith(":id"):
+            return value
+    return ""
 
 
 def _elements(archive: zipfile.ZipFile, part: str, tag: str) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,30 +75,29 @@ class ArrayChoice:
         The first of these rules that applies decides: the patterns, names of the format, the only array of
         the file, the rule for columns of a table. The last two are guesses, which must be the same for the
         files of all clips. Chosen and left-out names are kept in this object.
+
+        `arrays` is name -> array or its description, without arrays of times.
         """
         is_array_without_name = list(arrays) == [""]  # that of a .npy file
         if is_array_without_name and not self.patterns:
             return [""]
         format_names = self._names_of_format(arrays)
-        is_guessed = not self.patterns and not format_names
-        if format_names and not self.patterns:
+        is_guessed = False
+        if self.patterns:
+            chosen = self._choose_as_columns(location, arrays)
+        elif format_names:
             chosen = format_names
-        elif is_guessed and len(arrays) == 1:
+        elif len(arrays) == 1:
             chosen = list(arrays)
+            is_guessed = True
         else:
-            # Without patterns, features are one column of vectors, or one numbered series of columns.
-            kind_of = partial(kind_of_array, arrays, n_leading_axes=self.n_leading_axes)
-            chosen = choose_columns(location, list(arrays), kind_of, self.patterns)
+            chosen = self._choose_as_columns(location, arrays)
+            is_guessed = True
 
         self._refuse_several(location, arrays, chosen)
         has_one_file_per_clip = self.n_leading_axes == 0
-        differs_from_last = self._last_chosen is not None and self._last_chosen != chosen
-        if is_guessed and has_one_file_per_clip and differs_from_last:
-            # The clips would have features of different kinds.
-            raise StoreError(
-                f"{location}: its features would be {', '.join(chosen)}, and other clips' are "
-                f"{', '.join(self._last_chosen or ())}: name them (--columns)"
-            )
+        if is_guessed and has_one_file_per_clip:
+            self._refuse_other_guess(location, chosen)
 
         self._last_chosen = chosen
         self._note_left_out(arrays.keys() - set(chosen))
@@ -118,6 +116,18 @@ class ArrayChoice:
         has_features = any(name in FEATURE_ARRAYS for name in names)
         return names if has_features else []
 
+    def _choose_as_columns(self, location: Path | str, arrays: Mapping[str, Any]) -> list[str]:
+        """Choose the features by the patterns, or, without patterns, by the rule for columns of a table.
+
+        By this rule, features are one column of vectors, or one numbered series of columns.
+        """
+
+        def kind_of(name: str) -> ColumnKind:
+            """Return what an array of the file holds, in the words for columns of a table."""
+            return kind_of_array(arrays, name, self.n_leading_axes)
+
+        return choose_columns(location, list(arrays), kind_of, self.patterns)
+
     def _refuse_several(self, location: Path | str, arrays: Mapping[str, Any], chosen: list[str]) -> None:
         """Raise a StoreError if several arrays were chosen as features of a clip, which has one.
 
@@ -132,6 +142,18 @@ class ArrayChoice:
             return
         raise StoreError(
             f"{location}: a clip has one array of features; name one of {', '.join(chosen)} (--key)"
+        )
+
+    def _refuse_other_guess(self, location: Path | str, chosen: list[str]) -> None:
+        """Raise a StoreError if a guess for one clip's file differs from the guess for the file before.
+
+        The clips would have features of different kinds.
+        """
+        if self._last_chosen is None or self._last_chosen == chosen:
+            return
+        raise StoreError(
+            f"{location}: its features would be {', '.join(chosen)}, and other clips' are "
+            f"{', '.join(self._last_chosen)}: name them (--columns)"
         )
 
     def _note_left_out(self, names: set[str]) -> None:

@@ -50,7 +50,7 @@ def reorder_axes(values: NDArray[Any], n_axes: int, axes: Axes | None, location:
         return _without_axes_of_one(values, n_axes, location)
     if not _fits(values.shape, axes):
         raise StoreError(
-            f"{location}: its axes are {list(values.shape)}, which is not [{', '.join(axes)}]; "
+            f"{location}: its axes are {list(values.shape)}, which is not {_as_shape(axes)}; "
             f"{_how_to_read(values.shape)}"
         )
     if axes == "T1D":
@@ -167,3 +167,8 @@ def _without_axes_of_one(values: NDArray[Any], n_axes: int, location: str) -> ND
     if n_axes == 2:
         raise StoreError(f"{location}: its axes are {list(values.shape)}; {_how_to_read(values.shape)}")
     return values
+
+
+def _as_shape(axes: Axes) -> str:
+    """Return an order of axes as the shape of an array, such as `[T, 1, D]`."""
+    return f"[{', '.join(axes)}]"

@@ -65,15 +65,8 @@ def choose_columns(
     ['f0', 'f1', 'label']
     """
     possible = [name for name in names if name not in no_features]
-    for name, n_columns in Counter(possible).items():
-        if n_columns > 1:
-            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
-    for pattern in patterns:
-        if not matching(possible, [pattern.removeprefix(LEAVE_OUT)]):  # it is mistyped
-            raise StoreError(
-                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
-                f"found {first_few(possible, SHOWN)}"
-            )
+    _refuse_equal_names(path, possible)
+    _refuse_patterns_without_match(path, possible, patterns)
 
     wanted_patterns = [pattern for pattern in patterns if not pattern.startswith(LEAVE_OUT)]
     left_out = set(matching(possible, patterns_to_leave_out(patterns)))
@@ -118,6 +111,33 @@ class _PossibleFeatures(NamedTuple):
     other_numbers: list[str]
 
 
+def _refuse_equal_names(path: Path | str, names: Sequence[str]) -> None:
+    """Raise a StoreError if two columns have the same name."""
+    for name, n_columns in Counter(names).items():
+        if n_columns > 1:
+            raise StoreError(f"{path}: two columns are called {name!r}; give each a name of its own")
+
+
+def _refuse_patterns_without_match(path: Path | str, names: Sequence[str], patterns: Sequence[str]) -> None:
+    """Raise a StoreError if a pattern of the user matches no column, as a mistyped one does.
+
+    Parameters
+    ----------
+    path
+        The table, for messages.
+    names
+        The columns that may be features.
+    patterns
+        Shell patterns; one that begins with `!` leaves columns out.
+    """
+    for pattern in patterns:
+        if not matching(names, [pattern.removeprefix(LEAVE_OUT)]):
+            raise StoreError(
+                f"{path}: --columns {pattern!r} matches no column that may be a feature; "
+                f"found {first_few(names, SHOWN)}"
+            )
+
+
 def _find_possible_features(
     candidates: Sequence[str], kind_of: Callable[[str], ColumnKind]
 ) -> _PossibleFeatures:
@@ -147,7 +167,10 @@ def _find_possible_features(
 def _ambiguous_features(
     path: Path | str, feature_sets: Sequence[Sequence[str]], numbers: Sequence[str]
 ) -> StoreError:
-    """Return the error for columns among which features cannot be told from labels."""
+    """Return the error for columns among which features cannot be told from labels.
+
+    `feature_sets` are series of columns, and columns of lists; `numbers` are other columns of numbers.
+    """
     shown = []
     series_patterns = []
     for columns in feature_sets:

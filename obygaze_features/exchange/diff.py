@@ -186,7 +186,7 @@ def diff(first: Store, second: Store) -> StoreDiff:
         only_first=tuple(clip.clip_id for clip in first.clips if clip.clip_id not in second_clips),
         only_second=tuple(sorted(ids_only_in_second)),
         clips=_changed_clips(common),
-        statuses=Counter((a.status, b.status) for a, b in common if a.status != b.status),
+        statuses=_changed_statuses(common),
         groups_first=tuple(name for name in first if name not in second),
         groups_second=tuple(name for name in second if name not in first),
         provenance=provenance,
@@ -196,7 +196,10 @@ def diff(first: Store, second: Store) -> StoreDiff:
 
 
 def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str, tuple[str, ...]]:
-    """Return field -> ids of the clips in which it differs, without fields that are equal in all clips."""
+    """Return field -> ids of the clips in which it differs, without fields that are equal in all clips.
+
+    `common` has each clip that both stores have, as the first and as the second store record it.
+    """
     changed_clips = {}
     for field in CLIP_FIELDS:
         changed_ids = []
@@ -206,6 +209,21 @@ def _changed_clips(common: Sequence[tuple[StoredClip, StoredClip]]) -> dict[str,
         if changed_ids:
             changed_clips[field] = tuple(changed_ids)
     return changed_clips
+
+
+def _changed_statuses(common: Sequence[tuple[StoredClip, StoredClip]]) -> Counter[tuple[str, str]]:
+    """Count the clips with different statuses: (status in the first, in the second) -> number of clips.
+
+    Parameters
+    ----------
+    common
+        Each clip that both stores have, as the first and as the second store record it.
+    """
+    counter = Counter[tuple[str, str]]()
+    for in_first, in_second in common:
+        if in_first.status != in_second.status:
+            counter[in_first.status, in_second.status] += 1
+    return counter
 
 
 def _compare_groups(first: Group, second: Group) -> list[ArrayDiff]:
@@ -265,9 +283,7 @@ def _compare_values(
         if len(a) != len(b):
             n_with_other_length += 1
             continue
-        differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
-        # Differences with NaN, which stands for an unknown time, do not count.
-        difference = float(differences.max(where=~np.isnan(differences), initial=0.0))
+        difference = _max_abs(a, b)
         if difference > max_abs or not max_abs_clip:
             max_abs = difference
             max_abs_clip = first.clip_ids[row]
@@ -282,6 +298,15 @@ def _compare_values(
         max_abs_clip=max_abs_clip,
         min_cosine=smallest_cosine if has_vectors else None,
     )
+
+
+def _max_abs(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Return the largest absolute difference of two arrays of one shape, computed in float64.
+
+    Differences with NaN, which stands for an unknown time, do not count.
+    """
+    differences = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(differences.max(where=~np.isnan(differences), initial=0.0))
 
 
 def min_cosine(a: NDArray[Any], b: NDArray[Any]) -> float:

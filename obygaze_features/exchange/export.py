@@ -129,6 +129,8 @@ def _clip_columns(
 
     They are id, movie, status, reason, text, labels, span and, if any clip has some, stretches without
     pictures; None where a clip has no such value.
+
+    `labels` is name -> clip id -> text, of further columns; None for none.
     """
     clips = [store.clips[row] for row in rows]
     columns: dict[str, list[Any]] = {
@@ -183,7 +185,8 @@ def _mark_encoding(node: h5py.HLObject, kind: str, version: str) -> None:
 def _write_dataframe(file: h5py.File, name: str, index: list[str], columns: Mapping[str, list[Any]]) -> None:
     """Write columns as a data frame in AnnData's encoding: a group with an array for each column.
 
-    Columns hold numbers for `NUMBER_COLUMNS`, else texts.
+    `name` is `obs` for the clips and `var` for the features. Columns hold numbers for `NUMBER_COLUMNS`, else
+    texts.
     """
     node = file.create_group(name)
     _mark_encoding(node, "dataframe", "0.2.0")

@@ -248,7 +248,7 @@ class _FrameOrder(NamedTuple):
 def _read_numbers(
     path: Path, name: str, read_column: Callable[[str], NDArray[Any]]
 ) -> NDArray[np.float64] | None:
-    """Read a column of numbers, and refuse one with a missing number; None if the table has none."""
+    """Read a column of numbers, and refuse one with a missing number; None if `name` is "": there is none."""
     if not name:
         return None
     values = np.asarray(read_column(name))
@@ -292,12 +292,7 @@ def _load_clip(
     # Columns of other names may count the sampled frames, and not those of the file.
     counts_frames_of_file = _normalised(numbers_name) == FILE_INDEX
     if order.numbers is not None and counts_frames_of_file:
-        indices = order.numbers[rows]
-        if (indices != np.rint(indices)).any() or (indices < 0).any():
-            raise StoreError(
-                f"{location}: {numbers_name} is an index in the file; expected whole numbers from 0 on"
-            )
-        arrays["frame_index"] = indices.astype(np.int64)
+        arrays["frame_index"] = _whole_indices(location, numbers_name, order.numbers[rows])
     return arrays
 
 
@@ -319,6 +314,26 @@ def _sort_rows(
             "expected a row for each frame"
         )
     return sorted_rows
+
+
+def _whole_indices(location: str, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the indices of a clip's frames in the video file as integers, [T].
+
+    Parameters
+    ----------
+    location, name
+        The table and the clip, and the column, for messages.
+    numbers
+        The values of the column.
+
+    Raises
+    ------
+    StoreError
+        A number is negative or not whole.
+    """
+    if (numbers != np.rint(numbers)).any() or (numbers < 0).any():
+        raise StoreError(f"{location}: {name} is an index in the file; expected whole numbers from 0 on")
+    return numbers.astype(np.int64)
 
 
 def _read_rows(vectors: Any, rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -169,11 +169,7 @@ def _anndata_content(path: Path, file: h5py.File, obs: h5py.Group, options: Tabl
     choice = ArrayChoice(options.columns or ("X",), n_leading_axes=1)
     matrices = _anndata_matrices(file)
     features = {name: matrices[name] for name in choice(path, matrices)}
-    for name, matrix in features.items():
-        if isinstance(matrix, h5py.Group):
-            raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
-        if not isinstance(matrix, h5py.Dataset):
-            raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
+    _refuse_sparse(path, features)
 
     columns = _ObsColumns(path, obs)
     index_name = text_of(obs.attrs, "_index") or "_index"  # of the column with the names of the rows
@@ -219,6 +215,15 @@ class _ObsColumns:
                 f"{self._path}: obs/{name} has {counted(len(cells), 'row')}; expected {n_rows}, one per id"
             )
         return cells
+
+
+def _refuse_sparse(path: Path, matrices: Mapping[str, object]) -> None:
+    """Raise a StoreError if a chosen matrix is sparse (a group of arrays), or no plain dataset."""
+    for name, matrix in matrices.items():
+        if isinstance(matrix, h5py.Group):
+            raise StoreError(f"{path}: {name} is sparse; write it dense (adata.X = adata.X.toarray())")
+        if not isinstance(matrix, h5py.Dataset):
+            raise StoreError(f"{path}: {name} is no matrix of this file; name one (--columns)")
 
 
 def _anndata_matrices(file: h5py.File) -> dict[str, object]:

@@ -250,7 +250,7 @@ def _import_clips(
                 may_be_labels = False
 
             arrays = _arrays_of_format(item, declared, arrays_of_file)
-            if all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays):
+            if _are_features_constant(arrays):
                 constant.append(clip)
             if "frames" in arrays:
                 max_frames = max(max_frames, len(arrays["frames"]))
@@ -318,6 +318,11 @@ def _check_frames(item: ImportItem, group: GroupSpec, frames: NDArray[Any]) -> N
     raise _DifferentFrameCounts  # the caller of `_import_clips` begins again, with a ragged group
 
 
+def _are_features_constant(arrays: Arrays) -> bool:
+    """Return whether each of a clip's arrays of features has only one number, again and again."""
+    return all(_is_constant(arrays[name]) for name in FEATURE_ARRAYS if name in arrays)
+
+
 def _is_constant(values: NDArray[Any]) -> bool:
     """Return whether an array has several numbers that are all equal, such as zeros never overwritten."""
     flat = values.reshape(-1)
@@ -373,6 +378,22 @@ def declaration(declared: Mapping[str, object], backbone: str) -> dict[str, obje
     return {**declared, **complete, "name": backbone, "imported": True}
 
 
+def _refuse_unknown_names(item: ImportItem, arrays: Arrays) -> None:
+    """Raise a StoreError if a clip has arrays with names that the store format lacks, or times only.
+
+    `item` is the clip's file, for the message; `arrays` is name -> array.
+    """
+    known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
+    unknown_names = sorted(arrays.keys() - set(known_names))
+    if unknown_names:
+        raise StoreError(
+            f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
+            f"{', '.join(known_names)}"
+        )
+    if arrays.keys().isdisjoint(FEATURE_ARRAYS):
+        raise StoreError(f"{item.where}: no features in it")
+
+
 def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> Arrays:
     """Convert the arrays of a clip's file to arrays as the format has them, and check them.
 
@@ -390,15 +411,7 @@ def _arrays_of_format(item: ImportItem, declared: Declared, arrays: Arrays) -> A
     has_format_names = not arrays.keys().isdisjoint(FEATURE_ARRAYS)
     named_arrays = arrays if has_format_names else _with_declared_name(arrays, declared.array)
 
-    known_names = (*FEATURE_ARRAYS, *TIME_ARRAYS)
-    unknown_names = sorted(named_arrays.keys() - set(known_names))
-    if unknown_names:
-        raise StoreError(
-            f"{item.where}: {', '.join(unknown_names)} beside other arrays; expected one, or "
-            f"{', '.join(known_names)}"
-        )
-    if named_arrays.keys().isdisjoint(FEATURE_ARRAYS):
-        raise StoreError(f"{item.where}: no features in it")
+    _refuse_unknown_names(item, named_arrays)
     if declared.axes is not None and named_arrays.keys().isdisjoint(("frames", "tokens")):
         raise StoreError(
             f"{item.where}: --axes {declared.axes} orders frames or tokens: add --array frames, or tokens"

@@ -65,10 +65,7 @@ def files_below(
         key = path.relative_to(folder).with_suffix("").as_posix()
         _add_item(items, key, ImportItem(str(path), partial(read, path)))
     if not items:
-        other_suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
-        hint = ""
-        if other_suffixes:
-            hint = f"; it has {', '.join(other_suffixes[:MAX_SUFFIXES])} (choose another --from)"
+        hint = _other_suffixes_in(folder)
         raise StoreError(f"{folder}: no file {' or '.join(suffixes)} in it or below{hint}")
     return items
 
@@ -81,13 +78,29 @@ def _refuse_no_folder(path: Path, suffixes: tuple[str, ...]) -> None:
         return
     problem = f"this is {kind.name}: {kind.remedy}" if needs_conversion else "is a file"
     format_name = suffixes[0].removeprefix(".")
-    is_npy_file = path.suffix.lower() == ".npy" and path.is_file()
-    is_of_frames = is_npy_file and map_npy(path).ndim >= 3  # [clip, T, D]
-    array_option = " --array frames" if is_of_frames else ""
     raise StoreError(
         f"{path}: {problem}; --from {format_name} reads a folder with a file per clip. "
-        f"One matrix with a row per clip: --from table --ids FILE{array_option}"
+        f"One matrix with a row per clip: --from table --ids FILE{_array_option(path)}"
     )
+
+
+def _other_suffixes_in(folder: Path) -> str:
+    """Return a hint for a message: the suffixes of the files in a folder and below it; "" if it has none."""
+    suffixes = sorted({path.suffix for path in folder.rglob("*") if path.suffix and path.is_file()})
+    if not suffixes:
+        return ""
+    return f"; it has {', '.join(suffixes[:MAX_SUFFIXES])} (choose another --from)"
+
+
+def _array_option(path: Path) -> str:
+    """Return the option, for a message, with which a .npy file of all clips is read.
+
+    It is " --array frames" if the array has three axes or more, [clip, T, D]; else "".
+    """
+    is_npy_file = path.suffix.lower() == ".npy" and path.is_file()
+    if is_npy_file and map_npy(path).ndim >= 3:
+        return " --array frames"
+    return ""
 
 
 def walk(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
@@ -442,7 +455,10 @@ def _load_torch_file(path: Path) -> Any:
 
 
 def _convert_tensors(content: Any, location: str, choice: ArrayChoice) -> Arrays:
-    """Convert the chosen tensors of a clip to arrays."""
+    """Convert the chosen tensors of a clip to arrays.
+
+    `content` is a dict of tensors, or one tensor, whose name is then "".
+    """
     if isinstance(content, dict):
         tensors = {str(name): value for name, value in content.items()}
     else:

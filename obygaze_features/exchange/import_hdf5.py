@@ -261,7 +261,16 @@ def refuse_unreadable(dataset: h5py.Dataset, location: str) -> None:
     Its chunks are too large for the memory, a filter that it needs is missing, or it was not written to its
     end. `location` is what the message calls it.
     """
-    # To read one row, HDF5 decompresses a whole chunk into memory.
+    _refuse_large_chunks(dataset, location)
+    _refuse_missing_filters(dataset, location)
+    _refuse_unwritten_chunks(dataset, location)
+
+
+def _refuse_large_chunks(dataset: h5py.Dataset, location: str) -> None:
+    """Raise a StoreError if a chunk of a dataset is larger than the features of a clip may be.
+
+    To read one row, HDF5 decompresses a whole chunk into memory.
+    """
     chunk_bytes = math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
     if chunk_bytes > MAX_BYTES:
         raise StoreError(
@@ -269,6 +278,9 @@ def refuse_unreadable(dataset: h5py.Dataset, location: str) -> None:
             "chunks"
         )
 
+
+def _refuse_missing_filters(dataset: h5py.Dataset, location: str) -> None:
+    """Raise a StoreError for a dataset that is compressed by a filter of HDF5 that is not installed."""
     settings = dataset.id.get_create_plist()
     for position in range(settings.get_nfilters()):
         number, _, _, name = settings.get_filter(position)
@@ -278,8 +290,12 @@ def refuse_unreadable(dataset: h5py.Dataset, location: str) -> None:
                 "(h5repack -f GZIP=4)"
             )
 
-    # HDF5 reads chunks that were never written as zeros. A dataset without chunks counts as one part, which
-    # is empty until it is written.
+
+def _refuse_unwritten_chunks(dataset: h5py.Dataset, location: str) -> None:
+    """Raise a StoreError for a dataset with chunks that were never written, which HDF5 reads as zeros.
+
+    A dataset without chunks counts as one part, which is empty until it is written.
+    """
     if dataset.chunks:
         n_parts = 1
         for length, chunk_length in zip(dataset.shape, dataset.chunks, strict=True):

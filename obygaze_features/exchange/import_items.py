@@ -148,9 +148,7 @@ def match_to_clips(
         last_part = posix_path.rpartition("/")[2]
         name = normalised("NFC", posix_path if names_have_folders else last_part)
         if name not in clips_by_name:
-            stem, _, suffix = name.strip("'").rpartition(".")  # openSMILE puts quotes around a name
-            if f".{suffix.lower()}" in suffixes:
-                name = stem
+            name = _without_quotes_and_suffix(name, suffixes)
         if name not in clips_by_name:
             unknown.append(path)
             continue
@@ -168,6 +166,16 @@ def match_to_clips(
             )
         features[clip] = item
     return features, tuple(unknown)
+
+
+def _without_quotes_and_suffix(name: str, suffixes: Collection[str]) -> str:
+    """Remove a suffix that is one of `suffixes`, and the quotes that openSMILE puts around a name.
+
+    A name with another suffix, or without one, is returned as it is, with its quotes.
+    """
+    stem, _, suffix = name.strip("'").rpartition(".")
+    has_known_suffix = f".{suffix.lower()}" in suffixes
+    return stem if has_known_suffix else name
 
 
 def with_times(
@@ -330,18 +338,30 @@ class _FileInWorker:
     def close(self) -> None:
         """Make the worker close the file, and refuse to load items from now on."""
         self._is_open = False
-        # The worker keeps one file open, and closes it when it opens that of another session. So this sends a
-        # request of a new session, whose reader opens nothing.
-        existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
-        request = _Request(next(_unused_numbers), existing_folder, _no_file, arguments=(None,))
-        for pool in _pools:
-            pool.put(None, request)
+        _close_file_of_worker()
 
 
 @contextmanager
 def _no_file(_path: None) -> Iterator[FileContent]:
     """Stand for a reader in a request that opens no file: yield no items and no texts."""
     yield {}, {}
+
+
+def _close_file_of_worker() -> None:
+    """Make the worker close the file that it has open.
+
+    The worker keeps one file open, and closes it when it opens that of another session. So this sends a
+    request of a new session, whose reader opens nothing.
+    """
+    existing_folder = Path(os.sep)  # the current folder may be deleted before the worker changes to it
+    request = _Request(
+        session=next(_unused_numbers),
+        folder=existing_folder,
+        reader=_no_file,
+        arguments=(None,),
+    )
+    for pool in _pools:
+        pool.put(None, request)
 
 
 def _send_request(request: _Request, library: str, location: str, limit_s: float) -> tuple[Any, list[bytes]]:
@@ -496,7 +516,10 @@ _open_file = _OpenFile()
 
 
 def _answer_request(request: _Request, parent: Parent) -> None:
-    """Serve one request, in the worker: send the answer as JSON, then the bytes of each array."""
+    """Serve one request, in the worker: send the answer as JSON, then the bytes of each array.
+
+    Without an item index a request asks for the list of items, else for the arrays of one item.
+    """
     # The file is a stranger's: reading it gets no network, and little memory and processor time.
     _discard_output()
     without_network()
@@ -557,22 +580,29 @@ def _load_item(item_index: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
 
     Loading an item may add the names of unused arrays to the text `left_out`, so that text is sent again. The
     other texts were sent with the list of items.
+    """
+    _, item = _open_file.items[item_index]
+    arrays = _load_numbers(item)
+    descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
+    changed_texts = {}
+    if "left_out" in _open_file.texts:
+        changed_texts["left_out"] = _open_file.texts["left_out"]
+    return {"arrays": descriptions, "texts": changed_texts}, arrays
+
+
+def _load_numbers(item: ImportItem) -> dict[str, NDArray[Any]]:
+    """Load the arrays of a clip, in C order: name -> array.
 
     Raises
     ------
     StoreError
         An array holds no numbers.
     """
-    _, item = _open_file.items[item_index]
     arrays = {name: np.asarray(values, order="C") for name, values in item.load().items()}
     for array in arrays.values():
         if array.dtype.kind not in "fiub":  # such as Python objects, which cannot be sent as bytes
             raise StoreError(f"{item.where}: holds {array.dtype}, expected numbers")
-    descriptions = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    changed_texts = {}
-    if "left_out" in _open_file.texts:
-        changed_texts["left_out"] = _open_file.texts["left_out"]
-    return {"arrays": descriptions, "texts": changed_texts}, arrays
+    return arrays
 
 
 def _largest_file_bytes(path: object) -> int:

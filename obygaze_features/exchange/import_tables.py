@@ -338,8 +338,7 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
 
     texts = {"features": "\n".join(features)}
     used_columns = {*features, id_column, *frame_columns}
-    # An empty name among those used stands for no column; a column without a name is never read.
-    unused_columns = [name or "(without a name)" for name in header if not name or name not in used_columns]
+    unused_columns = _unused_columns(header, used_columns)
     if unused_columns:
         _note_left_out(texts, f"columns that are no features: {', '.join(unused_columns)}")
     only_array = ""  # an array that is the only one of a file needs no name
@@ -352,6 +351,21 @@ def _read_content(path: Path, columns: _Columns, options: TableOptions) -> FileC
         read_column=columns.times_and_numbers,
         metadata=texts,
     )
+
+
+def _unused_columns(header: Sequence[str], used_columns: Collection[str]) -> list[str]:
+    """Return the names of the columns that were not read, for a note.
+
+    A column without a name is never read. An empty name among `used_columns` stands for no column at all,
+    such as that of the times of frames if there is none.
+    """
+    unused = []
+    for name in header:
+        if name == "":
+            unused.append("(without a name)")
+        elif name not in used_columns:
+            unused.append(name)
+    return unused
 
 
 def _feature_matrix(path: Path, columns: Sequence[Any]) -> Any:

@@ -81,16 +81,8 @@ def merge(
     if len(places) < 2:
         raise StoreError("merging needs two stores at least")
     stores = [store if isinstance(store, Store) else open_files(files_of(store)) for store in places]
-    # The merged store gets digests of its own. Clips that were changed after the seal would have valid ones
-    # there, under the fingerprint of a store that never had them as its `parent`. The table has the digest of
-    # each row of features, which is compared when the row is copied.
     for store in stores:
-        listed_digests = read_digests(store.files)
-        if digest_of(store.files, TABLE) != listed_digests.get(TABLE):
-            raise StoreError(
-                f"{store.where}/{TABLE}: changed after the store was sealed; run: obygaze store verify "
-                f"{store.where}"
-            )
+        _refuse_changed_table(store)
     _refuse_store_given_twice(stores)
     destination = store_path(destination)
     attributes = _agreed_attributes(stores, {"licence": licence, "citation": citation, "corpus": corpus})
@@ -107,12 +99,7 @@ def merge(
     if is_next_version:
         refuse_version(first, version, n_new_clips=len(chosen_rows) - len(first.clips))
     planned = [row.clip.planned for row in chosen_rows.values()]
-    # Clip -> position of the store that it is copied from; clips missing in all stores are not copied.
-    position_of_clip = {
-        name: row.position for name, row in chosen_rows.items() if row.clip.status != _MISSING
-    }
-    # Counts of clips, for example by GPU, are added up unless a clip is in two stores, and would count twice.
-    are_disjoint = sum(len(store.clips) for store in stores) == len(chosen_rows)
+    position_of_clip = _positions_to_copy_from(chosen_rows)
     with (
         temporary_stage(destination, version, MERGING_SUFFIX) as open_stage,
         shown_progress(progress, "merge") as show,
@@ -131,7 +118,7 @@ def merge(
             allow_missing=True,
             parent=stores[0].fingerprint,
             merged_with=[store.fingerprint for store in stores[1:]],
-            counted=[store.attributes for store in stores] if are_disjoint else [],
+            counted=_attributes_with_counts(stores, n_clips=len(chosen_rows)),
             progress=show,
         )
 
@@ -151,6 +138,38 @@ def _refuse_store_given_twice(stores: Sequence[Store]) -> None:
         seen.add(location)
 
 
+def _refuse_changed_table(store: Store) -> None:
+    """Raise if a store's table of clips, or a manifest of digests, is not as it was sealed.
+
+    The merged store gets digests of its own. Clips that were changed after the seal would have valid ones
+    there, under the fingerprint of a store that never had them as its `parent`. Features need no such check
+    here: the table has the digest of each row, which is compared when the row is copied.
+    """
+    listed_digests = read_digests(store.files)
+    if digest_of(store.files, TABLE) != listed_digests.get(TABLE):
+        raise StoreError(
+            f"{store.where}/{TABLE}: changed after the store was sealed; run: obygaze store verify "
+            f"{store.where}"
+        )
+
+
+def _attributes_with_counts(stores: Sequence[Store], n_clips: int) -> list[Mapping[str, Any]]:
+    """Return the attributes of the stores whose counts of clips, for example by GPU, are to be added up.
+
+    They are those of all stores if no clip is in two of them; else of none, as clips would count twice.
+
+    Parameters
+    ----------
+    stores
+        The stores to merge.
+    n_clips
+        Number of different clips in all stores together.
+    """
+    n_rows_of_stores = sum(len(store.clips) for store in stores)
+    are_disjoint = n_rows_of_stores == n_clips
+    return [store.attributes for store in stores] if are_disjoint else []
+
+
 def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
     """Return name, arrays and provenance of each group of the merged store.
 
@@ -159,6 +178,15 @@ def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
     StoreError
         If backbones, shapes or provenance of the stores differ.
     """
+    groups = []
+    for name in _same_backbones(stores):
+        specs = [spec_of(store[name]) for store in stores]
+        groups.append(combine_specs(specs[0], specs))
+    return groups
+
+
+def _same_backbones(stores: Sequence[Store]) -> tuple[str, ...]:
+    """Return the names of the groups; raise a StoreError unless they are the same in all stores."""
     first = stores[0]
     for store in stores[1:]:
         if store.names != first.names:
@@ -166,11 +194,7 @@ def _merged_groups(stores: Sequence[Store]) -> list[GroupSpec]:
                 f"{first.where} has features of {', '.join(first.names)}, "
                 f"{store.where} of {', '.join(store.names)}: merging needs the same backbones"
             )
-    groups = []
-    for name in first.names:
-        specs = [spec_of(store[name]) for store in stores]
-        groups.append(combine_specs(specs[0], specs))
-    return groups
+    return first.names
 
 
 class _ChosenRow(NamedTuple):
@@ -217,11 +241,22 @@ def _choose_rows(stores: Sequence[Store]) -> dict[str, _ChosenRow]:
     return dict(sorted(chosen_rows.items()))
 
 
+def _positions_to_copy_from(chosen_rows: Mapping[str, _ChosenRow]) -> dict[str, int]:
+    """Return clip id -> position of the store that it is copied from, without clips missing in all stores."""
+    positions = {}
+    for clip_id, row in chosen_rows.items():
+        if row.clip.status != _MISSING:
+            positions[clip_id] = row.position
+    return positions
+
+
 def _results_to_copy(stores: Sequence[Store], position_of_clip: Mapping[str, int]) -> Iterator[ClipResult]:
     """Read the clips to copy and yield them one at a time, so that only one is in memory.
 
     Stores take turns as the clips in `position_of_clip` do. Within a store, the order is that of its rows,
     so a clip may be yielded in the place of another clip of the same store.
+
+    `position_of_clip` is clip id -> position in `stores` of the store that it is copied from.
     """
     results_of_stores = []  # an iterator for each store
     for position, store in enumerate(stores):
@@ -316,10 +351,7 @@ def _read_results(store: Store, clip_ids: Collection[str]) -> Iterator[ClipResul
             if not _has_features(clip, name):
                 continue
             values = {array: next(iterator) for array, iterator in iterators_of_group[name].items()}
-            for array, row_values in values.items():
-                if sha256_of(row_view(row_values)) != clip.digests.get(f"{name}/{array}"):
-                    location = f"{store.where}: clip {clip.clip_id}, array {name}/{array}"
-                    raise damaged(f"{location}: not what {TABLE} has a digest of", store.where)
+            _check_digests(store, clip, name, values)
             time_s = values.pop("time_s")
             frame_index = values.pop("frame_index")
             features_of_group[name] = ClipFeatures(time_s, frame_index, values)
@@ -352,3 +384,19 @@ def _values_of_group(store: Store, name: str, rows: Sequence[int]) -> dict[str, 
 def _has_features(clip: StoredClip, group: str) -> bool:
     """Return whether a clip has features in a group of its store: its status there is ok or partial."""
     return clip.within(group).status in STATUSES_WITH_FEATURES
+
+
+def _check_digests(store: Store, clip: StoredClip, group: str, values: Mapping[str, NDArray[Any]]) -> None:
+    """Raise a StoreError if a clip's values in an array do not have the digest that its store records.
+
+    Parameters
+    ----------
+    store, clip
+        The store, and its description of the clip, with the digests.
+    group, values
+        Name of a group, and array -> the clip's values in it.
+    """
+    for array, row_values in values.items():
+        if sha256_of(row_view(row_values)) != clip.digests.get(f"{group}/{array}"):
+            location = f"{store.where}: clip {clip.clip_id}, array {group}/{array}"
+            raise damaged(f"{location}: not what {TABLE} has a digest of", store.where)

@@ -268,11 +268,16 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             return push_to_s3(source, url, show)
     # The others check each file as they copy it. The Hub's library reads the files itself, and reports its
     # own progress: damage must be found before it publishes them.
+    _refuse_damaged_files(source)
+    target, api = begin_push(url)
+    return push_to_hub(source, target, api)
+
+
+def _refuse_damaged_files(source: FolderFiles) -> None:
+    """Raise a StoreError if the digest of a file is not the one that the sealed store records."""
     for name, expected in read_digests(source).items():
         if digest_of(source, name) != expected:
             raise _digest_error(source, name)
-    target, api = begin_push(url)
-    return push_to_hub(source, target, api)
 
 
 def push_to_s3(source: FolderFiles, url: str, progress: FileProgress) -> str:
@@ -365,7 +370,10 @@ def _sizes_on_s3(client: "ObjectStore", url: str) -> dict[str, int]:
 def _refuse_other_objects(
     client: "ObjectStore", url: str, sizes: Mapping[str, int], digests: Mapping[str, str]
 ) -> None:
-    """Refuse to upload to a URL with objects that are not part of the same store."""
+    """Refuse to upload to a URL with objects that are not part of the same store.
+
+    `sizes` has the bytes of each object that is there, and `digests` the SHA-256 of each file to upload.
+    """
     import obstore  # noqa: PLC0415 - obygaze[remote]
 
     unknown = sorted(sizes.keys() - digests.keys())
@@ -459,15 +467,19 @@ def push_to_hub(source: FolderFiles, target: HubFiles, api: "HfApi") -> str:
 def _is_on_hub(entry: "RepoFile | None", source: FolderFiles, name: str, digest: str) -> bool:
     """Return whether an entry of a repository is a file of the store, by its digest.
 
-    The Hub states the SHA-256 of large files, which it stores with LFS, and for others the SHA-1 of Git: of a
-    header with the size, and the bytes.
+    The Hub states the SHA-256 of large files, which it stores with LFS, and for others the SHA-1 of Git.
+    `entry` is None if the Hub has no such file.
     """
     if entry is None:
         return False
     if entry.lfs:
         return bool(entry.lfs.sha256 == digest)
-    data = source.read(name)
+    return bool(entry.blob_id == _git_digest(source, name))
+
+
+def _git_digest(files: StoreFiles, name: str) -> str:
+    """Return the SHA-1 that Git gives a file: of a header with its size, and its bytes."""
+    data = files.read(name)
     header = b"blob %d\0" % len(data)
     # It is only compared with what the Hub says, so that SHA-1 is good enough.
-    git_digest = hashlib.sha1(header + data, usedforsecurity=False).hexdigest()
-    return bool(entry.blob_id == git_digest)
+    return hashlib.sha1(header + data, usedforsecurity=False).hexdigest()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
+from numpy.typing import NDArray
 
 from obygaze_features.errors import StoreError, install_command
 from obygaze_features.exchange.frame_rows import FrameColumns, describe_rows, frame_items
@@ -376,8 +377,7 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     has_named_arrays = "" not in checked_arrays
     have_number_per_row = all(array.ndim == 1 for array in checked_arrays.values())
     if has_named_arrays and have_number_per_row:
-        refuse_larger(n_ids * len(checked_arrays) * NUMBER_BYTES, str(path))
-        checked_arrays = {"": np.stack([column[:] for column in checked_arrays.values()], axis=1)}
+        checked_arrays = {"": _stack_columns(path, checked_arrays, n_ids)}
     for array in checked_arrays.values():
         if array.ndim < 2:
             raise StoreError(f"{path}: expected a row of features for each id; found {list(array.shape)}")
@@ -387,10 +387,24 @@ def _check_rows(path: Path, arrays: Mapping[str, Any], n_ids: int) -> Mapping[st
     return checked_arrays
 
 
+def _stack_columns(path: Path, columns: Mapping[str, Any], n_rows: int) -> NDArray[Any]:
+    """Stack D columns of one number a row, [N] each, into an array [N, D].
+
+    Raises
+    ------
+    StoreError
+        It would be too large.
+    """
+    refuse_larger(n_rows * len(columns) * NUMBER_BYTES, str(path))
+    return np.stack([column[:] for column in columns.values()], axis=1)
+
+
 def _check_array(array: Any, location: str, n_ids: int) -> Any:
     """Return an array, once it is checked that it holds numbers and has a row for each id.
 
     The axes of a dataset that MATLAB wrote, which reverses them, are put in order first.
+
+    `array` may be a dataset of HDF5, or another object that is read by rows.
 
     Raises
     ------

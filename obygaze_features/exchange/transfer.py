@@ -536,10 +536,11 @@ class _Transfer:
         tag_files = [name for name in self._digests if not name.startswith(f"{PAYLOAD}/")]
         tag_digests = {name: self._digests[name] for name in tag_files}
         write_whole(self._root / TAG_DIGESTS, digests_bytes(tag_digests), links=False)
-        kept = {*(self._digests.keys() - left_out), TAG_DIGESTS}
-        for path in list(self._root.rglob("*")):
-            if not path.is_dir() and path.relative_to(self._root).as_posix() not in kept:
-                path.unlink()
+        self._remove_files_except({*(self._digests.keys() - left_out), TAG_DIGESTS})
+        self._refuse_unreadable()
+
+    def _refuse_unreadable(self) -> None:
+        """Raise a StoreError if a group of the new copy cannot be opened, before the copy is renamed."""
         try:
             store = open_files(FolderFiles(self._building))
             for name in store:
@@ -547,23 +548,30 @@ class _Transfer:
         except StoreError as error:
             raise StoreError(f"{self._files.where}: is no store that can be read: {error}") from None
 
+    def _remove_files_except(self, keep: set[str]) -> None:
+        """Remove the files of an earlier, stopped transfer that this one does not want.
+
+        `keep` has the names, relative to the store, of the files that stay.
+        """
+        for path in list(self._root.rglob("*")):
+            if not path.is_dir() and path.relative_to(self._root).as_posix() not in keep:
+                path.unlink()
+
     def _fetch(self, name: str) -> None:
         """Download a file of the store, unless an undamaged one is in the copy; count it and report progress.
 
         It may be called from several threads.
         """
-        path = self._root / name
-        is_own_file = path.is_file() and not path.is_symlink()
-        was_present = is_own_file and file_sha256(path) == self._digests[name]
+        was_present = self._has_undamaged(name)
         if not was_present:
             self._download(name)
-        # The lock keeps the counts right while several threads fetch files, and progress from going back.
-        with self._lock:
-            if was_present:
-                self._n_present += 1
-            self._n_done += 1
-            if self._progress:
-                self._progress(self._n_done, self._n_wanted, self._n_bytes)
+        self._count_file(was_present=was_present)
+
+    def _has_undamaged(self, name: str) -> bool:
+        """Return whether the copy has a file with the right digest, which is no link."""
+        path = self._root / name
+        is_own_file = path.is_file() and not path.is_symlink()
+        return is_own_file and file_sha256(path) == self._digests[name]
 
     def _download(self, name: str) -> None:
         """Download a file of the store into the copy, and check its digest.
@@ -581,8 +589,23 @@ class _Transfer:
         sync(partial_file)
         partial_file.replace(path)
 
+    def _count_file(self, *, was_present: bool) -> None:
+        """Count a file that is in the copy now, and report the progress of the transfer.
+
+        `was_present` says whether the copy had it before. The lock keeps the counts right while several
+        threads fetch files, and progress from going back.
+        """
+        with self._lock:
+            if was_present:
+                self._n_present += 1
+            self._n_done += 1
+            if self._progress:
+                self._progress(self._n_done, self._n_wanted, self._n_bytes)
+
     def _count_bytes(self, name: str, size: int, n_bytes: int) -> None:
         """Add the bytes received of a file to the total; refuse a file that is larger than its whole store.
+
+        `size` is the bytes of the file so far, and `n_bytes` those received since the last call.
 
         Raises
         ------

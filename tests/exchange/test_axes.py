@@ -11,7 +11,7 @@ from obygaze_features.exchange.import_items import ImportItem
 from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import PlannedClip, open_store, verify
 
-from .lab_features import import_as_lab, import_frames, import_store, values_of
+from .lab_features import import_as_lab, import_store, values_of
 
 T = 7
 D = 16
@@ -52,6 +52,11 @@ def save_frames(tmp_path):
     return save
 
 
+def import_frames(folder, *options):
+    """Import the saved frames into the store `lab`; gives the exit code."""
+    return import_as_lab(folder, "npy", "--from", "npy", "--array", "frames", *options)
+
+
 @pytest.mark.parametrize(
     "form",
     [lambda values: values[:, np.newaxis], lambda values: values[..., np.newaxis, np.newaxis]],
@@ -61,7 +66,7 @@ def test_axes_of_length_one_are_left_out_without_an_option(save_frames, form):
     """Frames [7, 16] of each clip are saved as [7, 1, 16] or as [7, 16, 1, 1], and read as they were."""
     folder = save_frames(form)
 
-    assert import_frames(folder, "npy", "npy") == 0
+    assert import_frames(folder) == 0
 
     assert np.array_equal(open_store(folder / "lab")["lab"].read("a", "frames"), EXPECTED_ARRAYS["a"])
 
@@ -74,12 +79,12 @@ def test_more_frames_than_features_are_noted_unless_their_axes_are_stated(save_f
     """
     folder = save_frames(lambda values: values.T)
 
-    assert import_frames(folder, "npy", "npy") == 0
+    assert import_frames(folder) == 0
     output = capfd.readouterr()
     assert "16 frames of 7 numbers" in output.out
     assert "--axes DT" in output.err
 
-    assert import_frames(folder, "npy", "npy", "--axes", "TD", "--store-version", "1.1.0") == 0
+    assert import_frames(folder, "--axes", "TD", "--store-version", "1.1.0") == 0
     assert "--axes" not in capfd.readouterr().err
 
 
@@ -123,13 +128,13 @@ def test_frames_imported_as_one_vector_are_refused_with_the_options_that_read_th
     """
     folder = save_frames(form)
 
-    assert import_frames(folder, "npy", "npy", "--array", "pooled") == 1
+    assert import_frames(folder, "--array", "pooled") == 1
     refusal = capfd.readouterr().err
     assert "c.npy" not in refusal
 
     named_options = options_named_for(refusal, "7 frames of 16 numbers")
     assert named_options[-2:] == ["--axes", axes]
-    assert import_frames(folder, "npy", "npy", *named_options) == 0
+    assert import_frames(folder, *named_options) == 0
 
     output = capfd.readouterr()
     assert "7 frames of 16 numbers" in output.out
@@ -150,10 +155,10 @@ def test_vectors_imported_as_frames_are_refused_with_the_right_option(save_frame
     """Each clip has one vector of 16 numbers, and the options say that it has several frames or tokens."""
     folder = save_frames(lambda values: values[0])
 
-    assert import_frames(folder, "npy", "npy", *options) == 1
+    assert import_frames(folder, *options) == 1
 
     assert "--array pooled" in capfd.readouterr().err
-    assert import_frames(folder, "npy", "npy", "--array", "pooled") == 0
+    assert import_frames(folder, "--array", "pooled") == 0
 
 
 @pytest.mark.parametrize("array", ["pooled", "frames", "tokens"])
@@ -167,7 +172,7 @@ def test_an_array_that_no_order_of_axes_can_read_is_refused_without_naming_one(
     """
     folder = save_frames(lambda _: np.ones(shape, np.float16))
 
-    assert import_frames(folder, "npy", "npy", "--array", array) == 1
+    assert import_frames(folder, "--array", array) == 1
 
     refusal = capfd.readouterr().err
     assert str(list(shape)) in refusal
@@ -181,7 +186,7 @@ def test_frames_in_an_array_of_an_npz_file_that_is_named_pooled_are_refused(save
         (folder / "npy" / f"{clip}.npy").unlink()
         np.savez(folder / "npy" / f"{clip}.npz", pooled=values)
 
-    assert import_frames(folder, "npy", "npy") == 1
+    assert import_frames(folder) == 1
 
     assert "a.npz: the axes of pooled are [7, 16]" in capfd.readouterr().err
 
@@ -206,14 +211,14 @@ def test_one_npy_of_all_clips_is_refused_with_the_right_options(save_frames, cap
 def test_the_option_axes_is_refused_for_vectors(save_frames):
     """A vector has one axis alone."""
     folder = save_frames(lambda values: values[0])
-    assert import_frames(folder, "npy", "npy", "--array", "pooled", "--axes", "DT") == 1
+    assert import_frames(folder, "--array", "pooled", "--axes", "DT") == 1
 
 
 def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
     """Three clips of 7 frames begin at 0, 10 and 20 s. At 8 frames a second, frames are 0.125 s apart."""
     folder = save_frames()
 
-    assert import_frames(folder, "npy", "npy", "--rate", "8") == 0
+    assert import_frames(folder, "--rate", "8") == 0
 
     assert "8 a second" in capfd.readouterr().out
     store = open_store(folder / "lab")
@@ -230,7 +235,7 @@ def test_times_follow_from_a_rate_and_the_start_of_the_clip(save_frames, capfd):
 @pytest.mark.parametrize("rate", ["0", "-1", "nan", "inf"])
 def test_a_rate_that_is_not_a_positive_number_is_refused(save_frames, rate):
     """A rate is a number of frames a second. The exit code 2 says that the command was typed wrongly."""
-    exit_code = import_frames(save_frames(), "npy", "npy", "--rate", rate)
+    exit_code = import_frames(save_frames(), "--rate", rate)
 
     assert exit_code == 2
 
@@ -263,18 +268,20 @@ def test_an_array_named_for_times_is_refused_if_it_cannot_be_used(tmp_path, time
         import_store(tmp_path, items, "frames", clips=[PlannedClip("a", "m")], times="shown_at")
 
 
-@pytest.mark.parametrize(
-    ("shape", "size"),
-    [
-        ((1, 16), "each clip has: 1 frame of 16 numbers"),
-        ((7, 16), "each clip has: 7 frames of 16 numbers"),
-        ((7, 1), "axes: 7 frames of 1 number in a clip"),
-    ],
-)
-def test_one_frame_and_one_number_are_said_in_the_singular(save_frames, capfd, shape, size):
-    """Seven rows of one number may be one row of seven: of the axes there is a note."""
-    folder = save_frames(lambda _: np.ones(shape, np.float32))
+@pytest.mark.parametrize(("n_frames", "size"), [(1, "1 frame of 16 numbers"), (7, "7 frames of 16 numbers")])
+def test_the_size_of_each_clip_is_said_in_words(save_frames, capfd, n_frames, size):
+    """One frame is said in the singular."""
+    folder = save_frames(lambda _: np.ones((n_frames, 16), np.float32))
 
-    assert import_frames(folder, "npy", "npy") == 0
+    assert import_frames(folder) == 0
 
-    assert size in "".join(capfd.readouterr())
+    assert f"each clip has: {size}" in capfd.readouterr().out
+
+
+def test_a_doubt_about_axes_counts_one_number_in_the_singular(save_frames, capfd):
+    """Seven rows of one number may be one row of seven: the import says so."""
+    folder = save_frames(lambda _: np.ones((7, 1), np.float32))
+
+    assert import_frames(folder) == 0
+
+    assert "axes: 7 frames of 1 number in a clip" in capfd.readouterr().err

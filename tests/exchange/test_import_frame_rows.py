@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from .lab_features import check_frames, import_as_lab, import_frames, values_of, write_films
+from .lab_features import check_frames, import_as_lab, values_of, write_films
 
 D = 6
 LENGTHS = {"v_one": 5, "v_two": 1, "v_é": 9}
@@ -52,6 +52,11 @@ def shuffled(table):
     return table.sample(frac=1, random_state=3)
 
 
+def import_frames(folder, source, *options):
+    """Import a table as the frames of the store `lab`; gives the exit code."""
+    return import_as_lab(folder, source, "--from", "table", "--array", "frames", *options)
+
+
 FORMS = {
     "csv": lambda table, path: table.to_csv(path, index=False),
     "tsv": lambda table, path: table.to_csv(path, index=False, sep="\t", decimal=","),
@@ -69,7 +74,7 @@ def test_rows_in_any_order_become_frames_ordered_by_time(folder, capfd, form):
     write_table = FORMS[form]
     write_table(table, folder / f"all.{form}")
 
-    exit_code = import_frames(folder, f"all.{form}", "table")
+    exit_code = import_frames(folder, f"all.{form}")
 
     assert exit_code == 0
 
@@ -94,7 +99,7 @@ def test_times_are_found_under_the_names_that_others_give_them_in_seconds_or_mil
     table = frame_table(**{name: times})
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table") == 0
+    assert import_frames(folder, "all.csv") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
@@ -104,7 +109,7 @@ def test_times_after_two_hours_keep_their_hundredths_of_a_second(folder):
     table = frame_table(time_s=lambda numbers: late_s + numbers / 2)
     table.to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table") == 0
+    assert import_frames(folder, "all.csv") == 0
 
     late_times_s = {clip: late_s + times_s for clip, times_s in TIMES_OF_TWO_A_SECOND.items()}
     check_frames(folder, late_times_s, EXPECTED_ARRAYS)
@@ -118,7 +123,7 @@ def test_rows_are_ordered_by_frame_index_which_is_kept(folder):
     table = frame_table(frame_index=lambda numbers: 12 * numbers)
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table", "--rate", "2") == 0
+    assert import_frames(folder, "all.csv", "--rate", "2") == 0
 
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert group.read("v_é", "frame_index").tolist() == [0, 12, 24, 36, 48, 60, 72, 84, 96]
@@ -132,7 +137,7 @@ def test_a_column_called_frame_orders_the_rows_of_openface_and_gives_no_indices(
     table = frame_table(success=1, timestamp=at_two_a_second, frame=lambda numbers: numbers + 1)
     shuffled(table).to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table", "--columns", "f[0-9]*") == 0
+    assert import_frames(folder, "all.csv", "--columns", "f[0-9]*") == 0
 
     group = check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
     assert (group.frame_index == -1).all()
@@ -146,7 +151,7 @@ def test_rows_without_times_and_numbers_keep_the_order_of_the_table_with_a_note(
     """
     frame_table().to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table") == 0
+    assert import_frames(folder, "all.csv") == 0
 
     notes = capfd.readouterr().err
     assert "in the order of the table" in notes
@@ -158,7 +163,7 @@ def test_the_order_of_axes_is_not_asked_of_a_table(folder):
     """The rows of a table are frames, so the option --axes is refused (exit code 2: a wrong command)."""
     frame_table().to_csv(folder / "all.csv", index=False)
 
-    assert import_frames(folder, "all.csv", "table", "--axes", "DT") == 2
+    assert import_frames(folder, "all.csv", "--axes", "DT") == 2
 
 
 def test_the_option_times_takes_the_named_column_and_no_other(folder):
@@ -166,7 +171,7 @@ def test_the_option_times_takes_the_named_column_and_no_other(folder):
     table = frame_table(shown_at=at_two_a_second, frame=number_of_frame, time=7.0)
     shuffled(table).to_parquet(folder / "all.parquet")
 
-    assert import_frames(folder, "all.parquet", "table", "--times", "shown_at", "--columns", "f[0-9]*") == 0
+    assert import_frames(folder, "all.parquet", "--times", "shown_at", "--columns", "f[0-9]*") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
@@ -177,7 +182,7 @@ def test_vectors_in_one_column_of_lists_are_imported(folder):
     table = table.drop(columns=COLUMNS)
     shuffled(table).to_parquet(folder / "all.parquet")
 
-    assert import_frames(folder, "all.parquet", "table") == 0
+    assert import_frames(folder, "all.parquet") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
@@ -196,7 +201,7 @@ def test_arrays_with_a_row_for_each_frame_are_imported(folder, name):
             file["ids"] = ids
             file["timestamps"] = times
 
-    assert import_frames(folder, name, "table") == 0
+    assert import_frames(folder, name) == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
@@ -206,7 +211,7 @@ def test_a_matrix_is_imported_by_a_file_with_an_id_for_each_frame(folder):
     np.save(folder / "all.npy", table[COLUMNS].to_numpy())
     (folder / "ids.txt").write_text("\n".join(table["clip_id"]), encoding="utf-8")
 
-    assert import_frames(folder, "all.npy", "table", "--ids", folder / "ids.txt", "--rate", "2") == 0
+    assert import_frames(folder, "all.npy", "--ids", folder / "ids.txt", "--rate", "2") == 0
     check_frames(folder, TIMES_OF_TWO_A_SECOND, EXPECTED_ARRAYS)
 
 
@@ -257,7 +262,7 @@ def test_a_table_whose_rows_cannot_be_taken_for_frames_is_refused_in_a_line(
     table = change(frame_table(stamp=at_two_a_second, frame=number_of_frame))
     table.to_csv(folder / "all.csv", index=False)
 
-    exit_code = import_frames(folder, "all.csv", "table", *options)
+    exit_code = import_frames(folder, "all.csv", *options)
 
     assert exit_code == 1
     *_, line = capfd.readouterr().err.splitlines()

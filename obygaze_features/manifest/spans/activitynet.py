@@ -29,26 +29,34 @@ def read_activitynet(file: SpanFile) -> Iterator[RawSpan]:
     unread_keys: list[str] = []
     notes_on_cut: list[str] = []
     for name, video in _database(file).items():
-        facts = object_of(video)
-        video_length_s = number(facts.get("duration", facts.get("duration_second"))) or math.nan  # unknown
+        video_length_s = _length_s(object_of(video))
         # A video that is no object counts as one empty annotation, so that it is left out with a reason.
         annotations = objects_of(video.get("annotations")) if isinstance(video, dict) else [{}]
         for n, annotation in enumerate(annotations, start=1):
             unread_keys += [key for key in annotation if key not in READ_KEYS]
             location = f"{name:.60}, annotation {n}"
             span = _span(location, name, annotation)
-            # Times that cannot be read, and an unknown length, are NaN, with which comparisons are false.
-            if span.start_s >= video_length_s:
-                reason = f"it begins behind the end of its video, {video_length_s:g} s"
-                span = replace(span, reason=reason)
-            if span.end_s > video_length_s:
-                if span.end_s > video_length_s + SLACK_S and not span.reason:
-                    notes_on_cut.append(f"{location}: cut at the end of its video, {video_length_s:g} s")
-                span = replace(span, end_s=video_length_s)
-            yield span
+            cut_span = _cut_at(span, video_length_s)
+            was_cut = span.end_s > video_length_s + SLACK_S
+            if was_cut and not cut_span.reason:
+                notes_on_cut.append(f"{location}: cut at the end of its video, {video_length_s:g} s")
+            yield cut_span
     file.account.note_unread("key", unread_keys)
     if notes_on_cut:
         file.account.note(first_few(notes_on_cut, SHOWN))
+
+
+def _cut_at(span: RawSpan, length_s: float) -> RawSpan:
+    """Return a span cut at the end of its video, with a reason to leave it out if it begins after that.
+
+    Times that cannot be read, and an unknown length, are NaN: comparisons with NaN are false, so that such a
+    span stays as it is.
+    """
+    if span.start_s >= length_s:
+        span = replace(span, reason=f"it begins behind the end of its video, {length_s:g} s")
+    if span.end_s > length_s:
+        span = replace(span, end_s=length_s)
+    return span
 
 
 def _database(file: SpanFile) -> Mapping[str, Any]:
@@ -70,6 +78,12 @@ def _database(file: SpanFile) -> Mapping[str, Any]:
             "not a database of ActivityNet: no 'database' of videos (results of a model are no labels)"
         )
     return database
+
+
+def _length_s(video: Mapping[str, Any]) -> float:
+    """Return the length of a video in seconds; NaN if it is not given, or 0."""
+    length_s = number(video.get("duration", video.get("duration_second")))
+    return length_s or math.nan
 
 
 def _times(annotation: Mapping[str, Any]) -> tuple[float, float]:

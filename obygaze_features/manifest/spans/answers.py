@@ -139,11 +139,14 @@ def _why_not_counted(
     for question in usual_questions.get(clip.model, ()):
         if question not in clip.answers:
             return f"no answer to {question}"
-    if clip.probabilities("level") and not clip.level:
+    has_levels = bool(clip.probabilities("level"))
+    has_likeliest_level = clip.level != ""
+    if has_levels and not has_likeliest_level:
         return "several levels are the likeliest"
-    if clip.key not in first_answers:
+    earlier_answers = first_answers.get(clip.key)
+    if earlier_answers is None:
         return ""
-    if first_answers[clip.key] == clip.answers:
+    if earlier_answers == clip.answers:
         return "of a clip that was answered above"
     return "of a clip that was answered above, otherwise"  # the file contradicts itself
 
@@ -184,11 +187,7 @@ def read_answers(file: SpanFile) -> Iterator[RawSpan]:
     A clip whose answers do not count is yielded as a record with the reason.
     """
     clips = answered_clips(file)
-    for name in ("model", "prompt"):
-        n_clips = Counter(clip.cells.get(name, "") for clip in clips if not clip.reason)
-        shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
-        if shown:
-            file.account.note(f"{name}: {shown}")
+    _note_models(file, [clip for clip in clips if not clip.reason])
     for clip in clips:
         if clip.reason:
             yield clip
@@ -222,6 +221,15 @@ def _spans_of_clip(clip: Answered) -> Iterator[RawSpan]:
             parent_ids=(level_span_id,),
             role="concepts",  # says that the text is concepts, so that unknown ones are refused
         )
+
+
+def _note_models(file: SpanFile, clips: Sequence[Answered]) -> None:
+    """Note which models and prompts gave the answers, each with its number of clips."""
+    for name in ("model", "prompt"):
+        n_clips = Counter(clip.cells.get(name, "") for clip in clips)
+        shown = ", ".join(f"{text or 'not named':.12} ({n})" for text, n in n_clips.most_common(3))
+        if shown:
+            file.account.note(f"{name}: {shown}")
 
 
 @checked
@@ -289,6 +297,8 @@ def _cells(value: Mapping[str, Any]) -> dict[str, str]:
 def _perceives(value: Any, location: str) -> tuple[str, ...]:
     """Read what the model perceives, such as `visual` or `said`; only pictures if the object does not say.
 
+    `value` is a name or a list of names, from the object of a clip; None if it has none.
+
     Raises
     ------
     ObygazeError
@@ -310,14 +320,10 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
     reasons = []
     answered_questions = set[str]()  # as `plain` writes them: `level:s`
     for question, answer in answers.items():
-        kind, _, name = question.partition(":")
-        names_label = kind in {"level", "concept"} and name != ""
-        if question != "level" and not names_label:
+        if not _is_question(question):
             reasons.append(f"question {question!r:.40}: expected level, level:NAME or concept:NAME")
             continue
-        probability_of_question = {question: _probability(answer)}
-        if question == "level":
-            probability_of_question = _levels(answer)
+        probability_of_question = _probabilities_of_answer(question, answer)
         if not probability_of_question or any(math.isnan(p) for p in probability_of_question.values()):
             reasons.append(f"{question} refused or unclear")
             continue
@@ -329,6 +335,19 @@ def _probabilities(answers: Mapping[str, Any]) -> _Probabilities:
             answered_questions.add(plain_question)
         probabilities.update(probability_of_question)
     return _Probabilities(probabilities, reasons[0] if reasons else "")
+
+
+def _probabilities_of_answer(question: str, answer: Any) -> dict[str, float]:
+    """Return question on one label -> probability of yes, of which an answer to `level` gives several."""
+    if question == "level":
+        return _levels(answer)
+    return {question: _probability(answer)}
+
+
+def _is_question(text: str) -> bool:
+    """Return whether a text is a question that is read: `level`, `level:NAME` or `concept:NAME`."""
+    kind, _, name = text.partition(":")
+    return text == "level" or (kind in {"level", "concept"} and name != "")
 
 
 def _levels(answer: Any) -> dict[str, float]:

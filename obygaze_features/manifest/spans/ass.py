@@ -34,9 +34,7 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
             section = key
         elif key == "format":
             # Sections of styles have such a line too, which names no columns of events.
-            names = [name.strip().lower() for name in value.split(",")]
-            if {"start", "end", "text"} <= set(names):
-                columns = names[: names.index("text") + 1]  # the text is the rest of a line of dialogue
+            columns = _columns_of_events(value) or columns
         elif key == "dialogue":
             yield _dialogue(f"line {number}", value, columns, section)
         elif key == "timer" and not _USUAL_SPEED.fullmatch(value):
@@ -47,8 +45,21 @@ def read_ass(file: SpanFile) -> Iterator[RawSpan]:
             yield RawSpan(f"line {number}", reason=f"a {key or 'line of no kind':.20}")
 
 
+def _columns_of_events(names: str) -> list[str]:
+    """Return the columns that a line Format names, in lower case; [] if they are those of styles.
+
+    The text is the last column, as it is the rest of a line of dialogue.
+    """
+    columns = [name.strip().lower() for name in names.split(",")]
+    are_of_events = {"start", "end", "text"} <= set(columns)
+    return columns[: columns.index("text") + 1] if are_of_events else []
+
+
 def _dialogue(location: str, value: str, columns: Sequence[str], section: str) -> RawSpan:
-    """Read a line of dialogue."""
+    """Read a line of dialogue, from what stands behind `Dialogue:`.
+
+    `columns` are the names of its cells, and `section` is the one it stands in, such as `[events]`.
+    """
     # The text is the last cell, and may have commas itself. A line that is cut short has fewer cells.
     n_commas = max(len(columns) - 1, 0)
     cells = dict(zip(columns, value.lstrip().split(",", n_commas), strict=False))

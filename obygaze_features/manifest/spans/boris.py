@@ -170,7 +170,7 @@ def _aggregated(file: SpanFile, events: Table) -> Iterator[Event]:
 
 
 def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
-    """Yield an event for each START and its STOP, which is the next one of the same behaviour.
+    """Yield an event for each START and its STOP, which is the next one with the same `_pairing_key`.
 
     Rows that cannot be paired are yielded with a reason: times that cannot be read, a START before another
     START of its key or without a STOP, a STOP without a START, and points.
@@ -186,11 +186,8 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
     status_column = status_columns[0]
     started: dict[tuple[str, ...], Event] = {}  # pairing key -> event whose STOP was not there yet
     for timed_row in timed(file, events.rows, "Time", "Time", decimal=decimal_sign(events.delimiter)):
-        # A START and its STOP are alike in these cells: a subject shows one behaviour once at a time.
-        cells = timed_row.row.cells
-        modifiers = [cell for name, cell in cells.items() if plain(name).startswith("modifier")]
-        status = cells[status_column].strip().upper()
-        key = (*(cells.get(name, "") for name in (OBSERVATION, "Subject", "Behavior")), *modifiers)
+        status = timed_row.row.cells[status_column].strip().upper()
+        key = _pairing_key(timed_row.row)
         if timed_row.reason:
             yield _behaviour(timed_row, timed_row.reason)
         elif status == "START":
@@ -206,6 +203,16 @@ def _paired(file: SpanFile, events: Table) -> Iterator[Event]:
         else:
             yield _behaviour(timed_row, f"{status or 'nothing'} is no START or STOP")
     yield from started.values()
+
+
+def _pairing_key(row: Row) -> tuple[str, ...]:
+    """Return the cells that are the same in the START and the STOP of an event.
+
+    These are observation, subject, behaviour and modifiers: a subject shows one behaviour once at a time.
+    """
+    names = [OBSERVATION, "Subject", "Behavior"]
+    modifiers = [cell for name, cell in row.cells.items() if plain(name).startswith("modifier")]
+    return tuple([row.cells.get(name, "") for name in names] + modifiers)
 
 
 def _joined(first: Event, last: Event) -> Event:
@@ -275,10 +282,7 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
     # Cached, as many rows have the same source.
     media_of_first_player = cache(_first_player)
     for row in rows:
-        offset = row.cells[OFFSET]
-        # One that cannot be read is NaN, which is not zero either.
-        if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
-            raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
+        _refuse_offset(file, row)
         name = first_filled_cell(row.cells, OBSERVATION)
         observation = observations.setdefault(name, Observation(name))
         # Both columns list the media of several players; only the first one counts.
@@ -286,6 +290,16 @@ def _observations(file: SpanFile, rows: Sequence[Row]) -> list[Observation]:
         list_of_lengths, _, _ = row.cells.get(LENGTHS, "").partition("|")  # "|" is between players
         observation.lengths_of_media[list_of_media] = list_of_lengths
     return list(observations.values())
+
+
+def _refuse_offset(file: SpanFile, row: Row) -> None:
+    """Refuse a row whose observation has an offset other than zero, by which BORIS moves its times.
+
+    An offset that cannot be read is NaN, which is not zero either.
+    """
+    offset = row.cells[OFFSET]
+    if offset and time_or_nan(offset.strip().lstrip("+-")) != 0:
+        raise file.error(f"line {row.line}, {OFFSET}: {offset!r}: times are moved; set it to 0 in BORIS")
 
 
 def _first_player(source: str) -> str:

@@ -43,6 +43,13 @@ class Statement(NamedTuple):
     seen_score: str
 
 
+class TrackFrames(NamedTuple):
+    """Frames of a track's shapes: those in which it is visible, and those in which it is outside."""
+
+    shown: set[int]
+    outside: set[int]
+
+
 def read_cvat(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the stretches in which tracks show, and the runs of frames with one tag; frames count from 0.
 
@@ -106,20 +113,17 @@ def _track(file: SpanFile, track: Element, step: int, media: str) -> Iterator[Ra
 
     A track gives its state in all frames, or only where it changes: with `gaze` = away in frame 0, `gaze` =
     at her in frame 10 and outside in frame 30, it is visible in frames 0 to 29, and `gaze` is away in 0 to 9.
+    `step` is from one frame of the task to the next, in frames of the film.
     """
     location = f"track {track.get('id', '')}"
     if track.get("source") == "auto":
         yield RawSpan(location, reason=AUTOMATIC, is_of_model=True)
         return
-    shown = set[int]()
-    outside = set[int]()
-    for shape in track:
-        frame = _frame(shape)
-        if frame is None:
-            yield RawSpan(location, reason="a shape without the number of its frame")
-            return
-        frames = shown if _is_shown(shape) else outside
-        frames.add(frame)
+    frames = _track_frames(track)
+    if frames is None:
+        yield RawSpan(location, reason="a shape without the number of its frame")
+        return
+    shown, outside = frames
     if not shown:
         yield RawSpan(location, reason="it is shown nowhere")
         return
@@ -177,6 +181,20 @@ def _frames_of_statements(track: Element, shown: set[int]) -> dict[Statement, se
     return frames_of_statement
 
 
+def _track_frames(track: Element) -> TrackFrames | None:
+    """Divide the frames of a track's shapes by whether it is visible; None if a shape states no frame."""
+    frames = TrackFrames(set(), set())
+    for shape in track:
+        frame = _frame(shape)
+        if frame is None:
+            return None
+        if _is_shown(shape):
+            frames.shown.add(frame)
+        else:
+            frames.outside.add(frame)
+    return frames
+
+
 def _is_shown(shape: Element) -> bool:
     """Return whether a shape, or at least one point of a skeleton, is inside the frame.
 
@@ -184,7 +202,9 @@ def _is_shown(shape: Element) -> bool:
     """
     flags = [part.get("outside") for part in (shape, *shape)]
     stated_flags = [flag for flag in flags if flag is not None]
-    return not stated_flags or any(flag != "1" for flag in stated_flags)
+    if not stated_flags:
+        return True
+    return any(flag != "1" for flag in stated_flags)
 
 
 def _attributes(node: Element) -> Iterator[tuple[str, str]]:
@@ -202,7 +222,10 @@ def _attributes(node: Element) -> Iterator[tuple[str, str]]:
 
 
 def _tags(file: SpanFile, root: Element, step: int, media: str) -> Iterator[RawSpan]:
-    """Yield a span for each run of neighbouring frames that have the same tag."""
+    """Yield a span for each run of neighbouring frames that have the same tag.
+
+    `step` is from one frame of the task to the next, in frames of the film.
+    """
     frames_of_statement: dict[Statement, set[int]] = {}
     for tag, frame in _tags_with_frames(root):
         label = one_line(tag.get("label", ""))

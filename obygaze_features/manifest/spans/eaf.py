@@ -87,10 +87,7 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
         `_Times`), or times are not in milliseconds.
     """
     root = file.xml("ANNOTATION_DOCUMENT", "a document of ELAN")
-    header = root.find("HEADER")
-    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
-    if units != "milliseconds":
-        raise file.error(f"times in {units} cannot be read: save it with a newer ELAN")
+    _refuse_other_units(file, root)
     tiers = root.findall("TIER")
     names = [tier.get("TIER_ID", "") for tier in tiers]
     _check_names(file, names)
@@ -104,17 +101,13 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     decision_of_annotation = _decisions(properties.get(DECISIONS, ""))
 
     # Up to EAF 2.0 the header itself names the medium.
-    element_naming_media = header if media is None else media
+    element_naming_media = root.find("HEADER") if media is None else media
     cells = _cells(file, root, properties, _path_of_media(element_naming_media))
     times = _Times(file, root, tiers, media)
 
-    declared_keys = {tier_key(declared) for declared in file.reading.tiers}
     unread_names = []
     for tier, name in zip(tiers, names, strict=True):
-        is_wanted = not name.startswith(MODEL)
-        if declared_keys:
-            is_wanted = bool(matching_key(name, declared_keys))
-        if is_wanted:
+        if _is_wanted(file, name):
             yield from _tier(tier, name, cells, times, decision_of_annotation)
         else:
             unread_names.append(name)
@@ -123,6 +116,22 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note(
             f"left out {counted(len(unread_names), 'tier')} {reason} ({first_few(unread_names, 4)})"
         )
+
+
+def _refuse_other_units(file: SpanFile, root: Element) -> None:
+    """Refuse a document whose times are not in milliseconds."""
+    header = root.find("HEADER")
+    units = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if units != "milliseconds":
+        raise file.error(f"times in {units} cannot be read: save it with a newer ELAN")
+
+
+def _is_wanted(file: SpanFile, name: str) -> bool:
+    """Return whether a tier is read: one that --tier names, or by default one that people wrote."""
+    declared_keys = {tier_key(declared) for declared in file.reading.tiers}
+    if declared_keys:
+        return bool(matching_key(name, declared_keys))
+    return not name.startswith(MODEL)
 
 
 def _decisions(text: str) -> dict[str, str]:
@@ -238,8 +247,19 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
     key_of_name = {name: matching_key(name, label_tier_of_key) for name in names}  # "" for other tiers
     names_of_label_tiers = [name for name, key in key_of_name.items() if key]
     other_names = [name for name, key in key_of_name.items() if not key]
+    _refuse_unclear_label_tiers(file, names_of_label_tiers)
+    if not declared:
+        return
+    keys_in_document = set(key_of_name.values())
+    for key, declared_name in label_tier_of_key.items():
+        if key not in keys_in_document:
+            _note_or_refuse_missing_tier(file, declared_name, names, other_names)
+
+
+def _refuse_unclear_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
+    """Refuse tiers of labels if a model wrote one, or if two names differ in case or blanks alone."""
     first_spelling: dict[str, str] = {}
-    for name in names_of_label_tiers:
+    for name in names:
         if name.startswith(MODEL):
             raise file.error(f"tier {name!r} was written by a model: its output is no label")
         earlier = first_spelling.setdefault(tier_key(name), name)
@@ -247,18 +267,37 @@ def _check_names(file: SpanFile, names: Sequence[str]) -> None:
             raise file.error(
                 f"tiers {earlier!r} and {name!r} differ in case or blanks alone: rename one in ELAN"
             )
-    if not declared:
+
+
+def _note_or_refuse_missing_tier(
+    file: SpanFile, missing: str, names: Sequence[str], other_names: Sequence[str]
+) -> None:
+    """Note a tier that --tier names and the document lacks, if a tier has nearly the same name; else refuse.
+
+    The tiers of our decisions (`DECIDED`) may be missing without a note, as only a document with decisions
+    has them.
+
+    Parameters
+    ----------
+    file
+        The document.
+    missing
+        The tier that --tier names and the document does not have.
+    names, other_names
+        The document's tiers, and those of them that --tier does not name.
+
+    Raises
+    ------
+    ManifestError
+        No tier has nearly the same name.
+    """
+    near_name = tier_named_nearly(missing, other_names)
+    if near_name is not None:
+        file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
         return
-    for key, missing in label_tier_of_key.items():
-        if key in key_of_name.values():
-            continue
-        near_name = tier_named_nearly(missing, other_names)
-        if near_name is not None:
-            file.account.note(f"tier {near_name!r} is not read: did you mean {missing!r}?")
-        elif dict(declared) != DECIDED:  # only a document with decisions has the tiers of our decisions
-            raise file.error(
-                f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}"
-            )
+    names_tiers_of_decisions = dict(file.reading.tiers) == DECIDED
+    if not names_tiers_of_decisions:
+        raise file.error(f"no tier {missing!r}: there are {first_few(list(map(repr, names)), SHOWN_NAMES)}")
 
 
 def _media(file: SpanFile, root: Element) -> Element | None:
@@ -273,11 +312,7 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     videos = [node for node in descriptors if node.get("MIME_TYPE", "").startswith("video")]
     candidates = videos or descriptors
     stems = [stem_of(_path_of_media(node)) for node in candidates]
-    movie = file.reading.movie
-    stem_of_movie = find_film(movie, dict.fromkeys(stems)) if movie else None
-    films = candidates
-    if stem_of_movie is not None:  # None if no movie is named, or no medium is of it
-        films = [node for node, stem in zip(candidates, stems, strict=True) if stem == stem_of_movie]
+    films = _media_of_movie(candidates, stems, file.reading.movie)
     origins = {(node.get("TIME_ORIGIN") or "0").strip() for node in films}
     if len(origins) > 1:
         raise file.error(
@@ -293,6 +328,24 @@ def _media(file: SpanFile, root: Element) -> Element | None:
     return films[0] if films else None
 
 
+def _media_of_movie(media: list[Element], stems: Sequence[str], movie: str) -> list[Element]:
+    """Return the media of the movie that the person names; all if none is named or no medium is of it.
+
+    Parameters
+    ----------
+    media
+        Media descriptors.
+    stems
+        The stem of each medium's file.
+    movie
+        The movie; "" if the person names none.
+    """
+    stem_of_movie = find_film(movie, dict.fromkeys(stems)) if movie else None
+    if stem_of_movie is None:
+        return media
+    return [node for node, stem in zip(media, stems, strict=True) if stem == stem_of_movie]
+
+
 def _path_of_media(node: Element | None) -> str:
     """Return the path or URL of media from an element; "" if it has none.
 
@@ -304,6 +357,27 @@ def _path_of_media(node: Element | None) -> str:
         if node.get(name):
             return node.get(name, "")
     return ""
+
+
+def _annotations_by_id(tiers: Sequence[Element]) -> dict[str, tuple[Element, Element]]:
+    """Return id of an annotation -> its element and its tier, of the annotations that have an id."""
+    nodes = {}
+    for tier in tiers:
+        for node in tier.findall("ANNOTATION/*"):
+            annotation_id = node.get("ANNOTATION_ID", "")
+            if annotation_id:
+                nodes[annotation_id] = (node, tier)
+    return nodes
+
+
+def _ids_of_followed(nodes: Sequence[Element]) -> set[str]:
+    """Return the ids of the annotations that another one says to be the previous one."""
+    ids = set[str]()
+    for node in nodes:
+        previous_id = node.get("PREVIOUS_ANNOTATION", "")
+        if previous_id:
+            ids.add(previous_id)
+    return ids
 
 
 class _Times:
@@ -337,17 +411,13 @@ class _Times:
         nodes = [node for tier in tiers for node in tier.findall("ANNOTATION/*")]
         _refuse_unclear_references(file, nodes)
         # Id of an annotation -> its element and its tier. No annotation can refer to one without an id.
-        self._nodes: dict[str, tuple[Element, Element]] = {}
-        for tier in tiers:
-            for node in tier.findall("ANNOTATION/*"):
-                self._nodes[node.get("ANNOTATION_ID", "")] = (node, tier)
-        self._nodes.pop("", None)
+        self._nodes = _annotations_by_id(tiers)
         self._tier_of_name = {tier.get("TIER_ID", ""): tier for tier in tiers}
         # Cache of `_owner`, by its arguments.
         self._owners: dict[tuple[Element, Element], Owner] = {}
         # Ids of the annotations that another one continues in a subdivision. ELAN writes no slot for the
         # border between the two: one without a time is added here.
-        self._followed = {node.get("PREVIOUS_ANNOTATION", "") for node in nodes} - {""}
+        self._followed = _ids_of_followed(nodes)
         for annotation_id in self._followed:
             self._slots[_slot_behind(annotation_id)] = ""
         has_slots_without_time = "" in self._slots.values()

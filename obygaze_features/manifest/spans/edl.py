@@ -253,11 +253,16 @@ def _marker(event: Event, tags: Mapping[str, str], start_s: float, times: TimeLi
     if not is_point and times.rate is not None:
         end_s = float(start_s + n_frames / times.rate)
     if is_our_export:
-        tier = one_line(unquote(event.comments.get(OF_TIER, "")))
-        text = one_line(unquote(event.comments.get(OF_TEXT, "")))
-        film = one_line(unquote(event.comments.get(OF_FILM, "")))
-        return RawSpan(event.where, start_s, end_s, text, tier, {"movie": film})
+        return _exported_span(event, start_s, end_s)
     text = one_line(tags.get(NAME_TAG, "")) or tags["note"]
     cells = {"comment": tags["note"]} if tags["note"] != text else {}
     colour = one_line(tags.get(COLOUR_TAG, "")).removeprefix(COLOUR)
     return marker(event.where, start_s=start_s, end_s=end_s, text=text, tier=colour, cells=cells)
+
+
+def _exported_span(event: Event, start_s: float, end_s: float) -> RawSpan:
+    """Return the span of a marker of our export, whose tier, text and film are in comments of its event."""
+    tier = one_line(unquote(event.comments.get(OF_TIER, "")))
+    text = one_line(unquote(event.comments.get(OF_TEXT, "")))
+    film = one_line(unquote(event.comments.get(OF_FILM, "")))
+    return RawSpan(event.where, start_s, end_s, text, tier, {"movie": film})

@@ -30,7 +30,7 @@ from obygaze_features.manifest.spans.tool_tables import (
     tool_table,
     with_added_labels,
 )
-from obygaze_features.manifest.text_tables import Row, counted
+from obygaze_features.manifest.text_tables import Row, Table, counted
 from obygaze_features.text import first_few
 from obygaze_features.text_records import header_row, shared_cells, split_records
 from obygaze_features.workbook import Records
@@ -85,10 +85,7 @@ def read_elan_text(file: SpanFile) -> Iterator[RawSpan]:
     """
     records, delimiter = _rows(file)
     first_row = _first_row(records)
-    text_above = "\n".join("\t".join(cells) for _, cells in records[:first_row])
-    offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
-    if offsets:
-        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
+    _refuse_offsets(file, records[:first_row])
     if first_row:
         file.account.note(f"{counted(first_row, 'line')} above the annotations left out")
     if not records:
@@ -121,19 +118,13 @@ def is_headless(file: SpanFile) -> bool:
         return False
     times_of_rows = []
     for cells in rows:
-        if len(cells) < 4:
+        times = _two_times(cells)
+        if times is None:
             return False
-        first_s = time_or_nan(cells[2])
-        second_s = time_or_nan(cells[3])
-        if math.isnan(first_s) or math.isnan(second_s):
-            return False
-        times_of_rows.append((first_s, second_s))
+        times_of_rows.append(times)
 
     names = [cells[0].strip() for cells in rows]
-    # Names, which are no times, and which several rows have.
-    are_repeated_names = len(set(names)) < len(names) and all(
-        name and math.isnan(time_or_nan(name)) for name in names
-    )
+    are_repeated_names = len(set(names)) < len(names) and all(_is_name(name) for name in names)
     say_what_tiers_hold = all(matching_key(name, NAMED_KEYS) for name in names)
     if are_repeated_names or say_what_tiers_hold:
         return True
@@ -142,6 +133,22 @@ def is_headless(file: SpanFile) -> bool:
         if not _has_third_time(cells, first_s, second_s):
             return False
     return True
+
+
+def _two_times(cells: Sequence[str]) -> tuple[float, float] | None:
+    """Return the times in the third and fourth cell of a row, in seconds; None if either is no time."""
+    if len(cells) < 4:
+        return None
+    first_s = time_or_nan(cells[2])
+    second_s = time_or_nan(cells[3])
+    if math.isnan(first_s) or math.isnan(second_s):
+        return None
+    return first_s, second_s
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text that is not empty is no time."""
+    return bool(text) and math.isnan(time_or_nan(text))
 
 
 def _has_third_time(cells: Sequence[str], first_s: float, second_s: float) -> bool:
@@ -173,6 +180,17 @@ def _first_row(records: Records) -> int:
         if n_filled > 2:
             return index
     return 0
+
+
+def _refuse_offsets(file: SpanFile, records_above: Records) -> None:
+    """Refuse a text that states above its annotations that a medium has an offset: its times are shifted.
+
+    `records_above` are the rows above the annotations.
+    """
+    text_above = "\n".join("\t".join(cells) for _, cells in records_above)
+    offsets = [offset for offset in _OFFSET.findall(text_above) if int(offset)]
+    if offsets:
+        raise file.error(f"its media are moved by {offsets[0]} ms: export without offsets, or give the .eaf")
 
 
 def _has_times(cells: Sequence[str]) -> bool:
@@ -221,9 +239,7 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
         text_columns = ["Annotation"]
         label_columns = added_label_columns(file, table)
     else:
-        text_columns = [
-            name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)
-        ]
+        text_columns = _columns_of_tiers(table)
         label_columns = []
 
     timed_rows = timed(
@@ -238,6 +254,11 @@ def _with_header(file: SpanFile, rows: Rows) -> Iterator[RawSpan]:
     for timed_row in timed_rows:
         for span in _spans_of_row(timed_row, text_columns):
             yield from with_added_labels(span, [timed_row.row], label_columns)
+
+
+def _columns_of_tiers(table: Table) -> list[str]:
+    """Return the columns of texts, in a table with a column for each tier: all but ELAN's other columns."""
+    return [name for name in table.columns if name == "Annotation" or not _COLUMN_OF_ELAN.fullmatch(name)]
 
 
 def _headings_of_times(header: Sequence[str]) -> dict[tuple[str, str], str]:
@@ -281,6 +302,8 @@ def _form(file: SpanFile, headings: dict[tuple[str, str], str], line: int) -> st
     """Choose the form of times to read: one in which there are both begin and end times.
 
     PAL frames are chosen only if there is no other form.
+
+    `headings` is (which time, form) -> heading of the column.
 
     Raises
     ------
@@ -351,7 +374,10 @@ def _columns_of_usual_rows(records: Records) -> list[tuple[str, ...]]:
 
 
 def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
-    """Return the header that ELAN would write in English above columns without names."""
+    """Return the header that ELAN would write in English above columns without names.
+
+    `form` is that of the times in the first columns of begin and end times.
+    """
     # A column that is not read needs a name that no other column has, and that is not taken for the name of a
     # tier. `_COLUMN_OF_ELAN` matches names that end in "- time".
     header = [f"{index} - time" for index in range(n_columns)]
@@ -365,6 +391,11 @@ def _english_header(layout: Layout, n_columns: int, form: str) -> list[str]:
     header[layout.end] = f"{END} - {form}"
     header[layout.text] = "Annotation"
     return header
+
+
+def _usual_form(cells: Sequence[str]) -> str:
+    """Return the pattern that most cells have, with 0 for each number: `0:0:0.0` for clocks."""
+    return mode(re.sub("[0-9]+", "0", cell) for cell in cells)
 
 
 def _layout(file: SpanFile, columns: Sequence[Sequence[str]], *, with_lengths: bool) -> Layout:
@@ -432,8 +463,7 @@ def _possible_layouts(columns: Sequence[Sequence[str]], *, n_groups: int, n_form
     n_forms
         Number of forms, side by side, in which each time is there.
     """
-    # The pattern that most cells of a column have, with 0 for each number: `0:0:0.0` for clocks.
-    forms = [mode(re.sub("[0-9]+", "0", cell) for cell in column) for column in columns]
+    forms = [_usual_form(column) for column in columns]
     times = [list(map(time_or_nan, column)) for column in columns]
     n_columns_of_times = n_groups * n_forms
     layouts = []

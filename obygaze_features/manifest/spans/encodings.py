@@ -64,16 +64,24 @@ def decoded(content: bytes, encoding: str = "") -> tuple[str, str]:
     if marked:
         return _text_in(marked, content), ""
     if content.isascii():
-        # The bytes of UTF-16 may all be below 128, zeros included.
-        if encoding:
-            return _text_in(encoding, content), ""
-        utf_16 = unmarked_encoding(content)
-        if utf_16:
-            return _text_in(utf_16, content), f"read as {utf_16}{GUESS}"
-        return _text_in("ascii", content), ""
+        return _decoded_ascii(content, encoding)
     with suppress(UnicodeDecodeError):
         return content.decode("utf-8-sig"), ""
     return _decoded_not_utf8(content, encoding)
+
+
+def _decoded_ascii(content: bytes, encoding: str) -> tuple[str, str]:
+    """Decode bytes that are all below 128; return the text and a notice, as `decoded` does.
+
+    They are ASCII, or the person's encoding, or UTF-16 without a mark, whose bytes may all be ASCII, zeros
+    included.
+    """
+    if encoding:
+        return _text_in(encoding, content), ""
+    utf_16 = unmarked_encoding(content)
+    if utf_16:
+        return _text_in(utf_16, content), f"read as {utf_16}{GUESS}"
+    return _text_in("ascii", content), ""
 
 
 def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:

@@ -92,6 +92,8 @@ def _place_of_children(node: Element, place: MediaOffset, assets: Mapping[str, A
 
     In an element that plays a file, the children have times of the file. In another element they have times
     from its `start`, which lies at its `offset` in the element around it.
+
+    `place` is what the element's own times count in, and `assets` is id -> media file.
     """
     asset = _played_asset(node, assets)
     if asset is not None:

@@ -101,6 +101,17 @@ class Format:
         return max(shares)
 
 
+def _read_format(kind: str, facts: Mapping[str, Any]) -> Format:
+    """Make the format of a kind of files that is read, from the kind's entry in kinds.toml."""
+    return Format(facts["name"], facts["tool"], kind, way_out="", source=facts["source"], marks={})
+
+
+def _unread_format(facts: Mapping[str, Any]) -> Format:
+    """Make a format that is not read from its entry in formats.toml."""
+    marks = {mark: facts[mark] for mark in MARKS if mark in facts}
+    return Format(facts["name"], facts["tool"], "", facts["way_out"], facts["source"], marks)
+
+
 def _words_in(values: object) -> Iterator[str]:
     """Yield the words of a text, or of texts in nested lists, in lower case."""
     if isinstance(values, str):
@@ -306,22 +317,10 @@ MARKS: Final = {
 }
 """Name of a mark -> whether a file has it. Marks that are found out fastest stand first."""
 
+_UNREAD: Final = packaged(__package__, "formats.toml")["formats"]
 FORMATS: Final[Sequence[Format]] = [
-    *(
-        Format(facts["name"], facts["tool"], kind, way_out="", source=facts["source"], marks={})
-        for kind, facts in sorted(KINDS.items())
-    ),
-    *(
-        Format(
-            facts["name"],
-            facts["tool"],
-            kind="",
-            way_out=facts["way_out"],
-            source=facts["source"],
-            marks={mark: facts[mark] for mark in MARKS if mark in facts},
-        )
-        for facts in packaged(__package__, "formats.toml")["formats"]
-    ),
+    *(_read_format(kind, facts) for kind, facts in sorted(KINDS.items())),
+    *(_unread_format(facts) for facts in _UNREAD),
 ]
 """All formats that are known, first those that are read, by their kinds."""
 

@@ -361,13 +361,9 @@ def instants(
     are_points_decimal = usual_sign == "." and not _UNSURE.search("\n".join(cells))
     pointed_cells = cells if are_points_decimal else pointed(cells, usual_sign)
     texts = [cell.strip() for cell in pointed_cells]
-    if rate in DROPPING:
-        codes = [FRAME_CODE.fullmatch(with_ascii_digits(text)) for text in texts]
-        signs_of_frames = {code["sign_of_frames"] for code in codes if code is not None}
-        if len(signs_of_frames) > 1:
-            raise ManifestError(
-                "some time codes drop labels (';') and some do not (':'): one time line has one"
-            )
+    rate_has_drop_frame = rate in DROPPING
+    if rate_has_drop_frame:
+        _refuse_mixed_codes(texts)
     _refuse_dotted_minutes(texts)
     values: list[float | ManifestError | None] = []
     for text in texts:
@@ -381,6 +377,17 @@ def instants(
     if has_many_digits:
         _refuse_shares_of_a_day(texts, values, n_rows=len(texts) // n_columns)
     return values
+
+
+def _refuse_mixed_codes(texts: Sequence[str]) -> None:
+    """Refuse a column in which only some time codes have drop frame."""
+    signs = set[str]()
+    for text in texts:
+        code = FRAME_CODE.fullmatch(with_ascii_digits(text))
+        if code is not None:
+            signs.add(code["sign_of_frames"])
+    if len(signs) > 1:
+        raise ManifestError("some time codes drop labels (';') and some do not (':'): one time line has one")
 
 
 def _refuse_dotted_minutes(texts: Sequence[str]) -> None:

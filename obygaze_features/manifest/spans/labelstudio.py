@@ -176,7 +176,11 @@ def _region(
     cells: Mapping[str, str],
     per_second: float | None,
 ) -> Iterator[RawSpan]:
-    """Yield a span for each stretch of time of a region and each of its labels."""
+    """Yield a span for each stretch of time of a region and each of its labels.
+
+    `per_second` is the film's frames per second, if the annotation states them; `cells` are those that all
+    spans of the region share.
+    """
     value = object_of(region.get("value"))
     kind = text_of(region.get("type"))
     tier = text_of(region.get("from_name"))
@@ -199,7 +203,10 @@ def _region(
 
 
 def _labels(value: Mapping[str, Any], kind: str) -> list[str]:
-    """Return the labels of a region, which are under the key of its type; else its text as the only label."""
+    """Return the labels of a region, which are under the key of its type; else its text as the only label.
+
+    `kind` is that type, such as "timelinelabels", and `value` the object in which the region has its facts.
+    """
     labels = value.get(kind, value.get("labels", value.get("text")))
     if isinstance(labels, list) and labels:
         return [text_of(label) for label in labels]
@@ -225,6 +232,7 @@ def _seconds(
     """Convert the first and last frame of a stretch to its start and end in seconds.
 
     Frames are counted from 1, so that the first one begins at 0 and frame n ends after n frames.
+    The rate that the person gives by --rate comes before `per_second`, which the annotation states.
 
     Raises
     ------

@@ -113,7 +113,10 @@ def _with_headings(file: SpanFile) -> tuple[Records, str]:
 def _of_table(
     file: SpanFile, layout: Layout, records: tuple[Records, str] | None = None
 ) -> Iterator[RawSpan]:
-    """Yield the markers of a table with a header."""
+    """Yield the markers of a table with a header.
+
+    `records` are those of the file and the sign between their cells, if they were split before.
+    """
     rows = tool_table(file, (layout.start, layout.end), records).rows
     # Our exports state the frame rate and the first frame's time code in the description of the first marker.
     stated = OWN_TIME_LINE.match(rows[0].cells.get("Description", "")) if rows else None
@@ -163,21 +166,52 @@ def _texts_of_avid(lines: Sequence[str]) -> list[tuple[int, str]]:
     A marker may have several lines, as its comment may. It ends with the line that has the tab before its
     length. Lines before the first marker stand alone.
     """
-    markers: list[tuple[int, list[str]]] = []
-    n_missing_tabs = 0  # of the last marker, before its length; 0 or less if it is complete
+    markers: list[_AvidText] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        if AVID_BEGIN.match(line):
-            markers.append((number, [line]))
-            n_missing_tabs = AVID_LENGTH
-        elif n_missing_tabs > 0:
-            _, lines_of_marker = markers[-1]
-            lines_of_marker.append(line)
-        else:  # a line of no marker
-            markers.append((number, [line]))
-        n_missing_tabs -= line.count("\t")
-    return [(number, " ".join(lines_of_marker)) for number, lines_of_marker in markers]
+        begins_marker = AVID_BEGIN.match(line) is not None
+        if begins_marker or not markers or markers[-1].is_complete:
+            markers.append(_AvidText(number, line, is_marker=begins_marker))
+        else:
+            markers[-1].add(line)
+    return [(marker.number, " ".join(marker.lines)) for marker in markers]
+
+
+class _AvidText:
+    """A marker of Avid's text, or a line of no marker, which stands alone.
+
+    Attributes
+    ----------
+    number
+        Number of its first line.
+    lines
+        Its lines.
+    """
+
+    def __init__(self, number: int, line: str, *, is_marker: bool) -> None:
+        """Begin with the first line and its number in the file; `is_marker` is whether a marker begins so."""
+        self.number = number
+        self.lines = [line]
+        self._is_marker = is_marker
+        self._n_tabs = line.count("\t")
+
+    def add(self, line: str) -> None:
+        """Add a further line."""
+        self.lines.append(line)
+        self._n_tabs += line.count("\t")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no further line belongs to the text.
+
+        A marker's comment may have line breaks. The cells of a marker are divided by tabs, and its last one,
+        the length, stands behind the comment. So a marker is complete with the tab before its length; a line
+        of no marker stands alone.
+        """
+        if not self._is_marker:
+            return True
+        return self._n_tabs >= AVID_LENGTH
 
 
 def _marker_of_avid(location: str, match: re.Match[str], times: TimeLine) -> RawSpan:

@@ -278,6 +278,14 @@ def read_in_sandbox(
     received = _ReceivedParts(path, budget)
     for packed in child.call(content_parts, task, path=path):
         received.add(_unpacked(packed), n_bytes=len(packed))
+    return _content_of_parts(received, path, reading)
+
+
+def _content_of_parts(received: "_ReceivedParts", path: Path, reading: Reading) -> FileContent[Any]:
+    """Make the content of a file from the parts that the child process sent.
+
+    `path` and `reading` are those by which the child read the file; they are not sent back.
+    """
     rest = received.rest
     assert rest is not None  # noqa: S101 - the child sends it last, or raises an error
     file = SpanFile(path, reading)
@@ -458,22 +466,29 @@ def without_repeats(records: Iterable[R]) -> Iterator[R]:
         if not fault or n_faults <= MAX_LISTED:
             yield record
             continue
-        # All that the import reads of a record that is no span, except its place in the file.
-        key: tuple[object, ...] = (
-            record.tier,
-            record.text,
-            record.role,
-            record.refusal,
-            record.note,
-            record.is_of_model,
-            record.is_added_column,
-            record.cells.get("codebook", ""),
-            fault,
-        )
+        key = _all_but_place(record, fault)
         first_of_key.setdefault(key, record)
         n_of_key[key] += record.n_records
     for key, record in first_of_key.items():
         yield replace(record, n_records=n_of_key[key])
+
+
+def _all_but_place(record: RawSpan, fault: str) -> tuple[object, ...]:
+    """Return all that the import reads of a record that is no span, except its place in the file.
+
+    Records of which this is equal can be combined into one. `fault` is the reason why it is no span.
+    """
+    return (
+        record.tier,
+        record.text,
+        record.role,
+        record.refusal,
+        record.note,
+        record.is_of_model,
+        record.is_added_column,
+        record.cells.get("codebook", ""),
+        fault,
+    )
 
 
 def _checked(file: SpanFile, records: Iterable[R]) -> Iterator[R]:

@@ -13,7 +13,7 @@ a tier of people (`tier_names.split_people_tier`), which our exports write.
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -216,23 +216,24 @@ class TierRoles:
         if self._declared:
             return []
         tiers_of_case: dict[_Case, list[Tier]] = {case: [] for case in _Case}
-        for tier in self._tiers.values():
-            has_role_by_name = matching_key(tier.name, self._named) or matching_key(tier.name, self._decided)
+        for tier in self._tiers_with_labels_without_role():
             case = _case_of(tier)
-            if tier.n_labels and not has_role_by_name and case is not None:
+            if case is not None:
                 tiers_of_case[case].append(tier)
         notices = []
         for case, tiers in tiers_of_case.items():
-            if not tiers:
-                continue
             statement = case.value.format(book=f"codebook {self._words.codebook.name!r}")
-            shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)
-            notice = f"{counted(len(tiers), 'tier')}: {statement} ({shown})"
-            if case is not _Case.READ_AS_LABELS:
-                options = " ".join(tier.option for tier in tiers[:SHOWN_TIERS])
-                notice += f": if they are labels, give {options}"
-            notices.append(notice)
+            notices += _notice(tiers, statement, offers_options=case is not _Case.READ_AS_LABELS)
         return notices
+
+    def _tiers_with_labels_without_role(self) -> list[Tier]:
+        """Return the tiers that hold words of the codebook, and whose names do not tell their role."""
+        tiers = []
+        for tier in self._tiers.values():
+            has_role_by_name = matching_key(tier.name, self._named) or matching_key(tier.name, self._decided)
+            if tier.n_labels and not has_role_by_name:
+                tiers.append(tier)
+        return tiers
 
 
 def _case_of(tier: Tier) -> _Case | None:
@@ -250,6 +251,28 @@ def _case_of(tier: Tier) -> _Case | None:
     if tier.is_all_labels:
         return _Case.ONE_WORD
     return _Case.PARTLY_LABELS
+
+
+def _notice(tiers: Sequence[Tier], statement: str, *, offers_options: bool) -> list[str]:
+    """Return one notice on some tiers; an empty list if there are no tiers.
+
+    Parameters
+    ----------
+    tiers
+        The tiers.
+    statement
+        What holds for all of them.
+    offers_options
+        Whether to add the options that read them as labels.
+    """
+    if not tiers:
+        return []
+    shown = first_few([_counts(tier) for tier in tiers], SHOWN_TIERS)
+    line = f"{counted(len(tiers), 'tier')}: {statement} ({shown})"
+    if offers_options:
+        options = " ".join(tier.option for tier in tiers[:SHOWN_TIERS])
+        line += f": if they are labels, give {options}"
+    return [line]
 
 
 def _counts(tier: Tier) -> str:

@@ -60,7 +60,7 @@ def _unread_fields(fields: Sequence[str]) -> list[str]:
 
 
 def _turn(location: str, fields: Sequence[str]) -> RawSpan:
-    """Read a turn of a speaker, whose name may name a tier of people and a label on it."""
+    """Read a turn of a speaker, whose name may name a tier of people and a label; a field <NA> is ""."""
     _, movie, _, start, length, _, _, speaker, *_ = fields
     start_s = number(start)
     end_s = round(start_s + number(length), 9)  # to nanoseconds: a sum such as .1 + .2 has more digits
@@ -87,10 +87,19 @@ def write_rttm(spans: Sequence[tuple[str, Subtitle]], movie: str) -> str:
         end_ms = round(1000 * span.end_s)
         length_ms = end_ms - start_ms
         times = f"{start_ms / 1000:.3f} {length_ms / 1000:.3f}"
-        people_tier, _ = split_people_tier(label)
-        speaker = label.replace("%", "%25").replace("_", "%5F") if people_tier else label
-        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_cell(speaker)} <NA> <NA>\n")
+        lines.append(f"{SPEAKER} {_cell(movie)} 1 {times} <NA> <NA> {_speaker(label)} <NA> <NA>\n")
     return "".join(lines)
+
+
+def _speaker(label: str) -> str:
+    """Write a label as the name of a speaker.
+
+    If it names a tier of people, `%` and `_` are escaped, so that `read_rttm` restores the very same text.
+    """
+    people_tier, _ = split_people_tier(label)
+    if people_tier:
+        label = label.replace("%", "%25").replace("_", "%5F")
+    return _cell(label)
 
 
 def _cell(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import pkgutil
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -77,40 +77,64 @@ ELAN_TEXT: Final = "elan-text"
 """Without a header it is told by what its columns hold, as a person's table has times too."""
 
 
-def _test_of(kind: str, facts: Mapping[str, Any]) -> Callable[[SpanFile], bool]:
-    """Make the test whether a file is of a kind from the kind's entry in `kinds.toml`.
+@dataclass(frozen=True)
+class _KindTest:
+    """Test whether a file is of a kind: it has one of the kind's marks, and the text that must be anywhere.
 
-    The file must have one of the marks that the entry names, and the text that must be anywhere, if any.
+    Attributes
+    ----------
+    kind
+        The kind.
+    text_pattern
+        A mark: pattern of the first characters.
+    columns
+        A mark: one of the first rows has all the names of one of these lists.
+    cell_pattern
+        A mark: pattern of a whole cell in the first rows.
+    other_marks
+        Marks of formats (`formats.MARKS`), and what each looks for.
+    anywhere
+        Pattern of ASCII text that the content must have besides; "" for none.
     """
-    text_pattern = _pattern_of(facts, "holds")
-    cell_pattern = _pattern_of(facts, "cell")
-    other_marks = [(MARKS[mark], facts[mark]) for mark in OTHER_MARKS if mark in facts]
-    anywhere = facts.get("anywhere", "").encode()
 
-    def has_a_mark(file: SpanFile) -> bool:
-        """Return whether a file has at least one of the marks of the kind."""
-        if kind == ELAN_TEXT and is_headless(file):
-            return True
-        if text_pattern is not None and text_pattern.search(file.head):
-            return True
-        if any(file.has_columns(names) for names in facts.get("columns", ())):
-            return True
-        if cell_pattern is not None and _has_cell(file, cell_pattern):
-            return True
-        if any(has_mark(file, wanted) for has_mark, wanted in other_marks):
-            return True
-        return kind == TABLE and _has_named_headings(file)
+    kind: str
+    text_pattern: re.Pattern[str] | None
+    columns: Sequence[Sequence[str]]
+    cell_pattern: re.Pattern[str] | None
+    other_marks: Mapping[str, Any]
+    anywhere: str
 
-    def is_of(file: SpanFile) -> bool:
+    @classmethod
+    def of(cls, kind: str, facts: Mapping[str, Any]) -> "_KindTest":
+        """Make the test of a kind from its entry in `kinds.toml`."""
+        return cls(
+            kind,
+            text_pattern=_pattern_of(facts, "holds"),
+            columns=facts.get("columns", ()),
+            cell_pattern=_pattern_of(facts, "cell"),
+            other_marks={mark: facts[mark] for mark in OTHER_MARKS if mark in facts},
+            anywhere=facts.get("anywhere", ""),
+        )
+
+    def __call__(self, file: SpanFile) -> bool:
         """Return whether a file is of the kind."""
-        if not has_a_mark(file):
+        if not self._has_a_mark(file):
             return False
-        if not anywhere:
-            return True
-        without_zeros = file.content.replace(b"\0", b"")  # UTF-16 has one in each letter of ASCII
-        return re.search(anywhere, without_zeros) is not None
+        return not self.anywhere or _has_anywhere(file, self.anywhere)
 
-    return is_of
+    def _has_a_mark(self, file: SpanFile) -> bool:
+        """Return whether a file has at least one of the marks of the kind."""
+        if self.kind == ELAN_TEXT and is_headless(file):
+            return True
+        if self.text_pattern is not None and self.text_pattern.search(file.head):
+            return True
+        if any(file.has_columns(names) for names in self.columns):
+            return True
+        if self.cell_pattern is not None and _has_cell(file, self.cell_pattern):
+            return True
+        if any(MARKS[mark](file, value) for mark, value in self.other_marks.items()):
+            return True
+        return self.kind == TABLE and _has_named_headings(file)
 
 
 def _has_named_headings(file: SpanFile) -> bool:
@@ -131,19 +155,37 @@ def _has_cell(file: SpanFile, pattern: re.Pattern[str]) -> bool:
     return any(pattern.fullmatch(name) for row in file.first_names for name in row)
 
 
+def _has_anywhere(file: SpanFile, pattern: str) -> bool:
+    """Return whether the content of a file, in any encoding, has a pattern of ASCII text."""
+    without_zeros = file.content.replace(b"\0", b"")  # UTF-16 has one in each letter of ASCII
+    return re.search(pattern.encode(), without_zeros) is not None
+
+
 def _source(kind: str, facts: Mapping[str, Any]) -> SpanSource:
     """Make the source of a kind of files from its entry in `kinds.toml`.
 
-    The entry names the function that reads its files (`reader`, as "module:function"), the marks by which
-    they are known (`_test_of`), and properties that differ from the defaults of `SpanSource`.
+    Parameters
+    ----------
+    kind
+        Name of the kind, such as "eaf".
+    facts
+        Its entry, key -> value: the function that reads its files (`reader`, as "module:function"), the
+        marks by which files are known (`_KindTest`), and properties of its spans, each of which has a
+        default.
     """
     read: Reader = _read_nothing
     if "reader" in facts:
         read = pkgutil.resolve_name(facts["reader"])
-    names = ("is_signed", "tier", "is_said", "leaves_texts", "is_of_one_film")
-    properties = {name: facts[name] for name in names if name in facts}
-    subtitles = tuple(facts.get("subtitles", ()))
-    return SpanSource(read, is_of=_test_of(kind, facts), subtitles=subtitles, **properties)
+    return SpanSource(
+        read,
+        is_of=_KindTest.of(kind, facts),  # called with a file, it returns whether this is of the kind
+        is_signed=facts.get("is_signed", False),  # whether each span needs an annotator
+        tier=facts.get("tier", "label"),  # the name by which --tier means records that name no tier
+        is_said=facts.get("is_said", False),  # whether texts are what the film says, and so no labels
+        leaves_texts=facts.get("leaves_texts", False),  # whether tiers of texts are left out
+        subtitles=tuple(facts.get("subtitles", ())),  # suffixes of files, if they are subtitles
+        is_of_one_film=facts.get("is_of_one_film", False),  # whether a file is of the film it is called like
+    )
 
 
 SOURCES: Final[Mapping[str, SpanSource]] = {

@@ -351,11 +351,16 @@ class SpanFile:
         if name != root:
             raise self.error(f"not {kind}: its root is {element.tag!r:.60}")
         if not has_namespace:
-            texts_behind = ((node.tail or "").strip() for node in element.iter())
-            first_text = next(filter(None, texts_behind), "")
-            if first_text:
-                self.account.note(f"text beside elements left out: {first_text!r:.60}")
+            self._note_text_between_elements(element)
         return element
+
+    def _note_text_between_elements(self, root: Element) -> None:
+        """Note the first text that stands behind an element, and so is not read."""
+        for node in root.iter():
+            text_behind = (node.tail or "").strip()
+            if text_behind:
+                self.account.note(f"text beside elements left out: {text_behind!r:.60}")
+                return
 
     def error(self, reason: str) -> ManifestError:
         """Make an error that names the file."""

@@ -7,8 +7,9 @@ SubRip as players read it.
 import html
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
@@ -121,17 +122,20 @@ class Block(NamedTuple):
     end: int
 
 
+class Shown(NamedTuple):
+    """The first and the last line of a text that is shown."""
+
+    first: str
+    last: str
+
+
 def read_cues(file: SpanFile) -> Iterator[RawSpan]:
     """Yield the cues of WebVTT or the subtitles of SRT, by the kind of the file."""
     is_vtt = file.account.kind == "vtt"
     remove_markup = vtt_text if is_vtt else srt_text
     lines = file.lines
     if is_vtt:
-        has_name_of_model = MODEL in file.text  # looked for first, as this takes less time
-        if has_name_of_model and any(line.startswith(f"{MODEL}:") for line in lines):
-            file.account.shows_model_output = True
-        if any(map(_SEGMENT.match, lines[:9])):
-            file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
+        _note_facts_of_vtt(file)
 
     blocks = _blocks(lines, is_vtt=is_vtt)
     cues = [_cue(lines, block, file.reading.rate, is_vtt=is_vtt) for block in blocks]
@@ -145,7 +149,17 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
         file.account.note_unread("setting", settings)
     joints = [*_starts_of_joined_files(lines, blocks, is_vtt=is_vtt), *_steps_back(cues)]
     file.account.note(*_doubts(lines, cues, joints))
-    file.account.note(_rolling_captions(cues, remove_markup))
+    shown = (_first_and_last_line(cue, remove_markup) for cue in cues if cue.text)
+    file.account.note(_rolling_captions(shown, len(blocks)))
+
+
+def _note_facts_of_vtt(file: SpanFile) -> None:
+    """Note whether a file of WebVTT holds what a model wrote, and whether it is a part of a stream."""
+    has_name_of_model = MODEL in file.text  # looked for first, as this takes less time
+    if has_name_of_model and any(line.startswith(f"{MODEL}:") for line in file.lines):
+        file.account.shows_model_output = True
+    if any(map(_SEGMENT.match, file.lines[:9])):
+        file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")
 
 
 def _cue(lines: Sequence[str], block: Block, rate: Fraction | None, *, is_vtt: bool) -> Cue:
@@ -193,28 +207,29 @@ def _steps_back(cues: Sequence[Cue]) -> list[int]:
     return steps_back
 
 
-def _rolling_captions(cues: Sequence[Cue], remove_markup: Callable[[str], str]) -> str:
+def _rolling_captions(shown: Iterable[Shown], n_blocks: int) -> str:
     """Return a notice if many captions begin with the last line of the one before; else "".
 
     Live captions roll so: each line is shown twice, so that words would be counted twice. They are many if
-    there are more than a third.
+    there are more than a third of `n_blocks`, which counts captions without a text too.
     """
     n_repeated = 0
-    last_line_before = ""
-    for cue in cues:
-        if not cue.text:
-            continue
-        lines = [cue.text]
-        if "\n" in cue.marked_up_text:
-            lines = [remove_markup(line).strip() for line in cue.marked_up_text.split("\n")]
-        if lines[0] != "" and lines[0] == last_line_before:
+    for before, text in pairwise(shown):
+        if text.first != "" and text.first == before.last:
             n_repeated += 1
-        last_line_before = lines[-1]
-    if n_repeated <= max(1, len(cues) // 3):
+    if n_repeated <= max(1, n_blocks // 3):
         return ""
     return (
         f"{counted(n_repeated, 'caption repeats', 'captions repeat')} the line before them (rolling captions)"
     )
+
+
+def _first_and_last_line(cue: Cue, remove_markup: Callable[[str], str]) -> Shown:
+    """Return the first and the last line of a cue, without markup; a text of one line is both."""
+    if "\n" not in cue.marked_up_text:
+        return Shown(cue.text, cue.text)
+    lines = cue.marked_up_text.split("\n")
+    return Shown(remove_markup(lines[0]).strip(), remove_markup(lines[-1]).strip())
 
 
 def _starts_of_joined_files(lines: Sequence[str], blocks: Sequence[Block], *, is_vtt: bool) -> list[int]:
@@ -263,10 +278,7 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
         if "-->" in line or has_broken_arrow:
             lines_of_times.append(number)
 
-    starts: list[BlockStart] = []
-    for line_of_times in lines_of_times:
-        last_number = starts[-1].number if starts else None
-        starts.append(_start_of_block(lines, line_of_times, last_number, is_vtt=is_vtt))
+    starts = _starts_of_blocks(lines, lines_of_times, is_vtt=is_vtt)
     next_starts = [*starts, None][1:]  # None for the last block
     blocks = []
     for start, next_start, line_of_times in zip(starts, next_starts, lines_of_times, strict=True):
@@ -283,6 +295,21 @@ def _blocks(lines: Sequence[str], *, is_vtt: bool) -> list[Block]:
     return blocks
 
 
+def _starts_of_blocks(
+    lines: Sequence[str], lines_of_times: Sequence[int], *, is_vtt: bool
+) -> list[BlockStart]:
+    """Return where the block of each line of times begins, and its number.
+
+    In the lines `1`, TIMES, `Hi`, `2`, TIMES, `99`, TIMES the first block begins at `1`, the second at `2`,
+    and the third at its times: `99` is not the number that comes next, but text of the second block.
+    """
+    starts: list[BlockStart] = []
+    for line_of_times in lines_of_times:
+        last_number = starts[-1].number if starts else None
+        starts.append(_start_of_block(lines, line_of_times, last_number, is_vtt=is_vtt))
+    return starts
+
+
 def _start_of_block(
     lines: Sequence[str], line_of_times: int, last_number: int | None, *, is_vtt: bool
 ) -> BlockStart:
@@ -295,9 +322,6 @@ def _start_of_block(
 
     Otherwise that line is text of the block before, and the block begins at its line of times. A block
     without a number has the one after the last.
-
-    In the lines `1`, TIMES, `Hi`, `2`, TIMES, `99`, TIMES the first block begins at `1`, the second at `2`,
-    and the third at its times: `99` is not the number that comes next, but text of the second block.
 
     Parameters
     ----------
@@ -319,10 +343,14 @@ def _start_of_block(
     may_be_next = last_number is None or number == next_number
     is_next_number = text_above.isdecimal() and may_be_next and not is_vtt
     is_directly_above = line_above == line_of_times - 1
-    is_below_blank_line = line_above <= 0 or not lines[line_above - 1].strip()
-    stands_alone = text_above != "" and is_directly_above and is_below_blank_line
+    stands_alone = text_above != "" and is_directly_above and _is_below_blank_line(lines, line_above)
     begins_above_times = is_next_number or stands_alone
     return BlockStart(line_above if begins_above_times else line_of_times, number)
+
+
+def _is_below_blank_line(lines: Sequence[str], number: int) -> bool:
+    """Return whether a line, by its index, is the first one or has a blank line above it."""
+    return number <= 0 or not lines[number - 1].strip()
 
 
 def _line_above_times(lines: Sequence[str], line_of_times: int, *, is_vtt: bool) -> int:

@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -86,9 +86,7 @@ def added_label_columns(file: SpanFile, table: Table) -> list[str]:
         if not name or not different_cells or read_columns.fullmatch(name):
             continue
         is_of_the_tool = unread_tool_columns.fullmatch(name) is not None
-        n_labels = 0
-        if file.words is not None and not is_of_the_tool:
-            n_labels = sum(file.words.labels_of(cell) is not None for cell in different_cells)
+        n_labels = 0 if is_of_the_tool else _n_labels(file, different_cells)
         is_named_as_labels = bool(matching_key(name, keys_of_label_tiers))
         if is_named_as_labels or n_labels == len(different_cells):
             label_columns.append(name)
@@ -106,6 +104,13 @@ def _note_on_some_labels(column: str, n_labels: int, n_words: int) -> str:
     typed = shlex.quote(f"{column}=labels")
     fact = f"{n_labels} of {counted(n_words, 'word')} of column {column!r:.60} are of the codebook"
     return f"{fact}: --tier {typed} reads them, if they are labels"
+
+
+def _n_labels(file: SpanFile, cells: Iterable[str]) -> int:
+    """Count the cells that are labels of the codebook."""
+    if file.words is None:
+        return 0
+    return sum(file.words.labels_of(cell) is not None for cell in cells)
 
 
 def with_added_labels(span: RawSpan, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[RawSpan]:
@@ -207,7 +212,8 @@ def _time_of_cell(
 ) -> CellTime:
     """Convert the number in a cell to seconds, or say why it has no time.
 
-    `value` is the number that was read from it (`instants`), and `missing` the reason if the cell is empty.
+    `value` is what `instants` read from the cell: a number, None if it is empty, an error if it is no time.
+    `per_second` is units in a second, 0 if they are frames; `missing` is the reason if the cell is empty.
     """
     if value is None:
         return CellTime(math.nan, missing)

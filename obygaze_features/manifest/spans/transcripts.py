@@ -148,10 +148,7 @@ def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator
     """
     segments = []
     for place, item in enumerate(items, start=1):
-        speakers_of_words = {text_of(word.get("speaker")) for word in objects_of(item.get("words"))} - {""}
-        speaker = text_of(item.get("speaker"))
-        if not speaker and len(speakers_of_words) == 1:
-            (speaker,) = speakers_of_words
+        speaker = text_of(item.get("speaker")) or _speaker_of_words(objects_of(item.get("words")))
         start = number(item.get("start"))
         end = number(item.get("end"))
         if "end" not in item:
@@ -255,6 +252,12 @@ def _seconds_per_number(
     )
 
 
+def _speaker_of_words(words: Iterable[Mapping[str, Any]]) -> str:
+    """Return the one speaker of some words; "" if they have none or several."""
+    names = {text_of(word.get("speaker")) for word in words} - {""}
+    return names.pop() if len(names) == 1 else ""
+
+
 def _of_whisper_cpp(segments: Sequence[Mapping[str, Any]]) -> Iterator[RawSpan]:
     """Yield the segments of whisper.cpp, whose times are milliseconds."""
     for place, segment in enumerate(segments, start=1):
@@ -296,10 +299,7 @@ def _of_amazon(file: SpanFile, results: Mapping[str, Any]) -> Iterator[RawSpan]:
 def _amazon_words(results: Mapping[str, Any]) -> list[Word]:
     """Return the words of Amazon Transcribe, each as the first of its alternatives, with its speaker."""
     # Some versions name the speaker beside each word, and others in a list of their own.
-    speaker_of_start = {}  # start of a word, as it is written -> its speaker
-    for segment in objects_of(object_of(results.get("speaker_labels")).get("segments")):
-        for item in objects_of(segment.get("items")):
-            speaker_of_start[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
+    speaker_of_start = _amazon_speakers(object_of(results.get("speaker_labels")))
     words = []
     for item in objects_of(results.get("items")):
         alternatives = objects_of(item.get("alternatives"))
@@ -308,6 +308,15 @@ def _amazon_words(results: Mapping[str, Any]) -> list[Word]:
         speaker = text_of(item.get("speaker_label")) or speaker_of_start.get(start, "")
         words.append(Word(text, number(start), number(item.get("end_time")), speaker))
     return words
+
+
+def _amazon_speakers(labels: Mapping[str, Any]) -> dict[str, str]:
+    """Return start of a word, as Amazon Transcribe writes it -> its speaker."""
+    speakers = {}
+    for segment in objects_of(labels.get("segments")):
+        for item in objects_of(segment.get("items")):
+            speakers[text_of(item.get("start_time"))] = text_of(item.get("speaker_label"))
+    return speakers
 
 
 def _of_words(file: SpanFile, words: Iterable[Word]) -> Iterator[RawSpan]:

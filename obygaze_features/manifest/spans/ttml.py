@@ -98,12 +98,18 @@ class Clock(NamedTuple):
         clock_time = _CLOCK.fullmatch(text)
         if clock_time is None:
             raise ManifestError(f"{text!r:.40} is no time of TTML")
-        hours, minutes, seconds, fraction, frames, sub_frames = clock_time.groups(default="0")
-        is_beyond_leap_second = int(seconds) > 60  # TTML allows leap seconds
-        if int(minutes) >= 60 or is_beyond_leap_second or int(frames) >= self.frame_rate:
-            raise ManifestError(f"{text!r:.40} is no time at {float(self.frame_rate):g} frames a second")
+        return self._clock_seconds(clock_time)
 
-        has_frames = clock_time["frames"] is not None
+    def _clock_seconds(self, match: re.Match[str]) -> Fraction:
+        """Return the seconds of a clock time, from its match of `_CLOCK`."""
+        hours, minutes, seconds, fraction, frames, sub_frames = match.groups(default="0")
+        is_leap_second = int(seconds) == 60  # which TTML allows
+        if int(minutes) >= 60 or (int(seconds) >= 60 and not is_leap_second):
+            raise self._no_time(match[0])
+        if int(frames) >= self.frame_rate:
+            raise self._no_time(match[0])
+
+        has_frames = match["frames"] is not None
         is_drop_frame = self.is_smpte and self.is_dropping and self.real_rate in DROPPING
         if has_frames and is_drop_frame:
             code = f"{hours}:{minutes}:{seconds};{int(frames):02d}"
@@ -115,6 +121,10 @@ class Clock(NamedTuple):
             # A second of the clock has `frame_rate` frames, which last `frame_rate / real_rate` seconds.
             return (clock_s * self.frame_rate + n_frames) / self.real_rate
         return clock_s + n_frames / self.real_rate  # seconds of the clock are real ones
+
+    def _no_time(self, text: str) -> ManifestError:
+        """Return the error for a clock time that does not exist."""
+        return ManifestError(f"{text!r:.40} is no time at {float(self.frame_rate):g} frames a second")
 
 
 class Interval(NamedTuple):
@@ -165,10 +175,15 @@ def read_ttml(file: SpanFile) -> Iterator[RawSpan]:
     reader = _Reader(file, root)
     yield from reader.texts(root)
     reader.note_languages()
-    for head in children(root, "head"):
-        # An export of what a model wrote says so in a description.
-        if any(is_of_a_model(description.text or "") for description in descendants(head, "desc")):
-            file.account.shows_model_output = True
+    if _shows_model_output(root):
+        file.account.shows_model_output = True
+
+
+def _shows_model_output(root: Element) -> bool:
+    """Return whether a description in the head of a document says that an export of a model wrote it."""
+    heads = children(root, "head")
+    descriptions = (description for head in heads for description in descendants(head, "desc"))
+    return any(is_of_a_model(description.text or "") for description in descriptions)
 
 
 def _why_left_out(text: str, interval: Interval, shown: Interval) -> str:
@@ -344,8 +359,7 @@ class _Reader:
         shown
             When it is shown, up to the end of the element around it.
         """
-        is_text_in_sequence = not _has_timed_inside(node) and _is_sequence(node)
-        if is_text_in_sequence and not _has_end(node):
+        if _is_text_in_sequence(node):
             return shown.begin
         possible_ends = []
         if shown.end is not None:
@@ -432,11 +446,7 @@ class _Reader:
     ) -> Iterator[RawSpan]:
         """Yield the text of a paragraph or span, and separately those of the timed spans in it."""
         has_timed_spans = _has_timed_spans(node)
-        if has_timed_spans:
-            texts_outside = [node.text or "", *(child.tail or "" for child in node)]
-            text = one_line(" ".join(texts_outside))
-        else:
-            text = _text(node)
+        text = one_line(_text_outside_spans(node)) if has_timed_spans else _text(node)
         if text and _is_sequence(node):
             self._n_texts += 1
             yield RawSpan(_where(node, self._n_texts), reason="text in a sequence, which takes no time")
@@ -454,17 +464,20 @@ class _Reader:
         self._languages.setdefault(style.language)
         shown = _intersection(interval, self._regions.get(style.region, ALWAYS))
         people_tier, text_on_tier = split_people_tier(one_line(text))
-        has_other_language = style.language and self._language and style.language != self._language
-        tier_of_language = f"subtitle {style.language}" if has_other_language else ""
         return RawSpan(
             _where(node, self._n_texts),
             float(shown.begin),
             shown.end_s,
             text_on_tier,
-            people_tier or tier_of_language,
+            people_tier or self._tier_of_language(style.language),
             cells={"subject": style.speaker} if style.speaker else {},
             reason=_why_left_out(text_on_tier, interval, shown),
         )
+
+    def _tier_of_language(self, language: str) -> str:
+        """Return the tier of texts in another language than the document's main one; "" for that one."""
+        is_other_language = language and self._language and language != self._language
+        return f"subtitle {language}" if is_other_language else ""
 
 
 def _speakers(root: Element) -> dict[str, str]:
@@ -488,6 +501,11 @@ def _intersection(one: Interval, other: Interval) -> Interval:
 def _is_sequence(node: Element) -> bool:
     """Return whether the elements inside an element are shown one after the other, and not in parallel."""
     return attribute(node, "timeContainer") == "seq"
+
+
+def _is_text_in_sequence(node: Element) -> bool:
+    """Return whether an element is a sequence of nothing but text, and has no end of its own."""
+    return not _has_timed_inside(node) and _is_sequence(node) and not _has_end(node)
 
 
 def _has_end(node: Element) -> bool:
@@ -522,15 +540,28 @@ def _text(node: Element) -> str:
         item = stack.pop()
         if isinstance(item, str):
             parts.append(item)
-            continue
-        name = local_name(item.tag)
-        if name not in {*TIMED, BREAK}:  # such as metadata
-            continue
-        inner: list[Element | str] = [" " if name == BREAK else item.text or ""]
-        for child in item:
-            inner += [child, child.tail or ""]
-        stack += reversed(inner)
+        else:
+            stack += reversed(_texts_and_children(item))
     return "".join(parts)
+
+
+def _texts_and_children(node: Element) -> list[Element | str]:
+    """Return the texts and elements inside an element, in order; a line break becomes a blank."""
+    name = local_name(node.tag)
+    is_shown = name in {*TIMED, BREAK}
+    if not is_shown:  # such as metadata
+        return []
+    inner: list[Element | str] = [" " if name == BREAK else node.text or ""]
+    for child in node:
+        inner += [child, child.tail or ""]
+    return inner
+
+
+def _text_outside_spans(node: Element) -> str:
+    """Return the text directly in an element, without that of elements inside."""
+    parts = [node.text or ""]
+    parts += [child.tail or "" for child in node]  # the text behind a child
+    return " ".join(parts)
 
 
 # --- writing

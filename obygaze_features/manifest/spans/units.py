@@ -1,7 +1,7 @@
 """Tell in which unit a column of times is, by its heading; a heading that leaves it open is asked about."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -183,16 +183,10 @@ def doubt_of_minutes(headings: str, number: str) -> str:
 def _units_in_text(text: str, *, are_in_brackets: bool) -> set[str]:
     """Return the units that a part of a heading names, by its words and by signs such as 秒.
 
-    Short words count wherever they stand in brackets. Elsewhere only the last word may be short, or the first
-    one, if it has two letters or more.
+    `are_in_brackets` is whether the part stands in brackets (`_units_of_words`).
     """
     words = _WORDS.findall(text)
-    units = _units_by_signs(text)
-    for index, word in enumerate(words):
-        is_last = index == len(words) - 1
-        is_first = index == 0 and len(word) > 1
-        units |= _units_of_word(word, may_be_short=are_in_brackets or is_last or is_first)
-    return units
+    return _units_of_words(words, are_in_brackets=are_in_brackets) | _units_by_signs(text)
 
 
 def _form_of_clock(text: str) -> str:
@@ -212,6 +206,7 @@ def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
     """Return what a heading that shows the form of clocks says of the times below it.
 
     The form of a clock is always a doubt about numbers: below `hh:mm:ss`, a mere 90 may be anything.
+    `text` is the form as the heading has it, such as `h:mm`, and `form` its parts, such as `h:m`.
     """
     if form in _DECIMAL_SECONDS:
         return UnitOfHeading(unit="s", is_stated=True)
@@ -223,6 +218,25 @@ def _unit_of_clock(text: str, form: str) -> UnitOfHeading:
     return UnitOfHeading(doubt=text, unread_clock=text)
 
 
+def _units_of_words(words: Sequence[str], *, are_in_brackets: bool) -> set[str]:
+    """Return the units that some words of a heading name.
+
+    Parameters
+    ----------
+    words
+        The words, as names are compared.
+    are_in_brackets
+        Whether they are in brackets, where short words count wherever they stand. Elsewhere only the last
+        word may be short, or the first one, if it has two letters or more.
+    """
+    units = set[str]()
+    for index, word in enumerate(words):
+        is_last = index == len(words) - 1
+        is_first = index == 0 and len(word) > 1
+        units |= _units_of_word(word, may_be_short=are_in_brackets or is_last or is_first)
+    return units
+
+
 def _units_of_word(word: str, *, may_be_short: bool) -> set[str]:
     """Return the unit that a word of a heading names, as a set of one; an empty set if it names none.
 
@@ -231,6 +245,8 @@ def _units_of_word(word: str, *, may_be_short: bool) -> set[str]:
     - the whole word: one of the unit's words (`Millisekunden`), or a short form (`ms`);
     - a word for a time with a short form behind it: `startms`;
     - the beginning or end of the word: `Startbild`. Of several units the longest name counts.
+
+    `may_be_short` is whether a short form counts, which at other places may be any abbreviation.
     """
     for name, facts in _FACTS.items():
         short_forms = facts["short"]

@@ -44,9 +44,7 @@ def read_vian(file: SpanFile) -> Iterator[RawSpan]:
         text = _text_of_segment(row, annotation_columns, keyword_columns)
         tier = one_line(row.cells.get("segmentation_name", ""))
         cells = {"movie": first_filled_cell(row.cells, *FACTS["film"])}
-        kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
-        no_segment = "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"
-        reason = no_time or no_segment
+        reason = no_time or _no_segment(row)
         span = RawSpan(location, start_s, end_s, text, tier, cells, reason=reason)
         yield from with_added_labels(span, [row], label_columns)
 
@@ -123,3 +121,9 @@ def _with_points(row: Row, columns: Sequence[str]) -> Row:
     for name in columns:
         cells[name] = re.sub(r":(\d{3})\s*$", r".\1", cells[name])
     return Row(row.line, cells)
+
+
+def _no_segment(row: Row) -> str:
+    """Return the reason why a row is no segment; "" if it is one."""
+    kind = row.cells.get("SELECTOR_TYPE", "segment").strip().lower()
+    return "" if kind == "segment" else f"of a {kind or 'record without type'}, no segment"

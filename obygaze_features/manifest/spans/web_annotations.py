@@ -7,7 +7,7 @@ Sources: W3C, "Web Annotation Data Model" (2017) and "Media Fragments URI" (2012
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -101,14 +101,10 @@ def _records(annotation: Mapping[str, Any], location: str, movie: str) -> Iterat
 
     exported_tier = _exported_tier(annotation)
     if exported_tier:
-        # The bodies of an export are its tier, its text, and JSON with the id of the decision that it shows
-        # in the ledger, and the digest of the definitions that the person read, as far as there.
+        # The bodies of an export are its tier, its text, and JSON with the id of the decision it shows.
         _, body_of_text, *bodies_of_json = bodies
         text = _text_of_body(body_of_text)
-        facts: dict[str, Any] = {}
-        for body in bodies_of_json:
-            facts |= object_of(json_in(_text_of_body(body), dict))
-        cells |= {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
+        cells |= _decision_cells(bodies_of_json)
         yield RawSpan(location, stretch.start_s, stretch.end_s, text, exported_tier, cells, reason=no_stretch)
         return
 
@@ -134,6 +130,22 @@ def _exported_tier(annotation: Mapping[str, Any]) -> str:
         return ""
     name = _text_of_body(bodies[0])
     return name if PeopleTier.parse(name) or is_of_a_model(name) else ""
+
+
+def _decision_cells(bodies: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the cells on the decision that an exported annotation shows.
+
+    They are its id in the ledger, and the digest of the definitions that the person read, as far as there.
+
+    Parameters
+    ----------
+    bodies
+        The bodies behind the tier and the text, whose texts are JSON objects.
+    """
+    facts: dict[str, Any] = {}
+    for body in bodies:
+        facts |= object_of(json_in(_text_of_body(body), dict))
+    return {name: text_of(facts[name]) for name in (DECISION, DEFINITION) if facts.get(name)}
 
 
 def _bodies(value: Any) -> list[Mapping[str, Any]]:
@@ -163,7 +175,10 @@ def _text_of_body(body: Mapping[str, Any]) -> str:
 
 
 def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, str]:
-    """Return the cells on the film and the annotator of an annotation."""
+    """Return the cells on the film and the annotator of an annotation.
+
+    `source` is the address of its target, and `movie` the film that the manifest names; "" if it names none.
+    """
     cells = {}
     if movie:
         cells["movie"] = movie
@@ -171,12 +186,16 @@ def _cells(annotation: Mapping[str, Any], source: str, movie: str) -> dict[str, 
         cells["movie"] = unquote(source.removeprefix(FILM))
     elif source:
         cells["media"] = source
-    creators = annotation.get("creator")
-    names = [_person(person) for person in (creators if isinstance(creators, list) else [creators])]
+    names = [_person(person) for person in _people(annotation.get("creator"))]
     annotator = ", ".join(filter(None, names))
     if annotator:
         cells["annotator"] = one_line(annotator)
     return cells
+
+
+def _people(value: Any) -> Sequence[Any]:
+    """Return the creators of an annotation as a list."""
+    return value if isinstance(value, list) else [value]
 
 
 def _person(value: Any) -> str:

@@ -70,7 +70,10 @@ def _media_of_file(root: Element) -> dict[str, str]:
 
 
 def _owner(file: SpanFile, node: Element, above: Owner, media_of_file: dict[str, str]) -> Owner:
-    """Return the frame rate and the media file of a sequence or a clip."""
+    """Return the frame rate and the media file of a sequence or a clip.
+
+    The rate that the person gives by --rate comes first, and that of the element around it (`above`) last.
+    """
     rate = file.reading.rate or _rate(node) or above.rate
     if node.tag == "sequence":
         return Owner(rate, "")

@@ -289,37 +289,46 @@ def otio_of(*lengths):
     return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
 
 
-MARKERS_OF_ONE_AND_TWO_FRAMES = {
-    "Premiere": (
-        tsv(
-            HEADINGS_OF_PREMIERE,
-            ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],
-            ["S", "", "00:00:01:00", "00:00:01:02", "", "Comment"],
-        ),
-        [1.04, 1.08],
-    ),
-    "Resolve": (
-        f"{HEADINGS_OF_RESOLVE}1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n1,A,V1,00:00:01:00,00:00:01:02,x,,Blue,S\n",
-        [1.08],
-    ),
-    "OpenTimelineIO": (otio_of(0, 1, 2), [1.08]),
-}
-"""Files with markers of one frame and two (and of none), and the ends of those that are spans."""
+def test_a_marker_of_one_frame_in_premiere_is_a_span(import_files):
+    """Markers from 1 s on last one and two frames, of 0.04 s each."""
+    table = tsv(
+        HEADINGS_OF_PREMIERE,
+        ["S", "", "00:00:01:00", "00:00:01:01", "", "Comment"],
+        ["S", "", "00:00:01:00", "00:00:01:02", "", "Comment"],
+    )
+
+    clips, notices = import_files({"a.x": table})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.04, 1.08]
+    assert "2 of 2 spans read" in notices
+    assert "a marker without length, or of the one frame" not in notices
 
 
-@pytest.mark.parametrize(
-    ("content", "ends_s"), MARKERS_OF_ONE_AND_TWO_FRAMES.values(), ids=MARKERS_OF_ONE_AND_TWO_FRAMES
-)
-def test_a_marker_of_one_frame_is_a_point_but_for_premiere(import_files, content, ends_s):
-    """Resolve, which writes OpenTimelineIO too, gives a marker without length the length of a frame.
+def test_a_marker_of_one_frame_in_resolve_is_a_point(import_files):
+    """Resolve gives a marker without length the length of a frame.
 
     Markers from 1 s on last one and two frames, of 0.04 s each.
     """
-    clips, notices = import_files({"a.x": content})
+    table = (
+        f"{HEADINGS_OF_RESOLVE}"
+        "1,A,V1,00:00:01:00,00:00:01:01,x,,Blue,S\n"
+        "1,A,V1,00:00:01:00,00:00:01:02,x,,Blue,S\n"
+    )
 
-    assert [round(clip.end_s, 6) for clip in clips] == ends_s
-    assert f"{len(ends_s)} of " in notices
-    assert ("a marker without length, or of the one frame" in notices) == (len(ends_s) < 2)
+    clips, notices = import_files({"a.x": table})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.08]
+    assert "1 of 2 spans read" in notices
+    assert "a marker without length, or of the one frame" in notices
+
+
+def test_a_marker_of_one_frame_in_opentimelineio_is_a_point(import_files):
+    """Resolve writes these files too. Markers from 1 s on last no, one and two frames, of 0.04 s each."""
+    clips, notices = import_files({"a.x": otio_of(0, 1, 2)})
+
+    assert [round(clip.end_s, 6) for clip in clips] == [1.08]
+    assert "1 of 3 spans read" in notices
+    assert "a marker without length, or of the one frame" in notices
 
 
 def test_a_decision_of_one_frame_comes_back_from_our_lists(import_files):

@@ -237,24 +237,29 @@ def damaged_archives():
 
 
 @pytest.mark.parametrize("damage", damaged_archives())
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("a.qdpx", ""), ("a.zip", ""), ("a.zip", "refi-qda")],
-    ids=[".qdpx", ".zip", "by the user"],
-)
-def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(import_files, damage, name, kind):
-    """The suffix .qdpx tells that the file is a project, and so does the name project.qde inside, or the user.
+@pytest.mark.parametrize("name", ["a.qdpx", "a.zip"])
+def test_a_damaged_archive_is_told_as_a_project_that_is_damaged(import_files, damage, name):
+    """The suffix .qdpx tells that the file is a project, and so does the name project.qde inside.
 
     A file a.zip that is cut off before this name may be any archive.
     """
     content = damaged_archives()[damage]
-    if name == "a.qdpx" or kind or b"project.qde" in content:
+    if name == "a.qdpx" or b"project.qde" in content:
         reason = r"a project of REFI-QDA .* that is damaged"
     else:
         reason = "unpack it first"
 
     with pytest.raises(ManifestError, match=reason):
-        import_files({name: content}, kind=kind)
+        import_files({name: content})
+
+
+@pytest.mark.parametrize("damage", damaged_archives())
+@pytest.mark.parametrize("name", ["a.qdpx", "a.zip"])
+def test_an_archive_that_the_user_calls_a_project_is_told_as_a_damaged_one(import_files, damage, name):
+    """The user says that the file is a project (kind refi-qda), so that its name does not matter."""
+    content = damaged_archives()[damage]
+    with pytest.raises(ManifestError, match=r"a project of REFI-QDA .* that is damaged"):
+        import_files({name: content}, kind="refi-qda")
 
 
 def project_of_two_coders():

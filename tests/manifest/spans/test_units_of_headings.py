@@ -39,47 +39,33 @@ def times_of(clips):
 # ---------------------------------------------------------------------------
 HEADINGS_OF_UNIT = {
     "frames": [
-        *("Frame Start", "Frame End", "Frame in", "Frame out", "first frame no.", "last frame no."),
-        *("startFrame", "endFrame", "Start (f)", "End (f)", "Image début", "Image fin"),
-        *("Startbild", "Endbild", "Bildnummer Anfang", "Bildnummer Ende"),
-        *("fotograma inicial", "fotograma final", "fotogramma inizio", "fotogramma fine"),
-        *("quadro início", "quadro fim", "начало (кадр)", "конец (кадр)", "開始フレーム", "終了フレーム"),
+        "Frame Start", "Frame End", "Frame in", "Frame out", "first frame no.", "last frame no.",
+        "startFrame", "endFrame", "Start (f)", "End (f)", "Image début", "Image fin",
+        "Startbild", "Endbild", "Bildnummer Anfang", "Bildnummer Ende",
+        "fotograma inicial", "fotograma final", "fotogramma inizio", "fotogramma fine",
+        "quadro início", "quadro fim", "начало (кадр)", "конец (кадр)", "開始フレーム", "終了フレーム",
     ],
     "min": [
-        *("Start (min)", "End (min)", "Début (mn)", "Fin (mn)", "Startminute", "Endminute"),
-        *("Minute début", "Minute fin", "начало (мин)", "конец (мин)", "開始（分）", "終了（分）"),
+        "Start (min)", "End (min)", "Début (mn)", "Fin (mn)", "Startminute", "Endminute",
+        "Minute début", "Minute fin", "начало (мин)", "конец (мин)", "開始（分）", "終了（分）",
     ],
     "h": ["Beginn (Std)", "Ende (Std)", "start_h", "end_h", "Ende in Stunden ab", "Stunden bis"],
     "ms": [
-        *("startMillis", "endMillis", "Start (millisecs)", "End (millisecs)", "startms", "endms"),
-        *("msStart", "msEnd", "start (ms from begin)", "end (ms from begin)", "開始ミリ秒", "終了ミリ秒"),
+        "startMillis", "endMillis", "Start (millisecs)", "End (millisecs)", "startms", "endms",
+        "msStart", "msEnd", "start (ms from begin)", "end (ms from begin)", "開始ミリ秒", "終了ミリ秒",
     ],
     "cs": ["Start (cs)", "End (cs)"],
     "us": ["start_us", "end_us"],
     "s": ["Start (s)", "End (s)", "Frame time (sec)", "Frame end (sec)"],
-    "": [
-        "Anfang",
-        "Ende",
-        "Start",
-        "Onset",
-        "Startzeit",
-        "time in",
-        "TC in",
-        "duración",
-        "開始時間",
-        "Début",
-        "t1",
-    ],
-}
-"""Unit, "" for none -> headings that name it in some language. Where there is none, seconds are usual."""
+}  # fmt: skip
+"""Unit -> headings that name it in some language."""
+
+HEADINGS_AND_UNITS = [(heading, unit) for unit, headings in HEADINGS_OF_UNIT.items() for heading in headings]
 
 
-@pytest.mark.parametrize(
-    ("heading", "unit"),
-    [(heading, unit) for unit, headings in HEADINGS_OF_UNIT.items() for heading in headings],
-)
+@pytest.mark.parametrize(("heading", "unit"), HEADINGS_AND_UNITS)
 def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
-    """Nobody is asked about any of these headings: there is no doubt of the unit."""
+    """The heading names the unit, so that nobody is asked: there is no doubt of it."""
     told = unit_of_heading(heading)
 
     assert told.unit == unit
@@ -93,6 +79,7 @@ def test_words_for_a_unit_count_wherever_they_stand(heading, unit):
         ("Minute début", "Minute fin", 15_000, 30_000),
         ("Anfang", "Ende", 250, 500),
     ],
+    ids=["frames", "minutes", "no unit: seconds"],
 )
 def test_times_are_in_the_unit_of_their_heading(import_files, start, end, begin_s, end_s):
     """The numbers are 250 and 500 frames at 25 a second, 250 and 500 minutes, and 250 and 500 seconds.
@@ -286,6 +273,30 @@ def test_a_notice_says_that_no_time_needs_the_unit_that_was_given(import_files):
 
 # --- headings that name no unit
 # ---------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Start",
+        "Onset",
+        "Startzeit",
+        "Anfang",
+        "Ende",
+        "time in",
+        "TC in",
+        "duración",
+        "開始時間",
+        "Début",
+        "t1",
+    ],
+)
+def test_headings_without_a_unit_leave_nothing_open(heading):
+    """Such headings are usual for seconds, so that nobody is asked: there is no doubt of the unit."""
+    told = unit_of_heading(heading)
+
+    assert told.unit == ""
+    assert told.doubt == ""
+
+
 def test_a_persons_unit_is_for_the_headings_that_leave_it_open(import_files):
     """The start is 10 s, as the person says: its heading, "Start (approx.)", leaves the unit open.
 
