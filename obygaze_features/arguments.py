@@ -401,17 +401,22 @@ def _describe_kinds(annotation: Any) -> Iterator[str]:
     """Yield a few words for each kind of value that an annotation allows, such as "a whole number"."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in {Union, UnionType}:
-        if _has_array_like(arguments):
-            yield "an array or a list of numbers"
-            arguments = _without_array_like(arguments)
-        for member in arguments:
-            yield from _describe_kinds(member)
+        yield from _describe_union(arguments)
     elif origin is Annotated:
         yield from _describe_kinds(arguments[0])
     elif origin is Literal:
         yield from map(repr, arguments)
     else:
         yield _describe_class(annotation, origin, arguments)
+
+
+def _describe_union(members: tuple[Any, ...]) -> Iterator[str]:
+    """Yield a few words for each kind of value that a union allows."""
+    if _has_array_like(members):
+        yield "an array or a list of numbers"
+        members = _without_array_like(members)
+    for member in members:
+        yield from _describe_kinds(member)
 
 
 def _describe_class(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> str:
@@ -474,11 +479,7 @@ def _example_value(annotation: Any) -> str:
     """
     origin = get_origin(annotation)
     if origin is None:
-        # Compared by name, as an annotation may have a stand-in in place of the class itself. Of classes of
-        # one name the last counts.
-        name = _class_name(annotation)
-        expression_of_name = {known.__name__: expression for known, expression in _MADE_BY.items()}
-        return expression_of_name.get(name, "")
+        return _expression_for(_class_name(annotation))
 
     arguments = get_args(annotation)
     if origin is Literal:
@@ -493,4 +494,15 @@ def _example_value(annotation: Any) -> str:
         expression = _example_value(argument)
         if expression:
             return f"[{expression}]" if is_list else expression
+    return ""
+
+
+def _expression_for(class_name: str) -> str:
+    """Return the expression that `made_by` registered for a class; "" if none.
+
+    Classes are compared by name, as an annotation may have a stand-in in place of the class itself.
+    """
+    for known_class, expression in reversed(_MADE_BY.items()):  # the last of classes of one name
+        if known_class.__name__ == class_name:
+            return expression
     return ""

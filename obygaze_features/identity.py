@@ -167,9 +167,13 @@ def skeletons(name: str) -> frozenset[str]:
     text = normalised("NFKC", name).translate(_COMMON_SIGN)
     text = _without_marks(" ".join(text.split()))
     forms = (text, text.casefold(), text.upper())
-    # Each sign becomes the one that stands for all that look like it. The case of the Latin letters does not
-    # count, so that all three can be compared.
-    return frozenset(_without_marks(form.translate(_prototypes())).casefold() for form in forms)
+    # The case of the Latin letters does not count, so that all three can be compared.
+    return frozenset(_replace_lookalikes(form).casefold() for form in forms)
+
+
+def _replace_lookalikes(text: str) -> str:
+    """Replace each sign by the one that stands for all that look like it."""
+    return _without_marks(text.translate(_prototypes()))
 
 
 def _without_marks(text: str) -> str:

@@ -274,10 +274,7 @@ def _temporary(path: Path, *, is_folder: bool = False) -> Iterator[Path]:
     It gets the mode and group of what is at the path. It is locked, so that other processes see that it is in
     use. Remains of killed processes in the same folder are removed first.
     """
-    if path.parent not in _SWEPT:  # once is enough, and a folder may have as many files as there are clips
-        _SWEPT.add(path.parent)
-        with suppress(OSError):
-            _sweep(path.parent)
+    _sweep_once(path.parent)
     with ExitStack() as locks:
         node = _create_temporary(path, is_folder)
         while not _lock_if_there(node, locks):
@@ -333,6 +330,18 @@ def _lock_if_there(node: Path, locks: ExitStack) -> bool:
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return node.exists()
+
+
+def _sweep_once(folder: Path) -> None:
+    """Remove the remains of killed processes in a folder, once in the life of this process.
+
+    Once is enough, and a folder may have as many files as there are clips.
+    """
+    if folder in _SWEPT:
+        return
+    _SWEPT.add(folder)
+    with suppress(OSError):
+        _sweep(folder)
 
 
 @contextmanager

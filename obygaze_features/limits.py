@@ -81,10 +81,7 @@ def keep_to(limits: Limits) -> None:
     used_s = int(used.ru_utime + used.ru_stime)
     _set_soft_limit(resource.RLIMIT_CPU, used_s + limits.cpu_s + 1)  # + 1, as used_s is rounded down
     if sys.platform == "linux":
-        # The fields are numbers of pages: size, resident, shared, text, lib, data, dt (man proc_pid_statm).
-        fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
-        own_memory = int(fields[5]) * os.sysconf("SC_PAGE_SIZE")  # data, without the code of libraries
-        _set_soft_limit(resource.RLIMIT_DATA, own_memory + limits.memory)
+        _set_soft_limit(resource.RLIMIT_DATA, _own_memory() + limits.memory)
 
 
 def _set_soft_limit(kind: int, wanted: int) -> None:
@@ -94,6 +91,14 @@ def _set_soft_limit(kind: int, wanted: int) -> None:
     _, hard_limit = resource.getrlimit(kind)
     allowed = wanted if hard_limit == resource.RLIM_INFINITY else min(wanted, hard_limit)
     resource.setrlimit(kind, (allowed, hard_limit))
+
+
+def _own_memory() -> int:
+    """Return the bytes of data memory that this process has asked for, without the code of libraries."""
+    # The fields are numbers of pages: size, resident, shared, text, lib, data, dt (man proc_pid_statm).
+    fields = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    n_pages_of_data = int(fields[5])
+    return n_pages_of_data * os.sysconf("SC_PAGE_SIZE")
 
 
 # --- no network

@@ -120,9 +120,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """
     locks_file_for_folder = sys.platform == "win32" and path.is_dir()  # Windows locks no folders
     if locks_file_for_folder:
-        name = os.path.normcase(path.resolve())  # there case does not count
-        digest = sha256_of(name.encode())
-        locked_path = Path(tempfile.gettempdir(), f"obygaze-{digest[:16]}.lock")
+        locked_path = _file_for(path)
         descriptor = open_binary(locked_path, os.O_RDWR | os.O_CREAT)
     else:
         locked_path = path
@@ -136,6 +134,13 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
         yield is_obtained
     finally:
         os.close(descriptor)
+
+
+def _file_for(folder: Path) -> Path:
+    """Return the file that is locked in place of a folder, on Windows, where case does not count."""
+    name = os.path.normcase(folder.resolve())
+    digest = sha256_of(name.encode())
+    return Path(tempfile.gettempdir(), f"obygaze-{digest[:16]}.lock")
 
 
 @contextmanager

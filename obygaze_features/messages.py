@@ -128,8 +128,7 @@ class Packer:
             spans.append((end, buffer.nbytes))
             end += math.ceil(buffer.nbytes / ALIGNMENT) * ALIGNMENT
 
-        large_enough = [block for block in self._free if block.size >= end]
-        block = large_enough[-1] if large_enough else self._create(end)  # the last freed
+        block = self._free_block(end)
         for (offset, _), buffer in zip(spans, buffers, strict=True):
             os.lseek(block.descriptor, offset, os.SEEK_SET)
             unwritten = buffer
@@ -141,6 +140,13 @@ class Packer:
         location = _Location(block.number, block.is_new, spans)
         block.is_new = False
         return location
+
+    def _free_block(self, minimum: int) -> _Block:
+        """Return a free block of at least `minimum` bytes: the last freed, or a new one."""
+        for block in reversed(self._free):
+            if block.size >= minimum:
+                return block
+        return self._create(minimum)
 
     def _create(self, minimum: int) -> _Block:
         """Create a block of at least `minimum` bytes, add it to the free ones, and return it."""

@@ -179,11 +179,7 @@ def _refuse_unsafe_outputs(ctx: click.Context) -> None:
 
     This is checked before the command does any work.
     """
-    names_of_outputs = {
-        parameter.name
-        for parameter in ctx.command.params
-        if isinstance(parameter.type, NewFile) or parameter.name in {"out", "html"}
-    }
+    names_of_outputs = {parameter.name for parameter in ctx.command.params if _is_written(parameter)}
     outputs = [Path(ctx.params[name]) for name in names_of_outputs if name and ctx.params[name]]
     other_values = [value for name, value in ctx.params.items() if name not in names_of_outputs]
     possible_inputs = _possible_files(other_values)
@@ -193,6 +189,11 @@ def _refuse_unsafe_outputs(ctx: click.Context) -> None:
             raise OutputError(f"{out} is an input too: give another name for what is written")
         if out != STANDARD and _is_in_sealed_store(out.resolve()):
             raise OutputError(f"{out.resolve()}: inside a sealed store, which never changes; write elsewhere")
+
+
+def _is_written(parameter: click.Parameter) -> bool:
+    """Return whether a parameter names what a command writes."""
+    return isinstance(parameter.type, NewFile) or parameter.name in {"out", "html"}
 
 
 def _possible_files(values: Iterable[object]) -> set[str]:

@@ -28,7 +28,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from obygaze_features.errors import StoreError
-from obygaze_features.screen import Progress, shown_progress
+from obygaze_features.screen import Progress, ShowProgress, shown_progress
 from obygaze_features.signature_likeness import (
     MIN_FRAMES,
     SIGNS,
@@ -285,12 +285,7 @@ def duplicates(
     stores = [store] if other is None else [store, other]
     clips = _read_signatures(stores, only)
     with shown_progress(progress, "comparing clips", "clip") as show:
-        side_of_signature = _sides_of_signatures(clips)
-        likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
-        for near_pairs in _find_near_pairs(clips, side_of_signature):
-            for compared_pairs in _compare_frames(clips, near_pairs):
-                likenesses.add(compared_pairs)
-            show(near_pairs.n_done, len(clips.signs))
+        likenesses = _compare_clips(clips, show)
 
     n_compared = Counter(clip.store for clip in clips.clips)  # store, 1 or 2 -> number of its clips
     store_numbers = range(1, len(stores) + 1)
@@ -335,6 +330,21 @@ def expected_s(store: Store, other: Store | None = None) -> tuple[float, float]:
 def _n_with_signatures(store: Store) -> int:
     """Count the clips of a store whose pictures can be compared."""
     return len(store[GROUP]) if has_signatures(store) else 0
+
+
+def _compare_clips(clips: _Clips, show: ShowProgress) -> "_Likenesses":
+    """Compare the signatures of all clips of different sides, and return those that are alike.
+
+    A side is a store, or, if there is only one store, a movie. A signature that several clips have is
+    compared once.
+    """
+    side_of_signature = _sides_of_signatures(clips)
+    likenesses = _Likenesses(clips, has_several_sides=side_of_signature < 0)
+    for near_pairs in _find_near_pairs(clips, side_of_signature):
+        for compared_pairs in _compare_frames(clips, near_pairs):
+            likenesses.add(compared_pairs)
+        show(near_pairs.n_done, len(clips.signs))
+    return likenesses
 
 
 def _sides_of_signatures(clips: _Clips) -> NDArray[np.int64]:
@@ -416,18 +426,9 @@ class _Likenesses:
         self._raise_nearest(rows, likenesses.max(axis=1))
         self._raise_nearest(columns, likenesses.max(axis=0))
         self._join_groups(rows, columns, likenesses >= ALIKE)
-
         is_same = likenesses >= SAME
-        # Signatures that only one clip each has give a pair of clips.
-        are_of_one_clip = self._is_of_one_clip[rows][:, None] & self._is_of_one_clip[columns]  # [A, B]
-        row_moments = self._first_moment[rows][:, None]  # [A, 1]
-        column_moments = self._first_moment[columns]  # [B]
-        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
-        self._pair_numbers.append(numbers[is_same & are_of_one_clip])
-        # The others give a group of clips.
-        clips_of = self._clips.clips_of_signature
-        for i, j in np.argwhere(is_same & ~are_of_one_clip).tolist():
-            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
+        self._add_pairs_of_single_clips(rows, columns, is_same)
+        self._add_groups_of_clips(rows, columns, is_same)
 
     def pairs(self) -> NDArray[np.int64]:
         """Return the numbers of the pairs of clips that share pictures (see `_pair_numbers`), rising."""
@@ -471,6 +472,53 @@ class _Likenesses:
         _, component_of_group = connected_components(graph, directed=False)
         self.group_of = component_of_group.astype(np.int64)[self.group_of]
 
+    def _are_of_one_clip_each(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return for each pair of A signatures and B others, [A, B], whether each has only one clip.
+
+        Several clips may have one and the same signature; these were grouped before, and are left out of the
+        comparison of different signatures.
+        """
+        row_is_of_one_clip = self._is_of_one_clip[rows][:, np.newaxis]  # [A, 1]
+        column_is_of_one_clip = self._is_of_one_clip[columns]  # [B]
+        both: NDArray[np.bool_] = row_is_of_one_clip & column_is_of_one_clip
+        return both
+
+    def _add_pairs_of_single_clips(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
+    ) -> None:
+        """Store the pairs of clips that share pictures, of signatures that only one clip has.
+
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
+        """
+        # A moment is a clip's number in the order of films and times.
+        row_moments = self._first_moment[rows][:, None]  # [A, 1]
+        column_moments = self._first_moment[columns]  # [B]
+        numbers = _pair_numbers(row_moments, column_moments, len(self._clips.clips))  # [A, B]
+        is_pair_of_clips = is_same & self._are_of_one_clip_each(rows, columns)
+        self._pair_numbers.append(numbers[is_pair_of_clips])
+
+    def _add_groups_of_clips(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], is_same: NDArray[np.bool_]
+    ) -> None:
+        """Store the groups of clips that share pictures, of pairs with a signature that several clips have.
+
+        Parameters
+        ----------
+        rows, columns
+            Numbers of signatures, [A] and [B].
+        is_same
+            Shape [A, B]: whether the clips of each pair share pictures.
+        """
+        clips_of = self._clips.clips_of_signature
+        is_of_several_clips = is_same & ~self._are_of_one_clip_each(rows, columns)
+        for i, j in np.argwhere(is_of_several_clips).tolist():
+            self._groups_to_pair.append(clips_of[rows[i]] + clips_of[columns[j]])
+
 
 def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Iterator[_NearPairs]:
     """Find the pairs of signatures whose mean frames are similar, so that their frames are to be compared.
@@ -490,20 +538,39 @@ def _find_near_pairs(clips: _Clips, side_of_signature: NDArray[np.int64]) -> Ite
     sides = side_of_signature[order]
     mean_frames = _MeanFrames.of(clips.signs, order)
 
-    numbers = np.arange(len(sides))
     blocks = [slice(start, start + BLOCK) for start in range(0, len(order), BLOCK)]
     for row_block, column_block in combinations_with_replacement(blocks, 2):
-        # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
-        are_of_different_sides = sides[row_block][:, None] != sides[column_block]
-        has_several_sides = sides[column_block] < 0
-        is_row_before_column = numbers[row_block][:, None] < numbers[column_block]  # so each pair once
-        is_compared = (are_of_different_sides | has_several_sides) & is_row_before_column
+        is_compared = _is_compared(sides, row_block, column_block)
         ways = np.full(is_compared.shape, -1, np.int8)  # no pair is compared
         if is_compared.any():
             ways = _best_ways(mean_frames.cosines(row_block, column_block), is_compared)
         rows = order[row_block]
         n_done = row_block.start + len(rows)
         yield _NearPairs(rows, order[column_block], ways, n_done)
+
+
+def _is_compared(sides: NDArray[np.int64], row_block: slice, column_block: slice) -> NDArray[np.bool_]:
+    """Return which pairs of signatures of two blocks are compared: those of different sides, each pair once.
+
+    Parameters
+    ----------
+    sides
+        Shape [S]: the side of each signature; last, -1 for signatures of several sides.
+    row_block, column_block
+        The blocks, of R and C signatures.
+
+    Returns
+    -------
+    ndarray
+        Shape [R, C].
+    """
+    clip_indices = np.arange(len(sides))
+    # A column of the rows' values, [R, 1], and a row of the columns' values, [C], give a table [R, C].
+    are_of_different_sides = sides[row_block][:, None] != sides[column_block]
+    has_several_sides = sides[column_block] < 0
+    is_row_before_column = clip_indices[row_block][:, None] < clip_indices[column_block]
+    is_compared: NDArray[np.bool_] = (are_of_different_sides | has_several_sides) & is_row_before_column
+    return is_compared
 
 
 def _best_ways(
@@ -732,6 +799,34 @@ def _pair_numbers(a: NDArray[np.int64], b: NDArray[np.int64], n_clips: int) -> N
     return numbers
 
 
+def _moments_of_pairs(
+    numbers: NDArray[np.int64], n_clips: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the moments of the earlier and of the later clip of pairs, given their `_pair_numbers`."""
+    distances, moments = np.divmod(numbers, 2 * n_clips)
+    return moments, moments + distances
+
+
+def _longest_of_each_pair(
+    movies: NDArray[np.int64], other_movies: NDArray[np.int64], lengths: NDArray[np.int64], n_movies: int
+) -> list[int]:
+    """Return the indices of the longest run of each pair of movies.
+
+    Parameters
+    ----------
+    movies, other_movies, lengths
+        The two movies of each run, and its length, [R].
+    n_movies
+        Number of all movies.
+    """
+    movie_pairs = movies * n_movies + other_movies  # one number for each pair
+    # By pair, then by length: the last run of a pair is its longest.
+    order = np.lexsort((lengths, movie_pairs))
+    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
+    longest: list[int] = order[is_last_of_pair].tolist()
+    return longest
+
+
 def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]:
     """Find pairs of movies in which at least `MIN_RUN` successive clips share pictures.
 
@@ -745,18 +840,13 @@ def _find_shared_movies(clips: _Clips, pairs: NDArray[np.int64]) -> list[Shared]
     """
     runs = _long_runs(pairs)
     # The movies of a run are those of its first pair of clips. A pair's number gives the moments of its
-    # clips (`_pair_numbers`): their numbers in the order of films and times, which can be searched.
-    distances, moments = np.divmod(runs.first_pairs, 2 * len(clips.clips))
+    # clips: their numbers in the order of films and times, which can be searched as they rise.
+    moments, other_moments = _moments_of_pairs(runs.first_pairs, len(clips.clips))
     movies = clips.film_of[np.searchsorted(clips.moments, moments)]
-    other_movies = clips.film_of[np.searchsorted(clips.moments, moments + distances)]
-
-    # By pair of movies, then by length: the last run of a pair is its longest.
-    movie_pairs = movies * len(clips.films) + other_movies  # one number for each pair
-    order = np.lexsort((runs.lengths, movie_pairs))
-    is_last_of_pair = np.diff(movie_pairs[order], append=-1) != 0
+    other_movies = clips.film_of[np.searchsorted(clips.moments, other_moments)]
 
     shared = []
-    for run in order[is_last_of_pair].tolist():
+    for run in _longest_of_each_pair(movies, other_movies, runs.lengths, len(clips.films)):
         film = clips.films[movies[run]]
         other_film = clips.films[other_movies[run]]
         if clips.is_one_store or film.store != other_film.store:
@@ -881,11 +971,7 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     films = sorted({clip.film for clip in clips})
     number_of_film = {film: number for number, film in enumerate(films)}
     film_of = np.array([number_of_film[clip.film] for clip in clips], int)
-    moments = np.arange(len(clips)) + film_of  # one number is left out between two films
-    n_moments = len(clips) + len(films)
-    # 32 bits, if these hold all numbers of pairs (`_pair_numbers`), take half the memory.
-    fits_32_bits = 2 * len(clips) * n_moments < 2**31
-    moments = moments.astype(np.int32 if fits_32_bits else np.int64)
+    moments = _moments(film_of, len(films))
 
     clips_of_signature: list[list[int]] = [[] for _ in signs]
     for index, clip in enumerate(clips):
@@ -894,6 +980,29 @@ def _in_order(signature_of_clip: dict[_Clip, int], signs: Signs, n_plain: list[i
     shows_something = signs[:, :, -1] != 0  # of each frame
     weights_of_views = np.array([weights(signs[:, :, view], shows_something) for view in _SIGNS_OF_VIEW])
     return _Clips(clips, films, film_of, moments, clips_of_signature, signs, weights_of_views, n_plain)
+
+
+def _moments(film_of: NDArray[np.int64], n_films: int) -> NDArray[np.int64]:
+    """Return rising numbers of clips: consecutive ones within a film, with one left out between two films.
+
+    Parameters
+    ----------
+    film_of
+        Shape [C]: number of each clip's film, rising.
+    n_films
+        Number of films.
+
+    Returns
+    -------
+    ndarray
+        Shape [C]. The numbers have 32 bits if these hold all numbers of pairs (`_pair_numbers`), which saves
+        half the memory, else 64.
+    """
+    n_clips = len(film_of)
+    moments = np.arange(n_clips) + film_of  # one number is left out between two films
+    n_moments = n_clips + n_films
+    fits_32_bits = 2 * n_clips * n_moments < 2**31
+    return moments.astype(np.int32 if fits_32_bits else np.int64)
 
 
 class _DistinctSigns:

@@ -369,12 +369,12 @@ class _Forked:
         try:
             with suppress(BrokenPipeError):  # the fork has died: reading its answer shows how
                 send_message(self._requests, REQUEST, pickle.dumps(request))
-            message = _Message(*receive_message(self._answers, MAX_BYTES))
+            message = _receive(self._answers)
             while message.kind == PART:
                 n_bytes += len(message.content)
                 _refuse_large(n_bytes, request, location)
                 yield message.content
-                message = _Message(*receive_message(self._answers, MAX_BYTES))
+                message = _receive(self._answers)
         except EOFError:  # the pipe of the answers has ended: the fork has died
             cause = self.end().cause(request.limits)
             raise _crash_error(cause, request, location) from None
@@ -489,6 +489,11 @@ def _close_other_files(requests: int, answers: int) -> tuple[int, int]:
     return new_requests, new_answers
 
 
+def _receive(answers: BinaryIO) -> _Message:
+    """Read a message of a fork from its pipe; raise EOFError if the fork has ended, or sends too much."""
+    return _Message(*receive_message(answers, MAX_BYTES))
+
+
 # --- a new Python
 # ---------------------------------------------------------------------------
 _pools: dict[tuple[str, ...], WorkerPool] = {}
@@ -510,11 +515,7 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
         The work raised it, or took more time or memory than the request allows.
     """
     with _asking:
-        search_path = tuple(sys.path)
-        if search_path not in _pools:  # there is none yet, or `sys.path` has changed
-            end_children()
-            _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
-        pool = _pools[search_path]
+        pool = _current_pool()
         watch = _Watch(pool, request.limits)
         try:
             answer = _answer_of_worker(pool, request, location, watch)
@@ -533,15 +534,35 @@ def _ask_worker(request: Request, location: str) -> list[bytes]:
 
     # The worker says with the last item whether the request was done or has failed.
     *parts, last_item = answer.items
-    _raise_failure(_Message(kind=last_item[: len(DONE)], content=last_item[len(DONE) :]), request, location)
+    _raise_failure(_unpacked_ending(last_item), request, location)
     return parts
+
+
+def _packed_ending(ending: _Message) -> bytes:
+    """Pack how a request ended, DONE or FAILED, into the last item that a worker sends for it."""
+    return ending.kind + ending.content
+
+
+def _unpacked_ending(item: bytes) -> _Message:
+    """Return how a request ended from the last item of a worker; DONE and FAILED have the same length."""
+    n_bytes_of_kind = len(DONE)
+    return _Message(kind=item[:n_bytes_of_kind], content=item[n_bytes_of_kind:])
+
+
+def _current_pool() -> WorkerPool:
+    """Return the pool of the worker that reads files; a new one if `sys.path` has changed meanwhile."""
+    search_path = tuple(sys.path)
+    if search_path not in _pools:
+        end_children()
+        _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
+    return _pools[search_path]
 
 
 class _Answer(NamedTuple):
     """What a worker sent for a request, and its last event.
 
-    The items of a worker that did not die are the parts of the answer, and last how the request ended: DONE
-    or FAILED, and behind it the content.
+    The items of a worker that did not die are the parts of the answer, and last how the request ended
+    (`_packed_ending`).
     """
 
     items: list[bytes]
@@ -586,11 +607,15 @@ class _Watch:
             if SYSTEM_KEEPS_LIMITS:
                 # The system ends the worker. The peak tells later whether memory was the reason of a crash.
                 self.peak = max(self.peak, used_by(pid).memory - self.used_before.memory)
-                continue
-            self.exceeded = excess(pid, self._limits, self.used_before)
-            if self.exceeded:
-                with suppress(OSError):  # it has just ended by itself
-                    os.kill(pid, signal.SIGTERM)
+            else:
+                self._end_if_exceeding(pid, self.used_before)
+
+    def _end_if_exceeding(self, pid: int, used_before: Used) -> None:
+        """End the worker if it exceeds a limit, and note which."""
+        self.exceeded = excess(pid, self._limits, used_before)
+        if self.exceeded:
+            with suppress(OSError):  # it has just ended by itself
+                os.kill(pid, signal.SIGTERM)
 
 
 def _answer_of_worker(pool: WorkerPool, request: Request, location: str, watch: _Watch) -> _Answer:
@@ -631,7 +656,7 @@ def _do_worker_task(request: Request, parent: Parent) -> None:
         _prepare_child()
     parent.send(json.dumps(used_by(os.getpid())).encode())
     ending = _do_request(request, parent.send)
-    parent.send(ending.kind + ending.content)
+    parent.send(_packed_ending(ending))
     gc.collect()
 
 

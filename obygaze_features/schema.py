@@ -299,10 +299,11 @@ def _find_problems(
 def _find_problems_of_object(
     value: Mapping[str, Any], schema: Schema, location: str, *, forbids_unknown: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it."""
-    config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
-    if config is not None and config.forbid_unknown_fields:
-        forbids_unknown = True
+    """Yield the dotted name of every wrong field of a JSON object, and what is wrong with it.
+
+    With `forbids_unknown`, fields that the schema does not know are wrong, also if it does not say so itself.
+    """
+    forbids_unknown = forbids_unknown or _forbids_unknown_fields(schema)
     prefix = f"{location}." if location else ""
     if forbids_unknown:
         known_names = {field.name for field in _own_fields(schema)}
@@ -314,3 +315,9 @@ def _find_problems_of_object(
             yield from _find_problems(value[name], kind, prefix + name, forbids_unknown=forbids_unknown)
         elif is_required:
             yield prefix + name, f"is missing; expected {expected(kind)}"
+
+
+def _forbids_unknown_fields(schema: Schema) -> bool:
+    """Return whether a schema is a Struct with `forbid_unknown_fields`."""
+    config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
+    return config is not None and bool(config.forbid_unknown_fields)

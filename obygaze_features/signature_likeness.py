@@ -71,18 +71,9 @@ def likeness(a: Signs, weight_a: Floats, b: Signs, weight_b: Floats) -> Floats:
             if n_shown.max(initial=0) < MIN_FRAMES:
                 continue
         cosines = cosines_of_shift[: compared.n_frames]
-        # One frame after the other, so that each array of cosines is scaled while it is in the cache.
-        for cosine, frame_a, weight_of_a, frame_b, weight_of_b in zip(
-            cosines,
-            frames_a[compared.a],
-            weights_a[compared.a],
-            frames_b[compared.b],
-            weights_b[compared.b],
-            strict=True,
-        ):
-            np.matmul(frame_a, frame_b, out=cosine)  # of whole numbers: exact
-            np.multiply(cosine, weight_of_a[:, None], out=cosine)
-            np.multiply(cosine, weight_of_b, out=cosine)
+        _fill_in_cosines(
+            cosines, frames_a[compared.a], weights_a[compared.a], frames_b[compared.b], weights_b[compared.b]
+        )
         _raise_to_medians(best, cosines, n_shown)
     return best
 
@@ -108,6 +99,26 @@ def _compared_frames(n_frames: int, shift: int) -> _ComparedFrames:
         b=slice(first_b, first_b + n_compared),
         n_frames=n_compared,
     )
+
+
+def _fill_in_cosines(
+    cosines: Floats, frames_a: Floats, weights_a: Floats, frames_b: Floats, weights_b: Floats
+) -> None:
+    """Compute the cosines of frames with frames of other clips at the same position.
+
+    Parameters
+    ----------
+    cosines
+        Array for the result, [F, n, m]; NaN where a frame shows too little.
+    frames_a, weights_a
+        Frames of clips, [F, n, 264], and their weights, [F, n].
+    frames_b, weights_b
+        Frames of the other clips, [F, 264, m], and their weights, [F, m].
+    """
+    for position, cosine in enumerate(cosines):  # one by one, so that each is scaled while it is in the cache
+        np.matmul(frames_a[position], frames_b[position], out=cosine)  # of whole numbers: exact
+        np.multiply(cosine, weights_a[position][:, None], out=cosine)
+        np.multiply(cosine, weights_b[position], out=cosine)
 
 
 def _raise_to_medians(best: Floats, cosines: Floats, n_shown: Floats | None) -> None:

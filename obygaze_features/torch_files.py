@@ -39,8 +39,12 @@ def load_torch(path: Path, refusal: type[ObygazeError]) -> Any:
         is_error_of_system = isinstance(error, OSError) and error.filename is not None
         if is_error_of_system:  # such as a missing file; the message names it
             raise
-        has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
-        if has_refused_object:
-            why = "it is damaged, or holds more than tensors, which could run code; save tensors alone"
-            raise refusal(f"{path}: refused: {why}") from None
-        raise refusal(f"{path}: cannot be read: {why_not(path, expected_kind)}") from None
+        raise refusal(f"{path}: {_why_unreadable(error, path, expected_kind)}") from None
+
+
+def _why_unreadable(error: Exception, path: Path, expected_kind: str) -> str:
+    """Return why a file of tensors is not read, for a message."""
+    has_refused_object = isinstance(error, UnpicklingError) and file_kind(path).name == TORCH
+    if has_refused_object:
+        return "refused: it is damaged, or holds more than tensors, which could run code; save tensors alone"
+    return f"cannot be read: {why_not(path, expected_kind)}"

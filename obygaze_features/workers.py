@@ -136,12 +136,16 @@ class WorkerPool:
             self._waiting.append(queued)
             has_idle_threads_for_all = len(self._waiting) <= self._n_idle_threads
             if not has_idle_threads_for_all and len(self._threads) < self.workers:
-                number = len(self._threads)
-                thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
-                self._threads.append(thread)
-                self._n_idle_threads += 1  # until it takes its first task
-                thread.start()
+                self._start_thread()
             self._condition.notify()
+
+    def _start_thread(self) -> None:
+        """Start the thread of one more worker process; the caller holds the pool's lock (`_condition`)."""
+        number = len(self._threads)
+        thread = threading.Thread(target=self._serve, args=(number,), daemon=True)
+        self._threads.append(thread)
+        self._n_idle_threads += 1  # until it takes its first task
+        thread.start()
 
     def tell(self, key: Hashable, message: Any) -> None:
         """Send a message to the worker that does a task; its function gets it from `Parent.receive`."""
@@ -458,10 +462,7 @@ def run_worker() -> None:
     """Run a worker process: do the tasks that arrive on standard input, until it is closed."""
     global _in_worker  # noqa: PLW0603 - a fact about this process
     _in_worker = True
-    for signal_name in ("SIGINT", "SIGHUP"):  # a terminal sends them to all its processes
-        signal_number = getattr(signal, signal_name, None)  # Windows has no SIGHUP
-        if signal_number is not None:
-            signal.signal(signal_number, signal.SIG_IGN)  # the parent ends this process
+    _ignore_signals_of_terminal()
     requests, answers, null_device = _take_pipes()
     try:
         _kind, message = receive_message(requests)
@@ -500,6 +501,14 @@ def _do_tasks(
         function(pickle.loads(pickled_task), parent)  # noqa: S301 - the same
         faulthandler.cancel_dump_traceback_later()
         parent.answer(b"done")
+
+
+def _ignore_signals_of_terminal() -> None:
+    """Ignore signals that a terminal sends to all its processes: the parent ends this one."""
+    for name in ("SIGINT", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO, BinaryIO]:

@@ -43,7 +43,10 @@ LAST_BITS = {
 
 @pytest.mark.parametrize(
     ("change", "common"),
-    [*((change, 3.0) for change in LAST_BITS), ("a hundredth", 0.0)],
+    [
+        *(pytest.param(change, 3.0, id=f"{change}, with much in common") for change in LAST_BITS),
+        pytest.param("a hundredth", 0.0, id="a hundredth, centred"),
+    ],
 )
 def test_a_twin_with_other_last_bits_is_found(change, common):
     """`common` is what the features of all clips have in common, as those of networks often have."""

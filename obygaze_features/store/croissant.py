@@ -5,6 +5,7 @@ No reader of it decodes Zarr, so it describes the table of clips and names the f
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.lines import json_bytes
@@ -100,11 +101,7 @@ def croissant(facts: Facts, version: str, table_sha256: str, table_bytes: int) -
     sampling_of_groups = []
     for group, provenance, array_lines in facts.groups:
         features_of_groups.append(f"{group} ({', '.join(array_lines)})")
-        sampling = f"{group}: {provenance['sampling']['policy']}"
-        n_frames = provenance["sampling"].get("n")
-        if n_frames:
-            sampling += f", {counted(n_frames, 'frame')} a clip"
-        sampling_of_groups.append(sampling)
+        sampling_of_groups.append(_sampling(group, provenance["sampling"]))
     features = "; ".join(features_of_groups)
     description = (
         f"Features that frozen models gave for {facts.counted_rows} of "
@@ -193,3 +190,12 @@ def _clips(rows: str) -> dict[str, object]:
         "key": {"@id": "clips/clip"},
         "field": fields,
     }
+
+
+def _sampling(group: str, sampling: Mapping[str, Any]) -> str:
+    """Return in words how the frames of a group were chosen, such as "clip: uniform, 8 frames a clip"."""
+    text = f"{group}: {sampling['policy']}"
+    n_frames = sampling.get("n")
+    if n_frames:
+        text += f", {counted(n_frames, 'frame')} a clip"
+    return text

@@ -148,10 +148,7 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
     All clips are taken to have the average length; the number of frames of a clip is this length in seconds
     times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
     """
-    lengths_s = [
-        clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
-    ]
-    clip_s = sum(lengths_s) / len(lengths_s) if lengths_s else UNKNOWN_S
+    clip_s = _average_length_s(clips)
     sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
@@ -163,6 +160,16 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
             frames_per_clip = max(1.0, clip_s * frames_per_s)
             n_bytes += len(clips) * frames_per_clip * group.frame_bytes
     return int(n_bytes)
+
+
+def _average_length_s(clips: Sequence[PlannedClip]) -> float:
+    """Return the mean length in seconds of the clips whose start and end are known; else `UNKNOWN_S`."""
+    lengths_s = [
+        clip.end_s - clip.start_s for clip in clips if clip.start_s is not None and clip.end_s is not None
+    ]
+    if not lengths_s:
+        return UNKNOWN_S
+    return sum(lengths_s) / len(lengths_s)
 
 
 @dataclass(frozen=True)

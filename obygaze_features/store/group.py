@@ -499,15 +499,10 @@ class Group:
         >>> group.rows("frames", group.pieces("frames")[1]).shape
         (32, 2, 8)
         """
-        n_clips = len(self.clip_ids)
         if self.is_ragged(array):
-            # The frames of all clips of a slice begin in the same stored object (a chunk). A slice begins
-            # with the first clip, and with each clip of another object than the clip before it.
-            frame_starts = self.frame_ends - self.row_size
-            object_of_clip = frame_starts // self._array(array).rows_per_read
-            first_clips = np.flatnonzero(np.diff(object_of_clip, prepend=-1)).tolist()
-            return [slice(first, end) for first, end in pairwise([*first_clips, n_clips])]
+            return self._ragged_pieces(array)
 
+        n_clips = len(self.clip_ids)
         rows_per_object = block_rows(array, n_clips)  # of a chunk or shard
         rows_per_read = self._array(array).rows_per_read
         pieces = []
@@ -576,6 +571,45 @@ class Group:
         values = self._array(array).read(rows, out)
         self._refuse_lost_rows(array, first, values)
         return values
+
+    def _ragged_pieces(self, array: str) -> list[slice]:
+        """Divide the clips, whose frames are stored one after the other, into slices to read at once.
+
+        The frames of all clips of a slice begin in the same stored object (a chunk).
+        """
+        frame_starts = self.frame_ends - self.row_size
+        object_of_clip = frame_starts // self._array(array).rows_per_read
+        # A slice begins with the first clip, and with each clip of another object than the clip before it.
+        is_first = np.diff(object_of_clip, prepend=-1) != 0
+        first_clips = np.flatnonzero(is_first).tolist()
+        return [slice(first, end) for first, end in pairwise([*first_clips, len(self.clip_ids)])]
+
+    def _frames_to_check(self, array: str, start: int, stop: int) -> NDArray[np.int64]:
+        """Return which frames must be looked at to find out whether a range of frames is stored.
+
+        The frames of all clips are stored one after the other, in objects (chunks) of many frames. If an
+        object is lost, all its frames are NaN. So it is enough to look at the first frame that each clip has
+        in each object.
+
+        Parameters
+        ----------
+        array
+            Name of the ragged array.
+        start, stop
+            The first of the frames, and the one after the last, counted over all clips.
+
+        Returns
+        -------
+        NDArray
+            Their numbers: `start`, and each frame before `stop` with which a clip or a stored object begins.
+        """
+        # A clip begins at the frame at which the clip before it ends.
+        first_clip, end_clip = np.searchsorted(self.frame_ends, [start, stop])
+        clip_starts = self.frame_ends[first_clip:end_clip]
+        frames_per_object = self._array(array).rows_per_read
+        next_object = start // frames_per_object + 1
+        object_starts = np.arange(next_object * frames_per_object, stop, frames_per_object)
+        return np.concatenate([[start], clip_starts, object_starts])
 
     def read_slices(self, array: str, rows: range) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield rows in slices: the number of the first row of each, and its values.
@@ -658,19 +692,20 @@ class Group:
 
         It is enough to look at the first number of each row, and in a ragged array at the first frame that a
         clip has in each stored object.
+
+        Parameters
+        ----------
+        name
+            Name of the array.
+        start
+            Number of the first row; in a ragged array, of the first frame, counted over all clips.
+        values
+            The values of the rows.
         """
         is_nan = np.isnan(values.reshape(len(values), -1)[:, 0])  # of each row
         if not self.is_ragged(name):
             return start + np.flatnonzero(is_nan)
-        # If a stored object (a chunk) is lost, all its frames are NaN. So those are looked at with which the
-        # rows, a clip or an object begin. A clip begins at the frame at which the clip before it ends.
-        stop = start + len(values)
-        first_clip, end_clip = np.searchsorted(self.frame_ends, [start, stop])
-        clip_starts = self.frame_ends[first_clip:end_clip]
-        frames_per_object = self._array(name).rows_per_read
-        next_object = start // frames_per_object + 1
-        object_starts = np.arange(next_object * frames_per_object, stop, frames_per_object)
-        frames = np.concatenate([[start], clip_starts, object_starts])
+        frames = self._frames_to_check(name, start, start + len(values))
         nan_frames = frames[is_nan[frames - start]]
         # The clip of a frame is the first that ends behind it.
         return np.unique(np.searchsorted(self.frame_ends, nan_frames, side="right"))
@@ -743,25 +778,72 @@ def frames_of(
     n_frames = group.shape(array)[0]
     no_frames = np.empty((0, *group.shape(array)[1:]), group.dtype(array))
     frames_per_object = block_rows(array, n_frames, ragged=True)
-    last_object = no_frames  # the one that was read last
-    object_start = 0
-    object_end = 0
+    reader = _FrameReader(read, n_frames, frames_per_object, no_frames)
 
     clips = np.asarray(rows, np.intp)
     ends = group.frame_ends[clips]
     starts = ends - group.row_size[clips]
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        parts = []  # the frames of each object that holds some of the clip
+        yield reader.frames(start, end)
+
+
+class _FrameReader:
+    """Reads frames of a ragged array by whole stored objects, and keeps the object that was read last.
+
+    Parameters
+    ----------
+    read
+        Reads a slice of the frames of all clips.
+    n_frames
+        Number of these frames.
+    frames_per_object
+        Number of frames in a stored object; the last object may have fewer.
+    no_frames
+        An array without frames, with the right type and further axes.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[slice], NDArray[Any]],
+        n_frames: int,
+        frames_per_object: int,
+        no_frames: NDArray[Any],
+    ) -> None:
+        """Begin without an object: a chunk, in which the frames of several clips are stored.
+
+        `read` reads a slice of the frames of all clips.
+        """
+        self._read = read
+        self._n_frames = n_frames
+        self._frames_per_object = frames_per_object
+        self._no_frames = no_frames
+        self._object = no_frames
+        self._object_start = 0
+        self._object_end = 0
+
+    def frames(self, start: int, end: int) -> NDArray[Any]:
+        """Read the frames from `start` up to `end`, counted over all clips, from one object or several."""
+        parts: list[NDArray[Any]] = []  # the frames of each object
         next_frame = start
         while next_frame < end:
-            if not object_start <= next_frame < object_end:
-                object_start = next_frame // frames_per_object * frames_per_object
-                object_end = min(object_start + frames_per_object, n_frames)
-                last_object = read(slice(object_start, object_end))
-            part_end = min(end, object_end)
-            parts.append(last_object[next_frame - object_start : part_end - object_start])
+            self._load_object_of(next_frame)
+            part_end = min(end, self._object_end)
+            part = self._object[next_frame - self._object_start : part_end - self._object_start]
+            parts.append(part)
             next_frame = part_end
-        yield parts[0] if len(parts) == 1 else np.concatenate([no_frames, *parts])
+
+        if not parts:
+            return self._no_frames
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _load_object_of(self, frame: int) -> None:
+        """Read the stored object that holds a frame, and keep it; do nothing if it is kept already."""
+        if self._object_start <= frame < self._object_end:
+            return
+        number = frame // self._frames_per_object
+        self._object_start = number * self._frames_per_object
+        self._object_end = min(self._object_start + self._frames_per_object, self._n_frames)
+        self._object = self._read(slice(self._object_start, self._object_end))
 
 
 def _positions_by_object(rows: NDArray[np.intp], rows_per_object: int) -> list[NDArray[np.intp]]:

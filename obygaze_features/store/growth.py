@@ -110,12 +110,7 @@ def plan_growth(
         )
     requested = {clip.clip_id: clip for clip in clips}
     _refuse_changed_clips(parent, requested)
-    names = {group.name for group in groups}
-    if names != set(parent.names):
-        raise StoreError(
-            f"{parent.path} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
-            "appending needs the same backbones"
-        )
+    _refuse_other_backbones(parent, groups)
 
     all_groups = [combine_specs(group, [spec_of(parent[group.name]), group]) for group in groups]
     old_clips = {clip.clip_id: clip.planned for clip in parent.clips}
@@ -162,6 +157,16 @@ def refuse_version(parent: Store, version: str, n_new_clips: int) -> None:
             f"{parent.where}: {version} would be the version of other metadata, and "
             f"{counted(n_new_clips, 'clip is', 'clips are')} added; choose {major}.{int(minor) + 1}.0 "
             "(--store-version)"
+        )
+
+
+def _refuse_other_backbones(parent: Store, groups: Sequence[GroupSpec]) -> None:
+    """Raise a StoreError unless groups are of the same backbones as those of a store that is to grow."""
+    names = {group.name for group in groups}
+    if names != set(parent.names):
+        raise StoreError(
+            f"{parent.path} has features of {', '.join(parent.names)}, not of {', '.join(sorted(names))}: "
+            "appending needs the same backbones"
         )
 
 
@@ -275,11 +280,7 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
         chunks = [file for file in newer_digests if file.startswith(folders_of_chunks)]
         same_chunks = [file for file in chunks if older_digests.get(file) == newer_digests[file]]
 
-        # Clips without features have no frames. The newer version has all clips of the older one.
-        older_starts = _frame_starts(older[name])
-        newer_starts = _frame_starts(newer[name])
-        clips_with_features = np.array(older[name].clip_ids)[older[name].usable].tolist()
-        moved_clips = [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
+        moved_clips = _moved_clips(older[name], newer[name])
         counts.append(
             MovedFrames(
                 group=name,
@@ -290,6 +291,17 @@ def moved_frames(older: Store, newer: Store) -> list[MovedFrames]:
             )
         )
     return counts
+
+
+def _moved_clips(older: Group, newer: Group) -> list[str]:
+    """Return the clips whose frames lie at another place in the newer version of a ragged group.
+
+    Clips without features have no frames and are left out. The newer version has all clips of the older one.
+    """
+    older_starts = _frame_starts(older)
+    newer_starts = _frame_starts(newer)
+    clips_with_features = np.array(older.clip_ids)[older.usable].tolist()
+    return [clip for clip in clips_with_features if newer_starts[clip] != older_starts[clip]]
 
 
 def _frame_starts(group: Group) -> dict[str, int]:

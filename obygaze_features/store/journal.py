@@ -245,11 +245,7 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
     - Of the others, ok is better than partial, and partial better than failed.
     - Of equally good ones, that of the latest attempt is the best.
     """
-    last_void_attempt: dict[int, int] = {}  # damaged row -> the last attempt at it that is void
-    for entry in entries:
-        if entry.status == "missing":
-            last_void_attempt[entry.row] = max(entry.attempt, last_void_attempt.get(entry.row, 0))
-
+    last_void_attempt = _last_void_attempts(entries)
     best: dict[int, JournalEntry] = {}
     for entry in entries:
         is_void = entry.row in last_void_attempt and entry.attempt <= last_void_attempt[entry.row]
@@ -259,6 +255,19 @@ def best_entries(entries: Sequence[JournalEntry]) -> dict[int, JournalEntry]:
         if best_so_far is None or _sort_key(entry) < _sort_key(best_so_far):
             best[entry.row] = entry
     return best
+
+
+def _last_void_attempts(entries: Sequence[JournalEntry]) -> dict[int, int]:
+    """Return for each damaged row the number of the last attempt at it that is void; other rows are left out.
+
+    A row that was found damaged has an entry with the status "missing", which makes the entries of its
+    attempt and of all earlier ones void.
+    """
+    last_attempt: dict[int, int] = {}
+    for entry in entries:
+        if entry.status == "missing":
+            last_attempt[entry.row] = max(entry.attempt, last_attempt.get(entry.row, 0))
+    return last_attempt
 
 
 def _sort_key(entry: JournalEntry) -> tuple[int, int, str, str, str]:

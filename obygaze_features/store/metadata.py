@@ -33,6 +33,7 @@ from obygaze_features.store.format import (
     chunk_file,
 )
 from obygaze_features.store.records import (
+    ArraySpec,
     GroupSpec,
     StoredClip,
     absent_counts,
@@ -282,12 +283,17 @@ def facts_of(about: Mapping[str, Any], clips: Sequence[StoredClip], groups: Sequ
         array_lines = []
         for spec in group.arrays:
             dimensions = ", ".join(group.dimensions(spec.name))
-            clip_shape = " x ".join(map(str, spec.shape))
-            if spec.ragged:
-                clip_shape = f"any number x {spec.shape[1]}"
+            clip_shape = _shown_clip_shape(spec)
             array_lines.append(f"{spec.name}: {spec.dtype} [{dimensions}], {clip_shape} a clip")
         described_groups.append((group.name, group.provenance, array_lines))
     return Facts(about, counts, described_groups, absent_counts(clips))
+
+
+def _shown_clip_shape(spec: ArraySpec) -> str:
+    """Return the shape of one clip's array as text, such as "32 x 768" or "any number x 768"."""
+    if spec.ragged:
+        return f"any number x {spec.shape[1]}"
+    return " x ".join(map(str, spec.shape))
 
 
 def _hub_licence(licence: str) -> str:
@@ -303,6 +309,13 @@ def _hub_licence(licence: str) -> str:
     if licence in same_names:
         return licence
     return str(names["others"].get(licence, "other"))
+
+
+def _size_category(n_rows: int) -> str:
+    """Return the Hub's category of sizes for a number of rows, such as "1K<n<10K"."""
+    n_digits = len(str(n_rows))  # the categories end at powers of ten: the first one has up to three digits
+    position = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
+    return _SIZE_CATEGORIES[position]
 
 
 def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
@@ -323,16 +336,12 @@ def readme(facts: Facts, citing: Sequence[str] = ()) -> str:
     statuses = [status for status in STATUSES if status != "missing"]
     counts = [f"{facts.counts[status]} {status}" for status in (*statuses, "missing")]
 
-    # The Hub's categories of sizes end at powers of ten; the first one has numbers of up to three digits.
-    n_digits = len(str(facts.total))
-    category = min(max(0, n_digits - 3), len(_SIZE_CATEGORIES) - 1)
-
     values_of_template = {
         "facts": facts,
         "citing": citing,
         "about": facts.about,
         "hub_licence": _hub_licence(facts.about["licence"].lower()),
-        "size": _SIZE_CATEGORIES[category],
+        "size": _size_category(facts.total),
         "tags": ["obygaze", tag, "zarr", *group_names],
         "counts": ", ".join(counts),
         "table": TABLE,

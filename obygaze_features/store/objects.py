@@ -59,12 +59,10 @@ def download_file(files: StoreFiles, name: str, partial: Path, expected: str, co
     StoreError
         If the file is not there, a whole download has a wrong digest twice, or nothing arrives any more.
     """
-    refuse_links = getattr(os, "O_NOFOLLOW", 0)  # that others may have made; Windows does not have this flag
     n_wrong_digests = 0
     pauses = _Pauses()
     while n_wrong_digests < MAX_WRONG_DIGESTS:
-        descriptor = open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | refuse_links)
-        with os.fdopen(descriptor, "a+b") as file:
+        with os.fdopen(_open_to_append(partial), "a+b") as file:
             begins_anew = partial.stat().st_size == 0  # nothing is there of an earlier run or attempt
             try:
                 digest = _append_rest(files, name, file, expected, count)
@@ -122,6 +120,15 @@ class _Pauses:
     def wait(self) -> None:
         """Pause, twice as long as after the interruption before."""
         time.sleep(FIRST_WAIT_S * 2**self._n_failures)
+
+
+def _open_to_append(partial: Path) -> int:
+    """Open a file to append to, and create it if needed; never follow a link that others may have made.
+
+    Returns the file descriptor.
+    """
+    refuse_links = getattr(os, "O_NOFOLLOW", 0)  # Windows does not have this flag
+    return open_binary(partial, os.O_RDWR | os.O_CREAT | os.O_APPEND | refuse_links)
 
 
 def _append_rest(files: StoreFiles, name: str, file: BinaryIO, expected: str, count: Count) -> str:

@@ -363,11 +363,7 @@ class ClipResult:
         # Here only the order of the gaps is checked. The stage, which knows the clip's span, checks whether
         # they lie within it.
         self.check_gaps_within(None, None)
-        plain_source: dict[str, object] = {}  # with plain numbers in place of numpy's
-        for name, value in self.source.items():
-            plain_source[name] = value.item() if isinstance(value, np.generic) else value
-        check(plain_source, (ClipSource,), f"{location}, source")
-        object.__setattr__(self, "source", plain_source)
+        object.__setattr__(self, "source", _checked_source(self.source, location))
 
     def _check_status(self, location: str) -> None:
         """Refuse an unknown status, a missing reason, and features of a failed clip."""
@@ -404,6 +400,15 @@ class ClipResult:
             check_gaps(self.without_pictures_s, start_s, end_s)
         except ValueError as error:
             raise StoreError(f"clip {self.clip_id}: {error}") from None
+
+
+def _checked_source(source: Mapping[str, object], location: str) -> dict[str, object]:
+    """Return the facts about a clip's file with plain numbers in place of numpy's, or raise a StoreError."""
+    plain: dict[str, object] = {}
+    for name, value in source.items():
+        plain[name] = value.item() if isinstance(value, np.generic) else value
+    check(plain, (ClipSource,), f"{location}, source")
+    return plain
 
 
 # --- data/clips.csv
@@ -775,6 +780,13 @@ def _read_source(size: str, duration: str, sha256: str) -> dict[str, object]:
 
 def _read_gaps(cell: str, start_s: float | None, end_s: float | None, status: str) -> Gaps:
     """Return the gaps in a cell: stretches in which a clip has no pictures; none if the cell is empty.
+
+    Parameters
+    ----------
+    cell
+        The cell, such as `12.5 14.0;20.0 21.5`.
+    start_s, end_s, status
+        Span and status of the clip.
 
     Raises
     ------

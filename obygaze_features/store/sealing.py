@@ -280,6 +280,20 @@ def versioned_path(destination: Path, version: str) -> Path:
     return destination.with_name(f"{destination.name}-{version}")
 
 
+def _describe_missing_shares(stage: Stage, missing: Sequence[str]) -> str:
+    """Return in words which shares of a job array have missing clips, and how to run these shares again.
+
+    Empty if the clips are not divided into shares.
+    """
+    n_shares = number_of_shares(stage.path)
+    if n_shares is None:
+        return ""
+    # Share i of n has the pieces k with k % n == i.
+    shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
+    shares = shown_shares(sorted(shares_of_missing))
+    return f" (shares {shares} of {n_shares}: --array={shares} does these again)"
+
+
 def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max_failed: int | None) -> None:
     """Refuse to seal a stage that is not complete.
 
@@ -300,15 +314,10 @@ def _refuse_unready(stage: Stage, best: BestEntries, *, allow_missing: bool, max
         )
 
     if missing and not allow_missing:
-        how_again = ""
-        n_shares = number_of_shares(stage.path)
-        if n_shares is not None:  # the clips are divided into shares of a job array
-            shares_of_missing = {stage.piece(clip_id) % n_shares for clip_id in missing}
-            shares = shown_shares(sorted(shares_of_missing))
-            how_again = f" (shares {shares} of {n_shares}: --array={shares} does these again)"
+        shares = _describe_missing_shares(stage, missing)
         raise StoreError(
             f"{stage.path}: {len(missing)} of {counted(n_clips, 'clip')} are still to do, "
-            f"the first is {missing[0]}{how_again}; extract again, or allow missing clips "
+            f"the first is {missing[0]}{shares}; extract again, or allow missing clips "
             "(--allow-missing)"
         )
     if not allow_missing:
@@ -347,15 +356,23 @@ def _attributes_of_clips(
     # What the journal records of each clip's video and of the device that computed its features.
     sources = [entry.source for entry in best.values() if is_done(entry)]
     attributes: dict[str, object] = {"spec_version": _needed_format_version(stage, best)}
-    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
-    for attributes_of_other in counted_stores:
-        n_by_device.update(attributes_of_other.get("devices", {}))
+    n_by_device = _count_devices(sources, counted_stores)
     if n_by_device:
-        attributes["devices"] = dict(sorted(n_by_device.items()))
+        attributes["devices"] = n_by_device
     streams = _count_streams(sources, counted_stores)
     if streams:
         attributes["streams"] = streams
     return attributes
+
+
+def _count_devices(
+    sources: Sequence[Mapping[str, object]], counted_stores: Sequence[Mapping[str, Any]]
+) -> dict[str, int]:
+    """Count clips by the GPU that computed their features: name of the GPU -> number of clips."""
+    n_by_device = Counter(str(source["device"]) for source in sources if "device" in source)
+    for attributes_of_other in counted_stores:
+        n_by_device.update(attributes_of_other.get("devices", {}))
+    return dict(sorted(n_by_device.items()))
 
 
 def _count_streams(
@@ -981,9 +998,7 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
     file = shard.array.file(piece)
     has_file = bool(shard.path)
     if not has_file:
-        n_rows = len(shard.rows)
-        fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
-        digest_of_empty = _write_file(root / file, [*fill_rows, shard.array.shard_index(n_rows)])
+        digest_of_empty = _write_empty_shard(root / file, shard)
         return _Written(shard.rows, {file: digest_of_empty})
 
     try:
@@ -999,12 +1014,27 @@ def _link_shard(root: Path, stage: Stage, shard: _Shard) -> _Written:
         raise stage.reader().damaged_parent_error(stage.clips[first_row].clip_id, shard.array)
     if damaged_rows:
         return _Written(shard.rows, damaged_rows=damaged_rows)
-    try:
-        os.link(shard.path, root / file)
-    except OSError:
-        with naming(root / file):
-            shutil.copyfile(shard.path, root / file)
+    _link_or_copy(shard.path, root / file)
     return _Written(shard.rows, {file: digest})
+
+
+def _link_or_copy(source: str, target: Path) -> None:
+    """Make a hard link to a file, or copy the file if the file system does not allow that."""
+    try:
+        os.link(source, target)
+    except OSError:
+        with naming(target):
+            shutil.copyfile(source, target)
+
+
+def _write_empty_shard(path: Path, shard: _Shard) -> str:
+    """Write a shard of rows without features: fill values with their checksums, then the index.
+
+    Returns its SHA-256.
+    """
+    n_rows = len(shard.rows)
+    fill_rows = [with_checksum(shard.array.fill_row)] * n_rows
+    return _write_file(path, [*fill_rows, shard.array.shard_index(n_rows)])
 
 
 def _checked_shard(shard: _Shard) -> tuple[str, set[int]]:

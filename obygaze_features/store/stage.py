@@ -257,11 +257,7 @@ class Stage:
         with locked(path, wait=True):  # another process may be resuming it at the same time
             staged_clips, staged_settings = _read_files(path)
             stage = cls(path, staged_clips, staged_settings)
-            problem = stage._describe_other_clips(sorted_clips, settings)
-            if not problem:
-                problem = stage._describe_other_settings(sorted_clips, settings)
-            if problem:
-                raise StoreError(f"{path}: {problem}")
+            stage._refuse_other_plan(sorted_clips, settings)
 
             # The digest of the manifest may differ, if the manifest was edited without changing the plan.
             if settings.corpus != stage.corpus and not trial:
@@ -273,6 +269,14 @@ class Stage:
         """Return whether groups are those of the stage: with the same names, arrays and provenance."""
         differences = contrasts(_comparable_groups(self.groups), _comparable_groups(groups))
         return not differences
+
+    def _refuse_other_plan(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> None:
+        """Raise a StoreError if the stage was created for other clips, or with other settings."""
+        problem = self._describe_other_clips(clips, settings)
+        if not problem:
+            problem = self._describe_other_settings(clips, settings)
+        if problem:
+            raise StoreError(f"{self.path}: {problem}")
 
     def _describe_other_clips(self, clips: tuple[PlannedClip, ...], settings: StageSettings) -> str:
         """Return in words how a list of clips differs from the stage's; empty if the ids are the same."""
@@ -378,23 +382,27 @@ class Stage:
         for line in all_lines:
             if not line.rows:
                 continue
-            for entry in line.rows:
-                if self.rows.get(entry.clip_id) != entry.row:
-                    raise StoreError(
-                        f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
-                        "says; the stage was tampered with: begin another"
-                    )
             entries += line.rows
             attempt = line.rows[0].holding_attempt  # that of all entries of the line
             attempts.add(attempt)
             if line.whole:
                 attempts_with_whole_shards.add(attempt)
 
+        self._refuse_entries_of_other_plan(entries)
         self._attempts = attempts
         self.attempts_with_whole_shards = attempts_with_whole_shards
         self._best = best_entries([*self._parent_entries(), *entries])
         self._damage = tuple(damage)
         self._journal_sizes = sizes
+
+    def _refuse_entries_of_other_plan(self, entries: Iterable[JournalEntry]) -> None:
+        """Raise a StoreError if an entry names another clip than the plan has in its row."""
+        for entry in entries:
+            if self.rows.get(entry.clip_id) != entry.row:
+                raise StoreError(
+                    f"{self.path}: row {entry.row} is not clip {entry.clip_id} in {PLAN}, as a journal "
+                    "says; the stage was tampered with: begin another"
+                )
 
     def _parent_entries(self) -> Iterable[JournalEntry]:
         """Yield a journal entry for each clip that the store which this stage extends has done already.

@@ -128,19 +128,7 @@ def resolve(path: Path) -> Path:
 
 def _stage_error(staging: Path) -> StoreError:
     """Return the error for an unfinished store (a stage) in place of a store; it says what is still to do."""
-    from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
-
-    stage = read_stage(staging)
-    folder = staging if staging.name else staging.absolute()  # "." has no name
-    destination = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
-    remaining_work = f"seal it: obygaze store seal {quote(str(destination))} --licence SPDX"
-    n_missing = len(stage.missing())
-    if n_missing:
-        remaining_work = (
-            f"{n_missing} of {counted(len(stage.clips), 'clip')} are still to do: "
-            f"extract into {destination} again, which resumes where it stopped"
-        )
-    return StoreError(f"{staging}: a staging folder, not a store yet; {remaining_work}")
+    return StoreError(f"{staging}: a staging folder, not a store yet; {_describe_remaining_work(staging)}")
 
 
 def _why_no_store(path: Path) -> str:
@@ -155,6 +143,22 @@ def _why_no_store(path: Path) -> str:
     if stores_inside:
         return f"not a store, but stores are in it; name one: {', '.join(stores_inside)}"
     return f"not a store (no {FEATURES} in it)"
+
+
+def _describe_remaining_work(staging: Path) -> str:
+    """Return in words what remains to be done until a stage is a sealed store: extract clips, or seal it."""
+    from obygaze_features.store.stage import read_stage  # noqa: PLC0415 - reading stores needs no stage
+
+    stage = read_stage(staging)
+    folder = staging if staging.name else staging.absolute()  # "." has no name
+    destination = folder.with_name(folder.name.removesuffix(STAGING_SUFFIX))
+    n_missing = len(stage.missing())
+    if n_missing:
+        return (
+            f"{n_missing} of {counted(len(stage.clips), 'clip')} are still to do: "
+            f"extract into {destination} again, which resumes where it stopped"
+        )
+    return f"seal it: obygaze store seal {quote(str(destination))} --licence SPDX"
 
 
 def sealed_versions(path: Path) -> list[Path]:
@@ -241,6 +245,18 @@ def _refuse_newer_format(version: object, file: str, location: str) -> None:
         )
 
 
+def _as_opened(files: StoreFiles, root_digest: str) -> StoreFiles:
+    """Return a store's files so that those of another store that is put in its place are refused.
+
+    On the Hub a store is read at one commit, which never changes, and a zip on this machine is in the hands
+    of whoever reads it: their files are returned as they are.
+    """
+    if isinstance(files, FolderFiles):
+        return FolderAsOpened(files)
+    is_on_server = is_address(files.where) and not files.where.startswith("hf://")
+    return FilesAsOpened(files, root_digest) if is_on_server else files
+
+
 @made_by("open_store(PATH)")
 class Store:
     """A sealed store: a mapping of backbone names to their groups.
@@ -292,14 +308,7 @@ class Store:
             SHA-256 of the file that these metadata were read from.
         """
         self.files = files
-        # On the Hub a store is read at one commit, which never changes, and a zip on this machine is in the
-        # hands of whoever reads it: their files are used as they are.
-        self.files_as_opened: StoreFiles = files
-        is_on_server = is_address(files.where) and not files.where.startswith("hf://")
-        if isinstance(files, FolderFiles):
-            self.files_as_opened = FolderAsOpened(files)
-        elif is_on_server:
-            self.files_as_opened = FilesAsOpened(files, root_digest)
+        self.files_as_opened = _as_opened(files, root_digest)
         self.where = files.where
         self.attributes = attributes
         self._nodes = nodes

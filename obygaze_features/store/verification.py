@@ -175,11 +175,7 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     payload = [name for name in names if name.startswith(f"{PAYLOAD}/")]
     tags = [name for name in names if not name.startswith(f"{PAYLOAD}/") and name != FETCH]
 
-    problems = []
-    try:
-        read_attributes(files)
-    except StoreError as error:  # they are damaged, or of a newer format
-        problems.append(Problem(f"{FEATURES}/{ZARR_METADATA}", str(error)))
+    problems = _check_format_version(files)
     absent: dict[str, str] = {}  # files that a partial copy leaves out
     try:
         absent = absent_files(files)
@@ -212,6 +208,15 @@ def verify(store: Place, depth: Depth = "digests", progress: Progress | bool | N
     return VerifyReport(files.where, files.name, depth, unique_problems, counts, fingerprint)
 
 
+def _check_format_version(files: StoreFiles) -> list[Problem]:
+    """Return a problem if the store's attributes are damaged, or of a newer format; else an empty list."""
+    try:
+        read_attributes(files)
+    except StoreError as error:
+        return [Problem(f"{FEATURES}/{ZARR_METADATA}", str(error))]
+    return []
+
+
 def _check_files(
     files: StoreFiles,
     names: Sequence[str],
@@ -241,11 +246,7 @@ def _check_files(
     def check_file(name: str) -> dict[str, FileCheck | None]:
         """Return the entry of a file in the result; an empty dictionary if there is no such file."""
         try:
-            if not files.is_plain(name):
-                return {name: None}
-            if digests:
-                return {name: _digest(files, name, max_bytes)}
-            return {name: FileCheck(files.size(name), "")}
+            return {name: _check_file(files, name, digests=digests, max_bytes=max_bytes)}
         except FileNotFoundError:
             return {}
 
@@ -255,6 +256,21 @@ def _check_files(
             checks.update(entry)
             progress(n_done, len(names))
     return checks
+
+
+def _check_file(files: StoreFiles, name: str, *, digests: bool, max_bytes: int) -> FileCheck | None:
+    """Measure the size of one file and, with `digests`, its digest; None for a link or a folder.
+
+    Raises
+    ------
+    FileNotFoundError
+        It is not there.
+    """
+    if not files.is_plain(name):
+        return None
+    if digests:
+        return _digest(files, name, max_bytes)
+    return FileCheck(files.size(name), "")
 
 
 def _digest(files: StoreFiles, name: str, max_bytes: int) -> FileCheck:
@@ -671,7 +687,15 @@ def _chunks_of_frames(start: int, end: int, frames_per_chunk: int) -> range:
 
 
 def _check_rows(store: Store, block: ArrayBlock) -> Iterator[Problem]:
-    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status."""
+    """Yield a problem for each clip whose values in an array contradict their digest or the clip's status.
+
+    Parameters
+    ----------
+    store
+        The store, whose table of clips has the digests.
+    block
+        The part of an array to check: the group, the array's name, and rows of clips.
+    """
     group, array, rows = block
     # Of imported features, the times of frames may be unknown (NaN).
     is_imported = group.provenance.get("imported") is True

@@ -36,6 +36,7 @@ from obygaze_features.store.journal import (
 )
 from obygaze_features.store.pieces import (
     RaggedArray,
+    RaggedGroup,
     StagedRows,
     StageLayout,
     StoredArray,
@@ -381,14 +382,21 @@ class StageWriter:
             raise StoreError(f"{location}: not in the plan of this stage")
         clip = self._clips[row]
         result.check_gaps_within(clip.start_s, clip.end_s)
+        if not self._may_write(row):
+            raise StoreError(f"{location}: already done; rows of a stage are written once")
 
-        # A row that another process has done meanwhile may be written if this writer was to do it: both have
-        # the same features.
-        has_features = row in self._best and is_done(self._best[row])
+    def _may_write(self, row: int) -> bool:
+        """Return whether this writer may write a row, which is written once.
+
+        A row that another process has done meanwhile may be written if this writer was to do it: both have
+        the same features.
+        """
         open_piece = self._open_pieces.get(row // PIECE_ROWS)
         is_written_here = open_piece is not None and row in open_piece.entries
-        if is_written_here or (has_features and row not in self.to_do):
-            raise StoreError(f"{location}: already done; rows of a stage are written once")
+        if is_written_here:
+            return False
+        has_features = row in self._best and is_done(self._best[row])
+        return row in self.to_do or not has_features
 
     def _rows_of_absent_groups(self, groups: Collection[str]) -> dict[str, _CheckedRow]:
         """Return what is written for a clip in groups that have no features of it: `group/array` -> row.
@@ -493,16 +501,21 @@ class _OpenPiece:
         """
         frames = {}
         for group in self._layout.ragged_groups:
-            data = b"".join(rows[array.name].data for array in group.arrays)
-            if not data:
-                continue
-            first_frame = self._n_frames[group.name]  # behind those that were written before
-            n_frames = len(data) // group.frame_bytes
+            frame_range = self._append_frames(group, rows)
+            if frame_range.n_frames:
+                frames[group.name] = frame_range
+        return frames
+
+    def _append_frames(self, group: RaggedGroup, rows: Mapping[str, _CheckedRow]) -> FrameRange:
+        """Append a clip's frames to the file of a ragged group; return which frames of the file they are."""
+        data = b"".join(rows[array.name].data for array in group.arrays)
+        first_frame = self._n_frames[group.name]  # behind those that were written before
+        n_frames = len(data) // group.frame_bytes
+        if data:
             file_of_frames = attempt_file(self._stage, self.attempt, group)
             self._write(file_of_frames, first_frame * group.frame_bytes, data)
-            self._n_frames[group.name] += n_frames
-            frames[group.name] = FrameRange(first_frame, n_frames)
-        return frames
+        self._n_frames[group.name] += n_frames
+        return FrameRange(first_frame, n_frames)
 
     def _digest(self, array: StoredArray | RaggedArray, row: int, checked: _CheckedRow) -> _Digest:
         """Return the SHA-256 of a row that was written, or begin to compute it in another process.
@@ -736,11 +749,15 @@ def _check_features(
         if not is_finite and not are_unknown_times:
             raise StoreError(f"{where_array}: {_not_finite(values)}")
 
-    indices = features.frame_index
-    are_unknown_indices = is_imported and (indices == -1).all()
-    if (indices < 0).any() and not are_unknown_indices:
-        raise StoreError(f"{location}, array frame_index: a negative index; -1 in all frames where unknown")
+    _check_frame_index(features.frame_index, location, may_be_unknown=is_imported)
     return rows
+
+
+def _check_frame_index(indices: NDArray[np.int64], location: str, *, may_be_unknown: bool) -> None:
+    """Raise an error if an index of a frame is negative, unless all are -1 and may be unknown."""
+    are_unknown = may_be_unknown and (indices == -1).all()
+    if (indices < 0).any() and not are_unknown:
+        raise StoreError(f"{location}, array frame_index: a negative index; -1 in all frames where unknown")
 
 
 def _check_type(values: object, dtype: np.dtype[Any], location: str) -> None:

@@ -208,8 +208,7 @@ def nal_length_size(extradata: bytes | None, codec: str = "h264") -> int:
 def nal_units(data: Data, length_size: int) -> Iterator[Data]:
     """Yield the parts (NAL units) of which an H.264 or HEVC packet consists, without lengths or start codes.
 
-    Units are searched lazily: a caller that stops early does not search the remaining bytes. Units with
-    lengths are not copied. Empty units are left out.
+    Units are searched lazily: a caller that stops early does not search the remaining bytes.
 
     Parameters
     ----------
@@ -219,23 +218,33 @@ def nal_units(data: Data, length_size: int) -> Iterator[Data]:
         Bytes of the length before each unit; 0 if units are separated by start codes.
     """
     if length_size:
-        position = 0
-        while position + length_size < len(data):
-            length = int.from_bytes(data[position : position + length_size], "big")
-            position += length_size
-            if length:
-                yield data[position : position + length]
-            position += length
-        return
+        return _units_with_lengths(data, length_size)
+    return _units_with_start_codes(bytes(data))
 
-    content = bytes(data)
-    code_position = content.find(START_CODE)
+
+def _units_with_lengths(data: Data, length_size: int) -> Iterator[Data]:
+    """Yield the parts of a packet (NAL units) that each have their length before them.
+
+    The parts of a memoryview are not copied.
+    """
+    position = 0
+    while position + length_size < len(data):
+        length = int.from_bytes(data[position : position + length_size], "big")
+        position += length_size
+        if length:
+            yield data[position : position + length]
+        position += length
+
+
+def _units_with_start_codes(data: bytes) -> Iterator[bytes]:
+    """Yield the parts of a packet (NAL units) between start codes (Annex B), without empty ones."""
+    code_position = data.find(START_CODE)
     while code_position >= 0:
         start = code_position + len(START_CODE)
-        code_position = content.find(START_CODE, start)  # of the next unit; -1 behind the last
-        end = code_position if code_position >= 0 else len(content)
+        code_position = data.find(START_CODE, start)  # of the next unit; -1 behind the last
+        end = code_position if code_position >= 0 else len(data)
         if end > start:
-            yield content[start:end]
+            yield data[start:end]
 
 
 def h264(data: Data, length_size: int) -> PictureHeader:
@@ -602,15 +611,7 @@ def hevc(data: Data, length_size: int) -> PictureHeader:
         is_slice = is_whole and header.kind <= HEVC_LAST_SLICE
         is_of_base_layer = header.spatial_layer == 0  # the only one that is decoded
         if is_slice and is_of_base_layer:
-            can_start_here = HEVC_FIRST_IRAP <= header.kind <= HEVC_LAST_IRAP  # BLA, IDR and CRA
-            if can_start_here:
-                return PictureHeader(
-                    start=True, layer=header.temporal_layer, sets=parameter_sets, turned=turns_pictures
-                )
-            # No other picture of the same temporal layer refers to one of an even type, such as TRAIL_N.
-            is_even = header.kind % 2 == 0
-            unreferenced = header.kind < HEVC_FIRST_IRAP and is_even
-            return picture_header(unreferenced=unreferenced, layer=header.temporal_layer)
+            return _hevc_picture(header, parameter_sets, turned=turns_pictures)
     return NO_HEADER
 
 
@@ -633,6 +634,27 @@ def _hevc_unit_header(unit: Data) -> _HevcUnitHeader:
     spatial_layer = bits >> 3 & 0b111111
     temporal_layer_plus_1 = bits & 0b111
     return _HevcUnitHeader(kind, spatial_layer, max(temporal_layer_plus_1 - 1, 0))
+
+
+def _hevc_picture(header: _HevcUnitHeader, sets: bytes, *, turned: bool) -> PictureHeader:
+    """Return the properties of an HEVC picture by the header of its first slice.
+
+    Decoding can start at pictures of the NAL unit types 16 to 21 (BLA, IDR and CRA). Among the types 0 to 15,
+    the even ones, such as TRAIL_N, are of pictures to which no other picture of their temporal layer refers.
+
+    Parameters
+    ----------
+    header
+        The header of the slice.
+    sets, turned
+        Parameter sets before the slice, and whether a message before it turns the pictures.
+    """
+    can_start_here = HEVC_FIRST_IRAP <= header.kind <= HEVC_LAST_IRAP
+    if can_start_here:
+        return PictureHeader(start=True, layer=header.temporal_layer, sets=sets, turned=turned)
+    is_even = header.kind % 2 == 0
+    unreferenced = header.kind < HEVC_FIRST_IRAP and is_even
+    return picture_header(unreferenced=unreferenced, layer=header.temporal_layer)
 
 
 def gif(data: Data) -> PictureHeader:

@@ -120,9 +120,7 @@ def find_second_file(path: Path, formats: Collection[str], ends: Sequence[int]) 
             if second_start > 0:
                 return second_start
 
-        search_start = max(ends, default=len(data))  # behind the last packet of the first file
-        if "ivf" in formats and len(ends) > 1:
-            search_start = sorted(ends)[-2]  # FFmpeg reads a second file of IVF as one last picture
+        search_start = _search_start(sorted(ends), formats, len(data))
         return _find_any_head(data, search_start, formats)
 
 
@@ -158,6 +156,25 @@ def _find_any_head(data: mmap, search_start: int, formats: Collection[str]) -> i
     any_head = re.compile(b"|".join([SECOND_FILE.pattern, *heads_of_streams]), re.DOTALL)
     match = any_head.search(data, search_start)
     return match.start() if match else 0
+
+
+def _search_start(ends: Sequence[int], formats: Collection[str], size: int) -> int:
+    """Return the byte from which on a second file is searched for: behind the last packet of the first.
+
+    Parameters
+    ----------
+    ends
+        Bytes at which the packets of the file end, rising.
+    formats
+        FFmpeg's names of its format.
+    size
+        Bytes of the file.
+    """
+    if not ends:
+        return size
+    if "ivf" in formats and len(ends) > 1:
+        return ends[-2]  # FFmpeg reads a second file of IVF as one last picture
+    return ends[-1]
 
 
 class FileHead(NamedTuple):
@@ -387,7 +404,7 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
         Start and end of the content of the track's box.
     """
     no_header = (0, 0)
-    header_start, _ = next(_boxes_at(data, track_box, b"tkhd"), no_header)
+    header_start, _ = next(_boxes_of_kind(data, track_box, b"tkhd"), no_header)
     has_long_times = data[header_start : header_start + 1] == b"\x01"  # version 1
     time_bytes = 8 if has_long_times else 4
     # Before the number are 4 bytes of version and flags, and the times of creation and of the last change.
@@ -395,8 +412,10 @@ def _track_id(data: mmap, track_box: tuple[int, int]) -> int:
     return int.from_bytes(data[id_start : id_start + 4], "big")
 
 
-def _boxes_at(data: mmap, outer: tuple[int, int], *path: bytes) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the content of the boxes of an MP4 file at a path of types, such as moov, trak.
+def _boxes_at(
+    data: mmap, outer: tuple[int, int], outer_kind: bytes, inner_kind: bytes
+) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the content of the boxes of an MP4 file at a path of two types, as moov/trak.
 
     Parameters
     ----------
@@ -404,19 +423,19 @@ def _boxes_at(data: mmap, outer: tuple[int, int], *path: bytes) -> Iterator[tupl
         The file.
     outer
         Start and end of the content in which the path begins.
-    path
-        Type of the boxes in this content, of the boxes in these, and so on.
+    outer_kind, inner_kind
+        Types of the boxes in this content, and of the boxes in these.
     """
-    kind, *inner_path = path
+    for outer_box in _boxes_of_kind(data, outer, outer_kind):
+        yield from _boxes_of_kind(data, outer_box, inner_kind)
+
+
+def _boxes_of_kind(data: mmap, outer: tuple[int, int], wanted_kind: bytes) -> Iterator[tuple[int, int]]:
+    """Yield (start, end) of the content of the boxes of one type inside of another box of an MP4 file."""
     outer_start, outer_end = outer
     for box in boxes(data, outer_start, outer_end):
-        if box.kind != kind:
-            continue
-        content = (box.content_start, min(box.end, outer_end))
-        if inner_path:
-            yield from _boxes_at(data, content, *inner_path)
-        else:
-            yield content
+        if box.kind == wanted_kind:
+            yield box.content_start, min(box.end, outer_end)
 
 
 def _rows_of_edits(edits: bytes) -> NDArray[np.void]:

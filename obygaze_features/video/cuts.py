@@ -248,11 +248,7 @@ class DifferenceDetector:
         changes = np.array(self._changes)
         if len(changes) < 2:
             return []
-        # Before the first frame and behind the last, the changes of a film continue as if in a mirror.
-        can_be_mirrored = len(changes) > AROUND  # in a shorter film the first and last changes are repeated
-        padded = np.pad(changes, AROUND, mode="reflect" if can_be_mirrored else "edge")
-        # The changes around each frame, with its own in the middle: [T, 2 * AROUND + 1].
-        around = np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
+        around = _changes_around(changes)  # [T, 2 * AROUND + 1]
 
         is_large = (changes >= MIN_CHANGE) & (changes >= TIMES_USUAL * _usual_changes(around))
         nearest_changes = around[:, AROUND - PEAK_AROUND : AROUND + PEAK_AROUND + 1]  # the middle columns
@@ -283,6 +279,16 @@ class DifferenceDetector:
         if_it_begins_flash[: max(n_frames - FLASH, 0)] = if_it_ends_flash[FLASH:]
         lasting: NDArray[np.float64] = np.minimum(if_it_ends_flash, if_it_begins_flash)
         return lasting
+
+
+def _changes_around(changes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the changes around each frame, [T, 2 * AROUND + 1], with its own change in the middle.
+
+    Before the first frame and behind the last, the changes of a film continue as if in a mirror.
+    """
+    can_be_mirrored = len(changes) > AROUND  # in a shorter film the first and last changes are repeated
+    padded = np.pad(changes, AROUND, mode="reflect" if can_be_mirrored else "edge")
+    return np.lib.stride_tricks.sliding_window_view(padded, 2 * AROUND + 1)
 
 
 def _usual_changes(around: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -415,13 +421,16 @@ class TransNetDetector:
 
         They are the frames after each transition, which is one frame or several with a high probability.
         """
-        while len(self._probabilities) < self._n_frames:
-            last_picture = self._waiting[-1]  # repeated for the margin behind the film
-            self._run_with(last_picture)
-
+        self._run_to_end()
         is_in_transition = np.array(self._probabilities[: self._n_frames]) > TRANSNET_THRESHOLD
         is_last_of_transition = is_in_transition[:-1] & ~is_in_transition[1:]
         return [int(number) + 1 for number in np.flatnonzero(is_last_of_transition)]
+
+    def _run_to_end(self) -> None:
+        """Run the network on the last frames, with the last picture repeated for the margin behind them."""
+        while len(self._probabilities) < self._n_frames:
+            last_picture = self._waiting[-1]
+            self._run_with(last_picture)
 
     def _run_with(self, picture: Grey) -> None:
         """Add a picture to the network's window; if it is full, run the network and move the window on.

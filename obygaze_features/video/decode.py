@@ -149,29 +149,41 @@ class Decoder:
             yield from self._decode_targets(remaining, may_seek=False)
 
     def _decode_targets(self, targets: Collection[int], *, may_seek: bool) -> Iterator[Frame]:
-        """Open the file and decode the wanted frames, run by run of packets that follow each other.
-
-        If seeks are allowed and save time, those to a run that is far ahead replace reading all before it.
-        """
-        frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
-        is_needed = needed_packets(self.table, targets)  # of each packet
+        """Open the file and decode the wanted frames, with seeks if they are allowed and save time."""
         with self._opened() as source:
             is_in_memory = len(source.loaded) > 0  # then packets can be skipped at once
             seeks = may_seek and not is_in_memory
-            position = Position(source.packets(), 0)
-            for first, last in runs(is_needed):
-                try:
-                    is_far_ahead = first - position.number > SEEK_AHEAD
-                    if seeks and is_far_ahead:
-                        position = self._seek_before(source, first, position.number)
-                    needed = self._needed(position, first, last, frame_of_packet)
-                    yield from self._decode_run(source, needed, frame_of_packet)
-                    position = Position(position.packets, last + 1)
-                except FFmpegError as error:
-                    raise NotSafe("the decoder met an error", (first, last)) from error
-                except NotSafe as reason:
-                    reason.packets = (first, last)
-                    raise
+            yield from self._decode_runs(source, targets, seeks=seeks)
+
+    def _decode_runs(self, source: Source, targets: Collection[int], *, seeks: bool) -> Iterator[Frame]:
+        """Decode the wanted frames of an open file, run by run of packets that follow each other.
+
+        Parameters
+        ----------
+        source
+            The open file.
+        targets
+            Numbers of the wanted frames.
+        seeks
+            Whether to seek to a run that is far ahead, instead of reading all packets before it.
+        """
+        frame_of_packet = {int(self.table.shown[frame]): frame for frame in targets}
+        is_needed = needed_packets(self.table, targets)  # of each packet
+        position = Position(source.packets(), 0)
+        for first, last in runs(is_needed):
+            try:
+                is_far_ahead = first - position.number > SEEK_AHEAD
+                if seeks and is_far_ahead:
+                    position = self._seek_before(source, first, position.number)
+                packets = _packets_up_to(last, position)
+                needed = self._needed(packets, first, frame_of_packet)
+                yield from self._decode_run(source, needed, frame_of_packet)
+                position = Position(position.packets, last + 1)
+            except FFmpegError as error:
+                raise NotSafe("the decoder met an error", (first, last)) from error
+            except NotSafe as reason:
+                reason.packets = (first, last)
+                raise
 
     def _seek_before(self, source: Source, first: int, position: int) -> Position:
         """Seek in the file to a known packet at or before packet `first`, and read on from there.
@@ -202,19 +214,20 @@ class Decoder:
         raise SeekFailed("a seek leads to packets that are not known")
 
     def _needed(
-        self, position: Position, first: int, last: int, wanted: Collection[int]
+        self, packets: Iterable[NumberedPacket], first: int, wanted: Collection[int]
     ) -> Iterator[NumberedPacket]:
-        """Yield the packets from number `first` to `last` that must be decoded to get the wanted frames.
+        """Yield the packets from number `first` on that must be decoded to get the wanted frames.
 
         These are the wanted packets and those that other pictures refer to. A packet's time stamp is replaced
         by its number. The decoder passes it on to the frame, which is thereby identified.
 
         Parameters
         ----------
-        position
-            Where the file is read, at or before `first`.
-        first, last
-            Numbers of the first and last packet to decode.
+        packets
+            Packets up to the last wanted one, as of `_packets_up_to`; from `first` on each must be as in the
+            table.
+        first
+            Number of the first packet to decode.
         wanted
             Numbers of the packets whose frames are wanted.
 
@@ -223,8 +236,7 @@ class Decoder:
         NotSafe
             The file has changed since its packets were read.
         """
-        for number in range(position.number, last + 1):
-            packet: Any = next(position.packets, None)  # None if the file has become shorter
+        for number, packet in packets:
             is_before_first = number < first
             if is_before_first and packet is not None:
                 continue
@@ -261,9 +273,7 @@ class Decoder:
 
             for frame in context.decode(packet):
                 self.decoded += 1
-                packet_number = frame.pts  # given to the decoder in place of the time stamp
-                if packet_number is None or not 0 <= packet_number < len(self.table.rank):
-                    raise NotSafe("a frame came out without its label")
+                packet_number = self._packet_number(frame)
                 self._check_order(packet_number, last_number)
                 last_number = packet_number
                 if packet_number not in frame_of_packet:
@@ -276,6 +286,19 @@ class Decoder:
         context.flush_buffers()
         if awaited_packets:
             raise NotSafe("a frame did not come out of the decoder")
+
+    def _packet_number(self, frame: VideoFrame) -> int:
+        """Return the number of a frame's packet, which was given to the decoder in place of its time stamp.
+
+        Raises
+        ------
+        NotSafe
+            The frame has no such number.
+        """
+        number = frame.pts
+        if number is None or not 0 <= number < len(self.table.rank):
+            raise NotSafe("a frame came out without its label")
+        return number
 
     def _check_order(self, number: int, last_number: int) -> None:
         """Check that a frame comes out in display order; if not, note what that says of the whole file.
@@ -373,8 +396,7 @@ class Decoder:
         if self.known_by_packet or are_all_there:
             return self.table.frame_times.time_s[index]
         for stamps in (pts, dts):
-            is_none_repeated = len(set(stamps)) == len(index)
-            if MISSING not in stamps and is_none_repeated:
+            if _can_be_times(stamps, len(index)):
                 return seconds(stamps, source)
         return np.full(len(index), np.nan)
 
@@ -417,6 +439,20 @@ class Decoder:
                 continue
             self.decoded += len(frames)
             yield from frames
+
+
+def _packets_up_to(last: int, position: Position) -> Iterator[NumberedPacket]:
+    """Read packets from a position of a file up to packet number `last`; yield (number, packet).
+
+    If the file has fewer packets than it had when it was indexed, the missing ones are None.
+    """
+    for number in range(position.number, last + 1):
+        yield number, next(position.packets, None)
+
+
+def _can_be_times(stamps: list[int], n_frames: int) -> bool:
+    """Return whether the time stamps of decoded frames can be their times: none is missing or repeated."""
+    return MISSING not in stamps and len(set(stamps)) == n_frames
 
 
 def needed_packets(table: PacketTable, targets: Collection[int]) -> NDArray[np.bool_]:

@@ -211,6 +211,17 @@ class Sample(NamedTuple):
     number: int
     picture: RgbPicture
 
+    def compare(self, picture: RgbPicture) -> None:
+        """Raise an error if the GPU's picture of this frame differs from the core's.
+
+        Raises
+        ------
+        NotOnGpu
+            It differs.
+        """
+        if not are_equal(picture, self.picture):
+            raise NotOnGpu(f"{OTHER_BITS} of this file", for_whole_file=True)
+
 
 class GpuReader(WindowReader[T]):
     """Reader of windows of one file, whose pictures a GPU decodes.
@@ -291,31 +302,42 @@ class GpuReader(WindowReader[T]):
         in `WindowReader.convert`.
         """
         for number, picture, result_of_request in super().convert(self._on_host(frames)):
-            sample = self._sample
-            if sample is not None and number == sample.number and not are_equal(picture, sample.picture):
-                raise NotOnGpu(f"{OTHER_BITS} of this file", for_whole_file=True)
+            if self._sample is not None and number == self._sample.number:
+                self._sample.compare(picture)
             yield number, picture, result_of_request
 
     def _on_host(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Copy frames from the GPU, and refuse those that the CPU would decode to other pixel values.
+
+        Raises
+        ------
+        NotDecoded
+            The CPU decoded a frame in place of the GPU.
+        NotOnGpu
+            A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
+        """
+        stream = self.table.stream
+        for number, frame in frames:
+            self._refuse_different_pixels(frame)
+            yield number, self._gpu.to_host(frame, stream.pixels)
+
+    def _refuse_different_pixels(self, frame: VideoFrame) -> None:
+        """Raise an error if the CPU would decode a frame to other pixel values than the GPU.
 
         The whole file is then decoded by the CPU, so that all frames of a clip are of one decoder.
 
         Raises
         ------
         NotDecoded
-            The CPU decoded a frame in place of the GPU, which lacks the codec.
+            The CPU decoded the frame in place of the GPU, which lacks the codec.
         NotOnGpu
-            A frame has film grain, which the CPU adds when it decodes, and the GPU does not.
+            The frame has film grain, which only the CPU adds.
         """
-        stream = self.table.stream
-        for number, frame in frames:
-            if not self._gpu.is_from_gpu(frame):
-                raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
-            _, names_of_side_data = orientation(frame)
-            if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
-                raise NotOnGpu(FILM_GRAIN, for_whole_file=True)
-            yield number, self._gpu.to_host(frame, stream.pixels)
+        if not self._gpu.is_from_gpu(frame):
+            raise NotDecoded(f"a card does not decode {kind_of(self.table)}", for_whole_file=True)
+        _, names_of_side_data = orientation(frame)
+        if Type.FILM_GRAIN_PARAMS.name in names_of_side_data:
+            raise NotOnGpu(FILM_GRAIN, for_whole_file=True)
 
 
 def are_equal(one: RgbPicture, other: RgbPicture) -> bool:

@@ -284,13 +284,7 @@ def _read_packets(source: Source, *, keep: bool) -> ReadPackets:
         read=len(rows) + n_empty,
         error=error,
     )
-    # Of a picture whose two fields have a packet each, the second is hidden, with the time of the first.
-    for second in second_fields([header.field for header in headers]):
-        first = second - 1
-        columns.pts[second] = columns.pts[first]
-        # It is not decoded before the first, also if one time is `MISSING`, which is below all times.
-        columns.dts[second] = max(columns.dts[first], columns.dts[second])
-        columns.hidden[second] = True
+    _merge_fields(headers, columns.pts, columns.dts, columns.hidden)
     return ReadPackets(columns, loaded)
 
 
@@ -306,6 +300,24 @@ def _packet_row(packet: Packet, header: PictureHeader) -> _PacketRow:
         hidden=packet.is_discard or header.hidden,
         corrupt=packet.is_corrupt,
     )
+
+
+def _merge_fields(
+    headers: Sequence[PictureHeader],
+    pts: NDArray[np.int64],
+    dts: NDArray[np.int64],
+    hidden: NDArray[np.bool_],
+) -> None:
+    """Merge pictures whose two fields have a packet each: mark the packets of second fields as hidden.
+
+    A second field also gets the presentation time of the first, and a time of decoding not before it. The
+    arrays, [P], are changed in place.
+    """
+    for second in second_fields([header.field for header in headers]):
+        first = second - 1
+        pts[second] = pts[first]
+        dts[second] = max(dts[first], dts[second])  # also if one is `MISSING`, which is below all times
+        hidden[second] = True
 
 
 class NotedLine(NamedTuple):
@@ -402,11 +414,7 @@ class _StreamFacts:
         """
         line = self.stated.line
         if self.has_estimated_times and line.known:
-            # At the end and before a gap, a picture appears one usual step after it was decoded.
-            usual_step = _ticks_per_picture(self.source)
-            steps = np.diff(line.ticks, append=line.ticks[-1] + usual_step)
-            has_gap = steps > LONG_STEP * usual_step
-            display_times = line.ticks + np.where(has_gap, usual_step, steps)  # in display order
+            display_times = _times_of_next(line.ticks, _ticks_per_picture(self.source))  # in display order
             line = line._replace(ticks=display_times[self.kind_ranks])
         states_no_times = self.is_program and "mpegvideo" in self.formats
         if states_no_times:  # FFmpeg made them up: they begin with 0
@@ -416,35 +424,7 @@ class _StreamFacts:
     @cached_property
     def seams(self) -> Seams:
         """Pictures cut off, or decoded with wrong settings, where Matroska files were joined."""
-        source = self.source
-        packets = self.packets
-        starts = self.stated.line.first[1:].tolist()  # the first packet of each further file
-        if "matroska" not in source.formats or not starts:
-            return Seams([], 0)
-        settings_of_first_file = source.context.extradata or b""  # of the codec
-        positions = packets.pos.tolist()
-        sizes = packets.size.tolist()
-        # The header of a further file is between the last packet before it and its own first one.
-        places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
-        file_heads = find_file_heads(source.path, places_of_heads)
-
-        cut_packets: list[int] = []
-        wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
-        for first, (head_position, head) in zip(starts, file_heads, strict=True):
-            has_head = head_position > 0
-            if not has_head:
-                continue
-            last = first - 1  # packet of the file before
-            end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
-            is_cut_through = head_position < end_of_last
-            if is_cut_through:
-                cut_packets.append(last)
-
-            brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
-            has_same_settings = settings_of_first_file in head
-            if not brings_settings and not has_same_settings and wrongly_decoded == 0:
-                wrongly_decoded = first
-        return Seams(cut_packets, wrongly_decoded)
+        return _find_seams(self.source, self.packets, self.stated.line)
 
     @cached_property
     def hidden(self) -> NDArray[np.bool_]:
@@ -546,10 +526,7 @@ class _StreamFacts:
     def times(self) -> "NotedTimes":
         """Times of the displayed pictures in seconds, [L], rising; and a note if they are not stated."""
         if not self.line.known:
-            n_shown = len(self.shown)
-            if _are_times(self.packets.pts) or _are_times(self.packets.dts):  # but not all are stated
-                return NotedTimes(np.full(n_shown, np.nan), "not every frame has a time: they are not known")
-            return NotedTimes(np.arange(n_shown) / _assumed_rate(self.source), _rate_note(self.source))
+            return _times_by_rate(self.source, self.packets, len(self.shown))
         shown = np.flatnonzero(~self.hidden)
         ticks = self.line.ticks[shown]
         stores_decoding_times = bool(self.formats & DECODING_FORMATS)
@@ -562,17 +539,30 @@ class _StreamFacts:
     @cached_property
     def frame_times(self) -> FrameTimes:
         """The displayed frames with their times, and whether each is a key frame (None if not known)."""
-        shown_keys = None
-        if self.known_by_packet:
-            # Where frames are decoded sparsely, those at which decoding can start; else those flagged.
-            is_key = self.packets.key if self.unsafe else self.random_access
-            shown_keys = is_key[self.shown]
+        numbers = np.arange(len(self.shown))
+        return FrameTimes(numbers, self.times.time_s, self._shown_keys(), self._last_duration_s())
 
-        last_duration_s = 0.0  # not known
-        is_stored_last = self.shown[-1] == len(self.packets.pts) - 1
-        if self.line.known and is_stored_last:
-            last_duration_s = float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
-        return FrameTimes(np.arange(len(self.shown)), self.times.time_s, shown_keys, last_duration_s)
+    def _shown_keys(self) -> NDArray[np.bool_] | None:
+        """Return for each displayed frame, [L], whether it is a key frame; None if that is not known.
+
+        Where frames are decoded sparsely, key frames are those at which decoding can start; else those that
+        the container flags.
+        """
+        if not self.known_by_packet:
+            return None
+        is_key = self.packets.key if self.unsafe else self.random_access
+        return is_key[self.shown]
+
+    def _last_duration_s(self) -> float:
+        """Return how long the last displayed frame is shown, in seconds; 0 if the file does not say.
+
+        The duration of a packet is used only if the packet that is stored last is also shown last.
+        """
+        last_stored = len(self.packets.pts) - 1
+        last_shown = self.shown[-1]
+        if not self.line.known or last_shown != last_stored:
+            return 0.0
+        return float(self.packets.duration[-1] * (self.source.stream.time_base or 0))
 
     def time_of(self, packet: int) -> float:
         """Return the time of a packet in seconds."""
@@ -591,8 +581,6 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
     notes = list(_notes(facts))
     n_parts = len(line.first)
     stream, notes_on_stream = describe(source, packets.side_data, n_parts)
-    kinds: set[str] = {stream.type for stream in source.container.streams}
-    kinds |= {stream.kind for stream in packets.late}
     return PacketTable(
         pts=packets.pts,
         size=packets.size,
@@ -610,7 +598,7 @@ def _build_table(source: Source, packets: Packets) -> PacketTable:
         part_offset_s=(line.offset * tick_s).astype(np.float64),
         stream=stream,
         notes=(*notes, *notes_on_stream, *late_notes(packets.late)),
-        besides=tuple(name for name, kind in BESIDES.items() if kind in kinds),
+        besides=_kinds_beside(source, packets.late),
         late=tuple(packets.late),
         stated_end_s=_stated_end_s(facts),
     )
@@ -626,6 +614,13 @@ def _skippable(headers: Sequence[PictureHeader]) -> NDArray[np.bool_]:
     layers = np.array([header.layer for header in headers])
     is_in_highest_layer: NDArray[np.bool_] = layers == layers.max()
     return unreferenced & is_in_highest_layer
+
+
+def _kinds_beside(source: Source, late: Sequence[LateStream]) -> tuple[str, ...]:
+    """Return what a file holds besides pictures: `sound`, `subtitles` or both."""
+    kinds: set[str] = {stream.type for stream in source.container.streams}
+    kinds |= {stream.kind for stream in late}
+    return tuple(name for name, kind in BESIDES.items() if kind in kinds)
 
 
 def _notes(facts: _StreamFacts) -> Iterator[str]:
@@ -735,19 +730,11 @@ def _stated_line(facts: _StreamFacts) -> NotedLine:
     stamps = _usable_stamps(packets, has_estimated_times=facts.has_estimated_times)
     if stamps is None or not source.stream.time_base:
         return NotedLine(unbroken(packets.pts, known=False), "")
+    if "avi" in source.formats:
+        return _line_of_entries(source, stamps.ticks, packets.dts, stamps.note)
+
     has_all_decoding_times = MISSING not in packets.dts
     ticks = stamps.ticks
-    if "avi" in source.formats:
-        # AVI stores no times: its entries (packets) are numbered, also if the file was joined from several,
-        # and FFmpeg gives these numbers as times of decoding.
-        entries = packets.dts
-        are_stamps_entries = np.array_equal(np.sort(ticks), entries)
-        if has_all_decoding_times and not are_stamps_entries:
-            has_pauses = bool((np.diff(entries) > 1).any())
-            n_held_back = count_held_back(source.path) if has_pauses else 0
-            return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
-        return NotedLine(unbroken(ticks), stamps.note)
-
     if facts.is_program and has_all_decoding_times:
         ticks = correct_outliers(ticks, _ticks_per_picture(source))
 
@@ -806,6 +793,25 @@ def _usable_stamps(packets: Packets, *, has_estimated_times: bool) -> _Stamps | 
     return None
 
 
+def _line_of_entries(
+    source: Source, ticks: NDArray[np.int64], entries: NDArray[np.int64], note: str
+) -> NotedLine:
+    """Return the times of the pictures of an AVI file, on one rising line.
+
+    AVI stores no times: its entries (packets) are numbered, also if the file was joined from several, and
+    FFmpeg gives these numbers as times of decoding. If the time stamps are the same numbers in another order,
+    they are used. Otherwise the pictures get the numbers of the entries in display order, without the delay
+    of the decoder.
+    """
+    are_entries_known = MISSING not in entries
+    are_stamps_entries = np.array_equal(np.sort(ticks), entries)
+    if are_entries_known and not are_stamps_entries:
+        has_pauses = bool((np.diff(entries) > 1).any())
+        n_held_back = count_held_back(source.path) if has_pauses else 0
+        return NotedLine(unbroken(_without_delay(entries, n_held_back)), CHUNK_TIMES)
+    return NotedLine(unbroken(ticks), note)
+
+
 def _without_delay(entries: NDArray[np.int64], n_held_back: int) -> NDArray[np.int64]:
     """Return when the pictures of an AVI file are shown, in its entries, if the first is shown at once.
 
@@ -862,6 +868,16 @@ class NotedTimes(NamedTuple):
     note: str
 
 
+def _times_by_rate(source: Source, packets: Packets, count: int) -> NotedTimes:
+    """Return times of the shown pictures of a file that does not state all of them.
+
+    If it states no times at all, they follow from an assumed rate. If it states some, all are NaN (unknown).
+    """
+    if _are_times(packets.pts) or _are_times(packets.dts):
+        return NotedTimes(np.full(count, np.nan), "not every frame has a time: they are not known")
+    return NotedTimes(np.arange(count) / _assumed_rate(source), _rate_note(source))
+
+
 def _are_times(stamps: NDArray[np.int64]) -> bool:
     """Return whether time stamps are real times, which change from packet to packet.
 
@@ -906,6 +922,44 @@ def _count_without_reference(line: TimeLine, rank: NDArray[np.int64], key: NDArr
         else:  # all pictures refer to others before the part
             n_without_reference += end - first
     return n_without_reference
+
+
+def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
+    """Find damaged pictures where Matroska files were joined byte by byte.
+
+    Returns
+    -------
+    Seams
+        Packets whose picture is cut off by the header of the next file, and the first packet that is decoded
+        with the codec settings of another file; 0 if there is none.
+    """
+    starts = line.first[1:].tolist()  # the first packet of each further file
+    if "matroska" not in source.formats or not starts:
+        return Seams([], 0)
+    settings_of_first_file = source.context.extradata or b""  # of the codec
+    positions = packets.pos.tolist()
+    sizes = packets.size.tolist()
+    # The header of a further file is between the last packet before it and its own first one.
+    places_of_heads = [(positions[first - 1], positions[first]) for first in starts]
+    file_heads = find_file_heads(source.path, places_of_heads)
+
+    cut_packets: list[int] = []
+    wrongly_decoded = 0  # none; the first packet of a further file is never packet 0
+    for first, (head_position, head) in zip(starts, file_heads, strict=True):
+        has_head = head_position > 0
+        if not has_head:
+            continue
+        last = first - 1  # packet of the file before
+        end_of_last = positions[last] + BLOCK_HEAD + sizes[last]  # where its block should end
+        is_cut_through = head_position < end_of_last
+        if is_cut_through:
+            cut_packets.append(last)
+
+        brings_settings = source.codec in SELF_DESCRIBED or bool(packets.headers[first].sets)
+        has_same_settings = settings_of_first_file in head
+        if not brings_settings and not has_same_settings and wrongly_decoded == 0:
+            wrongly_decoded = first
+    return Seams(cut_packets, wrongly_decoded)
 
 
 def _losses(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -961,16 +1015,26 @@ def _unread_tail(source: Source, packets: Packets) -> str:
     may_be_scrambled = bool({"mpegts", "mpeg"} & formats)
     if may_be_scrambled and is_scrambled(files_of(source.path)[-1], end_of_pictures):
         return f"from byte {end_of_pictures:,} on its packets are encrypted (scrambled), and are not read"
-
-    last_position = packets.pos.max(initial=0)
-    goes_on = any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
-    if "mpegts" in formats and len(source.container.streams.video) > 1:
-        # It lists several streams of pictures, and those of the one that is read may end early.
-        file_bytes, _ = file_state(source.path)
-        goes_on = goes_on or end_of_pictures < ANOTHER_BELOW * file_bytes
-    if goes_on:
+    if _goes_on_in_late_stream(packets) or _goes_on_in_announced_stream(source, end_of_pictures):
         return f"from byte {end_of_pictures:,} on the file has pictures of another stream: {JOIN}"
     return ""
+
+
+def _goes_on_in_late_stream(packets: Packets) -> bool:
+    """Return whether a stream of pictures begins behind the last packet of the one that is read."""
+    last_position = packets.pos.max(initial=0)
+    return any(stream.kind == "video" and stream.byte > last_position for stream in packets.late)
+
+
+def _goes_on_in_announced_stream(source: Source, end_of_pictures: int) -> bool:
+    """Return whether a transport stream goes on in another of its streams of pictures than the one read.
+
+    It does if it lists several, and the pictures of the one that is read end early.
+    """
+    if "mpegts" not in source.formats or len(source.container.streams.video) < 2:
+        return False
+    file_bytes, _ = file_state(source.path)
+    return end_of_pictures < ANOTHER_BELOW * file_bytes
 
 
 def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
@@ -986,9 +1050,7 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
     is_fragmented = "mov" in source.formats and not source.declared
     dropped = np.zeros(0, np.int64)
     if is_fragmented:
-        dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
-        latest_before = np.maximum.accumulate(dts_before)
-        dropped = np.flatnonzero(packets.hidden & (packets.dts <= latest_before))
+        dropped = _packets_dropped_by_times(packets)
 
     last_file = files_of(source.path)[-1]
     second_start = find_second_file(last_file, source.formats, _picture_ends(packets).tolist())
@@ -997,11 +1059,7 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         read_of_second = np.flatnonzero((packets.pos > second_start) & ~packets.hidden)
         is_read_whole = is_fragmented and len(read_of_second) > 0 and len(dropped) == 0
         if not is_read_whole:
-            from_s = _last_picture_s(facts)
-            # What was read of the second file may be wrong, too.
-            possible_starts = np.append(read_of_second, facts.line.first[1:])
-            if len(possible_starts) and facts.line.known:
-                from_s = min(from_s, facts.time_of(int(possible_starts.min())))
+            from_s = _start_of_unread_second_file_s(facts, read_of_second)
             missing = f"a second file begins at byte {second_start:,}, of which pictures are missing: {JOIN}"
             yield from_s, missing
     elif len(dropped):
@@ -1009,6 +1067,30 @@ def _lost_in_joins(facts: _StreamFacts) -> Iterator[tuple[float, str]]:
         n_dropped = counted(len(dropped), "picture is", "pictures are")
         left_out = f"{n_dropped} left out, because times of fragments step back: {JOIN}"
         yield facts.time_of(last_before), left_out
+
+
+def _start_of_unread_second_file_s(facts: _StreamFacts, read_of_second: NDArray[np.int64]) -> float:
+    """Return the time in seconds from which pictures are missing in a file, or may be wrong.
+
+    A second file was appended to it, and is not read in full. If nothing was read of it, this is the time of
+    the last picture. What was read of it may be wrong, too: then it is the time at which that begins.
+    """
+    from_s = _last_picture_s(facts)
+    possible_starts = np.append(read_of_second, facts.line.first[1:])
+    if len(possible_starts) and facts.line.known:
+        from_s = min(from_s, facts.time_of(int(possible_starts.min())))
+    return from_s
+
+
+def _packets_dropped_by_times(packets: Packets) -> NDArray[np.int64]:
+    """Return the numbers of the packets that FFmpeg drops because their times step back.
+
+    A packet before them is decoded at the same time or later.
+    """
+    dts_before = np.append(MISSING, packets.dts[:-1])  # of the packet before each; none before the first
+    latest_before = np.maximum.accumulate(dts_before)
+    steps_back = packets.dts <= latest_before
+    return np.flatnonzero(packets.hidden & steps_back)
 
 
 def _ticks_per_picture(source: Source, *, trusts_headers: bool = False) -> int:
@@ -1052,6 +1134,16 @@ def _replace_estimates(ticks: NDArray[np.int64], decoding: NDArray[np.int64]) ->
         return ticks
     delayed_by_constant: NDArray[np.int64] = decoding - decoding[0] + ticks.min()
     return delayed_by_constant
+
+
+def _times_of_next(ticks: NDArray[np.int64], step: int) -> NDArray[np.int64]:
+    """Return for each picture the time at which the next one is decoded, in ticks, [P].
+
+    For the last picture, and before a gap, it is one usual step later.
+    """
+    steps = np.diff(ticks, append=ticks[-1] + step)
+    has_gap = steps > LONG_STEP * step
+    return ticks + np.where(has_gap, step, steps)
 
 
 def seconds(ticks: list[int], source: Source) -> NDArray[np.float64]:

@@ -182,15 +182,7 @@ def _first_transport_packet(data: mmap, pid: int) -> int:
     The PID is the number of a stream. A packet begins with a "G", and ends where another one begins, or the
     file ends.
     """
-    # The first three bytes of a packet: a "G", three flags, and the 13 bits of the PID. For the PID 0x0102
-    # the second byte is 0x01, 0x21, 0x41 or another with these flags, and the third is 0x02.
-    upper_5_bits = pid >> 8
-    lower_8_bits = pid & 0xFF
-    second_bytes = [bytes([flags << 5 | upper_5_bits]) for flags in range(8)]
-    any_second_byte = b"".join(re.escape(byte) for byte in second_bytes)
-    third_byte = re.escape(bytes([lower_8_bits]))
-    packet_head = re.compile(b"G[" + any_second_byte + b"]" + third_byte, re.DOTALL)
-    for match in packet_head.finditer(data):
+    for match in _transport_packet_head(pid).finditer(data):
         start = match.start()
         for size in TRANSPORT_PACKETS:
             end = start + size
@@ -199,6 +191,20 @@ def _first_transport_packet(data: mmap, pid: int) -> int:
             if is_last or is_followed_by_packet:
                 return start
     return -1
+
+
+def _transport_packet_head(pid: int) -> re.Pattern[bytes]:
+    """Return the pattern of the first three bytes of a transport stream's packets with a PID.
+
+    They are a "G", three flags, and the 13 bits of the PID. For the PID 0x0102 the second byte is 0x01, 0x21,
+    0x41 or another with these flags, and the third is 0x02.
+    """
+    upper_5_bits = pid >> 8
+    lower_8_bits = pid & 0xFF
+    second_bytes = [bytes([flags << 5 | upper_5_bits]) for flags in range(8)]
+    any_second_byte = b"".join(re.escape(byte) for byte in second_bytes)
+    third_byte = re.escape(bytes([lower_8_bits]))
+    return re.compile(b"G[" + any_second_byte + b"]" + third_byte, re.DOTALL)
 
 
 def _first_program_packet(data: mmap, stream_id: int) -> int:

@@ -19,6 +19,7 @@ from obygaze_features.video.decode import Decoder, Frame, NotSafe, runs
 from obygaze_features.video.frames import Frames
 from obygaze_features.video.picture import CollectedFrames, RgbPicture, pictures
 from obygaze_features.video.sampling import (
+    FrameTimes,
     Sampling,
     Span,
     choose,
@@ -64,6 +65,20 @@ class Window(Generic[T]):
         for numbers in self.wanted:
             self.missing.update(numbers.tolist())
         self.collected = CollectedFrames()
+
+    def results_for(self, number: int, result_of_request: Callable[[int], T]) -> dict[int, T]:
+        """Compute the results for a frame of those requests that take it.
+
+        Returns
+        -------
+        dict
+            Position of the request -> its result.
+        """
+        results = {}
+        for position, numbers in enumerate(self.wanted):
+            if number in numbers:
+                results[position] = result_of_request(position)
+        return results
 
 
 class Known(NamedTuple, Generic[T]):
@@ -206,10 +221,7 @@ class WindowReader(Decoder, Generic[T]):
         """Yield the windows all of whose frames were decoded elsewhere; return the others."""
         complete_windows = [window for window in windows if window.missing <= known.keys()]
         other_windows = [window for window in windows if window not in complete_windows]
-        frames = (
-            (number, known[number].picture, known[number].results.__getitem__)
-            for number in missing_frames(complete_windows)
-        )
+        frames = _known_frames(known, missing_frames(complete_windows))
         yield from self.distribute(frames, complete_windows)
         return other_windows
 
@@ -310,11 +322,7 @@ class WindowReader(Decoder, Generic[T]):
         by_packet
             As for `_read_sequentially`.
         """
-        windows_by_frame: dict[int, list[Window[T]]] = {}  # number of a frame -> the windows that lack it
-        for window in windows:
-            for missing_number in window.missing:
-                windows_by_frame.setdefault(missing_number, []).append(window)
-
+        windows_by_frame = _windows_by_missing_frame(windows)
         complete: list[_CompleteWindow[T]] = []  # not yielded yet
         for number, picture, result_of_request in frames:
             windows_of_frame = windows_by_frame.pop(number, ())
@@ -322,21 +330,28 @@ class WindowReader(Decoder, Generic[T]):
             for window in windows_of_frame:
                 window.collected.note(number, picture)
             for window in windows_of_frame:
-                window.collected.images[number] = {
-                    position: result_of_request(position)
-                    for position, numbers in enumerate(window.wanted)
-                    if number in numbers
-                }
+                window.collected.images[number] = window.results_for(number, result_of_request)
                 window.missing.discard(number)
                 has_all_frames = not window.missing
-                are_numbers_sure = self.known_by_packet or self.errors == 0
-                if has_all_frames and (are_numbers_sure or not by_packet):
+                if has_all_frames and self._are_numbers_sure(by_packet=by_packet):
                     complete.append(_CompleteWindow(window, self._finished(window)))
 
             has_later_frames = len(windows_by_frame) > 0
             if has_later_frames:
                 yield from _taken_results(complete, windows)
         yield from _taken_results(complete, windows)
+
+    def _are_numbers_sure(self, *, by_packet: bool) -> bool:
+        """Return whether the decoded frames have the right numbers, or wrong ones do not matter.
+
+        Parameters
+        ----------
+        by_packet
+            Whether wrong numbers matter (see `_read_sequentially`).
+        """
+        if self.known_by_packet or not by_packet:
+            return True
+        return self.errors == 0
 
     def _finished(self, window: Window[T]) -> tuple[Frames[T], ...] | VideoError:
         """Return the result of a window that has all its frames: the frames of each request, or an error.
@@ -383,16 +398,11 @@ class WindowReader(Decoder, Generic[T]):
             numbers = window.wanted[position]
             images = [window.collected.images[number][position] for number in numbers.tolist()]
             rows = np.searchsorted(self.frame_times.index, numbers)  # of these frames in `frame_times`
-            n_distinct = len(np.unique(numbers))
-            notes_of_request = [*notes]
-            if sampling.policy == "keyframes" and n_distinct < len(numbers):
-                distinct = f"{n_distinct} of the {len(numbers)} key frames taken are distinct"
-                notes_of_request.append(f"{distinct}: the others repeat them")
             frames = Frames(
                 images=images,
                 index=numbers,
                 time_s=self.frame_times.time_s[rows],
-                notes=tuple(notes_of_request),
+                notes=(*notes, *_repeated(sampling, numbers)),
                 **shared_fields,
             )
             frames_of_requests.append(frames)
@@ -409,10 +419,7 @@ class WindowReader(Decoder, Generic[T]):
         are_times_listed = np.isin(self.frame_times.time_s, all_times.time_s)
         if not are_times_listed.all():
             return
-        is_lost = ~np.isin(all_times.time_s, self.frame_times.time_s)
-        edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next one begins
-        stretches_s = [(edges_s[first], edges_s[last + 1]) for first, last in runs(is_lost)]
-        lost_s = np.array(stretches_s, np.float64).reshape(-1, 2)
+        lost_s = _lost_stretches(all_times, self.frame_times)
         holes = np.concatenate([self.table.holes, lost_s])  # [H, 2]
         in_order = holes[np.argsort(holes[:, 0], kind="stable")]
         self._holes = np.array(_joined(in_order), np.float64).reshape(-1, 2)
@@ -433,20 +440,7 @@ class WindowReader(Decoder, Generic[T]):
         gap = describe_gaps(gaps)
         if gap:
             losses.append(gap)
-
-        n_decodable = len(self.frame_times)
-        n_frames = len(table.frame_times)
-        if n_decodable < n_frames:
-            losses.append(
-                f"{n_decodable} of {counted(n_frames, 'frame')} can be decoded; the choice was among those"
-            )
-        if self.errors:
-            packets = "packet" if self.errors == 1 else "packets"
-            losses.append(f"the decoder refused {self.errors} {packets} on the way")
-        if window.collected.corrupt:
-            damaged_numbers = ", ".join(str(number) for number in sorted(window.collected.corrupt))
-            losses.append(f"the decoder flags as damaged: frame {damaged_numbers}")
-        return losses
+        return losses + self._decoding_losses(window.collected)
 
     def _too_few(self, span: Span) -> str:
         """Return a sentence if under half of the frames of a span can be decoded; else "".
@@ -475,6 +469,43 @@ class WindowReader(Decoder, Generic[T]):
         decoded = self.decoded - self._reported
         self._reported = self.decoded
         return decoded
+
+    def _decoding_losses(self, collected: CollectedFrames[dict[int, T]]) -> list[str]:
+        """Return sentences on the missing or damaged data that decoding showed."""
+        losses = []
+        n_decodable = len(self.frame_times)
+        n_frames = len(self.table.frame_times)
+        if n_decodable < n_frames:
+            losses.append(
+                f"{n_decodable} of {counted(n_frames, 'frame')} can be decoded; the choice was among those"
+            )
+        if self.errors:
+            packets = "packet" if self.errors == 1 else "packets"
+            losses.append(f"the decoder refused {self.errors} {packets} on the way")
+        if collected.corrupt:
+            damaged_numbers = ", ".join(str(number) for number in sorted(collected.corrupt))
+            losses.append(f"the decoder flags as damaged: frame {damaged_numbers}")
+        return losses
+
+
+def _lost_stretches(all_times: FrameTimes, existing: FrameTimes) -> NDArray[np.float64]:
+    """Return the stretches of a file whose listed frames do not exist: starts and ends in seconds, [H, 2].
+
+    If of frames at 0, 0.5, 1 and 1.5 s the second and third do not exist, there is one: (0.5, 1.5).
+    """
+    is_lost = ~np.isin(all_times.time_s, existing.time_s)
+    edges_s = np.append(all_times.time_s, all_times.end_s)  # each frame ends where the next one begins
+    stretches_s = [(edges_s[first], edges_s[last + 1]) for first, last in runs(is_lost)]
+    return np.array(stretches_s, np.float64).reshape(-1, 2)
+
+
+def _windows_by_missing_frame(windows: Iterable[Window[T]]) -> dict[int, list[Window[T]]]:
+    """Return number of a frame -> the windows that lack it."""
+    windows_by_frame: dict[int, list[Window[T]]] = {}
+    for window in windows:
+        for number in window.missing:
+            windows_by_frame.setdefault(number, []).append(window)
+    return windows_by_frame
 
 
 class _CompleteWindow(NamedTuple, Generic[T]):
@@ -520,3 +551,21 @@ def missing_frames(windows: Iterable[Window[T]]) -> list[int]:
     for window in windows:
         numbers |= window.missing
     return sorted(numbers)
+
+
+def _known_frames(known: Mapping[int, Known[T]], numbers: Iterable[int]) -> Iterator[ConvertedFrame[T]]:
+    """Yield frames that were decoded elsewhere in the form in which `WindowReader.convert` yields its own."""
+    for number in numbers:
+        frame = known[number]
+        yield number, frame.picture, frame.results.__getitem__
+
+
+def _repeated(sampling: Sampling, numbers: NDArray[np.int64]) -> list[str]:
+    """Return a note if fewer key frames exist than were asked for, so that some are repeated.
+
+    The list is empty if no frame is repeated, or other frames than key frames are asked for.
+    """
+    n_distinct = len(np.unique(numbers))
+    if sampling.policy != "keyframes" or n_distinct == len(numbers):
+        return []
+    return [f"{n_distinct} of the {len(numbers)} key frames taken are distinct: the others repeat them"]

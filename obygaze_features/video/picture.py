@@ -469,15 +469,26 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
         side_data: Iterable[SideData] = SideDataContainer(frame)  # type: ignore[call-arg]
         data_by_name = {data.type.name: data for data in side_data}
     except ValueError:  # PyAV 18.1 does not know all kinds of side data (EXIF of MJPEG and TIFF)
-        # PyAV states degrees counterclockwise, and mirrored pictures as rotated.
-        quarters = round(-frame.rotation / 90) % 4
-        turn = Turn(quarters, mirrored=False, oblique=bool(frame.rotation % 90))
-        return turn, (UNKNOWN,)
+        return _turn_by_rotation(frame.rotation), (UNKNOWN,)
     names = tuple(data_by_name)
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
         return Turn(0, mirrored=False, oblique=False), names
     return _turn_by_matrix(bytes(display_matrix)), names
+
+
+def _turn_by_rotation(rotation: int) -> Turn:
+    """Return the turn that makes a picture upright, by the rotation that PyAV states.
+
+    PyAV states mirrored pictures as rotated, so this is used only where the display matrix cannot be read.
+
+    Parameters
+    ----------
+    rotation
+        Degrees counterclockwise.
+    """
+    quarters = round(-rotation / 90) % 4
+    return Turn(quarters, mirrored=False, oblique=bool(rotation % 90))
 
 
 def _turn_by_matrix(display_matrix: bytes) -> Turn:

@@ -459,10 +459,8 @@ def _credits(film: NDArray[Any], ends: NDArray[np.float64]) -> NDArray[np.bool_]
     may_be_credits = is_at_beginning | is_at_end
     in_credits = np.zeros(len(starts), np.bool_)
     for passage in _long_runs(_is_text_or_gap(film), starts, ends, MIN_CREDITS_S):
-        letters = film["letters"][passage]  # edges of letters in each frame; 0 in the gaps between texts
-        lower_decile, upper_decile = np.percentile(letters[letters > 0], (10, 90))
-        text_changes = upper_decile >= NEW_TEXT * lower_decile  # unlike a single title
-        in_credits[passage] = text_changes and may_be_credits[passage].any()
+        is_near_an_end = bool(may_be_credits[passage].any())
+        in_credits[passage] = is_near_an_end and _text_changes(film["letters"][passage])
     return in_credits
 
 
@@ -484,6 +482,18 @@ def _is_text_or_gap(film: NDArray[Any]) -> NDArray[np.bool_]:
             is_short = starts[next_text] - starts[first] <= MAX_GAP_S
             is_text_or_gap[first:next_text] = is_short
     return is_text_or_gap
+
+
+def _text_changes(letters: NDArray[np.int64]) -> bool:
+    """Return whether a passage of text has sometimes more and sometimes fewer letters, unlike a single title.
+
+    Parameters
+    ----------
+    letters
+        Shape [T]: edges of letters in each frame; 0 in the gaps between texts.
+    """
+    lower_decile, upper_decile = np.percentile(letters[letters > 0], (10, 90))
+    return bool(upper_decile >= NEW_TEXT * lower_decile)
 
 
 def _hides_framing(film: NDArray[Any], in_credits: NDArray[np.bool_]) -> NDArray[np.bool_]:

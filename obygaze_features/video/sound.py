@@ -228,10 +228,7 @@ class SoundTrack:
             missing_of_blocks.append(missing)
 
         missing = np.concatenate(missing_of_blocks)
-        blocks_start_s = first_block * BLOCK_S
-        first_interval = round((max(start_s, 0.0) - blocks_start_s) * GAPS_A_SECOND)
-        end_interval = round((end_s - blocks_start_s) * GAPS_A_SECOND)
-        missing_s = float(missing[first_interval:end_interval].sum()) / GAPS_A_SECOND
+        missing_s = _missing_seconds(missing, first_block * BLOCK_S, start_s, end_s)
         min_sound_s = MIN_SOUND / GAPS_A_SECOND
         if missing_s >= end_s - start_s - min_sound_s:
             location = f"between {start_s:g} and {end_s:g} s"
@@ -257,18 +254,8 @@ class SoundTrack:
         """
 
         def read() -> tuple[Samples, Samples]:
-            """Decode the block with margins, resample and measure it, and cut the margins off.
-
-            Near an edge of its samples, a resampler or a measure returns other values.
-            """
-            start_s = block * BLOCK_S - MARGIN_S
-            end_s = (block + 1) * BLOCK_S + MARGIN_S
-            (samples,) = _get_or_compute(self._decoded, block, lambda: (self._decode(start_s, end_s),))
-            missing = _share_missing(_without_margins(samples, self._rate), self._rate)
-            values: NDArray[Any] = _resample(samples, self._rate, rate)
-            if measure is not None:
-                values = measure(values)
-            return np.array(_without_margins(values, per_s), np.float32), missing
+            """Read the block from the file."""
+            return self._read_block(block, rate, measure, per_s)
 
         def read_or_get_shared() -> tuple[Samples, Samples]:
             """Read the block from the file, unless another process has shared its values."""
@@ -280,6 +267,40 @@ class SoundTrack:
         has_small_values = measure is not None
         compute = read_or_get_shared if has_small_values else read
         return _get_or_compute(self._resampled_or_measured, key, compute)
+
+    def _read_block(
+        self, block: int, rate: int, measure: Measure | None, per_s: int
+    ) -> tuple[Samples, Samples]:
+        """Decode a block with its margins, resample and measure it.
+
+        The margins before and after the block are cut off at the end: near an edge of its samples, a
+        resampler or a measure returns other values.
+
+        Returns
+        -------
+        NDArray
+            Samples or measured values of the block, without its margins.
+        NDArray
+            Shape [BLOCK_S * GAPS_A_SECOND]: share of the samples of each interval that are missing.
+        """
+        samples = self._decoded_block(block)
+        missing = _share_missing(_without_margins(samples, self._rate), self._rate)
+        values: NDArray[Any] = _resample(samples, self._rate, rate)
+        if measure is not None:
+            values = measure(values)
+        return np.array(_without_margins(values, per_s), np.float32), missing
+
+    def _decoded_block(self, block: int) -> Samples:
+        """Return the samples of a block with its margins, at the rate of the track; from memory if there."""
+        start_s = block * BLOCK_S
+        end_s = start_s + BLOCK_S
+
+        def decode() -> tuple[Samples]:
+            """Decode the block and its margins."""
+            return (self._decode(start_s - MARGIN_S, end_s + MARGIN_S),)
+
+        (samples,) = _get_or_compute(self._decoded, block, decode)
+        return samples
 
     def _decode(self, start_s: int, end_s: int) -> Samples:
         """Decode the sound between two times in seconds, mixed to one channel, at the rate of the track.
@@ -330,23 +351,29 @@ class SoundTrack:
     def _decode_packet(self, placed: PlacedPacket, runs: "list[_Run]") -> int:
         """Decode the frames of a packet and add them to the runs; return how many samples they have.
 
-        A frame that does not continue the last run begins another. Nothing is added from where the packet is
-        damaged.
+        Nothing is added from where the packet is damaged.
         """
         n_samples = 0
         with suppress(FFmpegError):
             for frame in placed.packet.decode():
-                if not 0 < frame.sample_rate <= HIGHEST_RATE:  # damaged
-                    continue
-                kind = _FrameKind(frame.format.name, frame.layout.name, placed.part, frame.sample_rate)
-                time_s = None if frame.time is None else frame.time - self._origin
-                last_run = runs[-1] if runs else None
-                if last_run is None or last_run.kind != kind or last_run.is_far(time_s, self._jump_s):
-                    last_run = _Run(kind)
-                    runs.append(last_run)
-                last_run.add(frame, time_s)
-                n_samples += int(frame.samples) * self._rate // kind.rate
+                n_samples += self._add_frame(frame, placed.part, runs)
         return n_samples
+
+    def _add_frame(self, frame: Any, part: int, runs: "list[_Run]") -> int:
+        """Add a decoded frame of a part of the track to the last run if it continues it, else to a new one.
+
+        Return how many samples it has, at the rate of the track.
+        """
+        if not 0 < frame.sample_rate <= HIGHEST_RATE:  # damaged
+            return 0
+        kind = _FrameKind(frame.format.name, frame.layout.name, part, frame.sample_rate)
+        time_s = None if frame.time is None else frame.time - self._origin
+        last_run = runs[-1] if runs else None
+        if last_run is None or last_run.kind != kind or last_run.is_far(time_s, self._jump_s):
+            last_run = _Run(kind)
+            runs.append(last_run)
+        last_run.add(frame, time_s)
+        return int(frame.samples) * self._rate // kind.rate
 
     def _packets(self, begin_s: float) -> PlacedPackets:
         """Yield the packets of the track from a time on, in seconds of the stream.
@@ -616,13 +643,20 @@ def _chosen_track(source: Source, track: str) -> AudioStream:
         return numbered_stream
     languages = [stream.metadata.get("language", "") for stream in streams]
     if track in languages:
-        of_language = [stream for stream in streams if stream.metadata.get("language", "") == track]
-        decodable_of_language = [stream for stream in of_language if stream in decodable]
-        first: AudioStream = (decodable_of_language or of_language)[0]
-        return first
+        return _first_of_language(streams, track)
 
     tracks = ", ".join(f"{number} {language}".strip() for number, language in enumerate(languages))
     raise VideoError(f"no sound track '{track}'; there is {tracks}", source.path)
+
+
+def _first_of_language(streams: Sequence[Any], language: str) -> AudioStream:
+    """Return the first track of a language that can be decoded; the first of the language if none can."""
+    of_language: list[AudioStream]
+    of_language = [stream for stream in streams if stream.metadata.get("language", "") == language]
+    for stream in of_language:
+        if stream.codec_context is not None:
+            return stream
+    return of_language[0]
 
 
 def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]) -> Iterator[PlacedPacket]:
@@ -663,10 +697,7 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
         stamp = packet.dts if packet.pts is None else packet.pts
         if stamp is not None:  # else the packet has the time and part of the one before
             stated_s = stamp * tick_s
-            step_s = stated_s - latest_stated_s
-            is_first = latest_stated_s == -math.inf
-            has_jumped = step_s < -TRACK_BACK_S or step_s > longest_pause_s
-            if has_jumped and not is_first:
+            if _begins_part(stated_s, latest_stated_s, longest_pause_s):
                 part += 1
                 latest_stated_s = stated_s
             else:
@@ -675,6 +706,25 @@ def timed_packets(source: Source, stream: AudioStream, offset_s: Sequence[float]
             time_s = stated_s + offset_s[part_of_pictures]
             packet.pts = round(time_s / tick_s)  # the decoder passes it on to the frames
         yield PlacedPacket(time_s, packet, part)
+
+
+def _begins_part(stated_s: float, latest_s: float, longest_pause_s: float) -> bool:
+    """Return whether the time that a packet states has jumped, so that another part of the track begins.
+
+    Parameters
+    ----------
+    stated_s
+        Time that the packet states.
+    latest_s
+        Latest time that the track states before; minus infinity for the first packet, which begins no other
+        part.
+    longest_pause_s
+        Seconds by which times may step forward within a part.
+    """
+    if latest_s == -math.inf:
+        return False
+    step_s = stated_s - latest_s
+    return step_s < -TRACK_BACK_S or step_s > longest_pause_s
 
 
 def _up_to_damage(packets: Iterable[Any]) -> Iterator[Any]:
@@ -839,6 +889,23 @@ def _share_missing(samples: Samples, rate: int) -> Samples:
     share_of_one_sample = np.float32(GAPS_A_SECOND / rate)
     missing: Samples = n_missing * share_of_one_sample
     return missing
+
+
+def _missing_seconds(missing: Samples, missing_start_s: int, start_s: float, end_s: float) -> float:
+    """Return how many seconds of a span have no samples.
+
+    Parameters
+    ----------
+    missing
+        Share of the samples that are missing, for each of the `GAPS_A_SECOND` intervals of a second.
+    missing_start_s
+        Second of the file with which the intervals begin.
+    start_s, end_s
+        The span.
+    """
+    first = round((max(start_s, 0.0) - missing_start_s) * GAPS_A_SECOND)
+    end = round((end_s - missing_start_s) * GAPS_A_SECOND)
+    return float(missing[first:end].sum()) / GAPS_A_SECOND
 
 
 def _resample(samples: Samples, rate: int, wanted_rate: int) -> Samples:

@@ -194,15 +194,19 @@ def load_still(path: Path) -> StillImage:
             is_of_system = isinstance(error, OSError) and error.errno is not None  # such as a failing disk
             if is_of_system:
                 raise
-            damage = "damaged: it cannot be read"
-            if "truncated" in str(error):
-                damage = "cut off: it ends before its picture does"
-            raise VideoError(f"the image is {damage}", path) from error
+            raise VideoError(_damage(error), path) from error
 
     losses = _losses(pillow_warnings)
     rgb, remarks_on_conversion = _rgb(upright.image, path)
     remarks = (*remarks_on_conversion, *_unapplied(upright.image, path))
     return StillImage(rgb, upright.rotation, upright.mirrored, losses, remarks)
+
+
+def _damage(error: Exception) -> str:
+    """Return a sentence on the damage of an image, by the error that Pillow raised for it."""
+    if "truncated" in str(error):
+        return "the image is cut off: it ends before its picture does"
+    return "the image is damaged: it cannot be read"
 
 
 def _why_no_image(path: Path) -> str:

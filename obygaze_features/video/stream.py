@@ -215,11 +215,18 @@ def describe(source: Source, packet_data: Iterable[str], parts: int) -> tuple[St
 
     remarks = [*_remarks(source, stream)]
     remarks += [PACKETS.get(name, STRANGE) for name in names]
-    # FFmpeg's dispositions are roles of a stream, such as `default` and `attached_pic`.
-    dispositions = [disposition for disposition in Disposition if disposition in source.stream.disposition]
-    remarks += [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in dispositions]
+    remarks += _remarks_on_dispositions(source)
     distinct_remarks = dict.fromkeys(remark for remark in remarks if remark)  # "" is no remark
     return stream, tuple(distinct_remarks)
+
+
+def _remarks_on_dispositions(source: Source) -> list[str]:
+    """Return a note, which may be "", on each of FFmpeg's dispositions (roles) of a stream.
+
+    Examples of dispositions are `default` and `attached_pic`.
+    """
+    dispositions = [disposition for disposition in Disposition if disposition in source.stream.disposition]
+    return [DISPOSITIONS.get(disposition.name or "", STRANGE) for disposition in dispositions]
 
 
 def _pixels(source: Source) -> str:

@@ -103,21 +103,9 @@ def read_stretch(
     start_s, end_s = stretch
     frames = range(_first_entry(reader.table, start_s), _first_entry(reader.table, end_s))
 
-    numbered_windows: Iterator[Window[T]] = (
-        Window(number, span) for number, span in enumerate((*windows, *others))
-    )
-    windows_with_frames, _ = reader.choose_frames(numbered_windows)
-    read_here = []  # those to read that have all their frames in the stretch
-    read_elsewhere = []
-    for window in windows_with_frames:
-        is_to_read = window.number < len(windows)
-        if is_to_read and window.missing.issubset(frames):
-            read_here.append(window)
-        else:
-            read_elsewhere.append(window)
-
-    requests_of_frame = _requests_of_frames(read_elsewhere, frames)
-    needed_frames = requests_of_frame.keys() | missing_frames(read_here)
+    divided = _divide_windows(reader, windows, others, frames)
+    requests_of_frame = _requests_of_frames(divided.read_elsewhere, frames)
+    needed_frames = requests_of_frame.keys() | missing_frames(divided.read_here)
     known: dict[int, Known[T]] = {}
     try:
         # Four steps for each frame, one after the other: it is decoded, measured, converted if a window needs
@@ -127,13 +115,50 @@ def read_stretch(
         measured_frames = _measured_frames(decoded, meter, needed_frames)
         converted = reader.convert(measured_frames)
         stored = _stored_results(converted, requests_of_frame, known)
-        yield from reader.distribute(stored, read_here)
+        yield from reader.distribute(stored, divided.read_here)
     except (NotSafe, VideoError):  # the windows that are left are read by `read_windows`
         return
 
     differences = cut_detector.differences()
     measured = Measured(len(meter.frames), meter.frames.end_s, meter.measured(), differences)
     yield Rest(known, measured, reader.unreported())
+
+
+class _DividedWindows(NamedTuple, Generic[T]):
+    """The windows of a film that all have their frames in a stretch, and those read with other frames."""
+
+    read_here: list[Window[T]]
+    read_elsewhere: list[Window[T]]
+
+
+def _divide_windows(
+    reader: WindowReader[T], windows: Windows, others: Windows, frames: range
+) -> _DividedWindows[T]:
+    """Divide windows into those that can be read with the frames of a stretch alone, and all others.
+
+    Parameters
+    ----------
+    reader
+        Says which frames each window needs.
+    windows
+        Start and end in seconds of the windows that are to be read.
+    others
+        Start and end of further windows, which are read elsewhere in any case.
+    frames
+        Numbers of the frames of the stretch.
+    """
+    numbered_windows: Iterator[Window[T]] = (
+        Window(number, span) for number, span in enumerate((*windows, *others))
+    )
+    windows_with_frames, _ = reader.choose_frames(numbered_windows)
+    divided = _DividedWindows[T]([], [])
+    for window in windows_with_frames:
+        is_to_read = window.number < len(windows)
+        if is_to_read and window.missing.issubset(frames):
+            divided.read_here.append(window)
+        else:
+            divided.read_elsewhere.append(window)
+    return divided
 
 
 def _measured_frames(frames: Iterable[Frame], meter: Meter, needed: Collection[int]) -> Iterator[Frame]:

@@ -9,7 +9,7 @@ import pytest
 from obygaze_features.errors import StoreError
 from obygaze_features.store import open_store
 
-from .test_exchanged_stores import NAME, READS, groups_for_reads, two_stores
+from .test_exchanged_stores import NAME, READS, two_stores
 from .toy_stores import make_sealed_store
 
 __all__ = ["two_stores"]  # a fixture
@@ -35,23 +35,24 @@ def copy_over(other, folder):
 
 
 @pytest.mark.parametrize("exchange", [rename_into_place, copy_over])
-def test_another_store_in_the_folder_is_refused_and_named(two_stores, folder, exchange):
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_another_store_in_the_folder_is_refused_and_named(two_stores, folder, read, exchange):
     """The second store has the same shapes: its numbers would come silently under the first one's ids."""
-    groups = groups_for_reads(folder)
+    group = open_store(folder)["toy"]
     exchange(two_stores[1] / NAME, folder)
 
-    for read, group in groups:
-        with pytest.raises(StoreError) as raised:
-            read(group)
-        assert str(raised.value) == f"{folder}: {ANOTHER}"
+    with pytest.raises(StoreError) as raised:
+        read(group)
+
+    assert str(raised.value) == f"{folder}: {ANOTHER}"
 
 
-def test_a_store_that_is_gone_is_said_to_be(folder):
-    groups = groups_for_reads(folder)
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_a_store_that_is_gone_is_said_to_be(folder, read):
+    group = open_store(folder)["toy"]
     shutil.rmtree(folder)
-    for read, group in groups:
-        with pytest.raises(StoreError, match=ANOTHER):
-            read(group)
+    with pytest.raises(StoreError, match=ANOTHER):
+        read(group)
 
 
 @pytest.mark.parametrize("array", ["pooled", "tokens"])

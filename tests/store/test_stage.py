@@ -417,7 +417,7 @@ def test_every_flipped_bit_of_a_line_is_noticed():
             flipped = bytearray(line)
             flipped[index] ^= 2**bit
 
-            assert checked_entry(bytes(flipped)) is None
+            assert checked_entry(bytes(flipped)) is None, f"bit {bit} of byte {index}"
 
 
 def test_a_journal_with_a_clip_that_is_not_in_the_plan_is_refused(stage):

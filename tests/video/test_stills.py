@@ -101,15 +101,16 @@ def test_a_still_is_known_by_its_suffix():
 
 
 TURNED_AND_MIRRORED = 5
+"""The orientation that asks the most of a reader: a quarter turn, and then a mirror."""
 
 
 @pytest.mark.parametrize(
     ("suffix", "orientation", "settings", "tolerance"),
     [
-        *[(".png", orientation, {}, 0) for orientation in TURNS],
-        (".tif", TURNED_AND_MIRRORED, {}, 0),
-        (".webp", TURNED_AND_MIRRORED, {"lossless": True}, 0),
-        (".jpg", TURNED_AND_MIRRORED, FINE_JPEG, 30),
+        *(pytest.param(".png", orientation, {}, 0, id=f"png-{orientation}") for orientation in TURNS),
+        pytest.param(".tif", TURNED_AND_MIRRORED, {}, 0, id="tif"),
+        pytest.param(".webp", TURNED_AND_MIRRORED, {"lossless": True}, 0, id="webp"),
+        pytest.param(".jpg", TURNED_AND_MIRRORED, FINE_JPEG, 30, id="jpg"),
     ],
 )
 def test_exifs_orientation_is_applied_and_recorded(
