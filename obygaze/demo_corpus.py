@@ -36,6 +36,21 @@ WIDTH = 160
 RATE = 24
 """Frames per second."""
 
+ROWS = np.arange(HEIGHT, dtype=np.float32)[:, None]
+"""Number of each row of a frame, `[96, 1]`."""
+
+COLUMNS = np.arange(WIDTH, dtype=np.float32)[None]
+"""Number of each column of a frame, `[1, 160]`."""
+
+CHECKS_FIELD = (slice(24, 72), slice(100, 150))
+"""Rows and columns of the field of checks."""
+
+CHECKS = ((COLUMNS // 3 + ROWS // 3) % 2 - 0.5)[CHECKS_FIELD]
+"""Checks of 3 x 3 pixels: -0.5 and 0.5 in turn, `[48, 50]`."""
+
+STRIPES = (COLUMNS + ROWS) // 5 % 2
+"""Diagonal stripes, 5 columns wide: 0 and 1 in turn, `[96, 160]`."""
+
 SEED = 13
 """Seed of the whole corpus."""
 
@@ -348,21 +363,12 @@ def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, 
         _draw_sparks(frame, strength, t)
 
 
-def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the row number y and the column number x of each pixel of a frame, `[96, 160]` each."""
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
-    return y, x
-
-
 def _draw_checks(frame: NDArray[Any], strength: float) -> None:
     """Make squares of 3 x 3 pixels darker and brighter in turn, in a field at the right that stands still.
 
     The frame, float `[96, 160, 3]`, is changed in place.
     """
-    field = (slice(24, 72), slice(100, 150))  # rows, columns
-    y, x = _pixel_places()
-    checks = (x[field] // 3 + y[field] // 3) % 2 - 0.5  # -0.5 or 0.5
-    frame[field] *= (1 + strength * checks)[..., None]
+    frame[CHECKS_FIELD] *= (1 + strength * CHECKS)[..., None]
 
 
 def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
@@ -370,9 +376,7 @@ def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
 
     The frame, float `[96, 160, 3]`, is changed in place.
     """
-    y, x = _pixel_places()
-    is_bright = ((x + y) // 5) % 2  # 0 or 1
-    frame += 60 * strength * is_bright[..., None]
+    frame += 60 * strength * STRIPES[..., None]
 
 
 def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
@@ -392,9 +396,8 @@ def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
     """
     skin = np.array((230, 140, 110), np.float32)  # RGB
     radius = 26
-    y, x = _pixel_places()
     sway = 10 * np.sin(t * 0.05)
-    inside = (x - 60 - sway) ** 2 + (y - 50) ** 2 < radius**2
+    inside = (COLUMNS - 60 - sway) ** 2 + (ROWS - 50) ** 2 < radius**2
     frame[inside] = (1 - strength) * frame[inside] + strength * skin
 
 
