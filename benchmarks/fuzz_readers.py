@@ -279,7 +279,7 @@ SPANS = "spans "
 
 
 def reader_targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
-    """Give name -> (a good file, what reads it when it has other bytes); of spans alone for one of their names."""
+    """Give name -> (a good file, what reads it when it has other bytes); for a name of spans, only spans."""
     files = foreign_spans() if only.startswith(SPANS) else {**media(), **documents()}
     targets = {}
     for name, (suffix, data, read) in files.items():
