@@ -8,7 +8,7 @@ PIP_ARGS ?=
 DEPENDENCIES ?= pinned
 BIN := .venv/bin
 
-.PHONY: demo test test-long test-nightly test-windows mutants fuzz smoke lint types walls docs schema check constraints hashes clean
+.PHONY: demo collected test test-long test-nightly test-windows mutants fuzz smoke lint types walls docs schema check constraints hashes clean
 
 demo: .venv/with-video
 	$(BIN)/obygaze demo
@@ -16,6 +16,11 @@ demo: .venv/with-video
 # One thread for the linear algebra of each process: as many as there are cores would wait for each other. Bytecode is
 # kept whatever the environment says: the tests start hundreds of processes.
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -W error
+
+# At first pytest rewrites the asserts of each file of tests: here once for all processes that `test` begins, beside
+# mypy, which has one core. What fails here fails there too, with its reason.
+collected: .venv/with-dev
+	-$(PYTEST) --collect-only -qq >/dev/null
 
 # A process more than there are cores: some of their time is waiting.
 test: .venv/with-dev

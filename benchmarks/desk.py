@@ -29,7 +29,7 @@ from playwright.sync_api import sync_playwright
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from obygaze_film import read_films
 from obygaze_film.page import write_film_page
-from tests.film.page.invented import invented_film
+from tests.film.page.invented import fake_scored_film
 
 GOALS = {2.0: (1.0, 0.3, None, 100.0), 12.0: (3.0, None, 16.0, None)}
 """Hours -> the most CPU seconds to draw and to jump, milliseconds to zoom, kilobytes sent."""
@@ -41,7 +41,7 @@ ADDRESS_GOAL = {12.0: 2.4}
 def scored(folder: Path, hours: float) -> Path:
     """Write a scored film of some hours."""
     length = 3600 * hours
-    film = invented_film(duration_s=length, n_rows=round(length / 4.7), traced=True)
+    film = fake_scored_film(duration_s=length, n_rows=round(length / 4.7), traced=True)
     starts = np.arange(0, length - 10, 4.5)
     subtitles = pd.DataFrame(
         {"start_s": starts, "end_s": starts + 3, "text": "She said this; nobody looked."}

@@ -274,10 +274,15 @@ def documents() -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
     }
 
 
-def reader_targets(folder: Path) -> dict[str, tuple[Path, Target]]:
-    """Give name -> (a good file, what reads it when it has other bytes)."""
+SPANS = "spans "
+"""How names of targets of spans begin, which need nothing else that is made here."""
+
+
+def reader_targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
+    """Give name -> (a good file, what reads it when it has other bytes); for a name of spans, only spans."""
+    files = foreign_spans() if only.startswith(SPANS) else {**media(), **documents()}
     targets = {}
-    for name, (suffix, data, read) in {**media(), **documents()}.items():
+    for name, (suffix, data, read) in files.items():
         path = folder / f"{name}.{suffix}"
         path.write_bytes(data)
         targets[name] = path, file_target(path, partial(read, path))

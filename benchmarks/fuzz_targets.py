@@ -11,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 from calls import test_package
-from fuzz_readers import Target, file_target, load_all, reader_targets
+from fuzz_readers import SPANS, Target, file_target, load_all, reader_targets
 
 from obygaze_features.backbones import load_backbone
 from obygaze_features.errors import StoreError
@@ -291,7 +291,9 @@ def forget(store: Path) -> None:
 
 
 def targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
-    """Give name -> (a good file, what reads it when it has other bytes)."""
+    """Give name -> (a good file, what reads it when it has other bytes); for one name maybe not all."""
+    if only.startswith(SPANS):
+        return reader_targets(folder, only)
     store = make_store(folder)
     targets_of = file_targets(folder, store) | zarr_targets(store) | stage_targets(folder / "s.staging")
     for make, names in ((film_targets, (*FILM_FILES, "rated.csv")), (weight_targets, CONFIGS)):

@@ -25,7 +25,7 @@ from obygaze_features.manifest import Manifest, builtin_codebook, write_manifest
 from obygaze_film import Timeline
 from obygaze_film.page import write_film_page
 from obygaze_film.windows_to_judge import choose_next
-from tests.film.page.invented import invented_film, with_model
+from tests.film.page.invented import fake_scored_film, with_model
 
 PICTURES = Path(__file__).parent / "pictures"
 SIZE = {"width": 1280, "height": 800}
@@ -105,7 +105,7 @@ def take_pictures(page: Any, demo: Path, folder: Path) -> None:
 def page_pictures(browser: Any, folder: Path) -> None:
     """Read the mailed page: its top, and the same in both themes."""
     means = builtin_codebook("obygaze12").means
-    write_film_page([with_model(invented_film(), means=means)], folder / "film.html")
+    write_film_page([with_model(fake_scored_film(), means=means)], folder / "film.html")
     for name, theme, wide, high in (
         ("top", "light", 1200, 880), ("light", "light", 1280, 900), ("dark", "dark", 1280, 900)
     ):  # fmt: skip

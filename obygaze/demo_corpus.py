@@ -10,7 +10,7 @@ film has no labels: it is there to be predicted.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -35,6 +35,21 @@ WIDTH = 160
 
 RATE = 24
 """Frames per second."""
+
+ROWS = np.arange(HEIGHT, dtype=np.float32)[:, None]
+"""Number of each row of a frame, `[96, 1]`."""
+
+COLUMNS = np.arange(WIDTH, dtype=np.float32)[None]
+"""Number of each column of a frame, `[1, 160]`."""
+
+CHECKS_FIELD = (slice(24, 72), slice(100, 150))
+"""Rows and columns of the field of checks."""
+
+CHECKS = ((COLUMNS // 3 + ROWS // 3) % 2 - 0.5)[CHECKS_FIELD]
+"""Checks of 3 x 3 pixels: -0.5 and 0.5 in turn, `[48, 50]`."""
+
+STRIPES = (COLUMNS + ROWS) // 5 % 2
+"""Diagonal stripes, 5 columns wide: 0 and 1 in turn, `[96, 160]`."""
 
 SEED = 13
 """Seed of the whole corpus."""
@@ -290,16 +305,7 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         if "Expression of emotion" in clip.concepts:  # flicker
             light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        # Which shape stands for which concept is arbitrary. A frozen network can tell them apart by texture,
-        # colour and motion, and they are faint.
-        if "Clothing" in clip.concepts:
-            _draw_checks(frame, clip.strength)
-        if "Posture" in clip.concepts:
-            _draw_stripes(frame, clip.strength)
-        if "Body" in clip.concepts:
-            _draw_disc(frame, clip.strength, t)
-        if "Activity" in clip.concepts:
-            _draw_sparks(frame, clip.strength, t)
+        _draw_shapes(frame, clip.concepts, clip.strength, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
@@ -325,10 +331,31 @@ def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np
     return background
 
 
-def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the row number y and the column number x of each pixel of a frame, `[96, 160]` each."""
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
-    return y, x
+def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
+    """Draw into a frame of a clip the shapes and textures that are the cues of its concepts.
+
+    Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
+    shapes apart by texture, colour and motion, and that they are faint.
+
+    Parameters
+    ----------
+    frame
+        Float `[96, 160, 3]`, changed in place.
+    concepts
+        The clip's concepts.
+    strength
+        Strength of its cues, between 0 and 1.
+    t
+        Number of the frame in its clip, on which cues that move depend.
+    """
+    if "Clothing" in concepts:
+        _draw_checks(frame, strength)
+    if "Posture" in concepts:
+        _draw_stripes(frame, strength)
+    if "Body" in concepts:
+        _draw_disc(frame, strength, t)
+    if "Activity" in concepts:
+        _draw_sparks(frame, strength, t)
 
 
 def _draw_checks(frame: NDArray[Any], strength: float) -> None:
@@ -336,10 +363,7 @@ def _draw_checks(frame: NDArray[Any], strength: float) -> None:
 
     The frame, float `[96, 160, 3]`, is changed in place.
     """
-    field = (slice(24, 72), slice(100, 150))  # rows, columns
-    y, x = _pixel_places()
-    checks = (x[field] // 3 + y[field] // 3) % 2 - 0.5  # -0.5 or 0.5
-    frame[field] *= (1 + strength * checks)[..., None]
+    frame[CHECKS_FIELD] *= (1 + strength * CHECKS)[..., None]
 
 
 def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
@@ -347,9 +371,7 @@ def _draw_stripes(frame: NDArray[Any], strength: float) -> None:
 
     The frame, float `[96, 160, 3]`, is changed in place.
     """
-    y, x = _pixel_places()
-    is_bright = ((x + y) // 5) % 2  # 0 or 1
-    frame += 60 * strength * is_bright[..., None]
+    frame += 60 * strength * STRIPES[..., None]
 
 
 def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
@@ -369,9 +391,8 @@ def _draw_disc(frame: NDArray[Any], strength: float, t: int) -> None:
     """
     skin = np.array((230, 140, 110), np.float32)  # RGB
     radius = 26
-    y, x = _pixel_places()
     sway = 10 * np.sin(t * 0.05)
-    inside = (x - 60 - sway) ** 2 + (y - 50) ** 2 < radius**2
+    inside = (COLUMNS - 60 - sway) ** 2 + (ROWS - 50) ** 2 < radius**2
     frame[inside] = (1 - strength) * frame[inside] + strength * skin
 
 

@@ -192,7 +192,7 @@ def unescaped(stream: Any) -> Any:
     The standard streams of a command may be wrapped, so that control characters in texts are escaped; then it
     is the stream inside. Any other stream is returned as it is.
     """
-    return getattr(stream, "unescaped", stream)
+    return getattr(stream, "raw_stream", stream)
 
 
 def is_address(place: object) -> bool:

@@ -41,6 +41,16 @@ settings.register_profile(
 settings.load_profile("obygaze")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Search for no garbage while tests are collected: there is none, and it takes a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Leave what collecting made out of every later search for garbage, and note large libraries in it."""

@@ -8,6 +8,7 @@ import pytest
 
 import obygaze_features as of
 import obygaze_models as om
+from obygaze.safe_output import safe_streams
 from obygaze_features import screen
 from obygaze_features.screen import progress_bar
 from obygaze_models.evaluation.evaluate import evaluate
@@ -29,6 +30,20 @@ def test_on_a_terminal_progress_is_a_bar_with_the_name_of_the_work(capsys, monke
         show(2, 2)
 
     assert "verify" in capsys.readouterr().err
+
+
+def test_the_bar_of_a_command_moves_the_cursor_although_its_output_makes_control_characters_visible(
+    capsys, monkeypatch
+):
+    """A bar is drawn anew from the beginning of its line, to which a carriage return goes back."""
+    pretend_that_stderr_is_a_terminal(monkeypatch)
+
+    with safe_streams([]), progress_bar("verify", "file") as show:
+        show(1, 2)
+
+    written = capsys.readouterr().err
+    assert written.startswith("\rverify")
+    assert "u000d" not in written
 
 
 @pytest.fixture

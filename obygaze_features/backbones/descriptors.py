@@ -123,7 +123,8 @@ def describe_clip(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
     NDArray
         float64 `[F, len(FEATURES)]`, with the columns of `FEATURES`.
     """
-    lightness, a, b = to_cielab(clip)
+    # One frame at a time: arrays of a whole clip do not fit the processor's caches.
+    lightness, a, b = np.stack([to_cielab(frame) for frame in clip], axis=1)
     histogram = hsv_histogram(clip)
 
     # Of each frame but the first: how it differs from the one before.
@@ -217,7 +218,7 @@ def colourfulness(clip: NDArray[np.uint8]) -> NDArray[np.float64]:
 
 
 def to_cielab(clip: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Convert sRGB frames, uint8 `[F, h, w, 3]`, to CIELAB, float32 `[3, F, h, w]`.
+    """Convert an sRGB frame or frames, uint8 `[..., h, w, 3]`, to CIELAB, float32 `[3, ..., h, w]`.
 
     First comes the lightness L*, from 0 to 100, then a* and b* (CIE 1976, for the white of D65).
     """
@@ -327,7 +328,7 @@ def orientation_bins(along_x: NDArray[np.float32], along_y: NDArray[np.float32])
     for cosine, sine in BIN_EDGES:  # directions between the bins: 22.5 degrees, 45 degrees, ...
         # y cos - x sin is the length times the sine of the angle from the edge to the gradient.
         is_edge_reached = y * cosine >= x * sine
-        bins[is_edge_reached] += 1
+        bins += is_edge_reached.astype(np.int32)
     return bins
 
 

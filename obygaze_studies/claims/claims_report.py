@@ -496,7 +496,10 @@ def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     rows
         A row for each claim, with its verdict.
     """
-    verdict_of_claim = {row["claim"]: _without_details(str(row["verdict"])) for row in rows}
+    verdict_of_claim = {}
+    for row in rows:
+        without_details = re.split("[:;]", str(row["verdict"]))[0]
+        verdict_of_claim[row["claim"]] = without_details
     on_own_data: Counter[str] = Counter()
     on_other_data: dict[str, Counter[str]] = {}  # key of `DATA` -> numbers of sentences by verdict
     lines_of_ours = []
@@ -513,11 +516,6 @@ def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     for needs, verdicts in on_other_data.items():
         lines.append(f"of {verdicts.total()} more, on {DATA[needs]}: {_tally(verdicts)}")
     return (*lines, *lines_of_ours)
-
-
-def _without_details(verdict_text: str) -> str:
-    """Return the verdict alone, without the details behind a colon or semicolon."""
-    return re.split("[:;]", verdict_text)[0]
 
 
 def _tally(decided: Mapping[str, int]) -> str:

@@ -602,7 +602,9 @@ def list_folds(
         name = record["fold"]
         if protocol == "strict":
             name = f"{name} {record['test_movie']}"
-        rows.append([name, *_numbers_of_fold(record)])
+        n_clips = [len(record[side]) for side in ("train", "validation", "test")]
+        leaks = record["leaks"]  # a test clip leaks if it is in training or validation too
+        rows.append([name, *n_clips, leaks["test_in_training"], leaks["test_in_validation"]])
     headers = ["fold", "train", "validation", "test", "test clips\nin training", "test clips\nin validation"]
     fold_table = table(rows, headers, right=range(1, 6))
 
@@ -691,16 +693,6 @@ def _fold_record(fold: Fold, manifest: Manifest, *, by_movie: bool) -> dict[str,
     leaks = count_leaks(fold)
     leak_record = {"test_in_training": leaks.in_training, "test_in_validation": leaks.in_validation}
     return {**record, **sides, "leaks": leak_record}
-
-
-def _numbers_of_fold(record: Mapping[str, Any]) -> list[int]:
-    """Return the numbers in a fold's row of the table: how many clips its sides have, and how many leak.
-
-    `record` is the fold as `_fold_record` makes it. A test clip leaks if it is in training or validation too.
-    """
-    n_clips = [len(record[side]) for side in ("train", "validation", "test")]
-    leaks = record["leaks"]
-    return [*n_clips, leaks["test_in_training"], leaks["test_in_validation"]]
 
 
 class PublishedFolds(NamedTuple):

@@ -43,7 +43,7 @@ def demo_folder(obygaze, tmp_path_factory, worker_id) -> Path:
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "demo" / demo.MARK_FILE).is_file():
-            obygaze(shared, 0, "demo", "--out", "demo", "--workers", 1)
+            obygaze(shared, 0, "demo", "--out", "demo", "--workers", 2)
     own = tmp_path_factory.mktemp("demo") / MARK
     shutil.copytree(shared / "demo", own / "demo", symlinks=True)
     return own / "demo"

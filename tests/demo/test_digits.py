@@ -161,7 +161,7 @@ def test_evaluate_prints_the_table_and_the_scores_of_the_pages_from_their_featur
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_the_last_bit_of_the_features_moves_no_digit_of_the_table(
     features_of_the_pages, tmp_path, capsys, seed
 ):
