@@ -124,7 +124,10 @@ class _Before(NamedTuple):
 
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
-    """Sum up what was judged so far, and what is left, before each of the judgements y [n] of cells [n]."""
+    """Sum up before each judgement what was judged so far, and what is left.
+
+    The judgements y [n], from 0 to 1, are those of the film's cells `judged` [n], in the order of their draw.
+    """
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
     film_s = float(cells.content_s.sum())
