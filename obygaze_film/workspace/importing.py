@@ -575,9 +575,11 @@ class _Comparison:
         rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
 
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
-        """Return the exact span of an annotation's decision, and its kind; parameters as of `_row`.
+        """Return the exact span of an annotation's decision, and its kind.
 
-        A blind judgement whose ends are those of no window raises FilmError.
+        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
+        is empty, the one that its span decides. A blind judgement (made with the model's score hidden) whose
+        ends are those of no window raises FilmError.
         """
         start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
