@@ -35,8 +35,6 @@ ALIGNMENTS: Final = {"c-end": "right", "c-middle": "center"}
 
 NUMBER: Final = re.compile(r"-?[\d.]+")
 
-CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", flags=re.DOTALL)
-
 
 class Viewport(NamedTuple):
     """The part of a figure that a nested SVG fills, and how the SVG's own coordinates are scaled to it.
@@ -244,6 +242,19 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
     image.set_zorder(len(axes.get_children()))
 
 
+def _without_comments(css: str) -> str:
+    """Remove the comments from a style sheet; one that is never closed goes on to the end.
+
+    Not by a pattern, which would search each of many comments that are never closed to the end.
+    """
+    before, *parts = css.split("/*")
+    kept = before
+    for part in parts:
+        _comment, _end, after = part.partition("*/")
+        kept += after
+    return kept
+
+
 @cache
 def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the style of each class of `figures.css`: name of a property -> its value.
@@ -251,7 +262,7 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
     Only the subset of CSS in that sheet is read: blocks such as `.c-mean, .c-trend { stroke: var(--c-ink);
     fill: none }`. What follows `@media` is for screens alone, and left out.
     """
-    css = CSS_COMMENT.sub("", asset("figures.css", "obygaze_film.page"))
+    css = _without_comments(asset("figures.css", "obygaze_film.page"))
     blocks = _css_blocks(css.split("@media")[0])
     colours = _named_colours(blocks)
     style_of_class: dict[str, dict[str, str]] = {}
