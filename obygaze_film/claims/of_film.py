@@ -1,7 +1,8 @@
 """Compute what may be said of a scored film: what a model can judge, which passages it marks, and why."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -187,20 +188,29 @@ def film_title(film: "Timeline", key: str | None = None) -> Title:
     The model is by default the first that decides. Warnings of the film's other models are not included.
     """
     model = film.model(key)
-    reason = why_no_prediction(model, film.time(model.key))
-    if reason in WARNINGS_OF_TITLE:
-        warnings = [reason]  # without a prediction, warnings about its quality are pointless
-    else:
-        warnings = [NO_SKILL] if model.no_skill else []
-        if model.decides:
-            warnings += _conditions_of_levels(model)
+    warnings = _warnings_of_title(model, film.time(model.key))
     return Title(
         who=(model.key,),
         what=film.record.title,
         time=ClaimTime("film", film.record.duration_s),
-        conditions=tuple(warnings),
+        conditions=warnings,
         levels_left_out=_levels_left_out(model) if LEVELS_LEFT_OUT in warnings else (),
     )
+
+
+def _warnings_of_title(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
+    """Return the conditions to know before reading a model's numbers.
+
+    If the film has no prediction for one of the reasons `WARNINGS_OF_TITLE`, only that reason is returned.
+    Else the conditions say what makes the prediction doubtful.
+    """
+    reason = why_no_prediction(model, time)
+    if reason in WARNINGS_OF_TITLE:
+        return (reason,)  # without a prediction, warnings about its quality are pointless
+    warnings = [NO_SKILL] if model.no_skill else []
+    if model.decides:
+        warnings += _conditions_of_levels(model)
+    return tuple(warnings)
 
 
 def _conditions_of_levels(model: ModelRecord) -> list[str]:
@@ -219,40 +229,65 @@ def _conditions_of_concept(positive: Positive) -> list[str]:
     return [OF_CONCEPT] if positive.is_concept else []
 
 
+@dataclass(frozen=True, slots=True)
+class _TestedAuc:
+    """A model's mean AUC on films left out of its training, and its interval; None where they are unknown."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n_films: int
+    n_clips: int | None
+
+
 def model_evidence(model: ModelRecord) -> ModelEvidence:
     """Claim how well a model ranks the clips of films that were left out of its training."""
-    evidence = model.evidence
-    if evidence is not None:
-        auc = evidence.auc
-        interval = _bounds(evidence.auc_low, evidence.auc_high, LEVEL)
-        n_films = evidence.n_movies
-        n_clips = evidence.n_clips
-    else:
-        row_of_auc = model.auc  # of the metrics of the run that trained it; empty if no film was left out
-        auc = row_of_auc.get("movie_mean")
-        interval = _bounds(row_of_auc.get("movie_low"), row_of_auc.get("movie_high"), LEVEL)
-        n_films = int(row_of_auc.get("n_movies") or 0)
-        n_clips = None
-
-    if evidence is None and auc is None:
-        conditions = [UNTESTED]
-    else:
-        conditions = [NO_SKILL] if model.no_skill else []
-        if auc is None:
-            conditions.append(UNDEFINED)
-        conditions += _conditions_of_levels(model)
-
+    auc = _tested_auc(model)
     return ModelEvidence(
         who=(model.key,),
         what="AUC",
         time=OTHER_FILMS,
-        number=auc,
-        interval=interval,
-        conditions=tuple(conditions),
-        n_clips=n_clips,
-        n_films=n_films,
+        number=auc.mean,
+        interval=_bounds(auc.low, auc.high, LEVEL),
+        conditions=_conditions_of_evidence(model, auc),
+        n_clips=auc.n_clips,
+        n_films=auc.n_films,
         levels_left_out=_levels_left_out(model),
     )
+
+
+def _tested_auc(model: ModelRecord) -> _TestedAuc:
+    """Read a model's AUC from its own evidence, or else from the metrics of the run that trained it."""
+    evidence = model.evidence
+    if evidence is not None:
+        return _TestedAuc(
+            mean=evidence.auc,
+            low=evidence.auc_low,
+            high=evidence.auc_high,
+            n_films=evidence.n_movies,
+            n_clips=evidence.n_clips,
+        )
+    row_of_auc = model.auc  # of the run's metrics; empty if no film was left out
+    return _TestedAuc(
+        mean=row_of_auc.get("movie_mean"),
+        low=row_of_auc.get("movie_low"),
+        high=row_of_auc.get("movie_high"),
+        n_films=int(row_of_auc.get("n_movies") or 0),
+        n_clips=None,
+    )
+
+
+def _conditions_of_evidence(model: ModelRecord, auc: _TestedAuc) -> tuple[str, ...]:
+    """Return what must be known to read a model's AUC: conditions, which are constants of `kinds`.
+
+    A model that was not tested is `UNTESTED`. The AUC of one that was tested may be `UNDEFINED`.
+    """
+    if model.evidence is None and auc.mean is None:
+        return (UNTESTED,)
+    conditions = [NO_SKILL] if model.no_skill else []
+    if auc.mean is None:
+        conditions.append(UNDEFINED)
+    return (*conditions, *_conditions_of_levels(model))
 
 
 def _bounds(low: float | None, high: float | None, level: float) -> Bounds | None:
@@ -267,12 +302,7 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
 
     `Timeline.shots` tell whether a detector found what is black or credits.
     """
-    conditions = []
-    if model.calibration is None:  # then there are no probabilities
-        conditions.append(UNCALIBRATED)
-    elif not time.is_mostly_judged:
-        conditions.append(LITTLE_JUDGED)
-    conditions += _found_by_detector(time, shots)
+    conditions = [*_limits_of_judged(model, time), *_found_by_detector(time, shots)]
     partly_read_s = model.flags.get(PARTIAL)
     if partly_read_s:
         conditions.append(PARTLY_READ)
@@ -290,6 +320,15 @@ def judged_time(model: ModelRecord, time: FilmTime, shots: pd.DataFrame | None =
         unread_s=time.unread_s,
         unread_from_s=time.unread_from_s,
     )
+
+
+def _limits_of_judged(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:
+    """Return the condition that says why little or nothing of a film is judged; nothing if most of it is."""
+    if model.calibration is None:  # then there are no probabilities
+        return (UNCALIBRATED,)
+    if not time.is_mostly_judged:
+        return (LITTLE_JUDGED,)
+    return ()
 
 
 def _found_by_detector(time: FilmTime, shots: pd.DataFrame | None) -> tuple[str, ...]:
@@ -371,6 +410,17 @@ def _is_in_segment(rows: pd.DataFrame, segments: pd.DataFrame) -> NDArray[np.boo
     return is_inside
 
 
+class _RankedConcept(NamedTuple):
+    """A frequent concept and its total effect, by which such concepts are ranked.
+
+    The total is the effect times seconds, summed over the rows where the concept is seen and raises the
+    probability.
+    """
+
+    concept: FrequentConcept
+    total_effect: float
+
+
 def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[FrequentConcept, ...]:
     """Find the concepts that explain the passages of a film, the one with the largest effect first.
 
@@ -385,31 +435,62 @@ def _frequent_concepts(model: ModelRecord, passage_rows: pd.DataFrame) -> tuple[
     near_chance = concepts_near_chance(model)
     names = names_of(model)
 
-    total_effects: dict[FrequentConcept, float] = {}  # effects times seconds, where it is seen and raises
+    ranked: list[_RankedConcept] = []
     for concept in model.concepts:
-        # How much the concept raises the probability of each row. In scores of a tree by earlier versions
-        # this is not known: it is then the contribution to the logit.
-        if concept.name in changes:
-            effects = changes[concept.name]
-            least_effect = MIN_CHANGE
-        else:
-            effects = passage_rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
-            least_effect = MIN_CONTRIBUTION
+        effect = _effect_on_rows(concept, passage_rows, changes)
         p = passage_rows[f"{concept.name}_p"].to_numpy(dtype=np.float64)
         is_seen = p >= concept.threshold_p
-        is_seen_and_raises = is_seen & (effects >= least_effect)
+        is_seen_and_raises = is_seen & (effect.of_rows >= effect.least)
         share = _share_of_time(seconds, is_seen_and_raises)
-        if share < HALF:
+        if share < HALF or not _raises_on_average(effect, seconds):
             continue
-        mean_effect = float(np.average(effects, weights=seconds))
-        if round(mean_effect, DECIMALS) < least_effect:  # rounded as in tables
-            continue
-        frequent = FrequentConcept(names.concept(concept.name), concept.name in near_chance, share)
-        total_effects[frequent] = float((effects * seconds)[is_seen_and_raises].sum())
+
+        is_near_chance = concept.name in near_chance
+        frequent = FrequentConcept(names.concept(concept.name), is_near_chance, share)
+        total_effect = float((effect.of_rows * seconds)[is_seen_and_raises].sum())
+        ranked.append(_RankedConcept(frequent, total_effect))
 
     # Rounded, as sums of decimals differ in their last digits: equal effects keep the codebook's order.
-    ranked = sorted(total_effects, key=lambda frequent: -round(total_effects[frequent], 6))
-    return tuple(ranked)
+    ranked.sort(key=lambda item: -round(item.total_effect, 6))
+    return tuple(item.concept for item in ranked)
+
+
+class _Effect(NamedTuple):
+    """By how much a concept raises the probability, or the logit, of N rows.
+
+    Attributes
+    ----------
+    of_rows : ndarray, shape [N]
+        Change of the probability, or contribution to the logit; below 0 where the concept lowers it.
+    least : float
+        The least effect that sentences name, on the same scale.
+    """
+
+    of_rows: NDArray[np.float64]
+    least: float
+
+
+def _effect_on_rows(
+    concept: ConceptRecord, rows: pd.DataFrame, changes: Mapping[str, NDArray[np.float64]]
+) -> _Effect:
+    """Return the effect of a concept on each row [N].
+
+    - It is the change of the probability due to the concept, where that is known.
+    - In scores of a tree by earlier versions it is not: it is then the contribution to the logit.
+
+    Parameters
+    ----------
+    concept : ConceptRecord
+    rows : DataFrame
+        Rows of the model.
+    changes : mapping of str to ndarray, shape [N]
+        Concept -> the change of each row's probability due to it (`changes_of_rows`); without concepts that
+        have no such change.
+    """
+    if concept.name in changes:
+        return _Effect(changes[concept.name], MIN_CHANGE)
+    contributions = rows[f"{concept.name}_contribution"].to_numpy(dtype=np.float64)
+    return _Effect(contributions, MIN_CONTRIBUTION)
 
 
 def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -> float:
@@ -419,6 +500,15 @@ def _share_of_time(seconds: NDArray[np.float64], is_chosen: NDArray[np.bool_]) -
         return 0.0
     # Rounded, as sums of decimals differ in their last digits: half of the time is exactly 0.5.
     return round(chosen_s / float(seconds.sum()), 9)
+
+
+def _raises_on_average(effect: _Effect, seconds: NDArray[np.float64]) -> bool:
+    """Whether a concept's mean effect over rows is large enough to be named: at least `effect.least`.
+
+    It is weighted by the rows' seconds [N], and rounded as in tables.
+    """
+    mean_effect = float(np.average(effect.of_rows, weights=seconds))
+    return round(mean_effect, DECIMALS) >= effect.least
 
 
 def same_probability(film: "Timeline", model: ModelRecord) -> SameProbability | None:
@@ -561,32 +651,45 @@ def expected_share(model: ModelRecord, rows: pd.DataFrame) -> ExpectedShare:
     calibration = model.calibration
     time = film_time(rows)
     positive = positive_of(model)
-    conditions = [*_why_no_share(model, time)]
-    if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
-        conditions.append(LEVELS_LEFT_OUT)
-    conditions += _conditions_of_concept(positive)
-    if rate.n_windows is not None:  # recorded only if the interval is wider as the film is short
-        conditions.append(FEW_WINDOWS)
-    clips: dict[str, int] = {}
-    if calibration is not None:
-        names = names_of(model)
-        clips = {names.level(level): n for level, n in calibration.clips.items()}
     return ExpectedShare(
         who=(model.key,),
         what=positive.text,
         time=ClaimTime("judged", rate.counted_s),
         number=rate.value,
         interval=_bounds(rate.bracket_low, rate.bracket_high, BAND_LEVEL),
-        conditions=tuple(conditions),
+        conditions=_conditions_of_expected(model, time, positive),
         error=calibration.film_error if calibration else None,
         worst_error=calibration.worst_film_error if calibration else None,
-        clips=clips,
+        clips=_calibration_clips(model),
         levels_left_out=_levels_left_out(model),
         unlike=rate.unreliable,  # share of the content that the model cannot judge
         reason=rate.reason,
         unread=time.share_of_content(time.unread_s),
         n_windows=rate.n_windows,
     )
+
+
+def _conditions_of_expected(model: ModelRecord, time: FilmTime, positive: Positive) -> tuple[str, ...]:
+    """Return what must be known to read the share that a model expects, or why it gives none.
+
+    They are conditions of the claim, constants of `kinds`, such as that some levels were left out of the
+    calibration (`LEVELS_LEFT_OUT`).
+    """
+    conditions = [*_why_no_share(model, time)]
+    if model.levels_left_out and LEVELS_LEFT_OUT not in conditions:
+        conditions.append(LEVELS_LEFT_OUT)
+    conditions += _conditions_of_concept(positive)
+    if model.rate.n_windows is not None:  # recorded only if the interval is wider as the film is short
+        conditions.append(FEW_WINDOWS)
+    return tuple(conditions)
+
+
+def _calibration_clips(model: ModelRecord) -> dict[str, int]:
+    """Count the clips of each level that a model's calibration was fitted on."""
+    if model.calibration is None:
+        return {}
+    names = names_of(model)
+    return {names.level(level): n for level, n in model.calibration.clips.items()}
 
 
 def _why_no_share(model: ModelRecord, time: FilmTime) -> tuple[str, ...]:

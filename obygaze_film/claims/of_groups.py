@@ -239,26 +239,40 @@ def timeline_agreement(
     """
     kappa = _known(row["value"])
     interval = _bounds(row["low"], row["high"])
-    doubts: list[str] = []
-    if interval is not None:
-        doubts += doubts_of_kappa(interval.low, interval.high)
-    elif kappa is not None:
-        # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
-        doubts.append(_why_no_interval(n_films))
-        if round(kappa, 2) <= 0:
-            doubts.append(AGREE_BY_CHANCE)
-    if not is_all_answered:
-        doubts.append(ANSWERED_TIME)
+    doubts = _doubts_of_agreement(kappa, interval, n_films)
     return TimelineAgreement(
         who=(model,),
         what=annotator,
         time=ClaimTime("judged", judged_s),
         number=kappa,
         interval=interval,
-        conditions=tuple(doubts),
+        conditions=doubts if is_all_answered else (*doubts, ANSWERED_TIME),
         n_films=n_films,
         whole_s=whole_s,
     )
+
+
+def _doubts_of_agreement(kappa: float | None, interval: Bounds | None, n_films: int) -> tuple[str, ...]:
+    """Return what makes a mean kappa over films doubtful: keys of notes (`kinds`), none if nothing does.
+
+    Parameters
+    ----------
+    kappa
+        The mean; None if it is not defined.
+    interval
+        Its interval over films; None if there are too few films, or if all of them have the same kappa.
+    n_films
+        Films that were compared.
+    """
+    if interval is not None:
+        return doubts_of_kappa(interval.low, interval.high)
+    if kappa is None:
+        return ()
+    why_no_interval = _why_no_interval(n_films)
+    if round(kappa, 2) <= 0:
+        return (why_no_interval, AGREE_BY_CHANCE)
+    # Without an interval, only the p-value in the table of metrics tells whether kappa is above chance.
+    return (why_no_interval,)
 
 
 def _why_no_interval(n_films: int) -> str:

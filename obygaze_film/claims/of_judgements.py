@@ -64,19 +64,37 @@ def rate_claims(found: "FilmRates") -> list[FilmClaim]:
         Each judge's share, that of all together if there is one, and how far they agree. Of judges without a
         share, that they have none.
     """
-    definitions = {rate.definition for rate in found.rates}
-    definitions |= {judges.definition for judges in found.too_few}
-    # The number may not have been counted: it is 1 by default.
-    has_several = found.n_definitions > 1 or len(definitions) > 1
+    has_several = _has_several_definitions(found)
     claims: list[FilmClaim] = []
     claims += [judged_share(rate, has_several_definitions=has_several) for rate in found.rates]
     claims += [no_judged_share(judges, has_several_definitions=has_several) for judges in found.too_few]
-    positive = positive_in(found)
-    claims += [
-        pair_agreement(pair, positive, has_several_definitions=has_several) for pair in found.agreement
+    claims += agreement_claims(found, has_several_definitions=has_several)
+    return claims
+
+
+def _has_several_definitions(rates: "FilmRates") -> bool:
+    """Whether a film was judged under several definitions."""
+    if rates.n_definitions > 1:
+        return True
+    # The number may not have been counted: it is 1 by default.
+    definitions = {rate.definition for rate in rates.rates}
+    definitions |= {judges.definition for judges in rates.too_few}
+    return len(definitions) > 1
+
+
+def agreement_claims(rates: "FilmRates", *, has_several_definitions: bool = False) -> list[FilmClaim]:
+    """Claim how far every two judges of a film agree, and three or more together.
+
+    `rates` are the film's rates, which have the agreement of its judges too. If the film was judged under
+    several definitions, the claims on two judges state the definition.
+    """
+    positive = positive_in(rates)
+    claims: list[FilmClaim] = [
+        pair_agreement(pair, positive, has_several_definitions=has_several_definitions)
+        for pair in rates.agreement
     ]
-    if found.alpha is not None:
-        claims.append(panel_agreement(found.alpha, positive))
+    if rates.alpha is not None:
+        claims.append(panel_agreement(rates.alpha, positive))
     return claims
 
 
@@ -154,16 +172,6 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
     If the film was judged under several definitions, a sentence must name this one.
     """
     agreement = tuple(pair_agreement(pair, rate.positive) for pair in rate.agreement)
-    conditions = [BLIND, *_partly_read(rate)]
-    if rate.is_census:
-        conditions.append(ALL_JUDGED)
-    conditions += _sure_alone(rate.n_unsure)
-    if has_several_definitions:
-        conditions.append(SEVERAL_DEFINITIONS)
-    if rate.is_of_concept:
-        conditions.append(OF_CONCEPT)
-    if rate.is_of_panel:
-        conditions += _doubts_of_panel(agreement)
     # A share of all windows is counted, not estimated.
     interval = None if rate.is_census else Bounds(rate.low, rate.high, rate.level)
     return JudgedShare(
@@ -172,7 +180,7 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         time=_time_of(rate),
         number=rate.value,
         interval=interval,
-        conditions=tuple(conditions),
+        conditions=_conditions_of_share(rate, agreement, has_several_definitions=has_several_definitions),
         model=rate.model,
         n=rate.n,
         n_windows=rate.n_rows - rate.n_unsure,
@@ -188,6 +196,45 @@ def judged_share(rate: CorrectedRate, *, has_several_definitions: bool = False) 
         definition_name=rate.definition_name,
         agreement=agreement,
     )
+
+
+def _conditions_of_share(
+    rate: CorrectedRate, agreement: Sequence[PairKappa], *, has_several_definitions: bool
+) -> tuple[str, ...]:
+    """Return what must be known to read a judged share: conditions, which are constants of `kinds`.
+
+    Parameters
+    ----------
+    rate : CorrectedRate
+        The share.
+    agreement : sequence of PairKappa
+        Of every two of its judges.
+    has_several_definitions : bool
+        Whether the film was judged under several definitions.
+    """
+    conditions = [BLIND, *_partly_read(rate)]
+    if rate.is_census:
+        conditions.append(ALL_JUDGED)
+    conditions += _sure_alone(rate.n_unsure)
+    if has_several_definitions:
+        conditions.append(SEVERAL_DEFINITIONS)
+    if rate.is_of_concept:
+        conditions.append(OF_CONCEPT)
+    if rate.is_of_panel:
+        conditions += _doubts_of_panel(agreement)
+    return tuple(conditions)
+
+
+def _doubts_of_pair(pair: JudgesAgreement) -> tuple[str, ...]:
+    """Return the condition that makes the agreement of two judges doubtful.
+
+    Empty if their kappa is shown to be above 0.
+    """
+    if pair.n < MIN_SURE_WINDOWS:
+        return (TOO_FEW,)
+    if pair.kappa is None:
+        return (UNDEFINED,)
+    return doubts_of_kappa(pair.low, pair.high)
 
 
 def doubts_of_kappa(low: float | None, high: float | None) -> tuple[str, ...]:
@@ -211,12 +258,6 @@ def pair_agreement(
     """
     # Files of earlier versions also have kappas of too few windows: these are not claimed.
     has_enough_windows = pair.n >= MIN_SURE_WINDOWS
-    if not has_enough_windows:
-        doubts: tuple[str, ...] = (TOO_FEW,)
-    elif pair.kappa is None:
-        doubts = (UNDEFINED,)
-    else:
-        doubts = doubts_of_kappa(pair.low, pair.high)
     interval = None
     if has_enough_windows and pair.low is not None and pair.high is not None:
         interval = Bounds(pair.low, pair.high, LEVEL)
@@ -226,7 +267,7 @@ def pair_agreement(
         time=_time_of_windows(pair.n_unsure),
         number=pair.kappa if has_enough_windows else None,
         interval=interval,
-        conditions=(*doubts, *_sure_alone(pair.n_unsure)),
+        conditions=(*_doubts_of_pair(pair), *_sure_alone(pair.n_unsure)),
         positive=positive,
         n=pair.n,
         alike=pair.alike,
@@ -310,8 +351,9 @@ def decision(
 ) -> DecidedSpan:
     """Claim which level people gave to a span, and whether they saw the model's score of it.
 
-    `title` is the level's title. Without a probability of the model there (`has_score`), nobody can see a
-    score.
+    `is_blind` says that they decided without seeing the score, and `is_agreed` that several judges agreed on
+    the level, of this `title`, together. Without a probability of the model there (`has_score`), nobody can
+    see a score.
     """
     conditions = [AGREED] if is_agreed else []
     if is_blind:

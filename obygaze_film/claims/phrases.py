@@ -267,15 +267,20 @@ def evidence_sentence(claim: ModelEvidence, words: Words) -> str:
     if claim.number is None:
         measured = words.say("evidence_undefined", tested=tested)
     else:
-        auc = words.number(claim.number)
-        if claim.interval is not None:
-            ends = words.numbers(claim.interval)
-            level = words.share(claim.interval.level)
-            auc = words.say("evidence_interval", auc=auc, ends=ends, level=level)
-        measured = words.say("evidence", auc=auc, tested=tested)
+        measured = words.say("evidence", auc=_auc_with_interval(claim, words), tested=tested)
     doubt = words["evidence_chance"] if claim.has(NO_SKILL) else ""  # begins with a colon
     limits = without_levels_sentence(claim, words)
     return f"{measured}{doubt}. {limits}".rstrip()
+
+
+def _auc_with_interval(claim: ModelEvidence, words: Words) -> str:
+    """Write a model's AUC, with its interval and the interval's level if it has one."""
+    auc = words.number(claim.known_number())
+    if claim.interval is None:
+        return auc
+    ends = words.numbers(claim.interval)
+    level = words.share(claim.interval.level)
+    return words.say("evidence_interval", auc=auc, ends=ends, level=level)
 
 
 def without_levels_sentence(claim: ModelClaim, words: Words) -> str:
@@ -414,6 +419,25 @@ def without_tier_caveat(names: Sequence[str], words: Words) -> str:
     return words.counted("caveat_without_tier", len(names), names=words.listed(names))
 
 
+class MarkedLengths(NamedTuple):
+    """Lengths of time of the sentence on passages, as it writes them: all in one unit.
+
+    Attributes
+    ----------
+    judged : str
+        Of what the model can judge.
+    marked, reaching : str
+        Of the passages, and of what in them reaches the threshold.
+    black : str
+        Of black or credits.
+    """
+
+    judged: str
+    marked: str
+    reaching: str
+    black: str
+
+
 def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     """Say how many passages of a film a model marks, and what it marks them as.
 
@@ -424,38 +448,63 @@ def marked_sentence(claim: MarkedPassages, words: Words) -> str:
     judged, marked, reaching, black = words.durations(
         judged_time.judged_s, claim.marked_s, claim.called_s, judged_time.nothing_s
     )
-    judged_part = _judged_part(claim, judged, black, words)
-    meanings = _meanings(claim.positive, words)
+    lengths = MarkedLengths(judged=judged, marked=marked, reaching=reaching, black=black)
     if not claim.number:
-        key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
-        text = words.say(key, judged_part=judged_part, as_what=meanings)
-        short_places = short_places_phrase(claim, words)
-        return f"{text} {_capitalised(short_places)}." if short_places else text
-
-    # Compared as they are written: a difference that rounding hides is not mentioned.
-    is_partly_below = reaching != marked
-    reaching_part = ""
-    if claim.positive.is_concept:
-        # A concept is found only where the threshold is reached: the text says for how long.
-        key = "marked_concept_called" if is_partly_below else "marked_concept"
-        as_what = words.say(key, positive=meanings, reaching=reaching)
-    else:
-        # All of a passage is marked as a level, also where its probability is below the threshold.
-        as_what = words.say("as_level", positive=meanings)
-        if is_partly_below:
-            reaching_part = words.say("sentence_called", reaching=reaching)
-
+        return _none_marked_sentence(claim, lengths, words)
+    marked_as = _marked_as(claim.positive, lengths, words)
     is_all_marked = judged_time.judged_s - claim.marked_s < MIN_SAID_S
     return words.say(
         "sentence" if claim.number > 1 else "sentence_one",
-        judged_part=judged_part,
+        judged_part=_judged_part(claim, lengths, words),
         n=round(claim.number),
-        time=marked,
-        reaching=reaching_part,
-        as_what=as_what,
+        time=lengths.marked,
+        reaching=marked_as.reaching,
+        as_what=marked_as.as_what,
         all_marked=words["marked_all"] if is_all_marked else "",
         frequent=_frequent_concepts(claim.concepts, words),
     )
+
+
+class _MarkedAs(NamedTuple):
+    """Two parts of the sentence on passages, which stand behind their length.
+
+    Attributes
+    ----------
+    reaching : str
+        Such as " (9 minutes of them at its threshold or above)"; empty if there is nothing to add.
+    as_what : str
+        Such as "as “S”", or "in which it finds “Look”".
+    """
+
+    reaching: str
+    as_what: str
+
+
+def _marked_as(positive: Positive, lengths: MarkedLengths, words: Words) -> _MarkedAs:
+    """Write what passages are marked as, and how much of their time reaches the threshold.
+
+    The probability may fall below the threshold for a short time within a passage. All of the passage is
+    still marked as a level. A concept is found only where the threshold is reached, so that `as_what` says
+    for how long: "in 9 minutes of which, at its threshold or above, it finds “Look”".
+    """
+    meanings = _meanings(positive, words)
+    # Compared as they are written: a difference that rounding hides is not mentioned.
+    is_partly_below = lengths.reaching != lengths.marked
+    if positive.is_concept:
+        key = "marked_concept_called" if is_partly_below else "marked_concept"
+        as_what = words.say(key, positive=meanings, reaching=lengths.reaching)
+        return _MarkedAs(reaching="", as_what=as_what)
+    reaching = words.say("sentence_called", reaching=lengths.reaching) if is_partly_below else ""
+    return _MarkedAs(reaching=reaching, as_what=words.say("as_level", positive=meanings))
+
+
+def _none_marked_sentence(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
+    """Say that a model marks no passage, and what reaches its threshold but is too short for one."""
+    key = "sentence_none_concept" if claim.positive.is_concept else "sentence_none"
+    judged_part = _judged_part(claim, lengths, words)
+    text = words.say(key, judged_part=judged_part, as_what=_meanings(claim.positive, words))
+    short_places = short_places_phrase(claim, words)
+    return f"{text} {_capitalised(short_places)}." if short_places else text
 
 
 def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str:
@@ -466,18 +515,20 @@ def _frequent_concepts(concepts: Sequence[FrequentConcept], words: Words) -> str
     """
     if not concepts:
         return ""
-    names = []
-    for concept in concepts[:MAX_NAMES]:
-        name = words.translated(concept.name)
-        names.append(f"{name} ({words['why_near_chance']})" if concept.is_near_chance else name)
+    names = [_frequent_concept(concept, words) for concept in concepts[:MAX_NAMES]]
     if len(concepts) > MAX_NAMES:
         names.append(words.counted("more_concepts", len(concepts) - MAX_NAMES))
-    key = "mostly"  # "in at least half of the marked time"
-    if all(concept.share == HALF for concept in concepts):
-        key = "mostly_half"
-    elif all(concept.share > HALF for concept in concepts):
-        key = "mostly_more"
+    key = _how_frequent_key([concept.share for concept in concepts])
     return words.counted(key, len(concepts), names=words.listed(names))
+
+
+def _how_frequent_key(shares: Sequence[float]) -> str:
+    """Choose the text of concepts that are seen in these shares of the passages' time, all at least half."""
+    if all(share == HALF for share in shares):
+        return "mostly_half"  # "in half of the marked time"
+    if all(share > HALF for share in shares):
+        return "mostly_more"  # "in more than half"
+    return "mostly"  # "in at least half"
 
 
 def _capitalised(text: str) -> str:
@@ -509,25 +560,24 @@ def _meanings(positive: Positive, words: Words) -> str:
     return f" {words['or']} ".join(named)
 
 
-def _judged_part(claim: MarkedPassages, judged: str, black: str, words: Words) -> str:
+def _judged_part(claim: MarkedPassages, lengths: MarkedLengths, words: Words) -> str:
     """Begin a sentence with what a model can judge, as "The model judges all of this film (90 minutes) and".
 
-    If that is little of the film, a sentence of its own comes first. `judged` and `black` are the lengths of
-    what the model can judge, and of black or credits.
+    If that is little of the film, a sentence of its own comes first.
     """
     judged_time = claim.judged
     model = words["the_model"]
     if claim.is_one_of_several:
         model = words.say("the_model_named", name=claim.who[0])
-    rest = ""
+    black = ""
     if judged_time.nothing_s >= MIN_SAID_S:
-        rest = words.say(_black_key("sentence_rest", judged_time), black=black)
+        black = words.say(_black_key("sentence_rest", judged_time), black=lengths.black)
     facts = {
         "model": model,
         "model_capitalised": _capitalised(model),  # where it begins the sentence
-        "judged": judged,
+        "judged": lengths.judged,
         "share": time_shares(judged_time, words).judged,
-        "black": rest,
+        "black": black,
     }
     if judged_time.has(LITTLE_JUDGED):
         return f"{words.say('sentence_little', **facts)} {words['sentence_of_these']}"
@@ -535,6 +585,12 @@ def _judged_part(claim: MarkedPassages, judged: str, black: str, words: Words) -
         return words.say("sentence_of", **facts)
     key = "sentence_all_read" if judged_time.has(PARTLY_READ) else "sentence_all"
     return words.say(key, **facts)
+
+
+def _frequent_concept(concept: FrequentConcept, words: Words) -> str:
+    """Name a concept, and say so if nothing shows that it is found better than chance."""
+    name: str = words.translated(concept.name)
+    return f"{name} ({words['why_near_chance']})" if concept.is_near_chance else name
 
 
 def marked_note(claim: MarkedPassages, words: Words) -> str:
@@ -605,16 +661,20 @@ def passage_length(claim: Passage, words: Words) -> str:
 
     The length may be a second off the difference of the start and end that are written, as these are rounded.
     """
-    return judged_in_part(claim, "length_judged", words) or words.duration(claim.time.seconds or 0.0)
+    in_part = judged_in_part(claim, "length_judged", words)
+    if in_part:
+        return in_part
+    return words.duration(claim.time.seconds or 0.0)
 
 
 def judged_in_part(claim: Passage, key: str, words: Words) -> str:
-    """Fill a text with the length of a passage, and how much of it is judged; empty if all of it is.
+    """Write how long a passage is and how much of it is judged, by the text `key`; empty if all of it is.
 
-    So short a time without a probability that no text mentions it (less than half a second) does not count.
+    Less than half a second without a probability is too short for a text to mention.
     """
     length_s = claim.time.seconds or 0.0
-    if length_s - claim.judged_s < MIN_SAID_S:
+    unjudged_s = length_s - claim.judged_s
+    if unjudged_s < MIN_SAID_S:
         return ""
     length, judged = words.durations(length_s, claim.judged_s)
     return words.say(key, length=length, judged=judged)
@@ -654,9 +714,9 @@ def passage_label(claim: Passage, words: Words) -> str:
     number = claim.name
     level = words.translated(claim.what).replace(" / ", "/")  # several levels, such as "EN / S", as one word
     parts = [f"{number}. {level} {passage_p(claim, words)}"]
-    length = judged_in_part(claim, "length_judged", words)
-    if length:
-        parts.append(length)
+    in_part = judged_in_part(claim, "length_judged", words)
+    if in_part:
+        parts.append(in_part)
     if claim.present:
         parts.append(", ".join(words.translated(name) for name in claim.present))
     below = below_phrase(claim, words)
@@ -702,12 +762,18 @@ def citation_sentence(
         below_phrase(claim, words),
         judged_in_part(claim, "cited_judged", words),
         *_warnings(claim, words),
+        _windows_of_citation(windows, words),
+        _as_clause(planted),
     ]
-    if windows is not None:
-        window = words.seconds(windows.known_number())
-        parts.append(words.say("cited_windows", window=window, clips=_lengths_of_clips(windows, words)))
-    parts.append(_as_clause(planted))
     return words["semicolon"].join(part for part in parts if part)
+
+
+def _windows_of_citation(claim: OtherWindows | None, words: Words) -> str:
+    """Say that windows are not as long as the model's clips, in a clause; empty if they are."""
+    if claim is None:
+        return ""
+    window = words.seconds(claim.known_number())
+    return words.say("cited_windows", window=window, clips=_lengths_of_clips(claim, words))
 
 
 def moved_sentence(claim: Moved, words: Words) -> str:
@@ -1160,7 +1226,7 @@ def _share_from_windows(claim: JudgedShare, words: Words) -> str:
         marked=as_positive(claim, claim.what, words),
         positives=words.listed([str(n) for n in claim.positives]),
         n=claim.n,
-        all=words.counted("of_windows_sure" if claim.has(NOT_SURE) else "of_windows", claim.n_windows),
+        all=_all_windows(claim, words),
         windows=_judged_windows(claim, words),
     )
 
@@ -1193,6 +1259,11 @@ def _judged_windows(claim: JudgedShare, words: Words) -> str:
     key = "windows_each_judged" if claim.is_of_panel else "windows_judged_so"
     blindly = words["blindly_surely" if claim.has(NOT_SURE) else "blindly"]
     return words.counted(key, claim.n, blindly=blindly)
+
+
+def _all_windows(claim: JudgedShare, words: Words) -> str:
+    """Write how many windows the film has that do not overlap, without those left out as not sure."""
+    return words.counted("of_windows_sure" if claim.has(NOT_SURE) else "of_windows", claim.n_windows)
 
 
 def judged_time_phrase(claim: JudgedShare | ShareSoFar, words: Words) -> str:
@@ -1404,15 +1475,21 @@ def judges_sentences(claims: Sequence[FilmClaim], words: Words) -> list[str]:
     shares = [claim for claim in claims if isinstance(claim, JudgedShare)]
     pairs = [claim for claim in claims if isinstance(claim, PairKappa)]
     rest = [claim for claim in claims if not isinstance(claim, JudgedShare | PairKappa)]
-    n_written = len(shares) if len(shares) <= MAX_SIDE_BY_SIDE else MAX_NAMES
-    parts = [f"{judged_share_sentence(claim, words)}." for claim in shares[:n_written]]
-    if n_written < len(shares):
-        parts.append(other_shares_sentence(shares[n_written:], words))
+    parts = _sentences_of_shares(shares, words)
     for claim in [*rest, *pairs[:MAX_PAIRS]]:
         without_stop = sentence(claim, words).removesuffix(".")  # only some end with a full stop
         parts.append(f"{without_stop}.")
     if len(pairs) > MAX_PAIRS:
         parts.append(_other_pairs(pairs[MAX_PAIRS:], words))
+    return parts
+
+
+def _sentences_of_shares(claims: Sequence[JudgedShare], words: Words) -> list[str]:
+    """Write a few shares in a sentence each; of more, the first three, and the range of the others."""
+    n_written = len(claims) if len(claims) <= MAX_SIDE_BY_SIDE else MAX_NAMES
+    parts = [f"{judged_share_sentence(claim, words)}." for claim in claims[:n_written]]
+    if n_written < len(claims):
+        parts.append(other_shares_sentence(claims[n_written:], words))
     return parts
 
 
@@ -1468,15 +1545,20 @@ def _share_of_time(claim: JudgedShare, words: Words) -> str:
 def side_by_side_what(claims: Sequence[JudgedShare], positive: str, words: Words) -> str:
     """Write the label of `shares_side_by_side`: that it is a share of each judge, or their range."""
     is_range = len(claims) > MAX_SIDE_BY_SIDE
-    time_key = "of_sure_each" if _any_has(claims, NOT_SURE) else "of_content"
-    if _any_has(claims, PARTLY_READ):
-        time_key = f"{time_key}_read"
     return words.say(
         "corrected_range" if is_range else "corrected_each",
         marked=as_positive(claims[0], positive, words),
-        time=words[time_key],
+        time=_time_of_each(claims, words),
         n=len(claims),
     )
+
+
+def _time_of_each(claims: Sequence[JudgedShare], words: Words) -> str:
+    """Write the time that the shares of single judges cover, such as "the film without black and credits"."""
+    key = "of_sure_each" if _any_has(claims, NOT_SURE) else "of_content"
+    if _any_has(claims, PARTLY_READ):
+        key = f"{key}_read"
+    return words[key]
 
 
 def side_by_side_note(claims: Sequence[JudgedShare], others: Sequence[FilmClaim], words: Words) -> str:
@@ -1500,21 +1582,26 @@ def no_judged_share_sentence(claim: NoJudgedShare, words: Words) -> str:
         missing = words.translated(needed_windows(claim.judged, claim.left, claim.least))
     else:
         missing = words["no_window_left"]
+    text = words.say(
+        "no_share_panel" if is_of_panel else "no_share_judge",
+        who=words.listed([words.judge(name) for name in claim.who]),
+        counted=_counted_for_share(claim, words, is_of_panel=is_of_panel),
+        lacks=missing,
+    )
+    if claim.definition:
+        return under_definition(claim, text, words)
+    return text
+
+
+def _counted_for_share(claim: NoJudgedShare, words: Words, *, is_of_panel: bool) -> str:
+    """Write how many windows were judged that count in a share, and how many that don't."""
     # A share takes windows in the order of the draw, up to the first gap. If none counts under a definition,
     # the first window of the draw was judged under another one.
     if claim.definition and not claim.judged:
         counted = words["first_elsewhere_panel" if is_of_panel else "first_elsewhere_judge"]
     else:
         counted = counted_phrase(claim.judged, claim.sure, words, is_of_panel=is_of_panel)
-    text = words.say(
-        "no_share_panel" if is_of_panel else "no_share_judge",
-        who=words.listed([words.judge(name) for name in claim.who]),
-        counted=_with_windows_after_gap(counted, claim.after_gap, words, is_of_panel=is_of_panel),
-        lacks=missing,
-    )
-    if claim.definition:
-        return under_definition(claim, text, words)
-    return text
+    return _with_windows_after_gap(counted, claim.after_gap, words, is_of_panel=is_of_panel)
 
 
 def counted_phrase(judged: int, sure: int, words: Words, *, is_of_panel: bool) -> str:
@@ -1704,15 +1791,6 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     film_key = "a_film_read" if _any_has(shares, PARTLY_READ) else "a_film"
     level = words.share(first.interval.level) if first.interval else ""
 
-    has_panel = any(len(share.who) > 1 for share in shares)
-    has_unsure = _any_has(shares, NOT_SURE)
-    unsure = ""
-    if has_unsure:
-        unsure = words["unsure_left_out_panel" if has_panel else "unsure_left_out"]
-    mean = words["mean_alone"]
-    if has_panel:  # then the mean is also over a film's judges
-        mean = words["mean_of_sure_judges" if has_unsure else "mean_of_judges"]
-
     rates = []
     for share in shares:
         rate = group_phrase(share, words)
@@ -1726,11 +1804,30 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
         who=_judges_of_groups(shares, have_same_judges=have_same_judges, words=words),
         marked=as_positive(first, first.what, words),
         film=words[film_key],
-        unsure=unsure,
-        mean=mean,
+        unsure=_windows_left_out_of_groups(shares, words),
+        mean=_mean_of_groups(shares, words),
         level=level,
         rates=words["semicolon"].join(rates),
     )
+
+
+def _windows_left_out_of_groups(shares: Sequence[GroupShare], words: Words) -> str:
+    """Say that windows of which judges were not sure are left out of groups' shares; empty if none is."""
+    if not _any_has(shares, NOT_SURE):
+        return ""
+    return words["unsure_left_out_panel" if _any_has_panel(shares) else "unsure_left_out"]
+
+
+def _mean_of_groups(shares: Sequence[GroupShare], words: Words) -> str:
+    """Say that groups' shares are means over films and, if a group has several judges, over its judges."""
+    if not _any_has_panel(shares):
+        return words["mean_alone"]
+    return words["mean_of_sure_judges" if _any_has(shares, NOT_SURE) else "mean_of_judges"]
+
+
+def _any_has_panel(shares: Sequence[GroupShare]) -> bool:
+    """Whether any of the groups was judged by several people."""
+    return any(len(share.who) > 1 for share in shares)
 
 
 def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, words: Words) -> str:
@@ -1796,18 +1893,23 @@ def film_share_note(claim: JudgedShare | ExpectedShare, words: Words) -> str:
     If there is no share, it says why.
     """
     if isinstance(claim, JudgedShare):
-        clauses = [
-            *_windows_of_share(claim, words),
-            *_too_few_together(claim, words),
-            *_corrections(claim, words),
-            *panel_doubts(claim, words),
-        ]
-        return words["semicolon"].join(clauses)
+        return _judged_film_note(claim, words)
     if claim.number is None:
         return no_share_phrase(claim, words)
     if claim.has(OF_LABELS):
         return words.say("labels_only", who=words.judge(claim.who[0]))
     return words["model_only"]
+
+
+def _judged_film_note(claim: JudgedShare, words: Words) -> str:
+    """Say how many windows a share comes from, who judged them, and what must be known of the share."""
+    clauses = [
+        *_windows_of_share(claim, words),
+        *_too_few_together(claim, words),
+        *_corrections(claim, words),
+        *panel_doubts(claim, words),
+    ]
+    return words["semicolon"].join(clauses)
 
 
 def _windows_of_share(claim: JudgedShare, words: Words) -> list[str]:

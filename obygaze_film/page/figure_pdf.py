@@ -4,7 +4,7 @@ import io
 import re
 import warnings
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -34,8 +34,6 @@ ALIGNMENTS: Final = {"c-end": "right", "c-middle": "center"}
 """Class of a text -> its alignment to its place; texts of other classes begin there."""
 
 NUMBER: Final = re.compile(r"-?[\d.]+")
-
-CSS_COMMENT: Final = re.compile(r"/\*.*?\*/", flags=re.DOTALL)
 
 
 class Viewport(NamedTuple):
@@ -244,6 +242,19 @@ def _draw_image(element: ET.Element, axes: "Axes") -> None:
     image.set_zorder(len(axes.get_children()))
 
 
+def _without_comments(css: str) -> str:
+    """Remove the comments from a style sheet; one that is never closed goes on to the end.
+
+    Not by a pattern, which would search each of many comments that are never closed to the end.
+    """
+    before, *parts = css.split("/*")
+    kept = before
+    for part in parts:
+        _comment, _end, after = part.partition("*/")
+        kept += after
+    return kept
+
+
 @cache
 def styles() -> Mapping[str, Mapping[str, Any]]:
     """Read the style of each class of `figures.css`: name of a property -> its value.
@@ -251,21 +262,42 @@ def styles() -> Mapping[str, Mapping[str, Any]]:
     Only the subset of CSS in that sheet is read: blocks such as `.c-mean, .c-trend { stroke: var(--c-ink);
     fill: none }`. What follows `@media` is for screens alone, and left out.
     """
-    css = CSS_COMMENT.sub("", asset("figures.css", "obygaze_film.page"))
+    css = _without_comments(asset("figures.css", "obygaze_film.page"))
+    blocks = _css_blocks(css.split("@media")[0])
+    colours = _named_colours(blocks)
     style_of_class: dict[str, dict[str, str]] = {}
-    colours = {}  # text that refers to a colour, such as "var(--c-ink)" -> the colour
-    for block in css.split("@media")[0].split("}")[:-1]:  # nothing follows the last one
-        selectors, body = block.split("{")
-        properties = _properties(body)
-        for selector in selectors.split(","):
-            style_of_class.setdefault(selector.strip().removeprefix("."), {}).update(properties)
-        for name, value in properties.items():
+    for block in blocks:
+        style = {name: colours.get(value, value) for name, value in block.properties.items()}
+        for css_class in block.classes:
+            style_of_class.setdefault(css_class, {}).update(style)
+    return style_of_class
+
+
+class _CssBlock(NamedTuple):
+    """A block of CSS: the classes that it is for, and the value of each property."""
+
+    classes: list[str]
+    properties: dict[str, str]
+
+
+def _css_blocks(css: str) -> list[_CssBlock]:
+    """Read the blocks of a style sheet, such as `.c-mean, .c-trend { stroke: black; fill: none }`."""
+    blocks = []
+    for text in css.split("}")[:-1]:  # nothing follows the last one
+        selectors, body = text.split("{")
+        classes = [selector.strip().removeprefix(".") for selector in selectors.split(",")]
+        blocks.append(_CssBlock(classes, _properties(body)))
+    return blocks
+
+
+def _named_colours(blocks: Sequence[_CssBlock]) -> dict[str, str]:
+    """Collect the colours that blocks define, by the text that refers to them, such as "var(--c-ink)"."""
+    colours = {}
+    for block in blocks:
+        for name, value in block.properties.items():
             if name.startswith("--"):
                 colours[f"var({name})"] = value
-    for style in style_of_class.values():
-        for name, value in style.items():
-            style[name] = colours.get(value, value)
-    return style_of_class
+    return colours
 
 
 def _properties(body: str) -> dict[str, str]:

@@ -121,8 +121,7 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
     groups = _groups_with_share(compared)
     scale = _years_scale(dots, groups)
     trend = _trend(compared)
-    key = "as_concept" if compared.positive.is_concept else "as_level"
-    axis_title = words.say("years_axis", marked=words.say(key, positive=compared.positive.text))
+    axis_title = _share_axis_title(compared, words)
 
     # On a page the legend is a paragraph of its own (`years_legend`).
     legend_lines: list[str] = []
@@ -152,6 +151,13 @@ def years_figure(compared: "FilmComparison", words: Words, *, is_own_file: bool 
         legend=legend_lines,
         bottom=AXIS_TITLE_BASELINE,
     )
+
+
+def _share_axis_title(compared: "FilmComparison", words: Words) -> str:
+    """Return the title of the axis of shares, which names the level or concept whose time is measured."""
+    key = "as_concept" if compared.positive.is_concept else "as_level"
+    marked = words.say(key, positive=compared.positive.text)
+    return words.say("years_axis", marked=marked)
 
 
 class YearsScale(NamedTuple):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from markupsafe import Markup
 
@@ -188,25 +188,12 @@ def film_page(
     """
     words = Words(language)
     owned_by_movie = owned or {}
-    in_order = sorted(
-        films, key=lambda film: (film.record.year or AFTER_ALL_YEARS, film.record.title, film.movie)
-    )
     # Each film is a part of the page, with ids such as "f1" in it.
-    views: list[FilmView] = []
-    people = []  # names of those who decided something, each of whom has a row in the timeline
-    data = []
-    have_stills = []
-    for number, film in enumerate(in_order, start=1):
+    parts = []
+    for number, film in enumerate(sorted(films, key=_by_year_and_title), start=1):
         owned_of_film = owned_by_movie.get(film.movie, Owned())
-        copy = owned_of_film.copy
-        view = FilmView(film, f"f{number}", words, top=top, rates=owned_of_film.rates)
-        film_data = page_data(view, owned_of_film.people, copy)
-        views.append(view)
-        # Decisions on which several people agreed have a row of their own.
-        single = [decision["who"] for decision in film_data["decisions"] if decision["kind"] != "agreed"]
-        people.append(sorted(set(single)))
-        data.append(_in_ascii(json_data(film_data)))
-        have_stills.append(copy is not None and bool(copy.stills))
+        parts.append(_film_part(film, f"f{number}", words, top, owned_of_film))
+    views = [part.view for part in parts]
 
     is_only_film = len(views) == 1
     title = views[0].heading if is_only_film else words.say("films_title", n=len(views))
@@ -221,9 +208,9 @@ def film_page(
         depth=2 if is_only_film else 3,  # level of the headings in a film's part: h2 or h3
         # Of each film, in the order of the page
         films=views,
-        people=people,
-        data=data,
-        stills=have_stills,
+        people=[part.people for part in parts],
+        data=[part.data for part in parts],
+        stills=[part.has_stills for part in parts],
         # Of the models
         models=_distinct_models(views),
         model_title=model_title,
@@ -237,6 +224,11 @@ def film_page(
     )
 
 
+def _by_year_and_title(film: "Timeline") -> tuple[int, str, str]:
+    """Return the sort key of a film: year, title, movie; films whose year is unknown come last."""
+    return film.record.year or AFTER_ALL_YEARS, film.record.title, film.movie
+
+
 def _distinct_models(views: Sequence[FilmView]) -> list[ModelRecord]:
     """Return the models of some films, each once even if several films were scored by it."""
     models = {}
@@ -245,6 +237,43 @@ def _distinct_models(views: Sequence[FilmView]) -> list[ModelRecord]:
             # The digest of a model's file identifies it; its name does so if the digest is not known.
             models[model.sha256 or model.key] = model
     return list(models.values())
+
+
+class FilmPart(NamedTuple):
+    """What the template needs for one film of a page.
+
+    Attributes
+    ----------
+    view : FilmView
+    data : Markup
+        The film's data for the script, as JSON.
+    people : list of str
+        Names of those who decided something, each of whom has a row in the timeline.
+    has_stills : bool
+        Whether stills of the film are in the data.
+    """
+
+    view: FilmView
+    data: Markup
+    people: list[str]
+    has_stills: bool
+
+
+def _film_part(film: "Timeline", anchor: str, words: Words, top: int, owned: Owned) -> FilmPart:
+    """Describe a film, with what its owner adds, for its part of the page; see `FilmView` for parameters."""
+    view = FilmView(film, anchor, words, top=top, rates=owned.rates)
+    data = page_data(view, owned.people, owned.copy)
+    people = set()
+    for decision in data["decisions"]:
+        # Decisions on which several people agreed have a row of their own.
+        if decision["kind"] != "agreed":
+            people.add(str(decision["who"]))
+    return FilmPart(
+        view=view,
+        data=_in_ascii(json_data(data)),
+        people=sorted(people),
+        has_stills=owned.copy is not None and bool(owned.copy.stills),
+    )
 
 
 def _script_texts(words: Words) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Lay out the three figures of a film's page: the share of time, the number of passages, and the AUC."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from obygaze_film.claims import of_film, phrases
@@ -64,22 +65,23 @@ def _expected_share(view: "FilmView") -> KeyFigure:
 def _judged_share(view: "FilmView") -> KeyFigure:
     """Show the share by the judgements of the panel (all judges together), or of the only judge.
 
-    If there are several judges and no share of the panel, each judge's own share is shown, without intervals.
+    If there are several judges and no share of the panel, each judge's own share is shown.
+    """
+    shares = [claim for claim in view.judge_claims if isinstance(claim, JudgedShare)]
+    shares_of_panel = [claim for claim in shares if claim.is_of_panel]
+    if shares_of_panel:
+        return _one_share(shares_of_panel[0], view)
+    if len(shares) == 1:
+        return _one_share(shares[0], view)
+    return _shares_of_judges(shares, view)
+
+
+def _one_share(share: JudgedShare, view: "FilmView") -> KeyFigure:
+    """Show a share of the film's time by judgements, of one judge or of all together (the panel).
+
     The note has what else is claimed of these judgements, such as the agreement of the judges.
     """
     words = view.words
-    shares = [claim for claim in view.judge_claims if isinstance(claim, JudgedShare)]
-    shares_of_panel = [claim for claim in shares if claim.is_of_panel]
-    if not shares_of_panel and len(shares) > 1:
-        other_claims = [claim for claim in view.judge_claims if claim not in shares]
-        return KeyFigure(
-            value=phrases.shares_side_by_side(shares, words),
-            interval="",
-            bar=None,
-            what=phrases.side_by_side_what(shares, view.positive, words),
-            note=phrases.side_by_side_note(shares, other_claims, words),
-        )
-    share = shares_of_panel[0] if shares_of_panel else shares[0]
     other_claims = [claim for claim in view.judge_claims if claim is not share]
     return KeyFigure(
         value=phrases.share_value(share, words),
@@ -87,6 +89,19 @@ def _judged_share(view: "FilmView") -> KeyFigure:
         bar=_bar(share),
         what=phrases.judged_share_what(share, view.positive, words),
         note=phrases.judged_share_note(share, other_claims, words),
+    )
+
+
+def _shares_of_judges(shares: Sequence[JudgedShare], view: "FilmView") -> KeyFigure:
+    """Show each judge's own share side by side, without intervals, as there is no share of all together."""
+    words = view.words
+    other_claims = [claim for claim in view.judge_claims if claim not in shares]
+    return KeyFigure(
+        value=phrases.shares_side_by_side(shares, words),
+        interval="",
+        bar=None,
+        what=phrases.side_by_side_what(shares, view.positive, words),
+        note=phrases.side_by_side_note(shares, other_claims, words),
     )
 
 

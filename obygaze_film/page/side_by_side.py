@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from obygaze_film.claims import phrases
-from obygaze_film.claims.kinds import ExpectedShare, GroupChange, GroupShare
+from obygaze_film.claims.kinds import ExpectedShare, GroupChange, GroupShare, JudgedShare
 from obygaze_film.claims.of_groups import compared_share, expected_share_of, group_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.film_groups import ALL, ComparedFilm, FilmComparison
@@ -215,17 +215,29 @@ def _notes(compared: FilmComparison) -> list[str]:
 def _film_row(film: ComparedFilm, compared: FilmComparison, words: Words) -> FilmRow:
     """Write a film's row in the table of films: its share, and a note on where the share comes from."""
     claim = compared_share(film, compared)
-    note = phrases.film_share_note(claim, words)
+    value = phrases.film_share_value(claim, words)
+    return FilmRow(film, value, _film_note(film, claim, compared, words))
+
+
+def _film_note(
+    film: ComparedFilm, claim: JudgedShare | ExpectedShare, compared: FilmComparison, words: Words
+) -> str:
+    """Write where a film's share comes from: from people's judgements, or from the model alone.
+
+    `claim` says what the share is, and which of the two it is. `words` has the texts of the page's language.
+    """
     if isinstance(claim, ExpectedShare):
         counts = film.counts
         has_judged_share = film.sample.n > 0
         # It was judged on too few windows for a share: the note says on how many.
         if counts is not None and counts.judged and not has_judged_share:
-            note = phrases.few_windows_note(claim, counts, words)
-    else:
-        # Without the judgements the model may have no share of this film: the note says why.
-        share_of_model_alone = expected_share_of(film, compared)
-        if share_of_model_alone.number is None:
-            reason = phrases.no_share_phrase(share_of_model_alone, words)
-            note += words["semicolon"] + words.say("without_share_alone", reason=reason)
-    return FilmRow(film, phrases.film_share_value(claim, words), note)
+            return phrases.few_windows_note(claim, counts, words)
+        return phrases.film_share_note(claim, words)
+
+    note = phrases.film_share_note(claim, words)
+    # Without the judgements the model may have no share of this film: the note says why.
+    share_of_model_alone = expected_share_of(film, compared)
+    if share_of_model_alone.number is None:
+        reason = phrases.no_share_phrase(share_of_model_alone, words)
+        note += words["semicolon"] + words.say("without_share_alone", reason=reason)
+    return note

@@ -277,12 +277,19 @@ class FilmView:
         sentence = self.words.say("windows_hop", window=window, hop=self.words.seconds(record.hop_s))
         # Rows that are the windows themselves do not overlap: none was moved.
         may_overlap = self.film.record.rows.kind != "windows"
-        # By how much the last window would end after the film if it began a full hop after the one before. A
-        # hop or more is impossible: the window before would reach the film's end.
-        excess_s = (record.n - 1) * record.hop_s + record.window_s - self.whole_s
-        if may_overlap and WINDOW_SLACK_S < excess_s < record.hop_s - WINDOW_SLACK_S:
+        if may_overlap and self._would_last_end_after_film(record.n, record.hop_s, record.window_s):
             sentence += self.words["windows_moved"]
         return sentence
+
+    def _would_last_end_after_film(self, n_windows: int, hop_s: float, window_s: float) -> bool:
+        """Whether the last window would end after the film if it began a full hop after the one before.
+
+        It was then moved back, to end with the film. `hop_s` is the time from one start to the next.
+        """
+        end_s = (n_windows - 1) * hop_s + window_s
+        excess_s = end_s - self.whole_s
+        # An excess of a hop or more is impossible: the window before would reach the film's end.
+        return WINDOW_SLACK_S < excess_s < hop_s - WINDOW_SLACK_S
 
     @property
     def marked_sentence(self) -> str:
@@ -541,15 +548,29 @@ class FilmView:
 
         changes = []
         for start_s, end_s in spans.to_numpy(dtype=np.float64).tolist():
-            inside = self.between(start_s, end_s)
-            # Seconds of each row in the span: its weight, as in the probability of a passage on the desk.
-            seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
-            # Both versions of the model have the same rows, with the same index.
-            before = _weighted_mean(self.rows_before_learning.loc[inside.index, "p"], seconds)
-            after = _weighted_mean(inside["p"], seconds)
-            if abs(after - before) >= MIN_CHANGE:
-                changes.append(of_film.moved_passage(self.model, (start_s, end_s), before, after))
-        return sorted(changes, key=lambda change: -abs(change.known_number() - change.before))
+            change = self._change_by_learning(start_s, end_s)
+            if change.size >= MIN_CHANGE:
+                changes.append(change)
+        return [
+            of_film.moved_passage(self.model, (change.start_s, change.end_s), change.before, change.after)
+            for change in sorted(changes, key=lambda change: -change.size)
+        ]
+
+    def _change_by_learning(self, start_s: float, end_s: float) -> "ChangeByLearning":
+        """Compute the mean probability of a span before and after the model learnt from judgements.
+
+        Each row is weighted by its seconds in the span, as in the probability of a passage on the desk.
+        """
+        inside = self.between(start_s, end_s)
+        seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
+        # Both versions of the model have the same rows, with the same index.
+        p_before = self.rows_before_learning.loc[inside.index, "p"]
+        return ChangeByLearning(
+            start_s,
+            end_s,
+            before=_weighted_mean(p_before, seconds),
+            after=_weighted_mean(inside["p"], seconds),
+        )
 
     @property
     def reasons_note(self) -> str:
@@ -589,10 +610,7 @@ class FilmView:
 
         # The model's probability, of the rows that have one
         has_p = is_counted(rows)  # not those that are black, or too unlike the training clips
-        p = p_low = p_high = np.nan
-        if _is_enough_of_minute(seconds[has_p]):
-            p = float(np.average(rows.loc[has_p, "p"], weights=seconds[has_p]))
-            p_low, p_high = band_of_mean(columns_of(rows[has_p]), seconds[has_p], self.model)
+        mean = self._mean_with_band(rows[has_p], seconds[has_p])
 
         # The concepts' probabilities, which are arrays of all rows of the film
         row_numbers = rows.index.to_numpy()
@@ -603,12 +621,45 @@ class FilmView:
         return Minute(
             start_s,
             judged_s=float(seconds[has_p].sum()),
-            p=p,
-            p_low=p_low,
-            p_high=p_high,
+            p=mean.p,
+            p_low=mean.p_low,
+            p_high=mean.p_high,
             concepts=concept_means,
             flags=";".join(flags),
         )
+
+    def _mean_with_band(self, rows: pd.DataFrame, seconds: Floats) -> "MeanWithBand":
+        """Average rows [N] of one minute, weighted by their seconds in it [N].
+
+        All is NaN if the rows have too few seconds in the minute.
+        """
+        if not _is_enough_of_minute(seconds):
+            return MeanWithBand(np.nan, np.nan, np.nan)
+        p = float(np.average(rows["p"], weights=seconds))
+        p_low, p_high = band_of_mean(columns_of(rows), seconds, self.model)
+        return MeanWithBand(p, p_low, p_high)
+
+
+class ChangeByLearning(NamedTuple):
+    """The mean probability of a span, whose ends are in seconds, before and after learning."""
+
+    start_s: float
+    end_s: float
+    before: float
+    after: float
+
+    @property
+    def size(self) -> float:
+        """By how much learning changed it, up or down; NaN if either probability is."""
+        return abs(self.after - self.before)
+
+
+class MeanWithBand(NamedTuple):
+    """A mean probability, and the ends of its band."""
+
+    p: float
+    p_low: float
+    p_high: float
 
 
 def _is_enough_of_minute(seconds: Floats) -> bool:

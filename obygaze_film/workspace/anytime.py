@@ -124,7 +124,10 @@ class _Before(NamedTuple):
 
 
 def _before_each_judgement(cells: Cells, judged: NDArray[np.int64], y: Floats) -> _Before:
-    """Sum up what was judged so far, and what is left, before each of the judgements y [n] of cells [n]."""
+    """Sum up before each judgement what was judged so far, and what is left.
+
+    The judgements y [n], from 0 to 1, are those of the film's cells `judged` [n], in the order of their draw.
+    """
     content_s = cells.content_s[judged]  # [n]
     p = cells.p[judged]  # [n]
     film_s = float(cells.content_s.sum())
@@ -198,10 +201,10 @@ def _bets(
 
 
 def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements y [n] are higher than expected if a tested share is right [n, shares].
+    """Bet that judgements y [n] are higher than they are expected to be if a tested share is right.
 
-    `weight_of_p` is 0 to bet on the judgements themselves, and 1 to bet on their differences from the model's
-    probabilities.
+    `expected_y` [n, shares] is what they are then expected to be. `weight_of_p` is 0 to bet on the judgements
+    themselves, and 1 to bet on their differences from the model's probabilities.
     """
     # The bet wins by how much the judgement is higher than expected.
     gain = y[:, None] - _excess_p(before, weight_of_p) - expected_y
@@ -211,7 +214,11 @@ def _bet_that_share_is_higher(before: _Before, y: Floats, expected_y: Floats, we
 
 
 def _bet_that_share_is_lower(before: _Before, y: Floats, expected_y: Floats, weight_of_p: float) -> _Bet:
-    """Bet that judgements are lower than expected; parameters are those of the bet that they are higher."""
+    """Bet that judgements y [n] are lower than they are expected to be if a tested share is right.
+
+    `expected_y` [n, shares] is what they are then expected to be. `weight_of_p` is 0 to bet on the judgements
+    themselves, and 1 to bet on their differences from the model's probabilities.
+    """
     # The bet wins by how much the judgement is lower than expected.
     gain = -(y[:, None] - _excess_p(before, weight_of_p) - expected_y)
     # It loses most if y = 1 and p = 0: gain = -(1 + weight_of_p mean_p_left - expected_y).

@@ -83,13 +83,7 @@ class _Ruling:
         decisions = [line for line in ordered if line.kind in DECISIONS and line.id not in taken_back_ids]
 
         # 2. Nor do invalid ones.
-        valid = []
-        invalid = []
-        for line in decisions:
-            if is_valid is None or is_valid(line):
-                valid.append(line)
-            else:
-                invalid.append(line)
+        valid, invalid = _split_by_validity(decisions, is_valid)
 
         # 3. What stands: valid decisions that no valid decision replaces
         replaced_ids = self._removed_ids(valid)
@@ -141,6 +135,21 @@ class _Ruling:
         """
         targets = [self._line_of.get(target_id) for target_id in line.replaces]
         return [target for target in targets if target is not None and target.kind not in HEADERS]
+
+
+def _split_by_validity(decisions: Iterable[Line], is_valid: Validity | None) -> tuple[list[Line], list[Line]]:
+    """Return the valid decisions, and the invalid ones, each in their order.
+
+    `is_valid` tells whether a decision is valid; None if all are.
+    """
+    valid = []
+    invalid = []
+    for line in decisions:
+        if is_valid is None or is_valid(line):
+            valid.append(line)
+        else:
+            invalid.append(line)
+    return valid, invalid
 
 
 def reason_against(line: Line, target: Line) -> Reason | None:

@@ -292,10 +292,8 @@ class Decisions:
         """
         common_places: Places | None = ALL_PLACES
         for annotator in self.blind_judgements():
-            places = self.places_shown_to(annotator)
-            if not annotator or places is ALL_PLACES:
-                continue
-            common_places = places if common_places is ALL_PLACES else common_places & places
+            if annotator:
+                common_places = _common_places(common_places, self.places_shown_to(annotator))
         return common_places
 
     def ids_hidden_from(self, annotator: str, places_shown: Places | None) -> list[str]:
@@ -364,11 +362,19 @@ class Decisions:
             if not clip.level or not self.is_current(clip.clip_id):
                 continue
             extras = {name: clip.extras.get(name, "") for name in DRAW_COLUMNS}
-            # Exported as unknown where nobody stated it; else as the codebook's, which means the same.
-            is_unknown = self.definition_of(self.lines[clip.clip_id]) == UNKNOWN
-            extras[DEFINITION] = UNKNOWN if is_unknown else self.codebook.definition()
+            extras[DEFINITION] = self._definition_today(self.lines[clip.clip_id])
             latest[_judged_span(clip)] = replace(clip, extras=extras)
         return Manifest(tuple(latest.values()), self.folder, self.codebook)
+
+    def _definition_today(self, line: Line) -> str:
+        """Return the digest under which a current decision is exported: the codebook's, or `UNKNOWN`.
+
+        `UNKNOWN` is exported too, as nobody stated under which definitions the decision was made. If it was
+        made under others that mean the same, the codebook's digest takes their place.
+        """
+        if self.definition_of(line) == UNKNOWN:
+            return UNKNOWN
+        return self.codebook.definition()
 
     def disagreements(
         self, shown_ids: Container[str] | None = None, agreed_ids: Container[str] | None = None
@@ -989,10 +995,7 @@ class Decisions:
     def _find_standing(self) -> None:
         """Set `clips_by_kind` and `lines` to the decisions in force; report what is wrong in the ledger."""
         # First what the reading of decisions depends on: the draws, and which definitions mean the same.
-        recorded_draws = self._recorded_draws()
-        if recorded_draws != self.rules.recorded:
-            self.rules = replace(self.rules, recorded=recorded_draws)
-            self._readings = {}  # all lines are read anew: the place of a judged window depends on the draw
+        self._follow_recorded_draws()
         self._meanings = Meanings(self.headers, [self.codebook])
         self.definition = self._meanings.representative(self.codebook.definition())
 
@@ -1020,6 +1023,16 @@ class Decisions:
         }
         self._report_changed_windows()
 
+    def _follow_recorded_draws(self) -> None:
+        """Replace the rules by rules with the draws that the ledger records, if theirs are others.
+
+        The place of a judged window, and so which decisions are valid, depends on the draw.
+        """
+        recorded_draws = self._recorded_draws()
+        if recorded_draws != self.rules.recorded:
+            self.rules = replace(self.rules, recorded=recorded_draws)
+            self._readings = {}  # all lines are read anew
+
     def _report_changed_windows(self) -> None:
         """Report how many windows have other seconds to judge than when they were drawn, or can't be read."""
         n_changed = self.rules.n_changed(self.draw.sampling)
@@ -1040,10 +1053,7 @@ class Decisions:
         """
         self._find_standing()
         self._report_refused_claims()
-        for notice_kind, n in self._n_notices_of_kind.items():
-            if n > MAX_NOTICES_OF_A_KIND:
-                n_more = n - MAX_NOTICES_OF_A_KIND
-                self._notify(counted_message(f"more_{notice_kind}", n_more, folder=self.folder))
+        self._report_how_many_more()
         conflicting_ids = self.conflicts()
         if conflicting_ids:
             self._notify(message("beside", folder=self.folder, n=len(conflicting_ids)))
@@ -1094,6 +1104,12 @@ class Decisions:
                 return
         self._given_notices.add(message)
         self.notices.append(message)
+
+    def _report_how_many_more(self) -> None:
+        """Add a notice for each kind of which there are too many: how many more there are than were given."""
+        for kind, n in self._n_notices_of_kind.items():
+            if n > MAX_NOTICES_OF_A_KIND:
+                self._notify(counted_message(f"more_{kind}", n - MAX_NOTICES_OF_A_KIND, folder=self.folder))
 
 
 def copy_decisions(folder: Path, out: Path) -> None:
@@ -1217,6 +1233,15 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
         for place, clip in zip(places, earliest_first, strict=True):
             in_order[place] = clip
     return in_order
+
+
+def _common_places(places: Places | None, other_places: Places | None) -> Places | None:
+    """Return the places that are in both of two sets, each of which may be `ALL_PLACES`."""
+    if places is ALL_PLACES:
+        return other_places
+    if other_places is ALL_PLACES:
+        return places
+    return places & other_places
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

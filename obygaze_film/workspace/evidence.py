@@ -289,9 +289,7 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
     store = film.store
     if store is None:
         return []
-    windows = windows_of(store)[film.timeline.movie]
-    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
-    clip_id = windows.clip_ids[int(np.abs(middles - at_s).argmin())]
+    clip_id = _nearest_window(store, film.timeline.movie, at_s)
     backbone = film.timeline.model().backbone  # whose features are compared
 
     # Films that were scored from the same store share it: it is searched once.
@@ -310,3 +308,10 @@ def _ranked_windows(film: "OpenFilm", films: "Sequence[OpenFilm]", at_s: float) 
             ranked = of.search_like(searched, clip_id, other=store_of_window, backbone=backbone, top=N_RANKED)
             hits += ranked.hits
     return sorted(hits, key=lambda hit: -hit.score)
+
+
+def _nearest_window(store: "of.Store", movie: str, at_s: float) -> str:
+    """Return the clip id of the window of a film whose middle is nearest to a time."""
+    windows = windows_of(store)[movie]
+    middles = np.asarray(windows.spans).mean(axis=1)  # [W windows]
+    return windows.clip_ids[int(np.abs(middles - at_s).argmin())]

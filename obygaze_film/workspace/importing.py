@@ -368,6 +368,16 @@ class _DecidedSpan(NamedTuple):
     place: int = 0
 
 
+def _with_columns_of_replaced(row: Mapping[str, str], replaced_row: Mapping[str, str]) -> dict[str, str]:
+    """Add to a new row the columns that only the replaced row has, such as its model's passage.
+
+    The note and the concepts are not added: if the new row lacks them, the annotator deleted them.
+    """
+    was_deleted = {column for column in ("note", "concepts") if column not in row}
+    inherited = {column: cell for column, cell in replaced_row.items() if column not in was_deleted}
+    return {**inherited, **row}
+
+
 class _Comparison:
     """Compares a file's annotations one by one with the decisions of a film's ledger."""
 
@@ -469,10 +479,7 @@ class _Comparison:
         has_level = line.kind in WITH_LEVEL
         has_same_annotator = line.annotator == clip.annotator
         has_same_seen = line.row.get(SEEN_SCORE) == seen
-        starts_before_end = float(clip.start_s or 0.0) < float(line.row["end_s"])
-        ends_after_start = float(line.row["start_s"]) < float(clip.end_s or 0.0)
-        overlaps = starts_before_end and ends_after_start
-        return has_level and has_same_annotator and has_same_seen and overlaps
+        return has_level and has_same_annotator and has_same_seen and _overlap(clip, line)
 
     def _with_later_versions(self, line: Line) -> _Origin:
         """Return the origin of an annotation that names this decision, with the lines that replaced it."""
@@ -552,31 +559,29 @@ class _Comparison:
             origin="own" if replaced is None else replaced.row.get("origin", "own"),
         )
         if replaced is not None:
-            # Columns that only the replaced row has, such as its model's passage. If the new row lacks a note
-            # or concepts, the annotator deleted them.
-            was_deleted = {column for column in ("note", "concepts") if column not in row}
-            inherited = {column: cell for column, cell in replaced.row.items() if column not in was_deleted}
-            row = {**inherited, **row}
+            row = _with_columns_of_replaced(row, replaced.row)
 
         # The file does not say when it was decided. Without this machine's time, every machine writes the
         # same lines.
         row.pop("judged_at", None)
         row[DEFINITION] = clip.extras.get(DEFINITION) or self._decisions.codebook.definition()
+        self._refuse_invalid(row, span)
+        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
+
+    def _refuse_invalid(self, row: dict[str, str], span: "_DecidedSpan") -> None:
+        """Raise FilmError if a decision that is to be added (column -> cell) is not valid for the film."""
         rules = self._decisions.rules
         rules.refuse_invalid(span.kind, row, span.start_s, span.end_s)
         rules.checked_clip(span.kind, row, self._file.path)  # raises an error if the row is not valid
-        return TableRow(row, replaces="" if replaced is None else replaced.id, kind=span.kind)
 
     def _span_of(self, clip: Clip, replaced: Line | None, kind: str, *, is_blind: bool) -> "_DecidedSpan":
-        """Return the exact span of an annotation's decision, and its kind; parameters as of `_row`.
+        """Return the exact span of an annotation's decision, and its kind.
 
-        A blind judgement whose ends are those of no window raises FilmError.
+        It takes the kind of the line that it replaces. If it replaces none, it has this `kind`, or, if that
+        is empty, the one that its span decides. A blind judgement (made with the model's score hidden) whose
+        ends are those of no window raises FilmError.
         """
-        start_s = float(clip.start_s or 0.0)
-        end_s = float(clip.end_s or 0.0)
-        if replaced is not None and self._is_at(clip, replaced):  # without the rounding of the file
-            start_s = float(replaced.row["start_s"])
-            end_s = float(replaced.row["end_s"])
+        start_s, end_s = self._times_of(clip, replaced)
         if replaced is not None:
             kind = replaced.kind
         elif not kind:
@@ -612,6 +617,16 @@ class _Comparison:
                 return place
         return 0
 
+    def _times_of(self, clip: Clip, replaced: Line | None) -> tuple[float, float]:
+        """Return an annotation's start and end in seconds, without the rounding of the file if possible.
+
+        `replaced` is the decision that the annotation replaces, which has exact times; None if it is new.
+        """
+        # The replaced line has the same times, and has them exactly.
+        if replaced is not None and self._is_at(clip, replaced):
+            return float(replaced.row["start_s"]), float(replaced.row["end_s"])
+        return float(clip.start_s or 0.0), float(clip.end_s or 0.0)
+
     def _is_at(self, clip: Clip, line: Line) -> bool:
         """Whether an annotation has the start and end of a decision, within the rounding of the file."""
         has_same_start = self._are_near(float(clip.start_s or 0.0), float(line.row["start_s"]))
@@ -629,6 +644,15 @@ def _successors(decisions: "Decisions") -> dict[str, Line]:
         for replaced in decisions.replaced(line):
             successors[replaced.id] = line
     return successors
+
+
+def _overlap(clip: Clip, line: Line) -> bool:
+    """Whether the spans of an annotation and a decision overlap."""
+    start_s = float(clip.start_s or 0.0)
+    end_s = float(clip.end_s or 0.0)
+    line_start_s = float(line.row["start_s"])
+    line_end_s = float(line.row["end_s"])
+    return start_s < line_end_s and line_start_s < end_s
 
 
 def summary_lines(file: Annotated, results: Iterable[AnnotatorResult]) -> list[str]:

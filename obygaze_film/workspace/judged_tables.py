@@ -63,13 +63,14 @@ def read_judged(
     root
         Folder that paths in the manifest are relative to.
     """
-    # Write the tables in the folders anew from the ledgers, which know the definitions of the decisions.
+    # Write the tables in the folders from the ledgers, which know the definitions of the decisions.
     root = root or Path()
     headers: list[Header] = []
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            decisions = Decisions(folder, film, book or codebook_of(film.model().codebook, None))
+            codebook = book or codebook_of(film.model().codebook, None)
+            decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
             headers += decisions.headers
             notices += decisions.notices
 

@@ -220,6 +220,10 @@ class Ledger:
         if not is_same_file:
             self._forget(path, read_before.ids)
             self._files[path] = _ReadFile(inode=status.st_ino)
+        self._decode_lines(data, path)
+
+    def _decode_lines(self, data: bytes, path: Path) -> None:
+        """Add the lines in the last bytes of a file, and record in `_files` how far the file was read."""
         read = self._files[path]
         *complete_lines, rest = data.split(b"\n")
         for line in complete_lines:
@@ -298,9 +302,13 @@ class Ledger:
         self._files.setdefault(position.path, _ReadFile()).ids.add(line.id)
         self._choose_version(line.id)
         for replaced_id in line.replaces:
-            sitting, number = split_id(replaced_id)
-            highest = self._highest_replaced.get(sitting, 0)
-            self._highest_replaced[sitting] = max(number, highest)
+            self._note_replaced(replaced_id)
+
+    def _note_replaced(self, line_id: str) -> None:
+        """Record in `_highest_replaced` that some line asks to replace the line with this id."""
+        sitting, number = split_id(line_id)
+        highest = self._highest_replaced.get(sitting, 0)
+        self._highest_replaced[sitting] = max(number, highest)
 
     def _choose_version(self, line_id: str) -> None:
         """Set which of the different lines with an id counts (`lines`, `where`), the same on every machine.

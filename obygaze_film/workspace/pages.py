@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
@@ -24,13 +24,13 @@ from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import judged_film, votes
+from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
-from obygaze_film.schema import TooFewJudged
+from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.rules import DEFAULT_PLANNED, name_of
@@ -166,7 +166,7 @@ def _desk_state(
         `levels`, `names` : list of str, dict
             Names of the levels, and the concepts' names in the language.
         `words` : dict
-            Texts.
+            Texts of the script: its own (`desk_...`), and those that the mailed page's script shows too.
         `cited` : dict
             What a citation says of the film.
         `decisions`, `differ`, `hidden`
@@ -354,27 +354,23 @@ def shown_decisions(
     decisions = film.decisions
     words = words or Words("en")
     conflicting_ids = decisions.conflicts()
-    hides_others = decisions.hides_others_from(viewer)
-    places_shown = decisions.places_shown_to(viewer)
+    visibility = _Visibility(
+        viewer,
+        hides_others=decisions.hides_others_from(viewer),
+        places_shown=decisions.places_shown_to(viewer),
+        hides_scores=blind,
+    )
     shown = []
     for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
             is_empty = not clip.level and kind != "note"  # a person cleared the level
             if clip.movie != film.timeline.movie or is_empty:
                 continue
-            is_blind = clip.extras.get(SEEN_SCORE) == "0"
-            if blind and not is_blind:
+            if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
-            if is_blind and hides_others and clip.annotator != viewer:
-                is_place_shown = places_shown is not None and decisions.place_of(clip) in places_shown
-                if not is_place_shown:
-                    continue
 
             p = film.probability_of(clip.start_s or 0.0, clip.end_s or 0.0)
-            key = clip.clip_id, words.language
-            if key not in film.described:  # what is the same for every viewer is described once
-                film.described[key] = _described(film, kind, clip, words.language)
-            described = dict(film.described[key])
+            described = dict(_cached_description(film, kind, clip, words.language))
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
             # The citation says whether the model had a score, even if the desk hides the score itself.
@@ -384,6 +380,56 @@ def shown_decisions(
                 described["value"] = probability_value(p, words)
             shown.append(described)
     return sorted(shown, key=lambda described: float(described["start"]))
+
+
+class _Visibility(NamedTuple):
+    """Which decisions about a film a person may see.
+
+    Attributes
+    ----------
+    viewer : str
+        Name of the person.
+    hides_others : bool
+        Whether any of others' blind judgements are hidden from the person.
+    places_shown : frozenset of int or None
+        Places of the draw at which they are not hidden; None if the person may see all places.
+    hides_scores : bool
+        Whether the desk hides all scores.
+    """
+
+    viewer: str
+    hides_others: bool
+    places_shown: frozenset[int] | None
+    hides_scores: bool
+
+    def shows(self, clip: Clip, place: int) -> bool:
+        """Whether the person may see a decision.
+
+        What was decided with the score shown is hidden where the desk hides scores: it would tell where the
+        model marks passages. Blind decisions of others are hidden until the person's own are finished.
+
+        Parameters
+        ----------
+        clip : Clip
+            The decision.
+        place : int
+            Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
+        """
+        is_blind = clip.extras.get(SEEN_SCORE) == "0"
+        if not is_blind:
+            return not self.hides_scores
+        is_own = clip.annotator == self.viewer
+        if is_own or not self.hides_others:
+            return True
+        return self.places_shown is not None and place in self.places_shown
+
+
+def _cached_description(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
+    """Return the description of a decision (`_described`) in a language; it is made only once."""
+    key = clip.clip_id, language
+    if key not in film.described:
+        film.described[key] = _described(film, kind, clip, language)
+    return film.described[key]
 
 
 def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str, Any]:
@@ -529,26 +575,30 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
     windows = judged.together()  # by all judges, who are only this person here
     if not windows.is_enough:
         too_few = TooFewJudged(judges=[judge], **windows.counts._asdict())
-        sentences = [f"{sentence(no_judged_share(too_few), words)}."]
-        for notice in judged.notices:
-            text = words.translated(notice)
-            sentences.append(f"{text[:1].upper()}{text[1:]}.")
+        sentences = [f"{sentence(no_judged_share(too_few), words)}.", *_as_sentences(judged.notices, words)]
         return {"few": " ".join(sentences)}
 
     estimates = {}
     rate, _ = correct_rate(film.timeline, own_judgements)
     # If all windows were judged (a census), the share is counted, and has no interval.
     if not rate.is_census:
-        # Windows of which the judge was not sure count in no share: their cells have no content.
-        votes_of_cells = votes(windows.by_cell)  # in the order of the draw
-        interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
-        # Only earlier versions drew windows by this method.
-        was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
-        claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
-        estimates["sofar"] = sentence(claim, words)
+        estimates["sofar"] = _share_so_far_sentence(judge, windows, rate, words)
     if is_finished:
         estimates["share"] = _shares(film, judge, words)
     return estimates
+
+
+def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRate, words: Words) -> str:
+    """Write the interval of a judge's share that is valid at any time (`anytime_interval`).
+
+    Windows of which the judge was not sure count in no share: their cells have no content (`sure_cells`).
+    """
+    votes_of_cells = votes(windows.by_cell)  # in the order of the draw
+    interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
+    # Only earlier versions drew windows by this method.
+    was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
+    claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)
+    return sentence(claim, words)
 
 
 def _shares(film: OpenFilm, judge: str, words: Words) -> str:
@@ -592,6 +642,12 @@ def _share_sentences(film_rates: FilmRates, judge: str, words: Words) -> list[st
         claims = [judged_share(rate) for rate in in_common_sentence]
         sentences.append(other_shares_sentence(claims, words))
     return sentences
+
+
+def _as_sentences(notices: Sequence[str], words: Words) -> list[str]:
+    """Write notices as sentences, with a capital letter and a full stop."""
+    texts = [words.translated(notice) for notice in notices]
+    return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
 
 def _agreements(film_rates: FilmRates) -> list[FilmClaim]:

@@ -337,10 +337,7 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
     for packet in _with_decoding_times(source.demux(source.stream, *sound_tracks)):
         is_copied = packet.stream.index in copy_of_track
         if is_copied:
-            # Its times, which are whole numbers of its time base, are to count from the film's first frame.
-            origin = round(source.origin / packet.time_base)
-            packet.pts -= origin
-            packet.dts -= origin
+            _move_to_film_time(packet, source.origin)
             progress(max(float(packet.pts * packet.time_base), 0.0))
             packet.stream = copy_of_track[packet.stream.index]
             output.mux(packet)
@@ -349,6 +346,17 @@ def _copy_streams(source: Any, output: Any, progress: Callable[[float], None], *
                 encoded_sound.add(frame, float(frame.pts * frame.time_base - source.origin))
     if encoded_sound is not None:
         encoded_sound.end()
+
+
+def _move_to_film_time(packet: Any, origin_s: Any) -> None:
+    """Change the times of a packet, so that they count from the film's first frame.
+
+    That frame is at `origin_s` seconds of the file's times. A packet's times are whole numbers, in units of
+    its stream's time base, such as 1 / 90,000 s.
+    """
+    origin = round(origin_s / packet.time_base)
+    packet.pts -= origin
+    packet.dts -= origin
 
 
 def _transcode(path: Path, output: Any, progress: Callable[[float], None]) -> None:
@@ -427,10 +435,7 @@ class _Pictures:
         self.stream.time_base = TICK_S
         coding = self.stream.codec_context
         coding.time_base = TICK_S
-        coding.colorspace = Colorspace.ITU709
-        coding.color_primaries = ColorPrimaries.BT709
-        coding.color_trc = ColorTrc.BT709
-        coding.color_range = ColorRange.MPEG
+        _set_colours(coding)
         coding.gop_size = round(KEY_FRAME_S * frames_per_s)
         coding.max_b_frames = 0  # with such frames the first picture would get a later time than in the film
         self.last_tick = -1
@@ -454,6 +459,14 @@ def _pixel_aspect(frame: Frames[Any]) -> Fraction:
     aspect = Fraction(ratio.replace(":", "/"))
     is_turned_by_quarter = frame.rotation % 180 != 0  # by 90 or 270 degrees, and its pixels with it
     return 1 / aspect if is_turned_by_quarter else aspect
+
+
+def _set_colours(coding: Any) -> None:
+    """Declare the colours that an encoder gets: those of BT.709 (HD television), in the limited range."""
+    coding.colorspace = Colorspace.ITU709
+    coding.color_primaries = ColorPrimaries.BT709
+    coding.color_trc = ColorTrc.BT709
+    coding.color_range = ColorRange.MPEG
 
 
 class Sound:

@@ -5,6 +5,8 @@ import re
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import unquote
 
@@ -273,7 +275,7 @@ class Workspace:
             self.film(request),
             mode=_last_part(request),
             language=_language(request),
-            viewer=name_of(unquote(request.cookies.get("who", ""))),  # which its script keeps in a cookie
+            viewer=_name_typed(request),
             learns=self.learning is not None,
         )
         return HTMLResponse(page)
@@ -380,11 +382,7 @@ class Workspace:
         words = Words(_language(request))
         decision_request = msgspec.json.decode(await _body(request), type=DecisionRequest)
         answer = _carry_out(film, decision_request, words)
-        # Notices are taken out of the decisions, so that each is said once: one by one, as another thread may
-        # add further ones meanwhile.
-        notices = film.decisions.notices
-        taken = [words.translated(notices.pop(0)) for _ in range(len(notices))]
-        answer["said"] = "; ".join([answer["said"], *taken])
+        answer["said"] = "; ".join([answer["said"], *_take_notices(film, words)])
         is_blind = decision_request.mode == "blind"
         visible = visible_decisions(film, name_of(decision_request.annotator), blind=is_blind, words=words)
         return JSONResponse(answer | visible)
@@ -447,6 +445,11 @@ def _viewer(request: Request) -> str:
     return name_of(request.query_params.get("who", ""))
 
 
+def _name_typed(request: Request) -> str:
+    """Return the name that was typed at the desk last, which its script keeps in a cookie; may be empty."""
+    return name_of(unquote(request.cookies.get("who", "")))
+
+
 def _span_in_query(request: Request) -> tuple[float, float]:
     """Read the start and end in seconds of the span that is asked for: `a` and `b` in the address."""
     query = request.query_params
@@ -481,6 +484,14 @@ async def _body(request: Request) -> bytes:
     return body
 
 
+def _take_notices(film: OpenFilm, words: Words) -> list[str]:
+    """Take the notices out of a film's decisions, so that each is shown once; return them, translated."""
+    notices = film.decisions.notices
+    n_now = len(notices)
+    # One by one, as another thread may add further ones meanwhile.
+    return [words.translated(notices.pop(0)) for _ in range(n_now)]
+
+
 def _language(request: Request) -> str:
     """Return the first language in the browser's list that pages are written in, whatever its weight there.
 
@@ -511,22 +522,7 @@ def _carry_out(film: OpenFilm, decision_request: DecisionRequest, words: Words) 
         return {"said": _result_of("undo", film.decisions.undo(annotator), film, words)}
     if kind == "redo":
         return {"said": _result_of("redo", film.decisions.redo(annotator), film, words)}
-    decision_id = film.decisions.keep(
-        kind,
-        decision_request.start_s,
-        decision_request.end_s,
-        annotator,
-        level=decision_request.level,
-        concepts=decision_request.concepts,
-        note=decision_request.note,
-        origin=decision_request.origin,
-        place=decision_request.place,
-        n_planned=decision_request.n_planned,
-        parents=decision_request.parents,
-        mode=decision_request.mode,
-        changed_id=decision_request.id,
-    )
-    return {"id": decision_id, "said": words["desk_kept"]}
+    return {"id": _keep(film, decision_request), "said": words["desk_kept"]}
 
 
 def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFilm, words: Words) -> str:
@@ -539,6 +535,25 @@ def _result_of(action: Literal["undo", "redo"], line: Line | None, film: OpenFil
     # To undo a new decision takes it away; to undo a deletion brings a decision back.
     result = "back" if line.id in film.decisions.lines else "gone"
     return words.say(f"desk_did_{action}_{result}", what=_decision_text(film, line, words))
+
+
+def _keep(film: OpenFilm, decision_request: DecisionRequest) -> str:
+    """Keep a new decision of the desk, and return its id."""
+    return film.decisions.keep(
+        decision_request.kind,
+        decision_request.start_s,
+        decision_request.end_s,
+        decision_request.annotator,
+        level=decision_request.level,
+        concepts=decision_request.concepts,
+        note=decision_request.note,
+        origin=decision_request.origin,
+        place=decision_request.place,
+        n_planned=decision_request.n_planned,
+        parents=decision_request.parents,
+        mode=decision_request.mode,
+        changed_id=decision_request.id,
+    )
 
 
 def _decision_text(film: OpenFilm, line: Line, words: Words) -> str:
@@ -580,16 +595,22 @@ def _begin_copy(film: OpenFilm) -> None:
         return  # there is nothing to copy
     if film.played is not None:
         return  # the copy is there, or browsers play the film as it is
-    path = film.path
-    out = film.for_browser
     film_s = film.timeline.record.duration_s
+    film.copying.begin(partial(_copy_film, film.path, film.for_browser, film_s))
 
-    def make_copy(tell: Tell) -> list[Note]:
-        """Make the copy, and tell the share of the film that is done; there are no notes."""
-        make_proxy(path, out, lambda done_s: tell(min(1.0, done_s / film_s)))
-        return []
 
-    film.copying.begin(make_copy)
+def _copy_film(path: Path, out: Path, film_s: float, tell: Tell) -> list[Note]:
+    """Copy a film of `film_s` seconds, as the work of a `Job`: it has no notes.
+
+    `tell` is called with the share that is done.
+    """
+
+    def tell_share(done_s: float) -> None:
+        """Tell the share of the film that is done, from the seconds that are."""
+        tell(min(1.0, done_s / film_s))
+
+    make_proxy(path, out, tell_share)
+    return []
 
 
 def run(

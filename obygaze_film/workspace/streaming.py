@@ -97,12 +97,8 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
 
     `sound_track` is one of the tracks of the open film; None for no sound.
     """
-    video = source.stream
-    if start_s > 0 and video.time_base is not None:
-        # Decoding can begin at the last key frame at or before the time.
-        position = int((start_s + source.origin) / video.time_base)
-        source.container.seek(position, stream=video, backward=True)
-    streams = [video]
+    _seek_key_frame(source, start_s)
+    streams = [source.stream]
     if sound_track is not None:
         sound_track.discard = Discard.default  # opening a film discards its sound: here it is read
         streams.append(sound_track)
@@ -118,6 +114,14 @@ def _decoded(source: Any, sound_track: Any, start_s: float) -> Iterator[tuple[fl
                 has_picture = True
             if has_picture:
                 yield at_s, frame
+
+
+def _seek_key_frame(source: Any, start_s: float) -> None:
+    """Go to the last key frame at or before a time of an open film: there decoding can begin."""
+    video = source.stream
+    if start_s > 0 and video.time_base is not None:
+        position = int((start_s + source.origin) / video.time_base)
+        source.container.seek(position, stream=video, backward=True)
 
 
 def _frames_of(packet: Any) -> list[Any]:

@@ -7,7 +7,7 @@ is a new decision, and so is every row without an id.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -240,11 +240,7 @@ def read_edited(
     further_rows = []
     for row, normalised in zip(rows, normalised_rows, strict=True):
         named = decisions.get(normalised.line_id)
-        if named is not None:
-            is_nothing_new = _says_the_same(normalised.cells, named)
-        else:  # its id may have been lost: then it may repeat some decision that stands
-            is_nothing_new = _frozen(_without_definition(normalised.cells)) in standing_cells
-        if is_nothing_new:
+        if _is_nothing_new(normalised.cells, named, standing_cells):
             new_decisions.append(None)
             continue
 
@@ -300,6 +296,28 @@ def _normalised(row: FileRow, rules: FilmRules, meanings: Meanings) -> _Normalis
     named_id = cells.pop("clip_id", "")
     line_id = named_id if re.fullmatch(ID, named_id) else ""
     return _NormalisedRow(line_id, {column: cell for column, cell in cells.items() if cell})
+
+
+def _is_nothing_new(
+    cells: Cells, named: Decision | None, standing_cells: Container[frozenset[tuple[str, str]]]
+) -> bool:
+    """Whether a row says what the ledger says already.
+
+    It repeats the decision that it names. If it names none, as its id was lost, it repeats some decision that
+    stands.
+
+    Parameters
+    ----------
+    cells : dict
+        The row's cells by column, without its id.
+    named : Decision or None
+        The decision that the row names; None if it names none.
+    standing_cells : container
+        Cells of all decisions that stand, in the form that `_frozen` gives them.
+    """
+    if named is not None:
+        return _says_the_same(cells, named)
+    return _frozen(_without_definition(cells)) in standing_cells
 
 
 def _ids_repeated(rows: Iterable[_NormalisedRow], decisions: Mapping[str, Decision]) -> set[str]:

@@ -31,6 +31,7 @@ from obygaze_film.claims import (
 from obygaze_film.claims.kinds import (
     AGREE_BY_CHANCE,
     AGREE_LESS,
+    ALL_JUDGED,
     ALL_NOTHING,
     ALL_UNLIKE,
     ALL_UNREAD,
@@ -1161,6 +1162,21 @@ def share_estimated_from_25_of_more_windows():
     return judged_share(CorrectedRate(low=0.1, high=0.4, method="difference", **ALL_25_WINDOWS))
 
 
+def test_only_a_share_that_is_estimated_from_some_windows_has_an_interval():
+    """AB judged 25 windows and called six S: they are all windows of a film of 90 s, or some of a longer one.
+
+    Where all windows are judged nothing is estimated, and so nothing is uncertain.
+    """
+    counted = share_of_all_25_windows()
+    estimated = share_estimated_from_25_of_more_windows()
+
+    assert counted.interval is None
+    assert counted.has(ALL_JUDGED)
+    assert counted.time == kinds.ClaimTime(part="content", seconds=90.0)
+    assert estimated.interval is not None
+    assert not estimated.has(ALL_JUDGED)
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_sentence_and_note_on_a_counted_share_have_no_interval(language):
     """6 of 25 windows are positive, .24. The share is counted, so that it stands once, without "95 %".
@@ -1170,7 +1186,6 @@ def test_sentence_and_note_on_a_counted_share_have_no_interval(language):
     words = Words(language)
     counted = share_of_all_25_windows()
 
-    assert counted.interval is None
     sentence = phrases.sentence(counted, words)
     note = phrases.judged_share_note(counted, [share_estimated_from_25_of_more_windows()], words)
     first_sentence_of_note, *_ = note.split(".")

@@ -1063,12 +1063,19 @@ def test_only_shares_of_a_level_leave_out_unsure_windows(compared_by_year, langu
 
 
 def test_the_share_of_a_group_counts_sure_windows(compared):
-    """AB judged 14 windows of each of ten films, and was not sure of one of each.
+    """AB judged 14 windows of each of ten films, and was not sure of one of each."""
+    (share,) = group_shares(compared)
+    assert share.n_windows == 10 * 13
+    assert share.has(kinds.NOT_SURE)
+    assert share.time.part == "sure"
+
+
+def test_the_worth_of_a_groups_share_is_more_windows_than_were_judged(compared):
+    """AB judged 13 windows surely of each of ten films, which have a share together.
 
     `worth` is how many windows would be needed without the model, or None where the model is no help.
     """
     (share,) = group_shares(compared)
-    assert share.n_windows == 10 * 13
     assert share.worth is None or round(share.worth) > share.n_windows
 
 

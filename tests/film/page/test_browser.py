@@ -16,7 +16,7 @@ from obygaze_film.page import Owned, ScoredCopy, write_film_page
 from obygaze_film.workspace.proxy import content_key
 from obygaze_models import evaluate, linear_probe, run_report, write_html
 from obygaze_models.report import Block
-from tests.browsers import expect
+from tests.browsers import LONG_MS, expect
 from tests.conftest import planted
 from tests.film.conftest import axe_violations
 from tests.film.page.invented import fake_scored_film
@@ -135,8 +135,7 @@ def test_the_first_tab_reaches_a_link_that_skips_to_the_content(open_page, page)
 def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page):
     """The timeline is a slider, whose text a screen reader says: the time, and what is known of it.
 
-    At its start the film is unlike training. Each of four keys leads to another time. From the end of the
-    film Home leads to the start, and the left arrow leads nowhere from there.
+    At its start the film is unlike training. Each of four keys leads to another time.
     """
     seen = open_page(page).page
     timeline = seen.locator(".d-over")
@@ -151,6 +150,18 @@ def test_keys_move_the_cursor_and_each_time_is_announced(open_page, page):
         announced.append(spoken_time(seen))
 
     assert len(set(announced)) == 5
+
+
+def test_keys_move_the_cursor_to_the_start_and_no_farther(open_page, page):
+    """The timeline is a slider (of class `d-over`), which says the time under its cursor.
+
+    From the end of the film Home leads to the start, and the left arrow leads nowhere from there.
+    """
+    seen = open_page(page).page
+    seen.locator(".d-over").focus()
+    at_start = spoken_time(seen)
+    seen.keyboard.press("End")
+    assert spoken_time(seen) != at_start
 
     for key in ("Home", "ArrowLeft"):
         seen.keyboard.press(key)
@@ -213,33 +224,60 @@ def test_subtitles_are_searched_and_a_line_that_is_chosen_moves_the_cursor(open_
     assert spoken_time(page).startswith(clock(row_at_70_s["start_s"]))
 
 
-def test_a_screen_reader_is_told_no_number_that_there_is_not(open_page, tmp_path):
-    """All probabilities of a film are below .004: as "0.00" one would seem to be impossible.
+@pytest.fixture(scope="module")
+def announced(browser, tmp_path_factory):
+    """All that the timeline announces of a film of low probabilities.
 
-    In the credits nothing is judged, and no number is announced. Clothing has the probability .3 throughout,
-    below its threshold .5: the model does not see it. Body is seen at some times.
+    Clothing is below its threshold, and in the credits nothing is judged.
     """
     film = fake_scored_film(n_rows=60, duration_s=600, unlike_parts=())
     table = film.table.copy()
     table[["p", "p_low", "p_high"]] *= 0.004
     table["Clothing_p"] = 0.3
-    write_film_page([replace(film, table=table)], tmp_path / "small.html")
-    seen = open_page(tmp_path / "small.html").page
-    seen.locator(".d-over").focus()
-    announced = set()
-    for _ in range(60):
-        announced.add(spoken_time(seen))
-        seen.keyboard.press("ArrowRight")
+    path = tmp_path_factory.mktemp("announced") / "small.html"
+    write_film_page([replace(film, table=table)], path)
 
-    of_credits = {text for text in announced if "credits" in text}
+    page = browser.new_page()
+    page.set_default_timeout(LONG_MS)
+    page.goto(path.as_uri())
+    page.locator(".d-over").focus()
+    texts = set()
+    for _ in range(60):
+        texts.add(spoken_time(page))
+        page.keyboard.press("ArrowRight")
+    page.close()
+    return texts
+
+
+def test_a_probability_below_a_hundredth_is_announced_as_such_without_a_band(announced):
+    """All probabilities of a film are below .004. As "0.00" one would seem to be impossible.
+
+    `announced` is all that a screen reader says of the film's times; in the credits nothing is judged.
+    """
+    for text in announced:
+        assert "0.00" not in text
+        if "credits" not in text:
+            assert "; probability below 0.01" in text
+            assert "band" not in text
+
+
+def test_of_credits_no_probability_is_announced(announced):
+    """Credits are no content of the film, and nothing is judged there.
+
+    `announced` is all that a screen reader says of the film's times: what it says of credits has no number.
+    """
+    of_credits = [text for text in announced if "credits" in text]
     assert of_credits
     for text in of_credits:
         assert "probability" not in text
         assert "0." not in text
-    for text in announced - of_credits:
-        assert "0.00" not in text
-        assert "; probability below 0.01" in text
-        assert "band" not in text
+
+
+def test_no_concept_below_its_threshold_is_announced(announced):
+    """Clothing has the probability .3 throughout, below its threshold .5: the model does not see it.
+
+    `announced` is all that a screen reader says of the film's times. Body is seen at some of them.
+    """
     all_announced = "\n".join(announced)
     assert "Body 0." in all_announced
     assert "Clothing" not in all_announced
@@ -307,11 +345,8 @@ def test_a_page_prints_on_few_sheets(open_page, page, tmp_path):
     assert 2 <= n_pages((tmp_path / "film.pdf").read_bytes()) <= 20
 
 
-def test_a_page_prints_on_white_without_buttons_and_as_a_whole(open_page, page):
-    """The page is shown on a dark ground, and printed on the light one of the other theme, nearly white.
-
-    On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds.
-    """
+def test_a_page_prints_on_white_without_buttons_and_with_its_caveat(open_page, page):
+    """The page is shown on a dark ground, and printed on the light one of the other theme, nearly white."""
     nearly_white = "rgb(251, 250, 247)"
     seen = open_page(page, theme="dark").page
     seen.emulate_media(media="print", color_scheme="dark")
@@ -319,6 +354,11 @@ def test_a_page_prints_on_white_without_buttons_and_as_a_whole(open_page, page):
     assert not seen.get_by_role("button", name="Zoom in").is_visible()
     assert seen.locator(".caveat").is_visible()
 
+
+def test_a_page_prints_every_minute_and_the_reasons_of_passages(open_page, page):
+    """On the screen a long table is drawn as far as it is seen. The film lasts 120 minutes and 12 seconds."""
+    seen = open_page(page).page
+    seen.emulate_media(media="print")
     seen.evaluate("dispatchEvent(new Event('beforeprint'))")
     expect(seen.locator(".minutes tbody tr")).to_have_count(121)
     assert seen.locator("#f1-table tbody tr").count() > 3

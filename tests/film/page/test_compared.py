@@ -62,17 +62,21 @@ def test_the_page_is_accessible_fits_and_requests_nothing(open_page, page_of_12_
     assert seen.errors == []
 
 
-def test_each_film_has_a_row_with_its_curve_and_a_title_that_is_text(open_page, page_of_12_films):
-    """A film's curve is drawn with more than one path.
+def test_a_hostile_title_is_text(open_page, page_of_12_films):
+    """The fourth film's title is HTML that would run a script: it must be shown as it is written.
 
-    The fourth film's title is HTML that would run a script: it must be shown as it is written. The script
-    would set the title of the page.
+    The script would set the title of the page.
     """
     page = open_page(page_of_12_films).page
     assert page.title() == "12 films by decade"
+    assert HOSTILE_TITLE in page.locator(".row.film").nth(3).inner_text()
+
+
+def test_each_film_has_a_row_with_its_curve(open_page, page_of_12_films):
+    """A film's curve is drawn with more than one path."""
+    page = open_page(page_of_12_films).page
     assert page.locator(".row.film").count() == 12
     assert page.locator(".row.film svg.strip path").count() > 12
-    assert HOSTILE_TITLE in page.locator(".row.film").nth(3).inner_text()
 
 
 def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(open_page, page_of_12_films):
@@ -97,24 +101,33 @@ def test_the_interval_of_each_decade_stands_out_from_the_line_below_it(open_page
 def test_the_figure_draws_films_their_intervals_the_decades_and_the_trend(open_page, page_of_12_films):
     """12 films have a dot: ten are judged and have an interval, and two nobody judged (c-alone).
 
-    There are two decades, each with its mean and interval (c-reach), and one trend, by ten years. Films are
-    drawn along their years, by the share of their time; S is the positive level. An interval is broader than
-    a line of the grid behind it, for which it must not be taken.
+    There are two decades, each with its mean and interval (c-reach), and one trend.
     """
-    page = open_page(page_of_12_films).page
-    figure = page.locator(".c-figure")
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     assert figure.locator(".c-film").count() == 12
     assert figure.locator(".c-alone").count() == 2
     assert figure.locator(".c-interval").count() == 10
     assert figure.locator(".c-mean").count() == 2
     assert figure.locator(".c-reach").count() == 2
     assert figure.locator(".c-trend").count() == 1
-    assert "10 years later" in page.inner_text("main")
 
+
+def test_the_figure_names_its_axes(open_page, page_of_12_films):
+    """Twelve films are drawn along their years, by the share of their time; S is the positive level."""
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     texts = figure.locator("text").all_text_contents()
     assert "year" in texts
     assert "share of a film’s time, marked or expected as S" in texts
 
+
+def test_the_figure_draws_intervals_broader_than_its_grid(open_page, page_of_12_films):
+    """Both are lines, in pixels: an interval must not be taken for a line of the grid behind it."""
+    figure = open_page(page_of_12_films).page.locator(".c-figure")
     interval_width = figure.locator(".c-interval").first.evaluate(STROKE_WIDTH)
     grid_width = figure.locator(".c-grid").first.evaluate(STROKE_WIDTH)
     assert interval_width > 2 * grid_width
+
+
+def test_the_page_says_what_the_trend_is_per(open_page, page_of_12_films):
+    """The films are of twelve years, 1995 to 2006, and the trend is by ten."""
+    assert "10 years later" in open_page(page_of_12_films).page.inner_text("main")

@@ -661,18 +661,27 @@ def strips_of(figure):
 def test_a_figure_shows_the_span_with_half_a_minute_around_it():
     """The span is 100 to 400 s, so that 70 to 430 s are drawn, in tenths of a second.
 
-    Without the film there are no stills. Concepts that are found better than by chance have their names. The
-    figure is well formed, and the only address in it is the name of SVG's own format.
+    Without the film there are no stills.
     """
-    film = ten_minute_film()
-    figure = str(film_figure(view_of(film), 100.0, 400.0))
+    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
     assert set(strips_of(figure)) == {(700, 4300)}
     assert "0:01:40–0:06:40" in figure
     assert 'class="c-threshold"' in figure
     assert "<image" not in figure
+
+
+def test_a_figure_has_the_concepts_that_are_found_by_name():
+    """A concept is found if the model's tests show it to be found better than by chance."""
+    film = ten_minute_film()
+    figure = film_figure(view_of(film), 100.0, 400.0)
     for concept in film.model().concepts:
         if concept.is_found:
             assert f">{concept.name}</text>" in figure
+
+
+def test_a_figure_is_well_formed_and_asks_for_nothing():
+    """The only address in it is the name of SVG's own format."""
+    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
     minidom.parseString(figure)  # noqa: S318 - ours
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
 
@@ -856,18 +865,21 @@ def grey_of(address):
 
 
 def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
-    """The span is 100 to 160 s, so that stills of 70 to 190 s are shown. The grey of each is its second.
-
-    The figure is 760 pixels wide, and the last still ends within it.
-    """
+    """The span is 100 to 160 s, so that stills of 70 to 190 s are shown. The grey of each is its second."""
     svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
     stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
     times_s = [grey_of(still.getAttribute("href")) for still in stills]
     assert times_s == sorted(times_s)
     assert 70 <= times_s[0] < times_s[-1] <= 190
-    last = stills[-1]
-    assert float(last.getAttribute("x")) + float(last.getAttribute("width")) <= 760
+
+
+def test_the_last_still_of_a_figure_is_not_cut():
+    """A figure is 760 pixels wide."""
+    svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
+    *_, last = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
+    right_edge = float(last.getAttribute("x")) + float(last.getAttribute("width"))
+    assert right_edge <= 760
 
 
 def test_a_still_has_its_place_and_size_in_a_figures_pdf():

@@ -1,4 +1,4 @@
-"""What people decided under a codebook that need not be the model's is exported, and named by that."""
+"""An export has what people decided under a codebook of their own, and names that, not the model's."""
 
 import pytest
 

@@ -275,17 +275,24 @@ def test_a_new_decision_ends_what_redo_could_bring_back(decisions):
 
 
 def test_nobody_edits_or_deletes_a_decision_that_is_not_theirs(decisions):
-    """CD tries to delete AB's judgement, to make a passage of it, and the same of one that is not there."""
+    """CD tries to delete AB's judgement, and to make a passage of it."""
     judgement_of_ab = judge(decisions, start=10, end=20, level="calm", annotator="AB")
-    id_of_nothing = "0000000000000000-1"
 
-    for decision_id in (judgement_of_ab, id_of_nothing):
-        with pytest.raises(FilmError):
-            decisions.delete(decision_id, "CD")
-        with pytest.raises(FilmError):
-            decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=decision_id)
+    with pytest.raises(FilmError):
+        decisions.delete(judgement_of_ab, "CD")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=judgement_of_ab)
 
     assert levels_in_force(decisions) == [("AB", "calm")]
+
+
+def test_a_decision_that_is_not_there_is_neither_edited_nor_deleted(decisions):
+    """Nobody has decided anything on the film. CD names an id to delete, and to make a passage of."""
+    id_of_nothing = "0000000000000000-1"
+    with pytest.raises(FilmError):
+        decisions.delete(id_of_nothing, "CD")
+    with pytest.raises(FilmError):
+        decisions.keep("passage", 10, 20, "CD", level="calm", changed_id=id_of_nothing)
     assert decisions.clips_by_kind["passage"] == []
 
 
@@ -776,8 +783,7 @@ def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
     """AB judged five windows of a list, as in a spreadsheet, so that AB has planned nothing at the desk.
 
     Nobody waits for AB to judge more, and AB sees CD's judgements. CD planned ten windows at the desk and has
-    judged three, and so does not see AB's. Then AB plans seven at the desk and judges one of them: from then
-    on AB has a number to reach, and does not see CD's judgements.
+    judged three, and so does not see AB's.
     """
     judge_list(decisions, "violent", annotator="AB", n=5)
     judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
@@ -793,6 +799,14 @@ def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
     assert decisions.hides_others_from("CD")
     assert next_window(film, "CD", 0)["fixed"] == 10
 
+
+def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
+    """AB judged five windows in a list, then plans seven at the desk and judges one of them.
+
+    From then on AB has a number to reach, and does not see CD's judgements.
+    """
+    judge_list(decisions, "violent", annotator="AB", n=5)
+    judge_blindly(decisions, *["calm"] * 3, annotator="CD", in_all=10)
     judge_blindly(decisions, "violent", annotator="AB", in_all=7)
     assert decisions.n_stated_by("AB") == 7
     assert decisions.hides_others_from("AB")

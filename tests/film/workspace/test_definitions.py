@@ -107,18 +107,29 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
 
 
 @pytest.mark.long
-def test_what_is_judged_again_under_the_new_wording_counts(judged_film):
-    """AB judged ten windows as violent, and 10 to 20 s in sight of the score; then the codebook was reworded.
+def test_windows_judged_again_under_the_new_wording_count(judged_film):
+    """AB judged ten windows as violent; then the codebook was reworded, so that these do not count.
 
-    AB judges the ten windows again under the new wording, as calm: these count, and are enough for a share.
-    One judgement under the earlier wording is left. It is made again with the same level: then none is left.
+    AB judges the ten again, as calm. Ten windows are enough for a share.
     """
     decisions = judged_film.open_with(judged_film.with_other_definition)
     film = OpenFilm(0, judged_film.film, decisions)
 
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
+
     assert {clip.level for clip in decisions.judgements()} == {"calm"}
     assert "share" in next_window(film, "AB", 10)
+
+
+@pytest.mark.long
+def test_a_judgement_in_sight_is_under_the_new_wording_once_it_is_made_again(judged_film):
+    """AB judged ten windows, and 10 to 20 s in sight of the score; then the codebook was reworded.
+
+    AB judges the ten windows again under the new wording, so that one judgement under the earlier one is
+    left. It is made again with the same level: then none is left.
+    """
+    decisions = judged_film.open_with(judged_film.with_other_definition)
+    judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
     (in_sight,) = shown_under_other_definitions(decisions)
 
     decisions.keep("judgement", 10, 20, "AB", level="violent", changed_id=in_sight["id"])

@@ -72,10 +72,7 @@ def test_the_desk_of_a_long_film_with_subtitles_is_below_100_kilobytes(tmp_path,
 
 @pytest.mark.parametrize("mode", ["read", "blind"])
 def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
-    """The codebook has each definition in English and in French.
-
-    A concept has typical instances, and each of these has examples: they are in English only, and left out.
-    """
+    """The codebook has each definition in English and in French."""
     book = builtin_codebook("obygaze12")
     opened = desk_of(with_model(ten_minute_film(), means=book.means), tmp_path)
 
@@ -86,6 +83,16 @@ def test_a_french_desk_defines_levels_and_concepts_in_french(tmp_path, mode):
         assert f"{french.title} : {french.means}" in page
         english_meaning = level_or_concept.means
         assert english_meaning not in page
+
+
+@pytest.mark.parametrize("mode", ["read", "blind"])
+def test_a_french_desk_leaves_out_examples_which_are_in_english_only(tmp_path, mode):
+    """A concept of the codebook has typical instances, and each of these has examples."""
+    book = builtin_codebook("obygaze12")
+    opened = desk_of(with_model(ten_minute_film(), means=book.means), tmp_path)
+
+    page = html.unescape(desk_page([opened], opened, mode, "fr"))
+
     instances = [instance for concept in book.concepts for instance in concept.instances]
     examples = [example for instance in instances for example in instance.examples]
     assert examples
@@ -133,10 +140,7 @@ def test_an_all_black_film_opens_on_the_desk(tmp_path, mode):
 
 
 def test_an_all_black_film_is_left_out_of_a_comparison_with_a_note(tmp_path):
-    """A black film has no share to compare: a note names it, and the other film stays.
-
-    Where no film is left to compare, that must not break the page.
-    """
+    """A black film has no share to compare: a note names it, and the other film stays."""
     nobody_judged = Manifest((), tmp_path, builtin_codebook("obygaze12"))
     black, other = black_film(), ten_minute_film("tt0000043")
 
@@ -145,9 +149,15 @@ def test_an_all_black_film_is_left_out_of_a_comparison_with_a_note(tmp_path):
     assert [film.timeline.movie for film in compared.films] == ["tt0000043"]
     assert any("black" in note and black.movie in note for note in compared.notes)
 
-    alone = compare_films([black], nobody_judged)
-    assert alone.films == ()
-    assert "<html" in comparison_page(alone, language="fr")
+
+def test_a_comparison_of_a_black_film_alone_has_a_page(tmp_path):
+    """No film is left to compare, which must not break the page."""
+    nobody_judged = Manifest((), tmp_path, builtin_codebook("obygaze12"))
+
+    compared = compare_films([black_film()], nobody_judged)
+
+    assert compared.films == ()
+    assert "<html" in comparison_page(compared, language="fr")
 
 
 class Citation(NamedTuple):
@@ -178,21 +188,28 @@ def film_of_seconds(flags_of_first_minute=""):
 def test_a_citation_says_how_much_of_its_span_the_model_judged(tmp_path, language):
     """A span lasts 65 s. The model judged only its last 5 s, since the first minute is unlike its training.
 
-    Text and note give both numbers, so that nobody takes the probability for one of the whole span. Of the
-    second minute, which it judged wholly, they give none.
+    Text and note give both numbers, so that nobody takes the probability for one of the whole span.
     """
     film = film_of_seconds(flags_of_first_minute="unlike")
 
-    citation = cite(film, start_s=0.0, end_s=65.0, folder=tmp_path / "a", language=language)
-    of_second_minute = cite(film, start_s=60.0, end_s=120.0, folder=tmp_path / "b", language=language)
+    citation = cite(film, start_s=0.0, end_s=65.0, folder=tmp_path, language=language)
 
     assert "65 s" in citation.text
     assert "65 s" in citation.note
     # "5 s" alone is in "65 s", too
     assert re.search(r"(?<!\d)5 s", citation.text)
     assert re.search(r"(?<!\d)5 s", citation.note)
-    assert "60 s" not in of_second_minute.text
-    assert of_second_minute.note == ""
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_a_citation_of_a_span_that_was_judged_wholly_does_not_qualify_it(tmp_path, language):
+    """The first minute is unlike the model's training. It judged all of the second, from 60 to 120 s."""
+    film = film_of_seconds(flags_of_first_minute="unlike")
+
+    citation = cite(film, start_s=60.0, end_s=120.0, folder=tmp_path, language=language)
+
+    assert "60 s" not in citation.text
+    assert citation.note == ""
 
 
 @pytest.mark.long

@@ -57,48 +57,52 @@ def test_a_film_that_begins_at_0_with_one_track_of_pictures_is_sent_as_it_is(tmp
     assert remade_part(film_of_tracks(tmp_path / "film.mp4", 0)) == "nothing"
 
 
-def film_whose_times_begin_at_5_s(path):
+def test_a_film_whose_times_begin_at_5_s_is_sent_as_a_copy(tmp_path):
     """Recordings of streams begin at any time. Firefox counts from the first picture, as the scores do.
 
     Chromium counts from the file's own 0: there each scene came 5 s late beside the scores.
     """
     pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
-    times = range(5 * RATE, 6 * RATE)
-    as_they_are = {"avoid_negative_ts": "disabled"}
-    return encode(path, pictures, times=times, options={"bf": "0"}, container_options=as_they_are)
-
-
-def film_whose_pictures_begin_after_its_sound(path):
-    """A recording of a broadcast that was put into MP4: Firefox shows its scenes half a second too early."""
-    return film_of_tracks(path, 0.5)
-
-
-@pytest.mark.parametrize(
-    "film_at", [film_whose_times_begin_at_5_s, film_whose_pictures_begin_after_its_sound]
-)
-def test_an_mp4_file_that_browsers_show_at_other_times_is_sent_as_a_copy(tmp_path, film_at):
-    film = film_at(tmp_path / "film.mp4")
+    film = encode(
+        tmp_path / "stream.mp4",
+        pictures,
+        times=range(5 * RATE, 6 * RATE),
+        options={"bf": "0"},
+        container_options={"avoid_negative_ts": "disabled"},
+    )
 
     assert remade_part(film) == "container"
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
     assert remade_part(tmp_path / "copy.mp4") == "nothing"
 
 
-def film_to_be_encoded_anew(path):
-    """Encode a film in MPEG-2, which browsers do not play."""
-    return encode(path.with_suffix(".mpg"), [np.full((48, 64, 3), 100, np.uint8)] * RATE, "mpeg2video")
+def test_an_mp4_file_whose_pictures_begin_after_its_sound_is_sent_as_a_copy(tmp_path):
+    """A recording of a broadcast that was put into MP4: Firefox shows its scenes half a second too early."""
+    film = film_of_tracks(tmp_path / "late.mp4", 0.5)
+
+    assert remade_part(film) == "container"
+    make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+    assert remade_part(tmp_path / "copy.mp4") == "nothing"
 
 
-@pytest.mark.parametrize("film_at", [film_whose_pictures_begin_after_its_sound, film_to_be_encoded_anew])
-def test_a_copy_counts_in_units_of_its_pictures(tmp_path, film_at):
-    """The first picture may be behind the sound, which MP4 states as a gap in an edit list.
+def test_a_copy_counts_in_units_of_its_pictures(tmp_path):
+    """The first picture is half a second behind the sound, which MP4 states as a gap in an edit list.
 
     Firefox reads the gap in units of the pictures, and not, as it is written, in those of the file. It showed
     all scenes of such copies half a second too early: with one unit for both it is right.
     """
-    film = film_at(tmp_path / "late.mkv")
+    film = film_of_tracks(tmp_path / "late.mkv", 0.5)
 
     make_proxy(film, tmp_path / "copy.mp4", lambda _seconds: None)
+
+    units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
+    assert units_of_file == units_of_pictures
+
+
+def test_a_copy_that_is_encoded_anew_counts_in_units_of_its_pictures_too(tmp_path):
+    """Browsers do not play MPEG-2: here the pictures are encoded."""
+    pictures = [np.full((48, 64, 3), 100, np.uint8)] * RATE
+    make_proxy(encode(tmp_path / "film.mpg", pictures, "mpeg2video"), tmp_path / "copy.mp4", lambda _s: None)
 
     units_of_file, units_of_pictures = units_a_second(tmp_path / "copy.mp4")
     assert units_of_file == units_of_pictures

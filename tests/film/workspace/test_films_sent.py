@@ -167,17 +167,28 @@ def test_copies_of_films_are_private_and_removed_after_90_days(tmp_path, shared_
     assert folder.stat().st_mode & 0o777 == only_its_owner or sys.platform == "win32"
 
 
-@pytest.mark.parametrize(
-    ("name", "is_played"), [("arm_wrestling.mp4", True), (None, False)], ids=["played", "no file"]
-)
-def test_a_film_that_browsers_play_or_that_has_no_file_gets_no_copy(
-    monkeypatch, shared_data, name, is_played
-):
-    """The desk sends an MP4 itself, and a film may be judged without its video. A copy is asked for."""
+@pytest.fixture
+def making_a_copy_fails(monkeypatch):
+    """Let the test fail as soon as a copy is made."""
     monkeypatch.setattr(server, "make_proxy", lambda *_: pytest.fail("a copy is made"))
-    path = None if name is None else shared_data / "videos" / name
-    film = OpenFilm(0, ten_minute_film(), None, path)
-    assert (film.played is not None) == is_played
+
+
+@pytest.mark.usefixtures("making_a_copy_fails")
+def test_a_film_that_browsers_play_gets_no_copy(shared_data):
+    """The desk sends an MP4 itself. A copy is asked for all the same; the fixture fails if one is made."""
+    film = OpenFilm(0, ten_minute_film(), None, shared_data / "videos" / "arm_wrestling.mp4")
+    assert film.played is not None  # the file that is sent
+
+    server._begin_copy(film)
+
+    assert film.copying.share is None  # nothing is copied
+
+
+@pytest.mark.usefixtures("making_a_copy_fails")
+def test_a_film_without_a_file_gets_no_copy():
+    """A film may be judged without its video. A copy is asked for; the fixture fails if one is made."""
+    film = OpenFilm(0, ten_minute_film(), None, None)
+    assert film.played is None
 
     server._begin_copy(film)
 

@@ -248,8 +248,7 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
     """AB has made six decisions that a file can have, and C D four; all are exported.
 
     AB's judgement of 40 to 48.0625 s is called calm in the file: one is changed, AB's other five are not. All
-    other judgements, passages and notes stay. The changed one keeps its concepts, and the version before it
-    is its history. The file imported once more changes nothing: no sitting, a file of the ledger, is added.
+    other judgements, passages and notes stay.
     """
     before = lines_in_force(decisions_of_two)
     path = export_file(decisions_of_two, kind)
@@ -268,12 +267,29 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
     assert sorted(judgements_after) == sorted(judgements_before)
     assert after == before  # passages and notes
 
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", READ_BACK)
+def test_a_level_changed_in_a_file_leaves_the_concepts_and_has_a_history(decisions_of_two, kind):
+    """AB's judgement at 40 s has two concepts, Gun and Dim light.
+
+    Its level is changed in the file, from violent to calm. The version before it is the history. The file
+    imported once more changes nothing: no sitting, a file of the ledger, is added.
+    """
+    path = export_file(decisions_of_two, kind)
+    change_violent_at_40_s_to_calm(path, kind)
+
+    import_file(decisions_of_two, path)
+
     (changed,) = [clip for clip in decisions_of_two.clips_by_kind["judgement"] if clip.start_s == 40]
+    earlier_versions = decisions_of_two.history(changed.clip_id)
+    assert changed.level == "calm"
     assert changed.concepts == ("Gun", "Dim light")
-    assert len(decisions_of_two.history(changed.clip_id)) == 1
+    assert len(earlier_versions) == 1
 
     n_sittings_before = n_sittings(decisions_of_two)
-    assert import_file(decisions_of_two, path)["AB"] == Imported(unchanged=6)
+    imported_again = import_file(decisions_of_two, path)
+    assert imported_again["AB"] == Imported(unchanged=6)
     assert n_sittings(decisions_of_two) == n_sittings_before
 
 

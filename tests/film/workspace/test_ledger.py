@@ -621,12 +621,29 @@ def test_the_first_decision_forces_the_name_of_its_file_to_the_disk(tmp_path, mo
     assert "ledger" in names_in_forced_folders[tmp_path]
 
 
+def test_the_first_line_of_a_sitting_is_its_header(tmp_path):
+    """The header names the codebook that the sitting's decisions were made under, by its digest.
+
+    Here the digest is 64 times d, and the codebook's text is one line. The header also names a definition
+    that is declared to mean the same.
+    """
+    codebook = StoredCodebook("d" * 64, 'name = "x"')
+    header = Header(codebook, ("e" * 64,))
+    ledger = Ledger(tmp_path, pytest.fail, lambda: header)  # it calls the second if a file is damaged
+
+    ledger.add("note", decision_row(1))
+
+    (path,) = tmp_path.glob("ledger/*.jsonl")
+    first_line, _line_of_note = path.read_bytes().splitlines()
+    entry = json.loads(first_line)["entry"]
+    assert entry["kind"] == "sitting"
+    assert entry["header"]["codebook"]["definition"] == "d" * 64
+
+
 def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
     """A later version of the program may add fields to the header, here `law`, which this one does not know.
 
-    The header, the first line of a sitting, names the codebook that its decisions were made under, by its
-    digest, and a definition that is declared to mean the same. It is no decision: the note after it is the
-    only one.
+    A header is no decision: the note after it is the only one.
     """
     codebook = StoredCodebook("d" * 64, 'name = "x"')
     header = Header(codebook, ("e" * 64,))
@@ -635,8 +652,6 @@ def test_a_header_with_a_field_of_a_later_version_is_read(tmp_path):
     (path,) = tmp_path.glob("ledger/*.jsonl")
     line_of_header, line_of_note = path.read_bytes().splitlines(keepends=True)
     entry = json.loads(line_of_header)["entry"]
-    assert entry["kind"] == "sitting"
-    assert entry["header"]["codebook"]["definition"] == "d" * 64
     entry["header"]["law"] = {"of": "a later version"}
     path.write_bytes(encode_line(entry) + line_of_note)
 

@@ -431,21 +431,26 @@ def test_an_answer_that_calls_learning_done_names_the_film_that_came_of_it():
     assert state["film"] == learnt_film.number
 
 
-def test_several_films_are_listed_and_compared_by_a_column(serve, scored_films_and_codebook, tmp_path):
-    """The terminal names the folder of each film as it is read.
-
-    The first page leads to the list of films, and each film's page leads back to it. A table named the
-    director of each film, Agnes and Chantal: both are on the page, equally often.
-    """
+@pytest.fixture
+def desk_by_director(serve, scored_films_and_codebook, tmp_path):
+    """A desk on the films tt1 of Agnes and tt2 of Chantal, which are compared by their directors."""
     scored_films, codebook_file = scored_films_and_codebook
     table = tmp_path / "films.csv"
     table.write_text("movie,director\ntt1,Agnes\ntt2,Chantal\n", "utf-8")
+    return serve(scored_films, codebook_file, "--films", str(table), "--by", "director")
 
-    desk_by_director = serve(scored_films, codebook_file, "--films", str(table), "--by", "director")
 
+def test_the_terminal_names_each_film_as_it_is_read(desk_by_director):
+    """The lines end in the folder of a film, tt1 and tt2."""
     lines_of_reading = [line for line in desk_by_director.said.splitlines() if line.startswith("reading ")]
     assert [line[-3:] for line in lines_of_reading] == ["tt1", "tt2"]
 
+
+def test_several_films_are_listed_and_compared_by_a_column(desk_by_director):
+    """The first page leads to the list of films, and each film's page leads back to it.
+
+    A table named the director of each film, Agnes and Chantal: both are on the page, equally often.
+    """
     first_page, _ = desk_by_director.ask("GET", "/")
     assert first_page.getheader("location") == "films"
 
@@ -607,18 +612,17 @@ def test_a_black_span_has_no_probability_and_no_concepts(desk):
     assert "black" in evidence["flags"]
 
 
+@pytest.mark.parametrize(
+    "times", ["a=nan&b=3", "a=0&b=inf", "a=5&b=2", "a=-1&b=2", "a=x&b=5", "a=1&b=", "b=2", "a=1&a=x&b=2"]
+)
 @pytest.mark.parametrize("asked_for", ["span", "figure.svg", "figure.pdf"])
-def test_what_is_no_span_of_the_film_is_refused(desk, asked_for):
+def test_what_is_no_span_of_the_film_is_refused(desk, asked_for, times):
     """A span of the film is asked for as seconds from `a` to `b`.
 
     Here one of them is missing, no number, given twice or before the film, or the end is before the start.
     """
-    for times in (
-        *("a=nan&b=3", "a=0&b=inf", "a=x&b=5"),
-        *("a=5&b=2", "a=-1&b=2", "a=1&b=", "b=2", "a=1&a=x&b=2"),
-    ):
-        answer, _body = desk.ask("GET", f"/film/0/{asked_for}?{times}")
-        assert answer.status == 400, times
+    answer, _body = desk.ask("GET", f"/film/0/{asked_for}?{times}")
+    assert answer.status == 400
 
 
 @pytest.fixture(scope="module")
@@ -928,7 +932,7 @@ def test_the_browser_opens_a_private_file_that_leads_to_the_address_and_is_remov
     """Names of files that programs open are read by everybody on the machine.
 
     So the secret token, at the end of the address, is in the file, which only its owner may read, and not
-    in its name. The browser is started in a daemon thread, for which Python does not wait at its end.
+    in its name.
     """
     file, printed_address = opened_file_and_printed_address
     *_, token = printed_address.split("/")
@@ -937,27 +941,41 @@ def test_the_browser_opens_a_private_file_that_leads_to_the_address_and_is_remov
     assert token not in str(file.path)
     assert file.mode == 0o600 or sys.platform == "win32"
     assert not file.path.exists()  # once the browser has been told
+
+
+def test_a_browser_that_hangs_does_not_keep_the_desk_from_ending(opened_file_and_printed_address):
+    """The browser is started in a daemon thread, for which Python does not wait at its end."""
+    file, _ = opened_file_and_printed_address
     assert file.thread.daemon
 
 
-def test_two_desks_on_one_folder_lose_nothing_and_undo_only_what_was_done_there(
-    serve, scored_films_and_codebook
-):
-    """AB judges in the first desk, from 0, 1 and 2 s to 10 s, and CD in the second, in turns.
+@pytest.fixture
+def two_desks_on_one_folder(serve, scored_films_and_codebook):
+    """Two desks on one folder, and the film's table of judgements there.
 
-    The table has all six. AB's last judgement is undone in the desk where it was made, and is gone in both.
+    AB has judged in the first, from 0, 1 and 2 s to 10 s, and CD in the second, in turns.
     """
     scored_films, codebook_file = scored_films_and_codebook
     first = serve(scored_films, codebook_file)
     second = serve(scored_films, codebook_file)
     for start_s in (0, 1, 2):
-        for desk_on_folder, who in ((first, "AB"), (second, "CD")):
-            status, _ = desk_on_folder.decide(
-                kind="judgement", who=who, start_s=start_s, end_s=10, level="calm"
-            )
-            assert status == 200
-    annotators = sorted(row["annotator"] for row in rows_of(scored_films / "tt1" / JUDGEMENTS))
+        status, _ = first.decide(kind="judgement", who="AB", start_s=start_s, end_s=10, level="calm")
+        assert status == 200
+        status, _ = second.decide(kind="judgement", who="CD", start_s=start_s, end_s=10, level="calm")
+        assert status == 200
+    return first, second, scored_films / "tt1" / JUDGEMENTS
+
+
+def test_two_desks_on_one_folder_lose_nothing_of_each_other(two_desks_on_one_folder):
+    """AB judged three spans in one desk and CD three in the other, in turns: the table has all six."""
+    _, _, table = two_desks_on_one_folder
+    annotators = sorted(row["annotator"] for row in rows_of(table))
     assert annotators == ["AB", "AB", "AB", "CD", "CD", "CD"]
+
+
+def test_a_judgement_is_undone_in_the_desk_where_it_was_made_and_is_gone_in_both(two_desks_on_one_folder):
+    """AB judged three spans in the first desk, the last from 2 s on, and CD three in the second."""
+    first, second, _ = two_desks_on_one_folder
 
     _, answer = second.decide(kind="undo", who="AB")
     assert answer["said"].startswith("nothing")

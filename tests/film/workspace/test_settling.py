@@ -35,6 +35,21 @@ def agreed_ids(decisions):
     return [clip.clip_id for clip in decisions.clips_by_kind["agreed"]]
 
 
+@pytest.mark.long
+def test_people_differ_on_windows_that_they_judged_differently(judged_by_ab_and_cd):
+    """AB called three windows calm, violent, calm, and CD calm, calm, violent.
+
+    They differ on the second and the third, on which nothing is agreed yet. A disagreement has the ids of the
+    two judgements.
+    """
+    decisions = judged_by_ab_and_cd
+
+    assert open_or_settled(decisions) == ["open", "open"]
+    for disagreement in decisions.disagreements():
+        levels = {decisions.lines[line_id].row["level"] for line_id in disagreement.decisions}
+        assert levels == {"calm", "violent"}
+
+
 def test_a_blind_judgement_is_not_compared_with_one_in_sight_of_the_score(decisions):
     """AB judged the first window blindly as calm. CD saw the model's score, and found it violent."""
     start_s, end_s = decisions.windows[0]
@@ -52,17 +67,12 @@ def test_judgements_in_sight_of_the_score_are_compared_with_each_other(decisions
 
 
 def test_each_disagreement_is_settled_on_its_own(judged_by_ab_and_cd):
-    """AB called three windows calm, violent, calm, and CD calm, calm, violent: they differ on two.
+    """AB and CD differ on two windows. What is agreed on one says nothing of the other.
 
-    A disagreement has the ids of the two judgements. What is agreed on one says nothing of the other.
     Deleting an agreement opens its window again.
     """
     decisions = judged_by_ab_and_cd
     first, second = decisions.disagreements()
-    for disagreement in (first, second):
-        levels = {decisions.lines[line_id].row["level"] for line_id in disagreement.decisions}
-        assert levels == {"calm", "violent"}
-    assert open_or_settled(decisions) == ["open", "open"]
 
     first_id = settle(decisions, first, "violent")
     assert open_or_settled(decisions) == ["settled", "open"]
@@ -150,15 +160,26 @@ def test_two_contrary_agreements_settle_nothing(judged_by_ab_and_cd):
     assert len(decisions_of_ab.clips_by_kind["agreed"]) == 2
 
 
-def test_an_agreement_joins_the_judgements_of_two_people_of_one_span(judged_by_ab_and_cd):
-    """AB and CD differ on two windows. Judgements of both windows, or one twice, are no difference."""
+def test_an_agreement_on_judgements_of_two_spans_is_refused(judged_by_ab_and_cd):
+    """AB and CD differ on two windows. An agreement joins the two judgements of one window."""
     decisions = judged_by_ab_and_cd
     first, second = decisions.disagreements()
     of_first_window, _ = first.decisions  # ids of judgements
     of_second_window, _ = second.decisions
-    for joined_ids in ((of_first_window, of_second_window), (of_first_window, of_first_window)):
-        with pytest.raises(FilmError):
-            settle(decisions, first._replace(decisions=joined_ids))
+    of_two_spans = first._replace(decisions=(of_first_window, of_second_window))
+    with pytest.raises(FilmError):
+        settle(decisions, of_two_spans)
+    assert decisions.clips_by_kind["agreed"] == []
+
+
+def test_an_agreement_of_one_judgement_with_itself_is_refused(judged_by_ab_and_cd):
+    """AB and CD differ on a window. An agreement joins the judgements of two people."""
+    decisions = judged_by_ab_and_cd
+    first, _ = decisions.disagreements()
+    id_of_judgement, _ = first.decisions
+    of_one_person = first._replace(decisions=(id_of_judgement, id_of_judgement))
+    with pytest.raises(FilmError):
+        settle(decisions, of_one_person)
     assert decisions.clips_by_kind["agreed"] == []
 
 
@@ -194,11 +215,7 @@ def test_an_agreement_is_blind_only_where_the_desk_never_showed_the_scores(judge
 
 
 def test_the_table_of_agreements_names_both_judgements_of_each(judged_by_ab_and_cd):
-    """A row is one agreement; its cell `parents` has the ids of the two judgements that it settles.
-
-    Rows that were read as new, when the folder is opened again, would be written to a further file of the
-    ledger. There is one file.
-    """
+    """A row is one agreement; its cell `parents` has the ids of the two judgements that it settles."""
     decisions = judged_by_ab_and_cd
     for disagreement in decisions.disagreements():
         settle(decisions, disagreement, "violent")
@@ -208,7 +225,15 @@ def test_the_table_of_agreements_names_both_judgements_of_each(judged_by_ab_and_
         assert row["level"] == "violent"
         assert len(row["parents"].split(";")) == 2
 
+
+def test_reading_the_table_of_agreements_again_changes_nothing(judged_by_ab_and_cd):
+    """Rows that were read as new would be written to a further file of the ledger. There is one file."""
+    decisions = judged_by_ab_and_cd
+    for disagreement in decisions.disagreements():
+        settle(decisions, disagreement, "violent")
+
     again = reopen(decisions)
+
     assert [clip.level for clip in again.clips_by_kind["agreed"]] == ["violent", "violent"]
     assert len(list(decisions.folder.glob("ledger/*.jsonl"))) == 1
 

@@ -72,8 +72,7 @@ def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, sc
     """An earlier version wrote tables only: two judgements of XY and a note. Their rows become decisions.
 
     XY called 0 to 8.50 s calm, and 8 to 16 s "Violent": 8.50 is read as the number 8.5, and "Violent" as the
-    codebook's level "violent". A notice names each file. The tables are written anew from the ledger, with
-    the columns that the user had added: `mine`, with a cell in the first of two rows, and `written_at`.
+    codebook's level "violent". A notice names each file.
     """
     decisions = Decisions(*scored_tt1)
 
@@ -83,17 +82,34 @@ def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, sc
     notice_on_judgements, notice_on_notes = decisions.notices
     assert str(folder_of_earlier_version / JUDGEMENTS) in notice_on_judgements
     assert str(folder_of_earlier_version / NOTES) in notice_on_notes
-    assert [row["mine"] for row in rows_of(folder_of_earlier_version / JUDGEMENTS)] == ["kept", ""]
-    assert [row["written_at"] for row in rows_of(folder_of_earlier_version / NOTES)] == ["2020"]
+
+
+def test_tables_that_are_read_into_a_ledger_keep_the_users_columns(folder_of_earlier_version, scored_tt1):
+    """The tables are written anew from the ledger.
+
+    The user had added the columns `mine`, with a cell in the first of two rows, and `written_at`.
+    """
+    Decisions(*scored_tt1)
+
+    rows_of_judgements = rows_of(folder_of_earlier_version / JUDGEMENTS)
+    assert [row["mine"] for row in rows_of_judgements] == ["kept", ""]
+    (note,) = rows_of(folder_of_earlier_version / NOTES)
+    assert note["written_at"] == "2020"
 
 
 @pytest.mark.usefixtures("folder_of_earlier_version")
-def test_tables_are_read_into_a_ledger_once_and_not_undone(scored_tt1):
-    """A second opening of the folder has nothing to report. XY decided before this sitting."""
+def test_tables_are_read_into_a_ledger_once(scored_tt1):
+    """A second opening of the folder, which had tables alone, has nothing to report."""
     decisions = Decisions(*scored_tt1)
     again = reopen(decisions)
     assert again.notices == []
     assert lines_in_force(again) == lines_in_force(decisions)
+
+
+@pytest.mark.usefixtures("folder_of_earlier_version")
+def test_what_is_read_from_tables_is_not_undone(scored_tt1):
+    """XY made the judgements in the tables, and did not decide in this sitting: there is nothing to undo."""
+    decisions = Decisions(*scored_tt1)
     assert decisions.undo("XY") is None
 
 

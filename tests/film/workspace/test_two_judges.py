@@ -245,7 +245,9 @@ def folder_of_both(films, tmp_path_factory):
 def desk_of_both(serve, sit_down, films, folder_of_both, tmp_path):
     """The desk of AB on a film that AB and another person judged: at 14 of 30 windows they differ."""
     folder = shutil.copytree(folder_of_both, tmp_path / "tt1")
-    desk = sit_down(serve(folder, films / "violence.codebook.toml", enter=False).address)
+    # The address opens once: it is left to the browser.
+    served = serve(folder, films / "violence.codebook.toml", enter=False)
+    desk = sit_down(served.address)
     desk.give_name("AB")
     return desk
 
