@@ -151,22 +151,26 @@ def test_clips_of_more_numbers_than_the_texts_are_refused():
         TextSimilarity(texts_of_two_numbers).fit(clips_of_three_numbers, [0, 1])
 
 
-@pytest.mark.long
-def test_texts_of_a_concept_and_a_cav_trained_on_labels_both_find_it_in_planted_clips(folder, data):
-    """Clips with the concept Body are moved along the direction of its texts.
-
-    There are six films, each of which is a fold. The model `cav` is trained, the others read texts; all are
-    tested on the same clips.
-    """
+@pytest.fixture(scope="module")
+def run_of_texts_and_cav(folder, data):
+    """A run of models that find the concept Body by its texts, and of one that is trained on its labels."""
     zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
+    return evaluate(data, [*zero_shot, "cav"], "concept:Body")
 
-    run = evaluate(data, [*zero_shot, "cav"], "concept:Body")
 
-    auc_of = run.metrics.query("metric == 'auc'").set_index("model")["pooled"]
+@pytest.mark.long
+def test_texts_of_a_concept_and_a_cav_trained_on_labels_both_find_it_in_planted_clips(run_of_texts_and_cav):
+    """Clips with the concept Body are moved along the direction of its texts."""
+    auc_of = run_of_texts_and_cav.metrics.query("metric == 'auc'").set_index("model")["pooled"]
     assert auc_of["zero_shot_instances"] > 0.8
     assert auc_of["zero_shot_definition"] > 0.8
     assert auc_of["cav"] > 0.8
-    by_model = run.predictions.table.groupby("model")
+
+
+@pytest.mark.long
+def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones(run_of_texts_and_cav):
+    """There are six films, each of which is a fold. The model `cav` is trained, the others read texts."""
+    by_model = run_of_texts_and_cav.predictions.table.groupby("model")
     tested_clips = by_model["clip_id"].apply(lambda ids: tuple(sorted(ids)))
     assert len(set(tested_clips)) == 1
     assert by_model["fold"].nunique().eq(6).all()
@@ -259,16 +263,20 @@ def test_a_saved_bottleneck_of_texts_finds_a_concept_in_the_frames_of_clips_that
     assert best_of_clip[has_body].mean() > best_of_clip[~has_body].mean() + 0.5
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("texts_of_other_weights", r"sha256:9.*sha256:0123"),
-        ("first_five_texts", "obygaze codebook texts"),
-        ("films", "group xclip"),
-    ],
-    ids=["of another space than the clips", "the first five texts alone", "of clips"],
-)
-def test_a_store_without_the_texts_of_the_clips_concepts_is_refused(folder, data, name, message):
-    """The clips are of the weights sha256:0123. If texts lack, a command writes all."""
-    with pytest.raises(ConceptError, match=message):
-        read_concept_texts(open_store(folder / name), data)
+def test_texts_of_another_space_than_the_clips_are_refused(folder, data):
+    """The clips are of the weights sha256:0123, the texts of sha256:9: their vectors cannot be compared."""
+    texts_of_other_weights = open_store(folder / "texts_of_other_weights")
+
+    with pytest.raises(ConceptError, match=r"sha256:9.*sha256:0123"):
+        read_concept_texts(texts_of_other_weights, data)
+
+
+def test_a_store_of_the_first_five_texts_alone_is_refused(folder, data):
+    """The message names the command that writes all texts."""
+    with pytest.raises(ConceptError, match="obygaze codebook texts"):
+        read_concept_texts(open_store(folder / "first_five_texts"), data)
+
+
+def test_a_store_of_clips_is_refused_as_one_of_texts(folder, data):
+    with pytest.raises(ConceptError, match="group xclip"):
+        read_concept_texts(open_store(folder / "films"), data)
