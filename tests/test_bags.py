@@ -90,14 +90,12 @@ def test_clips_in_which_no_window_has_its_middle_are_excluded(windows):
 
     assert data.clip_ids.tolist() == ["f1-2.4-4.6"]
     assert [exclusion.clip_id for exclusion in data.excluded] == ["f1-3.6-3.9", "f9-0-9"]
-    with pytest.raises(DatasetError, match="middle of a window"):
-        om.load_bags(windows.store, windows.manifest.with_clips([between_two_middles]))
 
 
 def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded(windows):
     """One clip has 3 windows, the other 200, of which 32 are read, from the first to the last.
 
-    What the shorter clip lacks is NaN. The other windows of the store's four films are counted.
+    What the shorter clip lacks is NaN.
     """
     short, long = segment("f1", 2.4, 4.6), segment("f2", 0, 200)
 
@@ -110,6 +108,14 @@ def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded
     assert np.isnan(frames_of_short[3:]).all()
     assert frames_of_long.shape == (n_frames, width)
     assert np.array_equal(frames_of_long[[0, -1]], vectors_of(windows.store, "f2", [0, 199]))
+
+
+def test_windows_of_the_store_that_are_in_no_clip_are_counted(windows):
+    """The store has four films of 240 windows of a second; one clip has 3 of them, the other 200."""
+    clips = [segment("f1", 2.4, 4.6), segment("f2", 0, 200)]
+
+    data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+
     assert data.counts["in_store_only"] == 4 * 240 - 3 - 200
 
 
@@ -167,21 +173,23 @@ def test_a_clip_without_times_is_refused_by_its_name(windows):
         om.load_bags(windows.store, windows.manifest.with_clips([whole_video]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "no window"),
-        ({"spans": {"c": (0.0, 1.0)}, "failed": {"c": "empty"}}, "no clip with features of toy"),
-    ],
-    ids=["without times", "failed"],
-)
-def test_a_store_whose_windows_have_no_times_or_no_features_is_refused(windows, tmp_path, options, message):
-    """Of its one window nothing says in which clip it lies; or it is from 0 to 1 s of f0, and failed."""
+def test_a_store_whose_windows_have_no_times_is_refused(windows, tmp_path):
+    """A bag has the windows whose middles lie in a clip of the manifest: without times none does."""
     vectors = np.zeros((1, 2), np.float32)
-    sealed = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": vectors}}, **options)
+    without_times = seal_arrays(tmp_path / "t", {"c": "f0"}, {"toy": {"pooled": vectors}})
 
-    with pytest.raises(DatasetError, match=message):
-        om.load_bags(of.open_store(sealed), windows.manifest)
+    with pytest.raises(DatasetError, match="no window"):
+        om.load_bags(of.open_store(without_times), windows.manifest)
+
+
+def test_a_store_of_failed_windows_alone_is_refused(windows, tmp_path):
+    """Its one window, from 0 to 1 s of f0, has no features, and so has no clip of the manifest."""
+    vectors = {"toy": {"pooled": np.zeros((1, 2), np.float32)}}
+    spans = {"c": (0.0, 1.0)}
+    failed = seal_arrays(tmp_path / "f", {"c": "f0"}, vectors, spans=spans, failed={"c": "empty"})
+
+    with pytest.raises(DatasetError):
+        om.load_bags(of.open_store(failed), windows.manifest)
 
 
 def test_a_failed_window_is_in_no_bag(windows, tmp_path):
@@ -199,12 +207,19 @@ def test_a_failed_window_is_in_no_bag(windows, tmp_path):
     assert data.X.tolist() == [[3, 4]]
 
 
-@pytest.mark.long
-def test_each_annotators_segments_are_a_test_of_their_own_beside_their_length(windows):
-    """Annotators A and B each cut all films into segments, of which neither can stand for the other's.
+def test_clips_without_a_window_are_refused(windows):
+    """The windows of a film end at 240 s, so that a clip behind them has no features."""
+    behind_all_windows = segment("f0", 300, 310)
 
-    A segment of the level S lasts 20 to 24 s, one of EN 5 to 9 s. The maximum of noise over a bag tells its
-    length, and here the length alone tells S from EN.
+    with pytest.raises(DatasetError, match="middle of a window"):
+        om.load_bags(windows.store, windows.manifest.with_clips([behind_all_windows]))
+
+
+@pytest.fixture(scope="module")
+def run_of_two_annotators(windows):
+    """An evaluation of `linear` where annotators A and B each cut all films into segments of their own.
+
+    A segment of the level S lasts 20 to 24 s, one of EN 5 to 9 s.
     """
     rng = np.random.default_rng(1)
     clips = []
@@ -218,13 +233,25 @@ def test_each_annotators_segments_are_a_test_of_their_own_beside_their_length(wi
                 clips.append(of.Clip(clip_id, film, "", start_s, end_s, level, (), annotator))
                 start_s = end_s
     data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
+    return om.evaluate(data, ["linear"], "en_s", experts="each")
 
-    run = om.evaluate(data, ["linear"], "en_s", experts="each")
 
+@pytest.mark.long
+def test_each_annotators_segments_are_a_test_of_their_own(run_of_two_annotators):
+    """The segments of two annotators are not the same clips: neither can stand for the other."""
+    run = run_of_two_annotators
     models = set(run.metrics["model"])
-    auc = run.metrics[run.metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
-    assert set(auc.index.get_level_values("task")) == {"en_s>en_s@A", "en_s>en_s@B"}
+
+    assert set(run.metrics.loc[run.metrics["metric"] == "auc", "task"]) == {"en_s>en_s@A", "en_s>en_s@B"}
     assert {"linear@A", "linear@B"} <= models
     assert "other_expert" not in models
     assert run.record["experts"] == "each"
+
+
+@pytest.mark.long
+def test_the_length_of_segments_stands_beside_the_models(run_of_two_annotators):
+    """The maximum of noise over a bag tells its length, and here the length alone tells S from EN."""
+    metrics = run_of_two_annotators.metrics
+    auc = metrics[metrics["metric"] == "auc"].set_index(["task", "model"])["movie_mean"]
+
     assert auc["en_s>en_s@A", "length@A"] > 0.99

@@ -53,36 +53,54 @@ def manifest(tmp_path_factory):
     return Manifest(tuple(clips), tmp_path_factory.mktemp("manifest"))
 
 
-@pytest.fixture(scope="module")
-def data(store, manifest):
-    """The clips of the manifest that have a level of a task, and features of the group `one`: a1, a2, b1."""
-    return load_dataset(store, manifest, backbone="one")
-
-
-def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(store, data):
+def test_annotated_clips_come_in_the_order_of_the_manifest_with_their_features(store, manifest):
     """The manifest begins with a1, a2 and b1; the arrays that were stored begin with b1.
 
     Of the manifest's other clips c1 has failed, c2 and `unlabelled` have no level of a task, and `elsewhere`
-    is not in the store. In the task HN vs S clips of S are 1, those of HN 0, and others are not in it (-1).
+    is not in the store.
     """
+    data = load_dataset(store, manifest, backbone="one")
+
     assert data.clip_ids.tolist() == ["a1", "a2", "b1"]
     assert data.movies.tolist() == ["a", "a", "b"]
     assert data.levels.tolist() == ["S", "HN", "EN"]
-    assert find_target("hn_s", data.codebook).of(data.labels).tolist() == [1, 0, -1]
     rows = [ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]
-    assert data.features == "pooled", "the smallest array that is stored is read unless one is named"
     np.testing.assert_array_equal(data.X, POOLED[rows])
     assert data.X.dtype == np.float32
     assert data.X.flags.c_contiguous
     assert data.store == store.fingerprint
 
 
-def test_every_clip_of_manifest_and_store_is_accounted_for(data):
+def test_a_task_has_the_labels_1_and_0_and_minus_1_for_clips_that_are_not_in_it(store, manifest):
+    """The task HN vs S: of the clips a1, a2 and b1 the first has the level S, the second HN, the third EN."""
+    data = load_dataset(store, manifest, backbone="one")
+
+    labels = find_target("hn_s", data.codebook).of(data.labels)
+
+    assert labels.tolist() == [1, 0, -1]
+
+
+def test_a_clip_without_features_is_excluded_with_its_reason(store, manifest):
+    """Of the manifest's clips with a level of a task, c1 has failed, and `elsewhere` is not in the store.
+
+    Their levels are S and HN; the others have features.
+    """
+    data = load_dataset(store, manifest, backbone="one")
+
+    assert data.excluded == (
+        Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
+        Exclusion("elsewhere", "HN", "not in the store"),
+    )
+
+
+def test_every_clip_of_manifest_and_store_is_accounted_for(store, manifest):
     """The manifest has seven clips. One has no level, and one has NS, a level that is in no task.
 
-    Of the other five, three have features, of which one is partial; two have none: c1 has failed, and
-    `elsewhere` is not in the store. One clip is in the store alone.
+    Of the other five, three have features, of which one is partial; two have none. One clip is in the store
+    alone.
     """
+    data = load_dataset(store, manifest, backbone="one")
+
     assert data.counts == {
         "manifest": 7,
         "unlabelled": 1,
@@ -92,10 +110,7 @@ def test_every_clip_of_manifest_and_store_is_accounted_for(data):
         "in_store_only": 1,
     }
     assert len(data) == 3
-    assert data.excluded == (
-        Exclusion("c1", "S", "failed: the file is empty (0 bytes)"),
-        Exclusion("elsewhere", "HN", "not in the store"),
-    )
+    assert len(data.excluded) == 2
 
 
 def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
@@ -128,20 +143,30 @@ def test_clips_whose_film_or_times_differ_between_manifest_and_store_are_listed(
     ]
 
 
-def test_rows_are_found_by_clip_and_those_that_are_taken_make_a_dataset_in_their_order(data):
-    """The dataset has the clips a1, a2 and b1, in the rows 0, 1 and 2; one that it lacks is left out."""
+def test_rows_of_a_dataset_are_found_by_clip(store, manifest):
+    """The dataset has the clips a1, a2 and b1; one that it does not have is left out."""
+    data = load_dataset(store, manifest, backbone="one")
+
     rows = data.rows(["b1", "elsewhere", "a1"])
-    taken = data.take(rows)
 
     assert rows.tolist() == [2, 0]
+
+
+def test_rows_that_are_taken_make_a_dataset_in_their_order(store, manifest):
+    """The dataset has the clips a1, a2 and b1, in the rows 0, 1 and 2."""
+    data = load_dataset(store, manifest, backbone="one")
+
+    taken = data.take(np.array([2, 0]))
+
     assert taken.clip_ids.tolist() == ["b1", "a1"]
     assert taken.rows(["a1"]).tolist() == [1]
     np.testing.assert_array_equal(taken.X, data.X[[2, 0]])
     assert taken.present.index.tolist() == [0, 1]
 
 
-def test_models_that_read_frames_get_the_rows_of_the_same_clips(data):
+def test_models_that_read_frames_get_the_rows_of_the_same_clips(store, manifest):
     """The dataset has the clips a1, a2 and b1. The group has vectors and frames, no tokens."""
+    data = load_dataset(store, manifest, backbone="one")
     frames = FRAMES[[ROW_IN_ARRAYS["a1"], ROW_IN_ARRAYS["a2"], ROW_IN_ARRAYS["b1"]]]
 
     assert data.read("pooled") is data.X
@@ -185,6 +210,17 @@ def store_with_a_silent_clip(make_store, tmp_path):
 
 
 def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with_a_silent_clip, manifest):
+    """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound."""
+    one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
+    two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
+
+    assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
+    assert two.clip_ids.tolist() == ["a2", "b1", "c1"]
+    assert Exclusion("a1", "S", "absent: no sound track") in two.excluded
+    np.testing.assert_array_equal(two.X, TOKENS[[ROW_IN_ARRAYS[clip] for clip in two.clip_ids]].max(axis=1))
+
+
+def test_a_clip_absent_in_a_group_is_counted_as_one_without_features(store_with_a_silent_clip, manifest):
     """The clip a1 has features in the group `one`, and none in `two`, as its file has no sound.
 
     Every clip of the manifest is in the dataset, is excluded, or has no level of a task.
@@ -192,14 +228,9 @@ def test_a_clip_absent_in_a_group_is_excluded_from_its_datasets_alone(store_with
     one = load_dataset(store_with_a_silent_clip, manifest, backbone="one")
     two = load_dataset(store_with_a_silent_clip, manifest, backbone="two")
 
-    assert one.clip_ids.tolist() == ["a1", "a2", "b1", "c1"]
-    assert two.clip_ids.tolist() == ["a2", "b1", "c1"]
-    assert Exclusion("a1", "S", "absent: no sound track") in two.excluded
     assert two.counts["with_features"] == one.counts["with_features"] - 1
     n_without_label = two.counts["unlabelled"] + two.counts["in_no_task"]
     assert two.counts["manifest"] == len(two) + len(two.excluded) + n_without_label
-    assert two.features == "tokens", "no other array is stored of the group"
-    np.testing.assert_array_equal(two.X, TOKENS[[ROW_IN_ARRAYS[clip] for clip in two.clip_ids]].max(axis=1))
 
 
 def test_datasets_that_are_compared_have_the_clips_of_all_groups(store_with_a_silent_clip, manifest):
@@ -223,6 +254,12 @@ def test_frames_and_tokens_are_pooled_over_time(store, manifest, backbone, featu
         np.testing.assert_array_equal(vector, pool_by_numpy(vectors_in_time, axis=0))
     assert data.features == features
     assert data.pool == pool
+
+
+def test_by_default_the_smallest_stored_array_is_read(store, manifest):
+    """The group `one` has pooled vectors and frames, `two` tokens alone."""
+    assert load_dataset(store, manifest, backbone="one").features == "pooled"
+    assert load_dataset(store, manifest, backbone="two").features == "tokens"
 
 
 def test_a_feature_that_is_not_finite_names_its_clip(store, manifest, monkeypatch):

@@ -90,14 +90,17 @@ def padded_frames(films):
 
 
 def test_frames_are_read_with_nan_for_what_a_clip_lacks_of_the_longest(films, padded_frames):
-    """Clips have 4 to 12 frames; `padded_frames` has 12 of each, those that are not there filled by hand.
+    """Clips have 4 to 12 frames; `padded_frames` has 12 of each, those that are not there filled by hand."""
+    data = load_dataset(films.store, films.manifest)
 
-    A stream reads clips from the store only when they are asked for, in any order.
-    """
+    assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
+
+
+def test_streamed_frames_are_those_in_memory_in_any_order_of_clips(films, padded_frames):
+    """A stream reads clips from the store only when they are asked for."""
     data = load_dataset(films.store, films.manifest)
     stream = data.read("frames", stream=True)
 
-    assert np.array_equal(data.read("frames"), padded_frames, equal_nan=True)
     assert stream.shape == padded_frames.shape
     in_any_order = np.array([7, 2, 2, 40])
     assert np.array_equal(np.asarray(stream[in_any_order]), padded_frames[in_any_order], equal_nan=True)
@@ -201,16 +204,21 @@ def test_units_have_a_score_for_each_frame_that_a_clip_has_and_for_no_other(film
     np.testing.assert_allclose(scores[0, : len(frames_of_first)], scores_alone, atol=1e-6)
 
 
-@pytest.mark.long
-def test_the_command_learns_units_of_the_frames_that_clips_have(films):
-    """The command learns six units, two of them active, from the store.
-
-    They are those that are learnt of the clips' frames in memory: what a clip lacks is no frame. The table
-    names frames where a unit is strongest, such as "film0-c003 301.5 s; film1-c030 3000.0 s".
-    """
-    folder_of_units = films.folder / "units"
-    options = ["--units", 6, "--active", 2, "--out", folder_of_units]
+@pytest.fixture(scope="module")
+def folder_of_units(films):
+    """The folder of six units, two of them active, that the command learnt on the store of films."""
+    folder = films.folder / "units"
+    options = ["--units", 6, "--active", 2, "--out", folder]
     assert obygaze("model", "units", films.store.path, *options) == 0
+    return folder
+
+
+@pytest.mark.long
+def test_the_command_learns_units_of_the_frames_that_clips_have(films, folder_of_units):
+    """The command learnt six units, two of them active, from the store.
+
+    They are those that are learnt of the clips' frames in memory: what a clip lacks is no frame.
+    """
     clip_ids = films.store["toy"].clip_ids
     clips = [films.frames[clip_id] for clip_id in clip_ids if clip_id in films.frames]
 
@@ -227,7 +235,12 @@ def test_the_command_learns_units_of_the_frames_that_clips_have(films):
         for name in common_arrays:
             np.testing.assert_allclose(by_command[name], in_memory[name], rtol=1e-6)
 
+
+@pytest.mark.long
+def test_the_strongest_frames_of_units_are_frames_that_clips_have(films, folder_of_units):
+    """The table of units names their strongest frames, such as "film0-c003 301.5 s; film1-c030 3000.0 s"."""
     table = pd.read_csv(folder_of_units / "units.csv")
+
     n_frames = 0
     for frames_of_unit in table["frames"].dropna():
         for frame in frames_of_unit.split("; "):

@@ -96,24 +96,26 @@ def test_a_text_that_is_no_rule_is_refused(text):
 def test_the_mean_is_that_of_each_times_patches_without_the_class_token(tmp_path):
     """A clip has 25 tokens: one of the class, then six patches for each of four times.
 
-    150 clips are more than two chunks of a store. A clip has 8 frames, one a second from 0 s; a time is that
-    of two frames, so the first is 0.5 s. The store stays as it is: the means lie in a file beside it, which
-    is named after the store films-1.0.0, the backbone toy and the rule.
+    150 clips are more than two chunks of a store.
     """
     tokens = draw_tokens(150)
     store = store_of(tmp_path, tokens)
-    fingerprint_before = store.fingerprint
 
     reduced = reduce_tokens(store, "toy", "mean")
 
     assert reduced.rule == "mean:4"
     np.testing.assert_allclose(reduced.read(all_rows(store)), mean_patches(tokens), atol=1e-6)
+
+
+def test_reduced_tokens_have_the_middle_of_their_two_frames_as_time(tmp_path):
+    """A clip has 8 frames, one a second from 0 s; a time is that of two frames, so the first is 0.5 s."""
+    store = store_of(tmp_path, draw_tokens(150))
+
+    reduced = reduce_tokens(store, "toy", "mean")
+
     first_and_last_clip = np.array([0, 149])
     times = reduced.time_s(first_and_last_clip)
     np.testing.assert_allclose(times, [[0.5, 2.5, 4.5, 6.5], [0.5, 2.5, 4.5, 6.5]])
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names - {"films.staging"} == {"films-1.0.0", "films-1.0.0.toy.mean-4.reduced"}
-    assert open_store(store.path).fingerprint == fingerprint_before
 
 
 def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
@@ -138,24 +140,28 @@ def test_the_largest_tokens_are_kept_in_their_order_with_their_time(tmp_path):
 
 
 def test_a_projection_keeps_lengths_on_average(tmp_path):
-    """With 400 random columns a squared length is off by .07 as a rule, and never by .4 in 24 of them.
-
-    Another seed gives other numbers, in a file of another name.
-    """
+    """With 400 random columns a squared length is off by .07 as a rule, and never by .4 in 24 of them."""
     tokens = draw_tokens(6)
     store = store_of(tmp_path, tokens)
 
-    first = reduce_tokens(store, "toy", "mean+project:400:1")
-    second = reduce_tokens(store, "toy", "mean+project:400:2")
+    projected = reduce_tokens(store, "toy", "mean+project:400:1").read(all_rows(store))
 
-    projected = first.read(all_rows(store))
-    assert not np.array_equal(second.read(all_rows(store)), projected)
-    assert first.path.name == "films-1.0.0.toy.mean-4_project-400-1.reduced"
-    assert second.path.name == "films-1.0.0.toy.mean-4_project-400-2.reduced"
     squared_lengths = (projected**2).sum(axis=2)
     squared_lengths_before = (mean_patches(tokens) ** 2).sum(axis=2)
     assert squared_lengths.size == 24, "six clips of four times"
     np.testing.assert_allclose(squared_lengths, squared_lengths_before, rtol=0.4)
+
+
+def test_the_seed_of_a_projection_is_part_of_its_rule(tmp_path):
+    """Another seed gives other numbers, in a file of another name."""
+    store = store_of(tmp_path, draw_tokens(6))
+
+    first = reduce_tokens(store, "toy", "mean+project:400:1")
+    second = reduce_tokens(store, "toy", "mean+project:400:2")
+
+    assert not np.array_equal(first.read(all_rows(store)), second.read(all_rows(store)))
+    assert first.path.name == "films-1.0.0.toy.mean-4_project-400-1.reduced"
+    assert second.path.name == "films-1.0.0.toy.mean-4_project-400-2.reduced"
 
 
 def test_tokens_are_converted_to_float32_as_numpy_converts_them():
@@ -177,23 +183,37 @@ def test_tokens_are_converted_to_float32_as_numpy_converts_them():
 
 # --- which tokens belong together
 # ---------------------------------------------------------------------------
-def test_without_frames_a_mean_has_to_state_over_how_many_times_it_is(tmp_path):
-    """Ten clips have 24 patches without a class token; nothing in the store says to which times they belong.
+@pytest.fixture
+def store_without_frames(tmp_path):
+    """Ten clips of 24 patches without a class token, of which nothing says to how many times they belong."""
+    return store_of(tmp_path, draw_tokens(10, class_token=False), frames=False)
 
-    By "mean:4" they are of four times: six in a row belong together. The largest tokens have no times.
-    """
-    tokens = draw_tokens(10, class_token=False)
-    store = store_of(tmp_path, tokens, frames=False)
 
-    means = reduce_tokens(store, "toy", "mean:4").read(all_rows(store))
-
+def test_without_frames_a_mean_must_state_the_number_of_times(store_without_frames):
+    """The store has 24 patches a clip, and no array of frames: the patches may be of any number of times."""
     with pytest.raises(DatasetError):
-        reduce_tokens(store, "toy", "mean")
-    assert np.isnan(reduce_tokens(store, "toy", "top:2").time_s(all_rows(store))).all()
+        reduce_tokens(store_without_frames, "toy", "mean")
+
+
+def test_without_frames_a_mean_is_over_the_patches_of_the_times_it_states(store_without_frames):
+    """By "mean:4" the 24 patches of a clip are of four times: six in a row belong together."""
+    reduced = reduce_tokens(store_without_frames, "toy", "mean:4")
+    means = reduced.read(all_rows(store_without_frames))
+
+    tokens = draw_tokens(10, class_token=False)  # those of the store
     for clip in range(10):
         for time in range(4):
             patches = tokens[clip, 6 * time : 6 * time + 6].astype(np.float64)
             np.testing.assert_allclose(means[clip, time], patches.mean(axis=0), atol=1e-6)
+
+
+def test_without_frames_the_largest_tokens_have_no_times(store_without_frames):
+    """Nothing in the store says to which time a patch belongs."""
+    largest = reduce_tokens(store_without_frames, "toy", "top:2")
+
+    times = largest.time_s(all_rows(store_without_frames))
+
+    assert np.isnan(times).all()
 
 
 @pytest.mark.parametrize("rule", ["mean:7", "top:25"])
@@ -216,6 +236,18 @@ def test_a_store_without_tokens_is_refused(tmp_path):
 
 # --- the file beside the store
 # ---------------------------------------------------------------------------
+def test_the_file_is_beside_the_store_which_stays_as_it_is(tmp_path):
+    """The file is named after the store films-1.0.0, the backbone toy and the rule, means of four times."""
+    store = store_of(tmp_path, draw_tokens(8))
+    fingerprint_before = store.fingerprint
+
+    reduce_tokens(store, "toy", "mean")
+
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names - {"films.staging"} == {"films-1.0.0", "films-1.0.0.toy.mean-4.reduced"}
+    assert open_store(store.path).fingerprint == fingerprint_before
+
+
 def test_a_clip_that_failed_has_no_reduced_tokens(tmp_path):
     """Of eight clips the second, film0-c001, has failed: its row is NaN."""
     store = store_of(tmp_path, draw_tokens(8), failed={"film0-c001": "broken"})
@@ -253,18 +285,12 @@ def test_a_reduction_of_another_store_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_reduction_by_another_rule_or_of_no_first_line_is_refused(tmp_path):
-    """The first line of a file is a JSON object that says which store was reduced, and by which rule.
-
-    One file is renamed as if it were of another rule, and then the line is {}.
-    """
+def test_a_reduction_by_another_rule_is_refused(tmp_path):
+    """A file that was renamed says in its first line by which rule it was made."""
     store = store_of(tmp_path, draw_tokens(8))
     file_of_means = reduce_tokens(store, "toy", "mean").path
-    renamed = file_of_means.rename(tmp_path / "films-1.0.0.toy.top-2.reduced")
+    file_of_means.rename(tmp_path / "films-1.0.0.toy.top-2.reduced")
 
-    with pytest.raises(DatasetError):
-        reduce_tokens(store, "toy", "top:2")
-    renamed.write_bytes(b"{}\n")
     with pytest.raises(DatasetError):
         reduce_tokens(store, "toy", "top:2")
 
@@ -306,6 +332,15 @@ def test_damage_of_a_clips_numbers_names_the_clip(tmp_path, damage):
 
     with pytest.raises(DatasetError, match="clip film0-c000"):
         reduced.read(all_rows(store))
+
+
+def test_a_file_whose_first_line_is_of_no_reduction_is_refused(tmp_path):
+    """The first line is a JSON object that says which store was reduced, by which rule; here it is {}."""
+    store = store_of(tmp_path, draw_tokens(8))
+    reduce_tokens(store, "toy", "mean").path.write_bytes(b"{}\n")
+
+    with pytest.raises(DatasetError):
+        reduce_tokens(store, "toy", "mean")
 
 
 # --- attention reads it
@@ -364,16 +399,24 @@ def frames_by_attention(films_of_tokens):
 
 
 @pytest.mark.long
-def test_reduced_tokens_take_the_place_of_the_frames_of_a_dataset_and_run_and_card_say_so(films_of_tokens):
+def test_reduced_tokens_take_the_place_of_the_frames_of_a_dataset(films_of_tokens):
     """The dataset was loaded with `reduce="mean"`: its frames are the planted means of the patches.
 
-    The store's own frames are zeros. Tokens are float16, whose rounding the tolerance allows for. A clip has
-    twelve times. A model of attention was evaluated (the run) and saved, with a card that describes it.
+    The store's own frames are zeros. Tokens are float16, whose rounding the tolerance allows for.
     """
     frames = films_of_tokens.data.read("frames")
-    card = load_model(films_of_tokens.models["attention"]).card
 
     np.testing.assert_allclose(frames, films_of_tokens.means, atol=0.02)
+
+
+@pytest.mark.long
+def test_a_run_and_the_card_of_its_model_say_how_tokens_were_reduced(films_of_tokens):
+    """The dataset was loaded with `reduce="mean"`, and a clip has twelve times.
+
+    A model of attention was evaluated on it (the run) and saved, with a card that describes it.
+    """
+    card = load_model(films_of_tokens.models["attention"]).card
+
     assert films_of_tokens.run.record["reduced_by"] == "mean:12"
     assert card.reduced_by == "mean:12"
     assert card.features == "tokens"
@@ -384,8 +427,7 @@ def test_attention_on_reduced_tokens_finds_the_time_of_an_event(films_of_tokens,
     """A positive clip has an event at two of its twelve times; each time has a weight.
 
     In nine of ten positive clips the time of the largest weight is one of the event. Clips that are unlike
-    the training clips have no weights. There is a frame a second: the first two are at 0 and 1 s, so that the
-    middle of the first time is 0.5 s.
+    the training clips have no weights.
     """
     weights = frames_by_attention["weight"].to_numpy().reshape(-1, 12)  # [clips, times]
 
@@ -395,6 +437,11 @@ def test_attention_on_reduced_tokens_finds_the_time_of_an_event(films_of_tokens,
             time_of_largest_weight = weights[clip].argmax()
             event_is_found.append(films_of_tokens.has_event[clip, time_of_largest_weight])
     assert np.mean(event_is_found) >= 0.9
+
+
+@pytest.mark.long
+def test_rows_of_reduced_tokens_have_the_middle_of_their_two_frames_as_time(frames_by_attention):
+    """There is a frame a second: the first two are at 0 and 1 s, the next two at 2 and 3 s."""
     assert frames_by_attention["time_s"].head(3).tolist() == [0.5, 2.5, 4.5]
 
 
