@@ -167,21 +167,24 @@ def lead_and_its_bounds(report):
 
 
 @pytest.fixture(scope="module")
-def reports_on_one_and_four():
-    """The reports on a model without knowledge, and on four copies of it."""
-    data = planted(direction=0.0)  # S clips have the features of all others
+def report_on_one():
+    """The report on a model without knowledge: S clips have the features of all others."""
+    return short_report(evaluate_linear(planted(direction=0.0)))
+
+
+@pytest.fixture(scope="module")
+def report_on_four():
+    """The report on four copies of the model of `report_on_one`."""
     copies = {f"copy{number}": linear_probe() for number in range(4)}
-    return short_report(evaluate_linear(data)), short_report(evaluate(data, copies, task="hn_s"))
+    return short_report(evaluate(planted(direction=0.0), copies, task="hn_s"))
 
 
 @pytest.mark.long
-def test_the_more_models_the_wider_the_interval_of_the_best(reports_on_one_and_four):
+def test_the_more_models_the_wider_the_interval_of_the_best(report_on_one, report_on_four):
     """Of many models without knowledge the best is ahead by chance, which its interval must allow for.
 
     Here four models are copies of the one, so that their best has the same lead.
     """
-    report_on_one, report_on_four = reports_on_one_and_four
-
     lead, low, high = lead_and_its_bounds(report_on_one)
     lead_of_four, low_of_four, high_of_four = lead_and_its_bounds(report_on_four)
     assert lead_of_four == lead
@@ -189,10 +192,8 @@ def test_the_more_models_the_wider_the_interval_of_the_best(reports_on_one_and_f
 
 
 @pytest.mark.long
-def test_an_interval_of_the_best_of_several_models_says_of_how_many(reports_on_one_and_four):
+def test_an_interval_of_the_best_of_several_models_says_of_how_many(report_on_one, report_on_four):
     """The best of four is ahead by chance, so that its interval is made wider for all of them together."""
-    report_on_one, report_on_four = reports_on_one_and_four
-
     assert "for 4 models together" in report_on_four.answers[0]
     assert "models together" not in report_on_one.answers[0]
 
