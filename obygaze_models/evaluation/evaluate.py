@@ -241,7 +241,7 @@ def _train_and_test(
 
                 record["thresholds"][name] = trained.model.threshold
                 mean_score = _mean_training_score(trained, data, X)
-                if mean_score is not None:
+                if mean_score is not None:  # it is None for baselines, and for models of ordered levels
                     # Scores of different folds are compared by their distance from this zero.
                     record["zeros"][name] = mean_score
                 results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)

@@ -256,9 +256,7 @@ def _explain_decision(
     is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
     recognition = recognise(card, model.training, stores)
     levels_left_out = card.levels_left_out or ()
-    unread = _NOTHING_UNREAD
-    if block.clips.is_partial[0]:
-        unread = _find_unread(store, row)
+    unread = _find_unread(store, row, is_partial=bool(block.clips.is_partial[0]))
     return Explained(
         clip_id,
         movie,
@@ -295,11 +293,10 @@ class _Unread(NamedTuple):
     seconds: float
 
 
-_NOTHING_UNREAD = _Unread("", 0.0)
-
-
-def _find_unread(store: Store, row: int) -> _Unread:
-    """Look up which part of a clip could not be read, for a partial clip in a row of a store."""
+def _find_unread(store: Store, row: int, *, is_partial: bool) -> _Unread:
+    """Look up which part of the clip in a row of a store could not be read: nothing, unless it is partial."""
+    if not is_partial:
+        return _Unread(reason="", seconds=0.0)
     clip = store.clips_at([row])[row]
     seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
     return _Unread(clip.reason, float(seconds))
