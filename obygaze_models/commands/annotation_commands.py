@@ -51,12 +51,17 @@ def read_annotated(path: Path) -> "manifests.Manifest":
     manifest = manifests.read_manifest(path)
     judgements = manifests.judgements_of(manifest)
     judgements.refuse_two_definitions()
+    _refuse_two_spellings_of_annotators(manifest, path)
+    return manifest
+
+
+def _refuse_two_spellings_of_annotators(manifest: "manifests.Manifest", path: Path) -> None:
+    """Raise if the name of an annotator is spelled in two ways; the message names a clip of each spelling."""
     # Going from the last clip to the first leaves, for each annotator, the place of the first one.
     places = {}
     for clip in reversed(manifest.clips):
         places[clip.annotator] = (path, f"clip {clip.clip_id!r}")
     manifests.refuse_twins("annotator", places)
-    return manifest
 
 
 def project_free_segments(labels: "manifests.Manifest") -> CommonClips:

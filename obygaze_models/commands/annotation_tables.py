@@ -278,23 +278,29 @@ def disagreements(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[
     columns_of_counts = range(2, 2 + len(COUNTS_OF_SPANS))
     by_pair = table(rows, ["movie", "annotators", *COUNTS_OF_SPANS], right=columns_of_counts)
 
-    rows_of_levels = []
-    for first in levels:
-        counts_of_first = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]
-        rows_of_levels.append([first, *counts_of_first])
-    by_levels = table(rows_of_levels, ["first / second", *levels], right=range(1, 1 + len(levels)))
-
     n_different = totals["overlooked"] + totals["other readings"]
     summary = (
         f"{n_different:,} of {totals['spans']:,} differ; in {totals['overlooked']:,} of them one annotator "
         f"is at {lowest} and the other above it"
     )
-    return [*by_pair.split("\n"), "", *by_levels.split("\n"), "", summary]
+    return [*by_pair.split("\n"), "", *_level_matrix(pairs, levels), "", summary]
 
 
 def _cells_of_counts(counts: Mapping[str, int]) -> list[str]:
     """Return counts of spans as cells, in the order of `COUNTS_OF_SPANS`."""
     return [str(counts[name]) for name in COUNTS_OF_SPANS]
+
+
+def _level_matrix(pairs: "Sequence[PairLevels]", levels: Sequence[str]) -> list[str]:
+    """Format a matrix that counts spans by the level of the first annotator and that of the second.
+
+    The counts are summed over all pairs of annotators. `levels` are those of the codebook.
+    """
+    rows = []
+    for first in levels:
+        counts = [sum(pair.counts.get((first, second), 0) for pair in pairs) for second in levels]
+        rows.append([first, *counts])
+    return table(rows, ["first / second", *levels], right=range(1, 1 + len(levels))).split("\n")
 
 
 def machines(results: "Mapping[str, Alternative]") -> list[str]:

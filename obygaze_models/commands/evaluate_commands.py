@@ -379,20 +379,29 @@ def _load_features(
         data = om.load_dataset(inputs.stores, labelled, backbone=inputs.backbones, progress=True)
         # A modality is called as in NAME=STORE; without NAME it keeps the name of its backbone.
         return data.named(inputs.names)
-    from obygaze_models.dataset.features import layer_groups
-
     # Without --fuse there is one store.
     store = inputs.stores[0]
     backbone = inputs.backbones[0]
     if _several_layers(layer):
         return om.load_layers(store, labelled, backbone=backbone)
     if layer is not None:
-        groups = layer_groups(store, backbone)
-        if int(layer) not in groups:
-            known = ", ".join(map(str, groups))
-            raise click.UsageError(f"--layer {layer}: the store has layers {known}")
-        backbone = groups[int(layer)]
+        backbone = _group_of_layer(store, backbone, int(layer))
     return om.load_dataset(store, labelled, backbone=backbone, reduce=reduce, progress=True)
+
+
+def _group_of_layer(store: "Store", backbone: str | None, layer: int) -> str:
+    """Return the name of the group in a store that holds a layer of a backbone, such as "xclip.8".
+
+    `layer` is the number given by --layer; a store without it is a usage error, which lists its layers.
+    `backbone` is None for the only backbone of the store.
+    """
+    from obygaze_models.dataset.features import layer_groups
+
+    groups = layer_groups(store, backbone)
+    if layer not in groups:
+        known = ", ".join(map(str, groups))
+        raise click.UsageError(f"--layer {layer}: the store has layers {known}")
+    return groups[layer]
 
 
 def _models_to_evaluate(
@@ -553,9 +562,14 @@ def _check_output(
         raise click.UsageError("--save keeps models in the run's folder: give --out")
     if out is not None:
         check_free(out, force=force)
-        # `check_free` has found that it may be replaced; here its folder is checked, before hours of work.
-        refuse_existing(out, force=True)
+        _check_writable(out)
     refuse_existing(html, force=force)
+
+
+def _check_writable(path: Path) -> None:
+    """Raise if nothing may be written where a path is, before hours of work whose result goes there."""
+    # With force=True an existing path is no error, so that only the check of its folder is left.
+    refuse_existing(path, force=True)
 
 
 def _check_layer(layer: str | None, conflicting_options: "Mapping[str, object]") -> None:

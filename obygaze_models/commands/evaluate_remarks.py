@@ -104,14 +104,9 @@ def remarks(
             "annotator's labels (--experts each) show whose the features can tell"
         )
     lines += other_notes
-    n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
-    lines += [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
+    lines += _exclusion_remarks(run)
     lines += _seen_scores_remark(run)
-    lines += [_similar_films_warning(shared, store) for shared, store in film_problems.similar_films]
-    lines += _equal_films_warnings(film_problems.equal_films)
-    lines += _near_films_warnings(film_problems.near_films)
-    lines += _differing_films_warning(film_problems.other_films)
-    lines += _differing_times_warning(film_problems.other_times)
+    lines += _film_warnings(film_problems)
     lines += _saved_model_remarks(saved_models, data)
     if out:
         lines.append(f"run kept in {out}; all tables: report.md")
@@ -138,6 +133,12 @@ def _modality_remarks(data: "Dataset", specs: "Sequence[ModelSpec]") -> list[str
     return lines
 
 
+def _exclusion_remarks(run: "Run") -> list[str]:
+    """Write for each reason how many clips with labels have no features, the most frequent reason first."""
+    n_clips_of_reason = Counter(clip["reason"] for clip in run.record["excluded"])
+    return [f"{n_clips} excluded: {reason}" for reason, n_clips in n_clips_of_reason.most_common()]
+
+
 def _seen_scores_remark(run: "Run") -> list[str]:
     """Write how many clips are not tested because they were judged in sight of a model's score, if any."""
     n_clips = run.record.get("clips", {}).get("seen_score")
@@ -162,6 +163,16 @@ def _noise_remark(annotator: str, rates: Mapping[str, float]) -> str:
         f"clips right, as estimated with the features (without: {rates['dawid_skene_positive']:.2f} and "
         f"{rates['dawid_skene_negative']:.2f})"
     )
+
+
+def _film_warnings(problems: FilmProblems) -> list[str]:
+    """Warn of films that may have wrong names or times, or be in the data twice."""
+    lines = [_similar_films_warning(shared, store) for shared, store in problems.similar_films]
+    lines += _equal_films_warnings(problems.equal_films)
+    lines += _near_films_warnings(problems.near_films)
+    lines += _differing_films_warning(problems.other_films)
+    lines += _differing_times_warning(problems.other_times)
+    return lines
 
 
 def _similar_films_warning(shared: "Shared", store: "Store") -> str:

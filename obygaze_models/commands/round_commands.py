@@ -301,12 +301,7 @@ def _write_ranking(ranking: "Ranking", clips: "manifests.Manifest", scale: str, 
     """
     cells_of_clip = _ranking_cells(ranking, scale)
     _write_ranked(clips, cells_of_clip, out)
-    # By the rounded numbers in the cells, as `evaluate` reads them.
-    level_of = clips.codebook.scale(scale).level_of
-    n_in_one_level = 0
-    for cells in cells_of_clip.values():
-        if level_of(cells[f"{scale}_low"]) == level_of(cells[f"{scale}_high"]):
-            n_in_one_level += 1
+    n_in_one_level = _count_in_one_level(clips, cells_of_clip, scale)
     workers = ranking.workers.to_dict("records")
     document = {
         "manifest": str(out),
@@ -456,6 +451,21 @@ def _ranking_cells(ranking: "Ranking", scale: str) -> dict[str, dict[str, str]]:
             cells[column] = f"{numbers[index]:g}"
         cells_of_clip[clip_id] = cells
     return cells_of_clip
+
+
+def _count_in_one_level(
+    clips: "manifests.Manifest", cells_of_clip: Mapping[str, Mapping[str, str]], scale: str
+) -> int:
+    """Count the clips whose 95 % interval lies in one level of a scale.
+
+    Levels are computed from the rounded numbers in the cells (`_ranking_cells`), as `evaluate` reads them.
+    """
+    level_of = clips.codebook.scale(scale).level_of
+    n_in_one_level = 0
+    for cells in cells_of_clip.values():
+        if level_of(cells[f"{scale}_low"]) == level_of(cells[f"{scale}_high"]):
+            n_in_one_level += 1
+    return n_in_one_level
 
 
 def _write_ranked(

@@ -186,9 +186,7 @@ def _learn_units(clips: "StoredClips", settings: "Mapping[str, Any]", unfinished
     from obygaze_models.concepts.dictionary_learning import learn_dictionary
 
     n_epochs = settings["n_epochs"]
-    # The ASCII codes of the 64 digits of a SHA-256, as an array for the npz file.
-    hex_digits = sha256_of(json.dumps(settings, sort_keys=True).encode())
-    digest = np.frombuffer(hex_digits.encode(), np.uint8)
+    digest = _digest_of_settings(settings)
 
     def read(rows: "NDArray[np.intp]") -> "NDArray[np.float32]":
         """Read the present tokens of the clips in these rows, one clip after the other [tokens, D]."""
@@ -211,6 +209,15 @@ def _learn_units(clips: "StoredClips", settings: "Mapping[str, Any]", unfinished
             resume_from=_read_unfinished(unfinished, digest),
             after_epoch=save_epoch,
         )
+
+
+def _digest_of_settings(settings: "Mapping[str, Any]") -> "NDArray[np.uint8]":
+    """Return the SHA-256 of settings as an array for an npz file: the ASCII codes of its 64 digits."""
+    import numpy as np
+
+    text = json.dumps(settings, sort_keys=True)
+    hex_digits = sha256_of(text.encode())
+    return np.frombuffer(hex_digits.encode(), np.uint8)
 
 
 def _associate_with_concepts(

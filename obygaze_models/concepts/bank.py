@@ -108,10 +108,7 @@ class ConceptBank(Standardised):
         self.concepts_ = self._concept_names(labels.shape[1], getattr(y, "columns", None))
         present = read_presences(self.concepts_, labels)
 
-        # What an earlier fit may have set: the attributes that are set only if C is None.
-        for name in ("tuned_", "held_out_distances_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        self._forget_tuning()
         if self.C is None:
             self.hyperplanes_ = self._fit_tuned(features, present, groups)
         else:
@@ -139,6 +136,12 @@ class ConceptBank(Standardised):
         features, labels = validate_data(self, X, y, validate_separately=(rules_of_X, rules_of_y))
         check_consistent_length(features, labels)
         return features, labels.reshape(len(labels), -1)
+
+    def _forget_tuning(self) -> None:
+        """Remove what an earlier fit may have set: the attributes that `fit` sets only if C is None."""
+        for name in ("tuned_", "held_out_distances_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute each clip's value on each concept [N, K]: its standardised distance to the hyperplane."""

@@ -17,7 +17,7 @@ from obygaze_models.concepts.bank import ConceptBank, crossfit
 from obygaze_models.concepts.cav_fitting import Floats
 from obygaze_models.concepts.control_bank import ControlBank, Directions
 from obygaze_models.concepts.explanations import Contribution, Explanation, tree_path
-from obygaze_models.concepts.head_scores import additive_parts, head_scores
+from obygaze_models.concepts.head_scores import additive_parts, head_scores, sum_by_concept
 from obygaze_models.concepts.heads import ConceptHead, HeadName, choice_for_head, make_head
 from obygaze_models.errors import ConceptError
 from obygaze_models.models.binary import LogitClassifier, encode_labels, validated_rows
@@ -150,10 +150,7 @@ class ConceptBottleneck(LogitClassifier):
             check_consistent_length(features, movies)
             movies_in_task = movies[in_task]
             folds_in_task = inner_folds(binary_labels, movies_in_task, self.inner_folds)
-            # Clips that are not in the task need a fold too, since concepts are learnt from them: that of
-            # their movie or, of a movie without any clip in the task, the first one.
-            fold_of_movie = dict(zip(movies_in_task.tolist(), folds_in_task.tolist(), strict=True))
-            folds = np.array([fold_of_movie.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
+            folds = _assign_all_folds(movies, in_task, folds_in_task)
 
         with one_blas_thread():
             # Concepts are learnt from all clips, the head from those in the task.
@@ -359,10 +356,8 @@ class ConceptBottleneck(LogitClassifier):
 
         values = self._concept_values(features)  # [N, K], or several values of each concept
         base, contributions_of_values = additive_parts(self.head_, values, self.centre_)
-        # The first K of a clip's values are the first value of each concept, such as its presence, the next K
-        # the second one, such as its position.
-        by_value_and_concept = contributions_of_values.reshape(len(values), -1, len(self.concepts_))
-        return base, by_value_and_concept.sum(axis=1), residual
+        contributions = sum_by_concept(contributions_of_values, len(self.concepts_))
+        return base, contributions, residual
 
     def _check_training(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
         """Validate features X [N, D] and labels y [N] to fit on, and return both as arrays."""
@@ -507,6 +502,25 @@ def _is_in_task(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if are_numbers and np.unique(labels).size > 2:
         return np.asarray(labels != -1)
     return np.ones(len(labels), dtype=np.bool_)
+
+
+def _assign_all_folds(
+    movies: NDArray[Any], in_task: NDArray[np.bool_], folds_in_task: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Assign every clip [N] to the inner fold of its movie, from the folds of the clips in the task.
+
+    Clips that are not in the task need a fold too, since concepts are learnt from them. Movies without any
+    clip in the task get the first fold, 0.
+
+    Parameters
+    ----------
+    movies : ndarray, shape [N]
+        The movie of each clip.
+    in_task : ndarray of bool, shape [N]
+    folds_in_task : ndarray of int, shape [number of clips in the task]
+    """
+    fold_of_movie = dict(zip(movies[in_task].tolist(), folds_in_task.tolist(), strict=True))
+    return np.array([fold_of_movie.get(movie, 0) for movie in movies.tolist()], dtype=np.int64)
 
 
 def _bottleneck_spec(

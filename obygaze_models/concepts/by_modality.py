@@ -121,20 +121,34 @@ def _learnable_concepts(data: Dataset, modality: Modality) -> tuple[str, ...]:
     clips = has_modality(data.X, slice(modality.start, modality.stop))
     movies = data.movies[clips]
     learnable = []
-    for concept in data.codebook.concepts:
-        # Concepts of unknown kind are left out, and all of them if nobody knows what the modality perceives.
-        if not perceives or not concept.conveyed or why_unperceived(concept, perceives):
-            continue
-        is_marked = data.labels.has(concept.name)[clips]
+    for concept in _perceived_concepts(data.codebook, perceives):
+        is_marked = data.labels.has(concept)[clips]
         # In more movies than fits need, since an evaluation leaves one out.
         if _is_learnable(is_marked, movies, MIN_MOVIES_TO_EVALUATE):
-            learnable.append(concept.name)
+            learnable.append(concept)
 
     if not learnable:
         raise ModelError(
             f"modality {modality.name}: {_explain_no_concepts(perceives, movies, data.codebook)}"
         )
     return tuple(learnable)
+
+
+def _perceived_concepts(codebook: Codebook, perceives: Sequence[str]) -> list[str]:
+    """List the concepts of a codebook that a modality perceives.
+
+    `perceives` are the kinds of concepts that it perceives, such as "heard". If they are unknown (empty), the
+    list is empty too. Concepts of unknown kind are left out.
+    """
+    if not perceives:
+        return []
+    names = []
+    for concept in codebook.concepts:
+        has_kind = bool(concept.conveyed)
+        can_be_perceived = not why_unperceived(concept, perceives)
+        if has_kind and can_be_perceived:
+            names.append(concept.name)
+    return names
 
 
 def _explain_no_concepts(perceives: Sequence[str], movies: NDArray[np.str_], codebook: Codebook) -> str:
@@ -216,13 +230,8 @@ class ConceptsByModality(LogitClassifier):
 
         # The head reads the values of all banks side by side, and fuses them like modalities.
         all_values = np.concatenate(values_of_banks, axis=1)
-        columns = []
-        start = 0
-        for values in values_of_banks:
-            stop = start + values.shape[1]
-            columns.append(slice(start, stop))
-            start = stop
-        self.head_ = FusedClassifier(PenaltyPerModality(), tuple(columns))
+        widths = [values.shape[1] for values in values_of_banks]
+        self.head_ = FusedClassifier(PenaltyPerModality(), _columns_of_widths(widths))
         in_task = labels >= 0
         self.head_.fit(all_values[in_task], labels[in_task], groups=movies[in_task])
         self.classes_ = self.head_.classes_
@@ -303,6 +312,16 @@ def _spread_to_all_clips(values: NDArray[np.float64], clips: NDArray[np.bool_]) 
     all_values = np.full((len(clips), values.shape[1]), np.nan)
     all_values[clips] = values
     return all_values
+
+
+def _columns_of_widths(widths: Sequence[int]) -> Columns:
+    """Return the columns, as slices, of arrays with these widths when they are joined side by side."""
+    columns = []
+    start = 0
+    for width in widths:
+        columns.append(slice(start, start + width))
+        start += width
+    return tuple(columns)
 
 
 def _is_learnable(is_marked: NDArray[np.bool_], movies: NDArray[np.str_], min_movies: int) -> bool:

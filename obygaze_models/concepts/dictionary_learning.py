@@ -451,11 +451,17 @@ def _replace_dead_units(dictionary: Dictionary, tokens: Floats, rng: np.random.G
     may_repeat = len(dead) > n_possible
     drawn = rng.choice(len(tokens), len(dead), replace=may_repeat, p=odds / odds.sum())
 
+    # Adam forgets the gradients of the parameters that are replaced.
     dictionary.decoder[dead] = errors[drawn] / lengths[drawn, None]
     dictionary.encoder[dead] = REPLACED_ENCODER_LENGTH * dictionary.decoder[dead]
     dictionary.bias[dead] = 0
-    # Adam forgets the gradients of the parameters that are replaced, as at the beginning of training.
+    _forget_gradients(dictionary, dead)
+
+
+def _forget_gradients(dictionary: Dictionary, units: NDArray[np.intp]) -> None:
+    """Set Adam's moments of some units' parameters to 0, in place, as at the beginning of training."""
     for parameters, moments in _parameters_with_moments(dictionary):
         # A view of the moments with a row for each unit, like the parameters: [2, H, D], or [2, H, 1].
-        moments_by_unit = moments.reshape(2, len(parameters), -1)
-        moments_by_unit[:, dead] = 0
+        n_units = len(parameters)
+        moments_by_unit = moments.reshape(2, n_units, -1)
+        moments_by_unit[:, units] = 0

@@ -75,12 +75,16 @@ def decompose_features(X: Floats, clip: float | None) -> DecomposedFeatures:
     digest = hashlib.sha256(np.ascontiguousarray(X).data)
     digest.update(str((X.shape, X.dtype, clip)).encode())
     key = digest.digest()
-    # As many decompositions are kept as have a place in memory, with axes [D, R] and coordinates [N, R] in
-    # float64.
-    n_clips, n_features = X.shape
-    n_bytes = 8 * min(n_clips, n_features) * (n_clips + n_features)
-    n_to_keep = max(CACHE_BYTES // n_bytes, 1)
+    # As many decompositions are kept as have a place in memory.
+    n_to_keep = max(CACHE_BYTES // _bytes_of_decomposition(X), 1)
     return cached_result(_CACHE, key, n_to_keep, lambda: _decompose(X, clip))
+
+
+def _bytes_of_decomposition(X: Floats) -> int:
+    """Estimate the size of a decomposition of X [N, D]: axes [D, R] and coordinates [N, R] in float64."""
+    n_clips, n_features = X.shape
+    n_axes: int = min(n_clips, n_features)
+    return 8 * n_axes * int(n_clips + n_features)
 
 
 def cached_result(

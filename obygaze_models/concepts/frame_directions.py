@@ -146,12 +146,10 @@ def fit_directions(
     clip_weights = _contrast_weights(present)  # [N, K]
     # Along directions of 0 all scores are 0, so that in the first round all frames of a clip weigh the same.
     directions = np.zeros((present.shape[1], len(scatter)))
-    frames = centred.frames.reshape(-1, len(scatter))  # of all clips, [N F, D]
     for _ in range(1 + N_REWEIGHTINGS):
         frame_weights = _weigh_frames(centred, directions)  # [N, F, K], each clip's add up to 1
         contrast = clip_weights[:, None] * frame_weights
-        # The mean frame of the clips with each concept, less that of the clips without it, [K, D].
-        difference_of_means = contrast.reshape(len(frames), -1).T.astype(np.float32) @ frames
+        difference_of_means = _difference_of_means(centred, contrast)  # [K, D]
         # cho_solve multiplies by the inverse covariance.
         discriminants = cho_solve(factor_of_covariance, difference_of_means.T.astype(float)).T
         directions = scale_directions(discriminants, covariance)
@@ -172,6 +170,17 @@ def _weigh_frames(centred: CentredFrames, directions: NDArray[np.float64]) -> Fl
     # exp(-inf) is 0: absent frames weigh nothing.
     log_weights = np.where(centred.is_present[..., None], WEIGHT_SHARPNESS * scores, -np.inf)
     return np.asarray(softmax(log_weights, axis=1))
+
+
+def _difference_of_means(centred: CentredFrames, weights: Floats) -> Floats:
+    """Compute the mean frame of the clips with each concept, less that of the clips without it: [K, D].
+
+    `weights` [N, F, K] of the frames are positive in clips with the concept, and negative in clips without.
+    """
+    n_frames = weights.shape[0] * weights.shape[1]
+    frames = centred.frames.reshape(n_frames, -1)
+    difference: Floats = weights.reshape(n_frames, -1).T.astype(np.float32) @ frames
+    return difference
 
 
 def _contrast_weights(present: NDArray[np.float64]) -> NDArray[np.float64]:

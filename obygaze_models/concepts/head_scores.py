@@ -85,6 +85,21 @@ def additive_parts(
     return float(logits[root]), contributions
 
 
+def sum_by_concept(contributions: NDArray[np.float64], n_concepts: int) -> NDArray[np.float64]:
+    """Sum the contributions of all values of each concept: [N, K].
+
+    Parameters
+    ----------
+    contributions : ndarray, shape [N, V K]
+        Of the V values of each of K concepts: the first value of all concepts, then the second of all. With
+        presences and positions, the first K columns are of presences, the next K of positions.
+    n_concepts : int
+        K.
+    """
+    by_value_and_concept = contributions.reshape(len(contributions), -1, n_concepts)  # [N, V, K]
+    return np.asarray(by_value_and_concept.sum(axis=1))
+
+
 # --- trees
 # ---------------------------------------------------------------------------
 

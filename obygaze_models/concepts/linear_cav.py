@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from obygaze_models.blas import one_blas_thread
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.cav_fitting import Hyperplanes, Kind
-from obygaze_models.concepts.ridge_tuning import PENALTIES
+from obygaze_models.concepts.ridge_tuning import PENALTIES, TunedCavs
 from obygaze_models.models.binary import ABOVE_ZERO, BinaryClassifier, encode_labels, validated_rows
 from obygaze_models.models.choices import Candidate, candidates
 from obygaze_models.models.parameters import Positive
@@ -109,23 +109,48 @@ class LinearCAV(BinaryClassifier):
         bank.fit(features, labels, groups)
 
         self.scaler_ = bank.scaler_
-        # The hyperplane w x + b = 0, divided by the length of w; weights of 0 stay 0.
-        plane = bank.hyperplanes_
+        self._set_plane(bank.hyperplanes_)
+        self._forget_choice()
+        if self.C is None:
+            self._set_choice(bank.tuned_, labels, np.asarray(groups))
+        return self
+
+    def _set_plane(self, plane: Hyperplanes) -> None:
+        """Set direction, offset and norm from one hyperplane w x + b = 0, divided by the length of w."""
+        weights = plane.weights[0]
+        intercept = float(plane.intercepts[0])
         self.norm_ = float(plane.norms[0])
+        # Weights of 0 stay 0.
         length = self.norm_ if self.norm_ > 0 else 1.0
-        self.direction_ = plane.weights[0] / length
-        self.offset_ = float(plane.intercepts[0]) / length
-        # Without a choice by movies there are no held-out scores: those of an earlier fit are removed.
+        self.direction_ = weights / length
+        self.offset_ = intercept / length
+
+    def _forget_choice(self) -> None:
+        """Set threshold and candidates to those without a choice by movies; remove held-out scores, if any.
+
+        They may be left from an earlier fit, which chose by movies.
+        """
         self.threshold_ = ABOVE_ZERO
         self.candidates_: tuple[Candidate, ...] = ()
-        self.__dict__.pop("held_out_", None)
-        if self.C is None:
-            # Leaving movies out has chosen the penalty; the threshold is the best on the held-out distances.
-            tuned = bank.tuned_
-            self.held_out_ = HeldOut(tuned.distances[:, 0], labels, np.asarray(groups))
-            self.threshold_ = self.held_out_.threshold()
-            self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
-        return self
+        if hasattr(self, "held_out_"):
+            del self.held_out_
+
+    def _set_choice(self, tuned: TunedCavs, labels: NDArray[np.int64], movies: NDArray[np.generic]) -> None:
+        """Set the attributes that leaving movies out gives: `held_out_`, `threshold_` and `candidates_`.
+
+        The threshold is the best on the held-out distances; the candidates are the penalties.
+
+        Parameters
+        ----------
+        tuned : TunedCavs
+            The CAVs of a bank of one concept.
+        labels : ndarray of int, shape [N]
+            0 or 1.
+        movies : ndarray, shape [N]
+        """
+        self.held_out_ = HeldOut(tuned.distances[:, 0], labels, movies)
+        self.threshold_ = self.held_out_.threshold()
+        self.candidates_ = candidates("penalty", PENALTIES, tuned.losses[:, 0], int(tuned.chosen[0]))
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Compute the signed distance [N] of each clip of X [N, D] to the hyperplane."""

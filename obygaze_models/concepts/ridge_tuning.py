@@ -94,11 +94,7 @@ def tuned_ridge(
     ConceptError
         Without some movie a concept has clips of one class only, or the features are constant.
     """
-    for name, is_present in zip(names or range(present.shape[1]), present.T, strict=True):
-        refuse_constant(f"{name}", is_present)
-        for movie in np.unique(movies):
-            refuse_constant(f"{name}, without movie {movie},", is_present[movies != movie])
-
+    _refuse_constant_concepts(present, movies, names or range(present.shape[1]))
     _, movie_of_clip = np.unique(movies, return_inverse=True)
     # One thread, since the rounding of products depends on the number of threads.
     with one_blas_thread():
@@ -108,10 +104,33 @@ def tuned_ridge(
             """Compute the result, if it is not cached."""
             return _tune(features, present, movie_of_clip)
 
-        # Results are cached with the features they are computed from. The key is all else they depend on.
-        key = movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
+        # Results are cached with the features they are computed from.
+        key = _key_of_result(present, movie_of_clip)
         tuned: TunedCavs = cached_result(features.results, key, N_CACHED_RESULTS, tune)
     return tuned
+
+
+def _key_of_result(present: NDArray[np.bool_], movie_of_clip: NDArray[np.intp]) -> bytes:
+    """Make the key of a cached result: all that it depends on, except the features, as bytes."""
+    return movie_of_clip.tobytes() + np.packbits(present).tobytes() + str(present.shape).encode()
+
+
+def _refuse_constant_concepts(
+    present: NDArray[np.bool_], movies: NDArray[np.generic], names: Sequence[str] | range
+) -> None:
+    """Raise ConceptError if a concept has clips of one class only, among all clips or without some movie.
+
+    Parameters
+    ----------
+    present : ndarray of bool, shape [N, K]
+    movies : ndarray, shape [N]
+    names : sequence of length K
+        The concepts, for messages.
+    """
+    for name, is_present in zip(names, present.T, strict=True):
+        refuse_constant(f"{name}", is_present)
+        for movie in np.unique(movies):
+            refuse_constant(f"{name}, without movie {movie},", is_present[movies != movie])
 
 
 class _Fits(NamedTuple):

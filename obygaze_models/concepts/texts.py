@@ -256,8 +256,7 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
             continue
         specs.append(_zero_shot_spec(kind, _all_texts(vectors_of_concept)))
         if has_frames:
-            means = [text_vectors.vectors.mean(axis=0) for text_vectors in vectors_of_concept.values()]
-            directions = TextVectors(tuple(vectors_of_concept), np.array(means) - mean_of_texts)
+            directions = _concept_directions(vectors_of_concept, mean_of_texts)
             specs.append(_text_bottleneck_spec(kind, directions))
     return specs
 
@@ -275,6 +274,17 @@ def _texts_for_target(
         if kind_of_texts == kind and is_in_target:
             vectors_of_concept[concept] = text_vectors
     return vectors_of_concept
+
+
+def _concept_directions(
+    vectors_of_concept: Mapping[str, TextVectors], mean_of_texts: NDArray[np.float64]
+) -> TextVectors:
+    """Compute a direction for each concept: the mean vector of its texts, less that of all texts [D].
+
+    The result has the concepts' names in place of texts.
+    """
+    means = [text_vectors.vectors.mean(axis=0) for text_vectors in vectors_of_concept.values()]
+    return TextVectors(tuple(vectors_of_concept), np.array(means) - mean_of_texts)
 
 
 def _all_texts(vectors_of_concept: Mapping[str, TextVectors]) -> TextVectors:

@@ -106,9 +106,7 @@ class TimeBank(ConceptBank):
         _, movie_indices = np.unique(movies, return_inverse=True)
         all_clips = np.ones(len(frames), np.bool_)
         with one_blas_thread():
-            self.frame_mean_, self.frame_scale_ = mean_and_scale_of_frames(frames, np.dtype(np.float32))
-            standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
-            centred = centre_frames(standard.astype(np.float32, copy=False), movie_indices)
+            centred = self._standardise_and_centre(frames, movie_indices)
             self.held_out_distances_ = self._held_out_distances(centred, present, movie_indices)
             # The scatter of all frames is the sum of those of the folds.
             scatter = centred.fold_scatters.sum(axis=0)
@@ -151,6 +149,16 @@ class TimeBank(ConceptBank):
         if self.disturb == "concepts":
             present = present[exchange_within_movies(movies, self.random_state)]
         return present
+
+    def _standardise_and_centre(self, frames: Floats, movies: NDArray[np.intp]) -> CentredFrames:
+        """Standardise the frames [N, F, D] by their moments, and subtract the means of films.
+
+        The moments are kept as `frame_mean_` and `frame_scale_`, by which frames of other clips are
+        standardised later. `movies` [N] numbers the movie of each clip from 0.
+        """
+        self.frame_mean_, self.frame_scale_ = mean_and_scale_of_frames(frames, np.dtype(np.float32))
+        standard = standardise(frames, self.frame_mean_, self.frame_scale_, self.clip)
+        return centre_frames(standard.astype(np.float32, copy=False), movies)
 
     def _held_out_distances(
         self, centred: CentredFrames, present: NDArray[np.float64] | None, movies: NDArray[np.intp]
@@ -209,13 +217,20 @@ class TimeBank(ConceptBank):
         """
         if present is None:  # then the parameter `directions` is given
             n_frames = centred.is_present[clips].sum()
-            # A frame is x = scale * z + mean, with the standardised frame z. Its score along a direction d is
-            # therefore d x = (d * scale) z, plus a constant: d * scale is the direction of standardised ones.
-            directions = np.asarray(self.directions, np.float64) * self.frame_scale_
-            return scale_directions(directions, within_film_covariance(scatter, n_frames))
+            return self._scaled_directions(within_film_covariance(scatter, n_frames))
         # Clips whose presences are NaN are not used.
         present_of_clips = np.where(clips[:, None], present, np.nan)
         return fit_directions(centred, present_of_clips, scatter)
+
+    def _scaled_directions(self, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert the parameter `directions` to standardised features, and scale them, [K, D].
+
+        A frame is x = scale * z + mean, with the standardised frame z. Its score along a direction d is
+        therefore d x = (d * scale) z, plus a constant: d * scale is the direction of standardised features.
+        It is then scaled so that frames with this covariance [D, D] have a deviation of 1 along it.
+        """
+        directions = np.asarray(self.directions, np.float64) * self.frame_scale_
+        return scale_directions(directions, covariance)
 
 
 def presences_and_positions(scores: Floats) -> NDArray[np.float64]:
@@ -272,13 +287,21 @@ def _weighted_positions(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
     # A frame is present or absent for all concepts alike.
     is_present_frame = np.asarray(is_present.any(axis=2))
-    # In a clip whose frames are present, absent, present, present the positions are -0.5, 0, 0, 0.5.
-    positions_in_clips = np.zeros(is_present_frame.shape)
-    for row, present_frames in enumerate(is_present_frame):
-        positions_in_clips[row, present_frames] = _frame_positions(int(present_frames.sum()))
+    positions_in_clips = _positions_among_present(is_present_frame)  # [N, F]
     return np.asarray(np.einsum("nfk,nf->nk", frame_weights, positions_in_clips))
 
 
 def _frame_positions(n_frames: int) -> NDArray[np.float64]:
     """Return the positions of a clip's frames [F]: equal steps from -0.5 to 0.5, or 0 of a single frame."""
     return np.linspace(-0.5, 0.5, n_frames) if n_frames > 1 else np.zeros(n_frames)
+
+
+def _positions_among_present(is_present: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the position of each present frame among the present frames of its clip, [N, F]; 0 of others.
+
+    In a clip whose frames are present, absent, present, present they are -0.5, 0, 0, 0.5.
+    """
+    positions = np.zeros(is_present.shape)
+    for row, present_frames in enumerate(is_present):
+        positions[row, present_frames] = _frame_positions(int(present_frames.sum()))
+    return positions

@@ -265,13 +265,17 @@ class Dataset:
             return self.bags
         if what == "frames" and any("frames" in part.stored for part in self.parts):
             return self._join_frames()
-        if self.group is None or what not in self.stored:
+        return self._read_stored(what, stream=stream)
+
+    def _read_stored(self, array: str, *, stream: bool) -> Any:
+        """Read the frames or tokens of each clip from the store, as `read` does."""
+        if self.group is None or array not in self.stored:
             stored = ", ".join(self.stored) or f"{self.features} alone"
-            raise DatasetError(f"backbone {self.backbone} has no {what} in this store: it has {stored}")
+            raise DatasetError(f"backbone {self.backbone} has no {array} in this store: it has {stored}")
         rows = self._stored_rows(self.group)
         if stream:
-            return StoredClips(self.group, what, rows)
-        return read_array(self.group, what, rows)
+            return StoredClips(self.group, array, rows)
+        return read_array(self.group, array, rows)
 
     @property
     def stored(self) -> tuple[str, ...]:

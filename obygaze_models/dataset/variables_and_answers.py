@@ -305,12 +305,7 @@ def _note_on_variables(
     n_without_row = len(set(clips) - set(clips_of_table))
     n_rows_of_others = len(set(clips_of_table) - set(clips))
 
-    # A column says how many clips have a value, unless all have one that have a row.
-    titles = []
-    n_known_of_columns = np.isfinite(variables.values).sum(axis=0).tolist()
-    for name, n_known in zip(variables.names, n_known_of_columns, strict=True):
-        has_all = n_known == len(clips) - n_without_row
-        titles.append(name if has_all else f"{name} (of {counted(n_known, 'clip')})")
+    titles = _titles_of_columns(variables.names, variables.values, len(clips) - n_without_row)
     parts = [f"{file_name}: staging by {', '.join(titles)}"]
     if left_out:
         parts.append(f"left out {', '.join(left_out)}")
@@ -321,6 +316,18 @@ def _note_on_variables(
     if n_rows_of_others:
         parts.append(f"{counted(n_rows_of_others, 'row')} of other clips")
     return "; ".join(parts)
+
+
+def _titles_of_columns(names: Sequence[str], values: NDArray[np.float64], n_rows: int) -> list[str]:
+    """Name columns in a note, with the number of clips that have a value unless all `n_rows` clips have one.
+
+    `values` [N, V] are those of the columns, NaN where a clip has none.
+    """
+    n_known_of_columns = np.isfinite(values).sum(axis=0).tolist()
+    titles = []
+    for name, n_known in zip(names, n_known_of_columns, strict=True):
+        titles.append(name if n_known == n_rows else f"{name} (of {counted(n_known, 'clip')})")
+    return titles
 
 
 def _unperceived_columns(

@@ -442,14 +442,17 @@ def _compare_with_annotators(
         means_of["clips"].append(_clustered_mean(shortfall.plain, clip))
         means_of["films"].append(_clustered_mean(shortfall.plain, film))
         means_of["balanced"].append(_clustered_mean(shortfall.balanced, film))
-    by_form: dict[Form, MeanShortfalls] = {}
-    for form, means in means_of.items():
-        by_form[form] = MeanShortfalls(
-            mean=np.array([estimate.mean for estimate in means]),
-            error=np.array([estimate.error for estimate in means]),
-            degrees_of_freedom=np.array([estimate.degrees_of_freedom for estimate in means], np.float64),
-        )
+    by_form = {form: _as_arrays(means) for form, means in means_of.items()}
     return MachineComparison(name, float(np.mean(advantages)), by_form)
+
+
+def _as_arrays(means: Sequence["_ClusteredMean"]) -> MeanShortfalls:
+    """Put the mean shortfalls of a machine against J annotators, with their errors, into arrays [J]."""
+    return MeanShortfalls(
+        mean=np.array([estimate.mean for estimate in means]),
+        error=np.array([estimate.error for estimate in means]),
+        degrees_of_freedom=np.array([estimate.degrees_of_freedom for estimate in means], np.float64),
+    )
 
 
 class _Shortfall(NamedTuple):

@@ -1,11 +1,12 @@
 """Evaluate models strictly: each movie is tested by models trained on the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
 from obygaze_features.screen import Progress, shown_progress
@@ -229,13 +230,7 @@ def _train_and_test(
     """Train and test every model in all of its folds, and collect the results in the order of the folds."""
     records = {fold: _fold_record(plan, data, fold) for fold in plan.folds}
     n_trainings = sum(len(_folds_of(plan, variant.spec)) for variant in plan.variants)  # for the progress
-    # What the models read of all clips, each array once. All are read before the first training, so that
-    # missing features are found before hours of work.
-    features: dict[_Input, Any] = {}
-    for variant in plan.variants:
-        read = _input_of(variant.spec)
-        if read not in features:
-            features[read] = data.read(variant.spec.reads, stream=variant.spec.streams)
+    features = _read_features(plan.variants, data)
     results_of: dict[tuple[SeededFold, str], _Results] = {}  # by fold and name of the model
     with shown_progress(progress, "training", "model") as show:
         for group in _group_for_training(plan.variants):
@@ -245,11 +240,10 @@ def _train_and_test(
                 X = features[_input_of(trained.spec)]
 
                 record["thresholds"][name] = trained.model.threshold
-                # Baselines look at no feature, and models of ordered levels have several scores.
-                if isinstance(trained.model, Fitted) and trained.spec.looks_at_features:
+                mean_score = _mean_training_score(trained, data, X)
+                if mean_score is not None:  # it is None for baselines, and for models of ordered levels
                     # Scores of different folds are compared by their distance from this zero.
-                    training_rows = trained.fold.split.train
-                    record["zeros"][name] = trained.model.mean_score(X, training_rows, data.movies)
+                    record["zeros"][name] = mean_score
                 results_of[trained.fold, name] = _test_in_fold(plan, data, trained, X)
                 show(len(results_of), n_trainings)
     return _in_order_of_folds(results_of, plan, records)
@@ -282,6 +276,19 @@ def _input_of(spec: ModelSpec) -> _Input:
     return spec.reads, spec.streams
 
 
+def _read_features(variants: Sequence[Variant], data: Dataset) -> dict[_Input, Any]:
+    """Read what the models read of all clips, each array once.
+
+    All are read before the first training, so that missing features are found before hours of work.
+    """
+    features: dict[_Input, Any] = {}
+    for variant in variants:
+        spec = variant.spec
+        if _input_of(spec) not in features:
+            features[_input_of(spec)] = data.read(spec.reads, stream=spec.streams)
+    return features
+
+
 class _TrainedModel(NamedTuple):
     """A model that was trained on the training clips of a fold."""
 
@@ -307,7 +314,7 @@ def _train_side_by_side(
     data : Dataset
     group : sequence of Variant
     features : mapping
-        What models read of all clips.
+        What models read of all clips (`_read_features`).
     denoised : mapping
         Estimated labels of the folds' clips, where annotators' errors are modelled.
     """
@@ -315,17 +322,9 @@ def _train_side_by_side(
     for variant in group:
         spec = variant.spec
         folds = _folds_of(plan, spec)
-        # Models that learn concepts request their presence in the training clips.
-        learns_concepts = "present" in spec.requests()
-        is_ordinal = plan.target.kind == "ordinal"
         # A generator, which trains the model in one more of these folds each time that `next` is called.
-        models = fit_folds(
-            spec,
-            features[_input_of(spec)],
-            [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
-            movies=data.movies,
-            present=data.present if learns_concepts else None,
-            n_levels=plan.target.n_classes if is_ordinal else None,
+        models = _train_in_folds(
+            plan, data, variant, folds=folds, X=features[_input_of(spec)], denoised=denoised
         )
         trainings.append((spec, folds, models))
     for fold in plan.folds:
@@ -359,6 +358,42 @@ def _group_for_training(variants: Sequence[Variant]) -> Iterator[list[Variant]]:
     yield fold_by_fold
 
 
+def _train_in_folds(
+    plan: Plan,
+    data: Dataset,
+    variant: Variant,
+    *,
+    folds: Sequence[SeededFold],
+    X: Any,
+    denoised: LabelsByFold,
+) -> Iterator[Fitted | OrdinalModel]:
+    """Train a model on the training clips of each fold, and yield the trained models in that order.
+
+    Parameters
+    ----------
+    plan : Plan
+    data : Dataset
+    variant : Variant
+        The model and the labels that it is trained on.
+    folds : sequence of SeededFold
+    X : ndarray, shape [N, ...]
+        What the model reads, of all clips.
+    denoised : mapping
+        Estimated labels of the folds' clips, where annotators' errors are modelled.
+    """
+    # Models that learn concepts request their presence in the training clips.
+    learns_concepts = "present" in variant.spec.requests()
+    is_ordinal = plan.target.kind == "ordinal"
+    return fit_folds(
+        variant.spec,
+        X,
+        [_training_of_fold(plan, variant, fold, denoised) for fold in folds],
+        movies=data.movies,
+        present=data.present if learns_concepts else None,
+        n_levels=plan.target.n_classes if is_ordinal else None,
+    )
+
+
 def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: LabelsByFold) -> FoldTraining:
     """List the clips and labels that a model is trained on in a fold.
 
@@ -385,6 +420,18 @@ def _training_of_fold(plan: Plan, variant: Variant, fold: SeededFold, denoised: 
         y=np.concatenate(y),
         concepts=plan.concepts[fold.name],
     )
+
+
+def _mean_training_score(trained: _TrainedModel, data: Dataset, X: Any) -> float | None:
+    """Compute a model's mean score of the training clips of its fold.
+
+    None for a baseline, which looks at no feature, and for a model of ordered levels. `X` [N, ...] is what
+    the model reads, of all clips.
+    """
+    model = trained.model
+    if isinstance(model, Fitted) and trained.spec.looks_at_features:
+        return model.mean_score(X, trained.fold.split.train, data.movies)
+    return None
 
 
 def _test_in_fold(plan: Plan, data: Dataset, trained: _TrainedModel, X: Any) -> _Results:
@@ -483,12 +530,7 @@ def _add_annotators(
     # How often each annotator is right, as estimated.
     if denoised:
         shares_of_folds = [labels.shares for labels in denoised.values()]
-        # The means over folds, of J annotators: shares of positive and of negative clips, each estimated in
-        # two ways, [J, 4].
-        mean_shares = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
-        record["noise"] = {}
-        for annotator, shares in zip(plan.label_plan.noisy, mean_shares.tolist(), strict=True):
-            record["noise"][annotator] = dict(zip(SHARES, shares, strict=True))
+        record["noise"] = _mean_shares(plan.label_plan.noisy, shares_of_folds)
         if agree_by_chance(np.stack(list(plan.label_plan.noisy.values()))):
             record["noise_untold"] = True
     # The other annotators, whose mean label is compared like a model's score.
@@ -521,3 +563,27 @@ def _rows_of_other_annotators(plan: Plan, data: Dataset) -> list[dict[str, Any]]
                 mean_labels = test.mean_of_others[fold.split.test]
                 rows.append(rows_of(data, fold, test, mean_labels, **model_columns))
     return rows
+
+
+def _mean_shares(
+    annotators: Iterable[str], shares_of_folds: Sequence[NDArray[np.float64]]
+) -> dict[str, dict[str, float]]:
+    """Average over folds the estimated shares of clips that each annotator labels correctly.
+
+    Parameters
+    ----------
+    annotators : iterable of str
+        Names of J annotators.
+    shares_of_folds : sequence of ndarray, shape [J, 4]
+        For each fold, the shares of positive and of negative clips, each estimated in two ways (`SHARES`).
+
+    Returns
+    -------
+    dict
+        Annotator -> name of the share -> mean over folds.
+    """
+    means = np.stack(shares_of_folds, axis=-1).mean(axis=-1)
+    by_annotator = {}
+    for annotator, shares in zip(annotators, means.tolist(), strict=True):
+        by_annotator[annotator] = dict(zip(SHARES, shares, strict=True))
+    return by_annotator

@@ -590,10 +590,7 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     with the lowest held-out loss is used.
     """
     # --- the folds: groups of movies or, if there is only one movie, of single clips
-    deviation = np.nanstd(X, axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    # Clips without features (NaN) get 0, the mean after standardisation.
-    standardised = np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
+    standardised = _standardise(X)
     has_several_movies = len(np.unique(movies)) > 1
     groups = movies if has_several_movies else np.arange(len(movies))
     folds = GroupKFold(min(N_FOLDS, len(np.unique(groups))))
@@ -610,3 +607,11 @@ def _held_out_logits(X: Floats, positive: Floats, movies: NDArray[np.str_]) -> F
     log_losses = (np.logaddexp(0, logits) - positive * logits).mean(axis=1)  # of each strength
     best: int = log_losses.argmin()
     return np.asarray(logits[best], dtype=np.float64)
+
+
+def _standardise(X: Floats) -> Floats:
+    """Standardise features [N, D]; clips without features (NaN) get 0, the mean after standardisation."""
+    deviation = np.nanstd(X, axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    standardised: Floats = np.nan_to_num((X - np.nanmean(X, axis=0)) / scale)
+    return standardised

@@ -110,9 +110,7 @@ def localise(
     means_of_shifts = []  # for each movie, [measures, n_shifts]
     n_left_out = 0
     for movie, frames_of_movie in table.groupby("movie", sort=True):
-        clips = []
-        for _, clip in frames_of_movie.groupby("clip_id", sort=False):
-            clips.append(_FramesOfClip(clip["inside"].to_numpy(), clip["score"].to_numpy()))
+        clips = _split_into_clips(frames_of_movie)
         # "Mixed" clips have frames inside and outside of segments: only in these there is something to find.
         mixed = [index for index, clip in enumerate(clips) if clip.inside.any() and not clip.inside.all()]
         n_left_out += len(clips) - len(mixed)
@@ -204,6 +202,14 @@ class _FramesOfClip(NamedTuple):
         """
         positions = np.arange(n_frames) * self.scores.size // n_frames
         return self.scores[positions]
+
+
+def _split_into_clips(frames: pd.DataFrame) -> list[_FramesOfClip]:
+    """Split the frames of a movie, sorted by time, into clips in order of their first frames."""
+    clips = []
+    for _, frames_of_clip in frames.groupby("clip_id", sort=False):
+        clips.append(_FramesOfClip(frames_of_clip["inside"].to_numpy(), frames_of_clip["score"].to_numpy()))
+    return clips
 
 
 def _measure_movie(clips: Sequence[_FramesOfClip], mixed: Sequence[int]) -> NDArray[np.float64]:

@@ -92,19 +92,32 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     min_distance = abs(values.sum()) - rounding_error
 
     if n <= EXACT_UP_TO:
-        sums = np.zeros(1)
-        for value in values:
-            # Every pattern of the values before goes on with this value's sign, or with the opposite one.
-            sums = np.concatenate([sums + value, sums - value])
+        sums = _sums_of_all_sign_patterns(values)
         p = float(np.mean(np.abs(sums) >= min_distance))
         return SignFlip(p, n, len(sums), exact=True)
 
-    zeros_and_ones = np.random.default_rng(seed).integers(0, 2, (N_DRAWS, n), dtype=np.int8)
-    signs = zeros_and_ones * 2 - 1  # -1 or 1
-    sums = signs @ values
+    sums = _sums_of_drawn_sign_patterns(values, seed)
     n_as_far = int(np.count_nonzero(np.abs(sums) >= min_distance))
     p = (n_as_far + 1) / (N_DRAWS + 1)  # the observed pattern counts as drawn
     return SignFlip(p, n, N_DRAWS, exact=False)
+
+
+def _sums_of_all_sign_patterns(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the sum of K values under each of the 2^K patterns of signs, [2^K]."""
+    sums = np.zeros(1)
+    for value in values:
+        # Every pattern of the values before goes on with this value's sign, or with the opposite one.
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
+
+
+def _sums_of_drawn_sign_patterns(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """Compute the sum of K values under each of `N_DRAWS` random patterns of signs, [N_DRAWS]."""
+    rng = np.random.default_rng(seed)
+    zeros_and_ones = rng.integers(0, 2, (N_DRAWS, len(values)), dtype=np.int8)
+    signs = zeros_and_ones * 2 - 1  # -1 or 1
+    sums: NDArray[np.float64] = signs @ values
+    return sums
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from obygaze_models.evaluation.run import SeededFold
 from obygaze_models.models.binary import Imbalance
 from obygaze_models.models.registry import models_for
 from obygaze_models.models.spec import ModelSpec
-from obygaze_models.protocol.folds import GAP, Split, leave_movies_out, scene_blocks, splits
+from obygaze_models.protocol.folds import GAP, FoldTable, Split, leave_movies_out, scene_blocks, splits
 from obygaze_models.protocol.selection import inner_folds
 from obygaze_models.protocol.targets import NOT_ASKED, Target, choose_targets
 
@@ -178,12 +178,7 @@ def _usable_labels(
     # --- training labels
     # A clip that has a label in several arrays is counted once: its first label decides on its class.
     all_labels = {suffix: _first_label(arrays) for suffix, arrays in label_plan.training_labels.items()}
-    why_not_trained = {}
-    for suffix, labels in all_labels.items():
-        purpose = f"trained on{_by_annotator(suffix)}"
-        reason = _why_class_missing(labels, needed, data.levels, purpose=purpose)
-        if reason:
-            why_not_trained[suffix] = reason
+    why_not_trained = _labels_without_a_class(all_labels, needed, data.levels)
     first_labels = _without_unlearnable(all_labels, why_not_trained)
 
     # --- tests
@@ -191,11 +186,7 @@ def _usable_labels(
     n_seen_scores = 0
     if not test_seen_scores:
         tests, n_seen_scores = _without_seen_scores(tests)
-    tests_left_out = {}
-    for test in tests:
-        reason = _why_class_missing(test.labels, needed, data.levels, purpose="tested on")
-        if reason:
-            tests_left_out[test.target.name] = reason
+    tests_left_out = _tests_without_a_class(tests, needed, data.levels)
     tests = _without_tests(tests, tests_left_out, by_annotator=label_plan.by_annotator)
     return _UsableLabels(first_labels, tests, why_not_trained, tests_left_out, n_seen_scores)
 
@@ -328,15 +319,22 @@ def _make_folds(
     is_learnable = np.any([labels != NOT_ASKED for labels in first_labels.values()], axis=0)
     is_testable = np.any([test.labels != NOT_ASKED for test in tests], axis=0)
     rows_in_use = np.flatnonzero(is_learnable | is_testable)
-    clip_ids = tuple(data.clip_ids[rows_in_use].tolist())
-    movies = tuple(data.movies[rows_in_use].tolist())
-    table = scene_blocks(clip_ids, movies) if seen else leave_movies_out(clip_ids, movies, n_folds)
+    table = _fold_table(data, rows_in_use, seen=seen, n_folds=n_folds)
     folds = []
     for split in splits(table, is_learnable[rows_in_use], is_testable[rows_in_use]):
         # The split has indices among the clips in use, which are converted to rows of the dataset.
         split_of_rows = Split(split.fold, rows_in_use[split.train], rows_in_use[split.test])
         folds.append(_make_fold(data, split_of_rows, seen=seen))
     return folds
+
+
+def _fold_table(data: Dataset, rows_in_use: Rows, *, seen: bool, n_folds: int | None) -> FoldTable:
+    """Assign clips to folds: of whole movies or, with `seen`, of blocks of scenes."""
+    clip_ids = tuple(data.clip_ids[rows_in_use].tolist())
+    movies = tuple(data.movies[rows_in_use].tolist())
+    if seen:
+        return scene_blocks(clip_ids, movies)
+    return leave_movies_out(clip_ids, movies, n_folds)
 
 
 def _make_fold(data: Dataset, split: Split, *, seen: bool) -> _Fold:
@@ -451,6 +449,27 @@ def _missing_class(labels: Ints, needed: Mapping[int, str]) -> str:
     return ""
 
 
+def _labels_without_a_class(
+    first_labels: Mapping[str, Ints], needed: Mapping[int, str], levels: NDArray[np.str_]
+) -> dict[str, str]:
+    """Say which training labels lack a class: suffix of the models' names -> what is missing.
+
+    Parameters
+    ----------
+    first_labels : mapping of str to ndarray
+        Sets of training labels [N], by the suffix of the models' names.
+    needed, levels
+        As for `_why_class_missing`.
+    """
+    reasons = {}
+    for suffix, labels in first_labels.items():
+        purpose = f"trained on{_by_annotator(suffix)}"
+        reason = _why_class_missing(labels, needed, levels, purpose=purpose)
+        if reason:
+            reasons[suffix] = reason
+    return reasons
+
+
 def _without_unlearnable(first_labels: Mapping[str, Ints], reasons: Mapping[str, str]) -> dict[str, Ints]:
     """Leave out the training labels for which there is a reason why no model can be trained on them.
 
@@ -475,6 +494,18 @@ def _with_training_labels_of(label_plan: LabelPlan, first_labels: Mapping[str, I
     """
     kept = {suffix: arrays for suffix, arrays in label_plan.training_labels.items() if suffix in first_labels}
     return replace(label_plan, training_labels=kept)
+
+
+def _tests_without_a_class(
+    tests: Sequence[Tested], needed: Mapping[int, str], levels: NDArray[np.str_]
+) -> dict[str, str]:
+    """Say which tests lack a class: name of the target -> what is missing (`_why_class_missing`)."""
+    reasons = {}
+    for test in tests:
+        reason = _why_class_missing(test.labels, needed, levels, purpose="tested on")
+        if reason:
+            reasons[test.target.name] = reason
+    return reasons
 
 
 def _without_tests(

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri, stdtrit
 
-from obygaze_features.manifest import ORDER, Clip, Manifest, merge_annotators, project
+from obygaze_features.manifest import ORDER, Clip, Codebook, Manifest, merge_annotators, project
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import NOT_ASKED, all_levels, experts_of, find_target
+from obygaze_models.protocol.targets import NOT_ASKED, Target, all_levels, experts_of, find_target
 
 Floats = NDArray[np.float64]
 
@@ -417,15 +417,9 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
     """Turn each annotator's labels into numbers: annotator -> calls [N clips], NaN where there is none.
 
     `labelled` has a row for each label of an annotator, `clips` each clip once. With a task, calls are 0 and
-    1, so that a mean call is a share of positives; without one, the codebook's distances of levels from the
-    lowest.
+    1; without one, the distances of levels from the lowest (`_numbers_of_classes`).
     """
-    if task is None:
-        target = all_levels(labelled.codebook)
-        number_of_class = distances(labelled.codebook)[0]  # the first row of the distances between all levels
-    else:
-        target = find_target(task, labelled.codebook)
-        number_of_class = np.arange(target.n_classes, dtype=np.float64)
+    target, number_of_class = _numbers_of_classes(labelled.codebook, task)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)
@@ -434,6 +428,20 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
         numbers[is_labelled] = number_of_class[classes[is_labelled]]
         calls[name] = numbers
     return calls
+
+
+def _numbers_of_classes(codebook: Codebook, task: str | None) -> tuple[Target, Floats]:
+    """Find the target of a task, and the number by which each of its classes counts in a mean call.
+
+    With a task, these are 0 for negative clips and 1 for positive ones, so that a mean call is a share of
+    positives. Without a task the target is all levels, and a level counts as its distance from the lowest
+    one, which the codebook defines.
+    """
+    if task is None:
+        from_lowest = distances(codebook)[0]  # the first row of the distances between all levels
+        return all_levels(codebook), from_lowest
+    target = find_target(task, codebook)
+    return target, np.arange(target.n_classes, dtype=np.float64)
 
 
 def _differences_from_others(calls: Mapping[str, Floats]) -> dict[str, Floats]:

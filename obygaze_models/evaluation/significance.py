@@ -113,10 +113,7 @@ def permutation_pvalues(
     lag1 = np.empty(n_concepts)
     with one_blas_thread():
         # Concepts that are labelled on the same clips have one matrix of predictions, and the same shifts.
-        is_labelled = ~np.isnan(labels)
-        masks, group_of_concept = np.unique(is_labelled, axis=1, return_inverse=True)  # masks: [N, groups]
-        for group, clips in enumerate(masks.T):
-            concepts = np.flatnonzero(group_of_concept == group)
+        for concepts, clips in _concepts_by_clips(labels):
             movie_of = movie_of_clip[clips]
             presence = centred_within(labels[np.ix_(clips, concepts)], movie_of)  # [clips, concepts]
             _refuse_unmixed(concepts, presence, movie_of)
@@ -130,6 +127,25 @@ def permutation_pvalues(
                 statistic[concept] = test.statistic
                 p[concept] = test.p
     return Significance(statistic, p, holm(p), lag1, n_permutations)
+
+
+def _concepts_by_clips(labels: NDArray[np.float64]) -> list[tuple[NDArray[np.intp], NDArray[np.bool_]]]:
+    """Group the concepts that are labelled on the same clips, as these can share the matrix of the test.
+
+    `labels` [N, K] are NaN where a clip is not labelled for a concept.
+
+    Returns
+    -------
+    list of (ndarray of int, ndarray of bool, shape [N])
+        The concepts of each group, and a mask of their clips.
+    """
+    is_labelled = ~np.isnan(labels)
+    masks, group_of_concept = np.unique(is_labelled, axis=1, return_inverse=True)  # masks: [N, groups]
+    groups = []
+    for group, clips in enumerate(masks.T):
+        concepts = np.flatnonzero(group_of_concept == group)
+        groups.append((concepts, clips))
+    return groups
 
 
 def _refuse_unmixed(

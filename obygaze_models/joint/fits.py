@@ -257,10 +257,8 @@ class Joint:
             cavs_of_others = others._move_midway(cavs_of_others, columns)
 
             to_distances = self._map_to_distances(cavs_of_others)
-            matrix = to_distances.matrix
-            means[row] = matrix @ self.sums.means[row] + to_distances.shift
-            # A new deviation from the mean is the matrix times the old one, as the shift cancels out.
-            products[row] = matrix @ self.sums.products[row] @ matrix.T
+            means[row] = to_distances.of_mean(self.sums.means[row])
+            products[row] = to_distances.of_products(self.sums.products[row])
 
         about = structs.replace(self.about, n_features=n_values, concepts=[])
         return Sums(about, self.sums.counts, means, products, start={})
@@ -597,6 +595,18 @@ class _AffineMap(NamedTuple):
     matrix: Floats
     shift: Floats
 
+    def of_mean(self, mean: Floats) -> Floats:
+        """Compute the mean of the new vectors, from the mean [P] of the old ones."""
+        return np.asarray(self.matrix @ mean + self.shift)
+
+    def of_products(self, products: Floats) -> Floats:
+        """Compute the sum of products of the new vectors' deviations from their mean.
+
+        It follows from that of the old vectors [P, P]: a new deviation is the matrix times the old one, as
+        the shift cancels out.
+        """
+        return np.asarray(self.matrix @ products @ self.matrix.T)
+
 
 class _Moments(NamedTuple):
     """Moments of all films together.
@@ -660,9 +670,7 @@ def join(several: Sequence[Sums]) -> Joint:
     """
     _refuse_different(several)
     movies = [movie for sums in several for movie in sums.about.movies]
-    in_two = sorted(movie for movie, n_sums in Counter(movies).items() if n_sums > 1)
-    if in_two:
-        raise ModelError(f"film {in_two[0]} is in two of these sums: it would count twice")
+    _refuse_films_in_two(movies)
     order = np.argsort(np.array(movies))
 
     left_out: dict[str, int] = {}
@@ -683,6 +691,14 @@ def join(several: Sequence[Sums]) -> Joint:
         training=None if digests is None else digests.of_films(order.tolist()),
     )
     return Joint(all_sums)
+
+
+def _refuse_films_in_two(movies: Sequence[str]) -> None:
+    """Raise if a film is in the sums of two labs; `movies` lists the films of all."""
+    n_sums_of_film = Counter(movies)
+    in_two = sorted(movie for movie, n_sums in n_sums_of_film.items() if n_sums > 1)
+    if in_two:
+        raise ModelError(f"film {in_two[0]} is in two of these sums: it would count twice")
 
 
 def _join_digests(several: Sequence[Sums]) -> TrainingFilms | None:
@@ -789,7 +805,12 @@ def newton_step(joint: Joint, C: float = 1.0) -> FitStep:
         penalties=np.full(1, 1 / C),
         losses=np.full(1, np.nan),
     )
+    return FitStep(planes, _relative_change(old_weights, new_weights))
+
+
+def _relative_change(old_weights: Floats, new_weights: Floats) -> float:
+    """Return the largest change of a weight, as a share of the largest new weight."""
     largest_change = np.abs(new_weights - old_weights).max()
     # At least the smallest float, so that weights that are all 0 do not lead to a division by 0.
     largest_weight = max(np.abs(new_weights).max(), np.finfo(np.float64).tiny)
-    return FitStep(planes, float(largest_change / largest_weight))
+    return float(largest_change / largest_weight)

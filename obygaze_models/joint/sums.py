@@ -426,11 +426,16 @@ def _check_sums(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
     _check_shapes(about, arrays)
     check_features_digest(about.provenance, about.provenance_sha256, location="")
     for movie in (*about.movies, *about.left_out):
-        # Raises if no manifest can have a movie of this name: a clip validates it. The clip is not needed.
-        Clip(clip_id="of the sums", movie=movie)
+        _refuse_impossible_movie(movie)
     # Extreme values overflow in the checks, which then refuse them: numpy need not warn of it.
     with np.errstate(all="ignore"):
         _check_values(about, arrays)
+
+
+def _refuse_impossible_movie(movie: str) -> None:
+    """Raise if no manifest can have a movie of this name."""
+    # A clip of a manifest validates the name of its movie when it is made; the clip itself is not needed.
+    Clip(clip_id="of the sums", movie=movie)
 
 
 def _check_shapes(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -285,16 +285,12 @@ class AttentionNetwork:
         for label in (0, 1):
             rows = np.flatnonzero(y == label)
             if len(rows) > max_clips:
-                # At even distances, so that every movie has its share.
-                rows = rows[np.arange(max_clips) * len(rows) // max_clips]
+                rows = _evenly_spaced(rows, max_clips)  # so that every movie has its share
             scatters.append(self._within_clip_scatter(X, rows))
 
         scatter_of_negative, scatter_of_positive = scatters
         directions = most_differing_directions(scatter_of_positive - scatter_of_negative, n)
-        # The sign of an eigenvector is arbitrary: here the entry of largest absolute value is positive.
-        rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
-        largest_entries = directions[rows_of_largest, np.arange(n)]
-        return np.asarray(directions * np.sign(largest_entries))
+        return _with_fixed_signs(directions)
 
     def _within_clip_scatter(self, X: Floats, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """Compute the covariance [D, D] of frames around the mean of their own clip.
@@ -479,6 +475,23 @@ def _sigmoid(values: Floats) -> Floats:
     sigmoid += 1
     sigmoid /= 2
     return sigmoid
+
+
+def _with_fixed_signs(directions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Choose the sign of each direction, a column of [D, n], so that its largest entry is positive.
+
+    The sign of an eigenvector is arbitrary. The largest entry is that of largest absolute value.
+    """
+    n_directions = directions.shape[1]
+    rows_of_largest = np.abs(directions).argmax(axis=0)  # [n]
+    largest_entries = directions[rows_of_largest, np.arange(n_directions)]
+    return np.asarray(directions * np.sign(largest_entries))
+
+
+def _evenly_spaced(rows: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Pick n rows at even distances: of rows 0 to 9, n = 5 picks 0, 2, 4, 6 and 8."""
+    places = np.arange(n) * len(rows) // n
+    return np.asarray(rows[places])
 
 
 def _time_embedding(n_frames: int) -> NDArray[np.float64]:

@@ -403,7 +403,7 @@ class ProbesInTraining:
     Attributes
     ----------
     in_group : ndarray of bool, shape [N, G]
-        The clips of each group: those that a fold does not hold out, and in the last group all clips.
+        The clips of each group; the last group is all clips.
     mean, scale : ndarray, shape [G, D]
         Moments of each group's tokens.
     dtype : dtype
@@ -425,11 +425,7 @@ class ProbesInTraining:
         self.y = y
         self.penalties = penalties
         self.settings = settings
-        groups = []
-        if folds is not None:
-            groups += [folds != fold for fold in np.unique(folds)]
-        groups.append(np.ones(len(y), bool))
-        self.in_group = np.column_stack(groups)
+        self.in_group = _clips_of_groups(len(y), folds)
         self.dtype = np.result_type(clips.dtype, np.float32)
 
         # One query starts at 0, which weighs all tokens equally. Of the others, each direction takes two, of
@@ -442,8 +438,7 @@ class ProbesInTraining:
 
         # Evidence and biases start at 0. The K probes of a group, one for each penalty, start with the same
         # queries.
-        n_of_a_probe = 2 * int(clips.shape[2]) * settings.n_queries + 1  # queries, evidence and a bias
-        self.parameters = np.zeros(self.n_probes * n_of_a_probe, self.dtype)
+        self.parameters = np.zeros(self._count_parameters(), self.dtype)
         queries_of_groups = self._first_queries(statistics.directions)  # [D, G, M]
         queries_of_probes = np.repeat(queries_of_groups, len(penalties), axis=1)  # [D, J, M], with J = G K
         layers = self.layers_of(self.parameters)  # views
@@ -456,6 +451,11 @@ class ProbesInTraining:
         """Count the probes, J."""
         n_groups: int = self.in_group.shape[1]
         return n_groups * len(self.penalties)
+
+    def _count_parameters(self) -> int:
+        """Count the numbers of all probes: queries and evidence of D features each, and a bias."""
+        n_of_a_probe = 2 * int(self.clips.shape[2]) * self.settings.n_queries + 1
+        return self.n_probes * n_of_a_probe
 
     def _first_queries(self, directions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Make the initial queries [D, G, M].
@@ -587,6 +587,19 @@ class ProbesInTraining:
         n_groups = len(self.mean)
         penalty_of_probe = np.tile(self.penalties, n_groups)[:, None]  # [J, 1]
         gradient.evidence[:] += penalty_of_probe * layers.evidence
+
+
+def _clips_of_groups(n_clips: int, folds: NDArray[np.int64] | None) -> Masks:
+    """Mark the clips of each group that probes are trained on, [N, G].
+
+    There is a group for each fold, of the clips that it does not hold out; the last group is all clips.
+    `folds` [N] is the fold that holds each clip out. If it is None, there is only the group of all clips.
+    """
+    groups = []
+    if folds is not None:
+        groups += [folds != fold for fold in np.unique(folds)]
+    groups.append(np.ones(n_clips, bool))
+    return np.column_stack(groups)
 
 
 def _raw_layers(layers: ProbeLayers, moments: MeanAndScale) -> ProbeLayers:

@@ -124,6 +124,11 @@ def encode_labels(y: ArrayLike, estimator: str) -> tuple[NDArray[Any], NDArray[n
     return classes, index.astype(np.int64)
 
 
+def check_two_classes(y: ArrayLike, estimator: str) -> None:
+    """Raise a ValueError, as `encode_labels` does, if labels y [N] are not of exactly two classes."""
+    encode_labels(y, estimator)
+
+
 def balanced_weights(y: Floats) -> Floats:
     """Weigh each clip of labels 0. and 1. [N] by n / (2 n_class), so that both classes weigh the same.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.errors import ObygazeError
 from obygaze_models.errors import ModelError, ProtocolError
-from obygaze_models.models.binary import encode_labels
+from obygaze_models.models.binary import check_two_classes
 from obygaze_models.models.fitted import ESTIMATOR_ERRORS, Fitted, fit
 from obygaze_models.models.grouped_selection import GroupedSelection
 from obygaze_models.models.ordinal import OrdinalModel, fit_ordinal, labels_of_step
@@ -88,13 +88,7 @@ def fit_folds(
     elif n_levels is None:
         yield from _fit_probes(spec, X, labels, folds, movies)
     else:
-        iterators = []  # for each step between two levels, over its probes, one for each fold
-        for step in range(n_levels - 1):
-            is_above = labels_of_step(labels, step)
-            iterators.append(_fit_probes(spec, X, is_above, folds, movies))
-        # The next probes of all iterators are those of all steps in one fold.
-        for probes_of_fold in zip(*iterators, strict=True):
-            yield OrdinalModel(probes_of_fold)
+        yield from _fit_ordinal_probes(spec, X, labels, folds, movies, n_levels=n_levels)
 
 
 def can_fit_folds_together(spec: ModelSpec) -> bool:
@@ -175,6 +169,29 @@ def _fit_fold(
 # ---------------------------------------------------------------------------
 
 
+def _fit_ordinal_probes(
+    spec: ModelSpec,
+    X: NDArray[Any],
+    levels: NDArray[np.int64],
+    folds: Sequence[FoldTraining],
+    movies: NDArray[np.str_],
+    *,
+    n_levels: int,
+) -> Iterator[OrdinalModel]:
+    """Fit linear probes on the training clips of each fold, one for each step between two ordered levels.
+
+    The probe of a step tells clips above it from the others. `levels` [N] are the clips' levels, or -1 for
+    clips that no fold trains on; the other arguments are those of `_fit_probes`.
+    """
+    iterators = []  # for each step, over its probes, one for each fold
+    for step in range(n_levels - 1):
+        is_above = labels_of_step(levels, step)
+        iterators.append(_fit_probes(spec, X, is_above, folds, movies))
+    # The next probes of all iterators are those of all steps in one fold.
+    for probes_of_fold in zip(*iterators, strict=True):
+        yield OrdinalModel(probes_of_fold)
+
+
 def _fit_probes(
     spec: ModelSpec,
     X: NDArray[Any],
@@ -243,7 +260,7 @@ def _training_set(
     """
     rows = fold.rows[fold.y != NOT_ASKED]
     try:
-        encode_labels(labels[rows], type(selection.estimator).__name__)  # raises unless there are two classes
+        check_two_classes(labels[rows], type(selection.estimator).__name__)
         inner = inner_folds(labels[rows], movies[rows], selection.inner_folds)
     except ProtocolError as error:
         raise ProtocolError(f"model {spec.name}, without {fold.name}: {error}") from error

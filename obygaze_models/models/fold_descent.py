@@ -5,6 +5,7 @@ guess of the curvature is that of the fit on all clips. The length of a step is 
 are linear in it.
 """
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -184,6 +185,10 @@ class StepHistory:
         self.steps = _overwrite_columns(self.steps, fits, history.steps)
         self.changes = _overwrite_columns(self.changes, fits, history.changes)
 
+    def newest_first(self) -> Iterator[tuple[Floats, Floats]]:
+        """Yield each step with its change of the gradient, [D + 1, K] each, from the newest to the oldest."""
+        return zip(reversed(self.steps), reversed(self.changes), strict=True)
+
 
 def _overwrite_columns(arrays: list[Floats], columns: NDArray[np.intp], values: list[Floats]) -> list[Floats]:
     """Copy arrays [D + 1, K], and set some of their columns, given by index, to the columns of `values`."""
@@ -333,10 +338,17 @@ class FoldDescent:
 
         # The gradient is needed only if another step follows.
         if not has_converged.all():
-            gradient = self._gradient()
-            self.history.add(step, gradient - self.gradient)
-            self.gradient = gradient
+            self._update_gradient(step)
         return has_converged
+
+    def _update_gradient(self, step: Floats) -> None:
+        """Compute the gradient after a step [D + 1, K]; add step and change of the gradient to the history.
+
+        The residuals are already those after the step: its length is the last one that the line search tried.
+        """
+        gradient = self._gradient()
+        self.history.add(step, gradient - self.gradient)
+        self.gradient = gradient
 
     def _update_convergence(self, size: Floats) -> NDArray[np.bool_]:
         """Record the size [K] of the fits' latest steps, and return which fits have converged.
@@ -387,7 +399,7 @@ class FoldDescent:
         # First loop, from the newest step to the oldest.
         direction = -self.gradient
         remembered = []
-        for s, y in zip(reversed(self.history.steps), reversed(self.history.changes), strict=True):
+        for s, y in self.history.newest_first():
             product = dot_columns(s, y)  # [K]
             if not product.any():
                 # No fit has taken this step yet, nor older ones.

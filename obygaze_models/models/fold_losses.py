@@ -127,7 +127,7 @@ class FoldLosses:
 
             # The derivative of a clip's loss by its logit is the residual.
             slope += dot_columns(residuals, change_of_rows)
-            # The sum of p (1 - p), which is |r| - r^2 of the residuals r.
+            # The sum of p (1 - p), which is |r| - r^2 of the residuals r (`_curvature_of_clips`).
             curvature += np.abs(residuals).sum(axis=0) - dot_columns(residuals, residuals)
 
         min_curvature = MIN_CURVATURE * len(change)
@@ -172,9 +172,7 @@ class FoldLosses:
         second_derivative = np.zeros(len(fits))
         for rows in self._row_blocks():
             change_of_rows = change[rows, fits]
-            # Residuals are p or p - 1: for both, |r| - r^2 is p (1 - p).
-            residuals = self.residuals[rows, fits]
-            curvature_of_clips = np.abs(residuals) - residuals * residuals
+            curvature_of_clips = _curvature_of_clips(self.residuals[rows, fits])  # p (1 - p)
             weighted_change = curvature_of_clips * change_of_rows
             second_derivative += dot_columns(weighted_change, change_of_rows)
         return second_derivative
@@ -219,3 +217,8 @@ class FoldLosses:
         """Split the clips into blocks of `N_CLIPS_AT_ONCE`, which fit in a core's cache."""
         for start in range(0, len(self.logits), N_CLIPS_AT_ONCE):
             yield slice(start, start + N_CLIPS_AT_ONCE)
+
+
+def _curvature_of_clips(residual: Numbers) -> Numbers:
+    """Compute p (1 - p) from the residuals r [n, K], which are p or p - 1: it is ``|r| - r^2`` for both."""
+    return np.asarray(np.abs(residual) - residual * residual)

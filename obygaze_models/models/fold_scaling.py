@@ -57,6 +57,32 @@ class SharedFeatures:
         standardise(X, *self.mean_and_scale, limit, out=self.float64)
         self.float32 = self.float64.astype(np.float32)
 
+    def find_beyond(self, low: Floats, high: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Find the values that would differ if features were clipped at `low` and `high` instead.
+
+        A fit that standardises by other moments clips at other limits. At present the features are clipped at
+        ``-limit`` and ``limit``. Two kinds of values may differ:
+
+        - values beyond the other limits, which would be clipped at these;
+        - values that are clipped now: wider limits would clip them less, or not at all.
+
+        Parameters
+        ----------
+        low, high : ndarray, shape [D]
+            The other limits of each feature, as values of the shared features.
+
+        Returns
+        -------
+        rows, columns : ndarray of int
+            Positions of these values in the shared features.
+        """
+        # Values of both kinds lie at the ends of the narrower range, or outside.
+        narrower_low = np.maximum(low, -self.limit)
+        narrower_high = np.minimum(high, self.limit)
+        may_change = (self.float64 <= narrower_low) | (self.float64 >= narrower_high)
+        rows, columns = np.nonzero(may_change)
+        return rows, columns
+
 
 @dataclass(frozen=True, eq=False)
 class LimitCorrections:
@@ -293,11 +319,7 @@ def _limit_corrections(shared: SharedFeatures, centre: Floats, scale_ratio: Floa
     # The narrowest range of all fits: values inside it are clipped by none of them.
     highest_low = low.max(axis=0)
     lowest_high = high.min(axis=0)
-    # Other values may change: those outside of it, and those that are clipped now, at -limit and limit, which
-    # wider limits would clip less, or not at all.
-    low_end = np.maximum(highest_low, -shared.limit)
-    high_end = np.minimum(lowest_high, shared.limit)
-    rows, columns = np.nonzero((shared.float64 <= low_end) | (shared.float64 >= high_end))
+    rows, columns = shared.find_beyond(low=highest_low, high=lowest_high)
 
     # Each fit's value at these positions, from the features before they were clipped.
     mean = shared.mean_and_scale.mean.astype(np.float64)

@@ -332,11 +332,8 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             first_fold = model_index * n_clips
             folds[clips] = first_fold + held_out.folds[has_exactly_these]
 
-        # `HeldOut` takes no NaN: clips without modality get the means of others. Any fold would do for them.
-        numbers = np.stack([scores, training_means, folds])
-        is_number = np.isfinite(scores)
-        means = numbers[:, is_number].mean(axis=1, keepdims=True)
-        scores, training_means, folds = np.where(is_number, numbers, means)
+        # `HeldOut` takes no NaN. Any fold would do for a clip without modality.
+        scores, training_means, folds = _fill_with_means(np.stack([scores, training_means, folds]))
         return HeldOut(scores, labels, movies, folds.astype(np.int64), training_means)
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -366,3 +363,13 @@ class FusedClassifier(MetaEstimatorMixin, LogitClassifier):
             joins={pattern: joined.linear() for pattern, joined in self.models_.items()},
             fused_by_max=self.how == "max",
         )
+
+
+def _fill_with_means(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Replace the NaN of each row of numbers [R, N] by the mean of the row's other numbers.
+
+    The same columns are NaN in all rows.
+    """
+    is_number = np.isfinite(numbers[0])
+    means = numbers[:, is_number].mean(axis=1)
+    return np.where(is_number, numbers, means[:, np.newaxis])

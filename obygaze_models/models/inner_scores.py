@@ -116,20 +116,10 @@ def _score_by_subsets(candidates: Sequence[Any], inner: InnerFolds) -> InnerScor
     """
     in_training = np.stack([~is_held_out for is_held_out in inner.held_out_clips()], axis=1)  # [N, F]
     # A static method, which fits all candidates.
-    logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)  # [E, F, N]
+    logits = candidates[0].logits_of_subsets(candidates, inner.X, inner.y, in_training)
     if logits is None:
         return None
-
-    result = InnerScores.empty(len(candidates), len(inner.y))
-    for fold, is_training in enumerate(in_training.T):
-        is_held_out = ~is_training
-        for candidate in range(len(candidates)):
-            logits_of_fit = logits[candidate, fold]
-            # The mean over a sample of the training clips, like that of `mean_score`.
-            training_mean = sample_evenly(logits_of_fit[is_training]).mean()
-            result.scores[candidate, is_held_out] = logits_of_fit[is_held_out]
-            result.training_means[candidate, is_held_out] = training_mean
-    return result
+    return _pick_held_out(logits, in_training)
 
 
 class _FoldFeatures(NamedTuple):
@@ -227,3 +217,27 @@ def _fit_copies(
     for model in models:
         model.fit(X, y, **inner.params_of(clips))
     return models
+
+
+def _pick_held_out(logits: NDArray[np.float64], in_training: NDArray[np.bool_]) -> InnerScores:
+    """Collect the scores of held-out clips from the logits of all clips by all fits.
+
+    Parameters
+    ----------
+    logits : ndarray, shape [E, F, N]
+        Logits of all N clips, by each of E candidates fitted without each of F folds.
+    in_training : ndarray of bool, shape [N, F]
+        Marks the clips that were fitted on in each fold; each clip is held out by one fold.
+    """
+    n_candidates, n_folds, n_clips = logits.shape
+    result = InnerScores.empty(n_candidates, n_clips)
+    for fold in range(n_folds):
+        is_training = in_training[:, fold]
+        is_held_out = ~is_training
+        for candidate in range(n_candidates):
+            logits_of_fit = logits[candidate, fold]
+            # The mean over a sample of the training clips, like that of `mean_score`.
+            training_mean = sample_evenly(logits_of_fit[is_training]).mean()
+            result.scores[candidate, is_held_out] = logits_of_fit[is_held_out]
+            result.training_means[candidate, is_held_out] = training_mean
+    return result

@@ -111,10 +111,7 @@ class JoinedModel:
             self.factors /= len(self.models)
         elif self.how == "late":
             self.factors, self.base = held_out.fit_weights()
-            weights = ", ".join(f"{weight:.3g}" for weight in self.factors)
-            kind = ALONE if np.count_nonzero(self.factors) == 1 else "weights"
-            # The loss is NaN, as weights are fitted, and not compared by a loss.
-            self.candidates = (Candidate(f"{kind} {weights}", inner_loss=math.nan, chosen=True),)
+            self.candidates = (_late_candidate(self.factors),)
 
         scores = self._join(held_out.relative_scores)
         # Relative scores have the mean 0 over training clips, and so has their weighted sum: the mean of the
@@ -197,3 +194,15 @@ def _held_out_scores(model: Any) -> HeldOut:
         raise ValueError(f"{type(model).__name__} keeps no out-of-fold scores, which fusion needs")
     scores: HeldOut = model.held_out_
     return scores
+
+
+def _late_candidate(factors: NDArray[np.float64]) -> Candidate:
+    """Describe the weights of a late fusion, `factors` [M], as a candidate.
+
+    It is named ``weights 0.7, 0.3`` or, if one modality has all the weight, ``alone 1, 0``. Its loss is NaN,
+    as weights are fitted, and not compared by a loss.
+    """
+    n_used = np.count_nonzero(factors)
+    kind = ALONE if n_used == 1 else "weights"
+    weights = ", ".join(f"{weight:.3g}" for weight in factors)
+    return Candidate(f"{kind} {weights}", inner_loss=math.nan, chosen=True)

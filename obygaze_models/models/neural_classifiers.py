@@ -198,17 +198,12 @@ def train_many(
         Called after each training with the number of models trained and the number of all models.
     """
     y = labels.astype(X.dtype)
-    # Models that are trained on the same rows with the same seed differ only in their validation rows: one
-    # training serves all, and ends for each at an epoch of its own.
-    same_trainings: dict[tuple[bytes, int], list[int]] = {}
-    for index, (model, rows) in enumerate(zip(models, train, strict=True)):
-        same_trainings.setdefault((rows.tobytes(), int(model.random_state)), []).append(index)
-
     n_trained = 0
     # One training after the other: in threads, each of a step's thirty short operations waits for the
     # interpreter's lock, which on two cores costs 50 % more CPU time and saves no time.
     with one_blas_thread():
-        for indices in same_trainings.values():
+        for indices in _group_same_trainings(models, train):
+            # These models differ only in their validation rows: one training serves all.
             first = indices[0]
             model = models[first]
             validation_rows: list[NDArray[np.intp] | None]
@@ -225,3 +220,18 @@ def train_many(
             n_trained += len(indices)
             if progress is not None:
                 progress(n_trained, len(models))
+
+
+def _group_same_trainings(
+    models: Sequence[NetworkClassifier], train: Sequence[NDArray[np.intp]]
+) -> list[list[int]]:
+    """Group the indices of models that are trained on the same rows with the same seed.
+
+    The training of such models takes the same steps, and may end at different epochs. `train` are the rows of
+    each model.
+    """
+    groups: dict[tuple[bytes, int], list[int]] = {}
+    for index, (model, rows) in enumerate(zip(models, train, strict=True)):
+        key = (rows.tobytes(), int(model.random_state))
+        groups.setdefault(key, []).append(index)
+    return list(groups.values())

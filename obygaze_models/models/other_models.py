@@ -121,12 +121,16 @@ def _arguments_of_factory(factory: Callable[..., Any], seed: int) -> tuple[tuple
         if parameter.name in SEED_NAMES and parameter.kind != inspect.Parameter.POSITIONAL_ONLY:
             return (), {parameter.name: seed}
 
-    positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
-    requires_one = any(parameter.default is inspect.Parameter.empty for parameter in positional)
     is_class = isinstance(factory, type)
-    if requires_one and not is_class:
+    if not is_class and _has_required_argument(parameters):
         return (seed,), {}
     return (), {}
+
+
+def _has_required_argument(parameters: list[inspect.Parameter]) -> bool:
+    """Tell whether any positional parameter has no default."""
+    positional = [parameter for parameter in parameters if parameter.kind in POSITIONAL]
+    return any(parameter.default is inspect.Parameter.empty for parameter in positional)
 
 
 def _set_seeds(estimator: Any, seed: int) -> Any:
@@ -155,13 +159,7 @@ def _import_model(text: str) -> ModelSpec:
     if "=" not in text:
         return as_spec(text, _import_member(text, text))
     name, location = text.rsplit("=", maxsplit=1)
-    problem = ""
-    if name in _builtin_names():
-        problem = "is a model of the zoo"
-    elif not fits(name, Name):
-        problem = f"expected {expected(Name)}"
-    if problem:
-        raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
+    _check_new_name(name, text)
     spec = as_spec(name, _import_member(location, text))
     # A factory may return a spec, which has a name of its own.
     return replace(spec, name=name)
@@ -177,11 +175,7 @@ def _import_member(location: str, text: str) -> Any:
     path = PurePath(module_or_path.removesuffix(".py"))
     module_name = ".".join(path.parts)
 
-    # Models in the current folder can be imported by their modules' names. It stays in the path, as these
-    # modules may import others later, and at its end, so that its files do not hide installed packages.
-    current_folder = str(Path.cwd())
-    if current_folder not in sys.path:
-        sys.path.append(current_folder)
+    _make_current_folder_importable()
     try:
         member: Any = importlib.import_module(module_name)
     except Exception as error:
@@ -193,6 +187,28 @@ def _import_member(location: str, text: str) -> Any:
             raise ModelError(f"--model {text}: module {module_name} has no {member_path}")
         member = getattr(member, part)
     return member
+
+
+def _make_current_folder_importable() -> None:
+    """Add the current folder to `sys.path`, so that models in it can be imported by their modules' names.
+
+    It stays there, as these modules may import others later.
+    """
+    current_folder = str(Path.cwd())
+    if current_folder not in sys.path:
+        # At the end, so that files of the folder do not hide installed packages.
+        sys.path.append(current_folder)
+
+
+def _check_new_name(name: str, text: str) -> None:
+    """Raise if a new model's name is taken by the zoo or not a valid name; `text` is the whole option."""
+    problem = ""
+    if name in _builtin_names():
+        problem = "is a model of the zoo"
+    elif not fits(name, Name):
+        problem = f"expected {expected(Name)}"
+    if problem:
+        raise ModelError(f"--model {text}: {name!r}: {problem}; give NAME=MODULE:FACTORY a name of its own")
 
 
 def _load_entry_point(name: str) -> ModelSpec:

@@ -163,9 +163,8 @@ class FoldLogistic:
                 yield PathFits(
                     subsets=columns,
                     penalty=penalty,
-                    # Without those of the repeats. The coefficients change with the next penalty.
-                    logits=block.logits[:, : block.n_fits],
-                    coefficients=block.coefficients[:, : block.n_fits].copy(),
+                    logits=block.logits_of_fits(),
+                    coefficients=block.coefficients_of_fits(),
                 )
 
     def minima(
@@ -308,6 +307,14 @@ class _Block:
         """
         self.shift_coefficients(change)
         self._history = StepHistory.empty(*self.coefficients.shape)
+
+    def logits_of_fits(self) -> Numbers:
+        """Return the logits [N, n_fits], without those of the repeats."""
+        return self.logits[:, : self.n_fits]
+
+    def coefficients_of_fits(self) -> Floats:
+        """Copy the coefficients [D + 1, n_fits], without those of the repeats."""
+        return self.coefficients[:, : self.n_fits].copy()
 
     def fits(self, subsets: NDArray[np.intp]) -> FoldFits:
         """Return the results of the block, without the repeats.

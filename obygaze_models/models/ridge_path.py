@@ -212,13 +212,7 @@ class RidgePath:
         # A penalty smaller than the covariance's rounding errors would not make the matrix positive definite.
         diagonal = np.diag_indices(len(hessian))
         hessian[diagonal] += max(strength, self.floor)
-        # LAPACK copies matrices that are stored by rows, as this one is. Its transpose is stored by columns,
-        # and is the same matrix, as it is symmetric. The factor takes its place in memory.
-        factor: Floats
-        factor, has_failed = dpotrf(hessian.T, lower=True, overwrite_a=True)
-        if has_failed:
-            raise LinAlgError("the covariance of the features is not positive definite")
-        return factor
+        return _cholesky_factor(hessian)
 
     def _mean_loss(self, weights: Floats, intercept: float) -> _MeanLoss:
         """Compute the mean loss without penalty and its derivatives, by blocks of clips.
@@ -256,6 +250,24 @@ class RidgePath:
             by_intercept=mean_by_intercept,
             curvature=max(curvature / n_clips, MIN_CURVATURE),
         )
+
+
+def _cholesky_factor(matrix: Floats) -> Floats:
+    """Compute the lower Cholesky factor L of a symmetric matrix L L' [R, R], whose memory is overwritten.
+
+    Raises
+    ------
+    LinAlgError
+        The matrix is not positive definite.
+    """
+    # LAPACK copies matrices that are stored by rows, as this one is. Its transpose is stored by columns, and
+    # is the same matrix, as it is symmetric.
+    stored_by_columns = matrix.T
+    factor: Floats
+    factor, has_failed = dpotrf(stored_by_columns, lower=True, overwrite_a=True)
+    if has_failed:
+        raise LinAlgError("the covariance of the features is not positive definite")
+    return factor
 
 
 def _span(X: Floats) -> tuple[Floats, Floats]:

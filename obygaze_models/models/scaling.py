@@ -201,15 +201,7 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
     # Values are taken relative to the mean of all rows. A subset's mean is then near 0, and the square that
     # is subtracted is small.
     centre = _column_means(X)
-    sums = np.zeros((in_subset.shape[1], X.shape[1]))  # [K, D]
-    squares = np.zeros_like(sums)
-    for start in range(0, len(X), N_ROWS_AT_ONCE):
-        block = slice(start, start + N_ROWS_AT_ONCE)
-        rows = X[block] - centre
-        is_in_subset = in_subset[block].T.astype(np.float64)  # [K, rows]
-        sums += is_in_subset @ rows
-        squares += is_in_subset @ (rows * rows)
-
+    sums, squares = _sums_of_subsets(X, centre, in_subset)
     n_rows = in_subset.sum(axis=0)[:, None]  # [K, 1]
     shift = sums / n_rows  # of a subset's mean from the mean of all rows
     variance = squares / n_rows - shift * shift
@@ -221,6 +213,49 @@ def mean_and_scale_of_subsets(X: NDArray[np.floating[Any]], in_subset: NDArray[n
             rows = X[in_subset[:, subset]][:, columns].astype(np.float64)
             _overwrite_moments(moments, subset, columns, rows)
     return moments
+
+
+class _Sums(NamedTuple):
+    """Sums over several sets of rows: of each column's values less a centre, and of their squares.
+
+    Attributes
+    ----------
+    sums, squares : ndarray, shape [number of sets, D]
+    """
+
+    sums: NDArray[np.float64]
+    squares: NDArray[np.float64]
+
+
+def _sums_of_subsets(
+    X: NDArray[np.floating[Any]], centre: NDArray[np.float64], in_subset: NDArray[np.bool_]
+) -> _Sums:
+    """Sum the columns of X [N, D], less a centre [D], and their squares, over each of K subsets of the rows.
+
+    `in_subset` [N, K] marks the rows of each subset.
+    """
+    sums = np.zeros((in_subset.shape[1], X.shape[1]))
+    squares = np.zeros_like(sums)
+    for start in range(0, len(X), N_ROWS_AT_ONCE):
+        block = slice(start, start + N_ROWS_AT_ONCE)
+        rows = X[block] - centre
+        is_in_subset = in_subset[block].T.astype(np.float64)  # [K, rows]
+        sums += is_in_subset @ rows
+        squares += is_in_subset @ (rows * rows)
+    return _Sums(sums, squares)
+
+
+def _sums_of_groups(
+    X: NDArray[np.float64], centre: NDArray[np.float64], groups: Sequence[NDArray[np.intp]]
+) -> _Sums:
+    """Sum the columns of X [N, D], less a centre [D], and their squares, over each of G groups of rows."""
+    sums = np.zeros((len(groups), X.shape[1]))
+    squares = np.zeros_like(sums)
+    for group, rows in enumerate(groups):
+        centred = X[rows] - centre
+        sums[group] = centred.sum(axis=0)
+        squares[group] = (centred * centred).sum(axis=0)
+    return _Sums(sums, squares)
 
 
 def _overwrite_moments(
@@ -264,12 +299,7 @@ def mean_and_scale_without_groups(X: NDArray[np.float64], groups: Sequence[NDArr
     centre = _column_means(X)
     sums_of_all = _column_sums(X, centre, power=1)
     squares_of_all = _column_sums(X, centre, power=2)
-    sums = np.zeros((len(groups), X.shape[1]))  # [G, D]
-    squares = np.zeros_like(sums)
-    for group, rows in enumerate(groups):
-        centred = X[rows] - centre
-        sums[group] = centred.sum(axis=0)
-        squares[group] = (centred * centred).sum(axis=0)
+    sums, squares = _sums_of_groups(X, centre, groups)
 
     sizes = np.array([len(rows) for rows in groups])
     n_others = (n_rows - sizes)[:, None]  # [G, 1]

@@ -181,14 +181,7 @@ def train_network(
 
     results = []
     for stopping in stoppings:
-        # Other early stoppings may have needed later epochs.
-        n_epochs = len(stopping.losses)
-        curve = LossCurve(
-            train_loss=np.array(train_losses[:n_epochs]),
-            validation_loss=np.array(stopping.losses),
-            kept=stopping.kept_epoch,
-            start_losses=start.losses,
-        )
+        curve = _loss_curve(stopping, train_losses, start.losses)
         results.append(TrainedNetwork(stopping.parameters, mean, scale, stopping.kept_epoch, curve))
     return results
 
@@ -234,11 +227,7 @@ def _choose_start(
 
     # Learners change their parameters in place, so that each gets a copy.
     trials = [_Learner(network, plan, candidate.copy(), clips, weights) for candidate in candidates]
-    last_losses = []
-    for trial in trials:
-        losses_of_trial = [trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)]
-        last_losses.append(losses_of_trial[-1])
-    losses = np.array(last_losses)
+    losses = _run_trials(trials, rng)
     best = int(losses.argmin())
     return _Start(candidates[best].copy(), losses)
 
@@ -256,6 +245,15 @@ class PreparedClips(NamedTuple):
 
     X: Floats
     y: Floats
+
+
+def _run_trials(trials: Sequence["_Learner"], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Train each of K learners for `N_TRIAL_EPOCHS` epochs, and return their last training losses [K]."""
+    losses = []
+    for trial in trials:
+        losses_of_trial = [trial.epoch(rng) for _ in range(N_TRIAL_EPOCHS)]
+        losses.append(losses_of_trial[-1])
+    return np.array(losses)
 
 
 def _train_until_all_end(
@@ -326,9 +324,7 @@ class _Learner:
         memory = np.empty((min(size, n_clips), *self._clips.X.shape[1:]), self._clips.X.dtype)
         for start in range(0, n_clips, size):
             batch = slice(start, start + size)
-            rows = order[batch]
-            # mode="clip" skips the check that rows are in bounds, which they are, and the copy made for it.
-            features = self._clips.X.take(rows, axis=0, out=memory[: len(rows)], mode="clip")
+            features = _gather_rows(self._clips.X, order[batch], memory)
             # Writes the gradient into `self._gradient`, of which the layers are views.
             scores[batch] = self._network.backward(
                 self._layers, features, y[batch], self._gradient_layers, weights[batch]
@@ -403,3 +399,26 @@ class _EarlyStopping:
         else:
             self.parameters = self._best_parameters
             self.kept_epoch = self._lowest_epoch
+
+
+def _loss_curve(
+    stopping: _EarlyStopping, train_losses: Sequence[float], start_losses: NDArray[np.float64]
+) -> LossCurve:
+    """Collect the losses of a training up to the epoch at which an early stopping ended it.
+
+    `train_losses` are those of all epochs, also of later ones, which other early stoppings needed.
+    """
+    n_epochs = len(stopping.losses)
+    return LossCurve(
+        train_loss=np.array(train_losses[:n_epochs]),
+        validation_loss=np.array(stopping.losses),
+        kept=stopping.kept_epoch,
+        start_losses=start_losses,
+    )
+
+
+def _gather_rows(X: Floats, rows: NDArray[np.intp], memory: Floats) -> Floats:
+    """Copy some rows of X [N, ...] into the first rows of `memory`, and return these."""
+    # By default `take` checks that rows are in bounds, and makes a further copy for that. mode="clip" skips
+    # the check; all rows are in bounds.
+    return X.take(rows, axis=0, out=memory[: len(rows)], mode="clip")

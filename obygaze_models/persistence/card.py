@@ -428,10 +428,8 @@ def parse_card(document: Mapping[str, Any], name: str) -> Card:
 def _check_field_values(document: Mapping[str, Any], name: str) -> None:
     """Raise if the value of a card's field is wrong in a way that the type of the field does not express.
 
-    Parameters must be single values, concepts must differ, and a calibration must be empty or whole. A card
-    may have been written by hand: fields must not contradict each other, as more positive clips than there
-    are or an AUC outside of its interval would, and names must not change how a page shows them. `name` is
-    the file's name, for messages.
+    Parameters must be single values, concepts must differ, and a calibration must be empty or whole. `name`
+    is the file's name, for messages.
     """
     if not all(fits(value, _Scalar) for value in document["parameters"].values()):
         raise _wrong_field(document, "parameters", Parameters, name)
@@ -445,7 +443,22 @@ def _check_field_values(document: Mapping[str, Any], name: str) -> None:
             raise _wrong_field(document, "calibration", Calibrated, name)
     if not fits(document["metrics"], METRICS):
         raise _wrong_field(document, "metrics", METRICS, name)
+    _refuse_contradictions(document, name)
 
+
+def _refuse_contradictions(document: Mapping[str, Any], name: str) -> None:
+    """Refuse a card whose fields contradict each other, or whose names are no text of one line.
+
+    A card may have been written by hand. `name` is the file's name, for messages.
+
+    Raises
+    ------
+    ModelError
+        More clips are positive than there are; a metric is of less than no clips; the
+        interval of the AUC ends before it begins, or does not hold the AUC; the target has no two classes
+        that differ, or a class without a level; or a name holds a character that changes how a page shows
+        it, or is a concept's and empty.
+    """
     n_clips = document["n_clips"]
     n_positives = document["n_positives"]
     if n_positives > n_clips:

@@ -172,12 +172,7 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     n_features = card.n_features
     parameters = dict(card.parameters)
     n_epochs = int(parameters.pop("n_epochs"))  # learnt, and not a parameter of the class
-    names_in_one_only = sorted(network_class().get_params().keys() ^ parameters.keys())
-    if names_in_one_only:
-        raise ModelError(
-            f"the card's parameters and those of {network_class.__name__} disagree about "
-            f"{names_in_one_only[0]!r:.80}"
-        )
+    _check_names_of_parameters(network_class, parameters)
     model = network_class(**parameters)
     model._validate_params()
     n_parameters = model._n_parameters(n_features)
@@ -197,6 +192,17 @@ def _network_from_state(card: Card, arrays: Arrays) -> NeuralClassifier:
     # A file does not hold the loss curve.
     model.curve_ = LossCurve(train_loss=np.empty(0), validation_loss=np.empty(0), kept=n_epochs)
     return model
+
+
+def _check_names_of_parameters(network_class: type[NeuralClassifier], parameters: Mapping[str, Any]) -> None:
+    """Raise unless parameters from a card have exactly the names of a class's parameters."""
+    names_of_class = network_class().get_params().keys()
+    names_in_one_only = sorted(names_of_class ^ parameters.keys())
+    if names_in_one_only:
+        first = names_in_one_only[0]
+        raise ModelError(
+            f"the card's parameters and those of {network_class.__name__} disagree about {first!r:.80}"
+        )
 
 
 # --- several modalities
@@ -284,23 +290,39 @@ def _bank_to_state(bank: Any) -> tuple[dict[str, Any], Arrays]:
     There are banks of units (`UnitBank`), of concepts in time (`TimeBank`) and of concepts (`ConceptBank`).
     """
     # Values of concepts are standardised by these.
-    arrays = {"value_mean": bank.mean_, "value_scale": bank.scale_}
+    moments_of_values = {"value_mean": bank.mean_, "value_scale": bank.scale_}
     if isinstance(bank, UnitBank):
-        # Without the decoder, which only learning needs.
-        dictionary = bank.dictionary_
-        arrays["encoder"] = dictionary.encoder
-        arrays["bias"] = dictionary.bias
-        arrays["centre_of_tokens"] = dictionary.centre
-        arrays["token_scale"] = np.array([dictionary.scale])
-        return {"n_active": dictionary.n_active}, arrays
+        return {"n_active": bank.dictionary_.n_active}, _unit_arrays(bank) | moments_of_values
     if isinstance(bank, TimeBank):
-        arrays["weights"] = bank.weights_
-        arrays["feature_mean"] = bank.frame_mean_
-        arrays["feature_scale"] = bank.frame_scale_
-        return {"clip": bank.clip}, arrays
-    arrays["weights"] = bank.hyperplanes_.weights
-    arrays["intercepts"] = bank.hyperplanes_.intercepts
-    return {"directions": bank.kind, "clip": bank.clip}, arrays | _scaler_to_state(bank.scaler_)
+        return {"clip": bank.clip}, _time_arrays(bank) | moments_of_values
+    return {"directions": bank.kind, "clip": bank.clip}, _concept_arrays(bank) | moments_of_values
+
+
+def _unit_arrays(bank: UnitBank) -> Arrays:
+    """Return the learnt arrays of a bank of units: those of its dictionary, without the decoder."""
+    dictionary = bank.dictionary_
+    return {
+        "encoder": dictionary.encoder,
+        "bias": dictionary.bias,
+        "centre_of_tokens": dictionary.centre,
+        "token_scale": np.array([dictionary.scale]),
+    }
+
+
+def _time_arrays(bank: TimeBank) -> Arrays:
+    """Return the learnt arrays of a bank of concepts in time."""
+    return {
+        "weights": bank.weights_,
+        "feature_mean": bank.frame_mean_,
+        "feature_scale": bank.frame_scale_,
+    }
+
+
+def _concept_arrays(bank: ConceptBank) -> Arrays:
+    """Return the learnt arrays of a bank of concepts: its hyperplanes, and its scaler."""
+    planes = bank.hyperplanes_
+    arrays = {"weights": planes.weights, "intercepts": planes.intercepts}
+    return arrays | _scaler_to_state(bank.scaler_)
 
 
 def _bank_from_state(card: Card, arrays: Arrays, **other_shapes: tuple[int, ...]) -> Any:
@@ -470,12 +492,19 @@ def _quantiles_of_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Values of a model that was read from a file are quantiles already, and returned as they are.
     """
-    # The values of `N_LEVELS` clips may also rise in every column: they are then equal to their quantiles.
-    has_as_many_rows = len(values) == N_LEVELS
-    falls_somewhere = (np.diff(values, axis=0) < 0).any()
-    if has_as_many_rows and not falls_somewhere:
+    if _are_quantiles(values):
         return values
     return np.asarray(np.quantile(values, np.linspace(0, 1, N_LEVELS), axis=0))
+
+
+def _are_quantiles(values: NDArray[np.float64]) -> bool:
+    """Tell whether concept values [N, K] are quantiles: `N_LEVELS` of each concept, in rising order.
+
+    The values of `N_LEVELS` clips may also rise in every column. They are then equal to their quantiles.
+    """
+    has_as_many_rows = len(values) == N_LEVELS
+    falls_somewhere = (np.diff(values, axis=0) < 0).any()
+    return has_as_many_rows and not falls_somewhere
 
 
 def _nodes_table(head: Any) -> NDArray[np.float64]:

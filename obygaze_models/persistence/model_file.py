@@ -242,11 +242,18 @@ def _check_other_arrays(card: Card, other_arrays: Mapping[str, NDArray[Any]]) ->
             score_arrays[name] = array
         else:
             training_arrays[name] = array
+    _check_score_arrays(card, score_arrays)
+    check_training_arrays(training_arrays, n_inputs=len(card.inputs), n_films=len(card.movies))
+
+
+def _check_score_arrays(card: Card, score_arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise if the arrays for calibration and out-of-distribution distances do not fit the model's card.
+
+    ``reach_distances`` are quantiles of the training clips' distances, and so must rise.
+    """
     check_arrays(score_arrays, **_shapes_of_score_arrays(card, score_arrays))
-    # They are quantiles of the training clips' distances.
     if (np.diff(score_arrays.get("reach_distances", ())) < 0).any():
         raise ModelError("reach_distances are not in rising order")
-    check_training_arrays(training_arrays, n_inputs=len(card.inputs), n_films=len(card.movies))
 
 
 def _shapes_of_score_arrays(

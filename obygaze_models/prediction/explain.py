@@ -256,12 +256,7 @@ def _explain_decision(
     is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
     recognition = recognise(card, model.training, stores)
     levels_left_out = card.levels_left_out or ()
-    read_in_part = ""
-    unread_s = 0.0
-    if block.clips.is_partial[0]:
-        clip = store.clips_at([row])[row]
-        read_in_part = clip.reason
-        unread_s = float(sum(end_s - start_s for start_s, end_s in clip.without_pictures_s))
+    unread = _find_unread(store, row, is_partial=bool(block.clips.is_partial[0]))
     return Explained(
         clip_id,
         movie,
@@ -271,8 +266,8 @@ def _explain_decision(
         is_unlike=is_out_of_distribution,
         trained_on=recognition.knows(clip_id, movie),
         no_skill=card.no_skill,
-        read_in_part=read_in_part,
-        unread_s=unread_s,
+        read_in_part=unread.reason,
+        unread_s=unread.seconds,
         evidence=evidence_line(card.evidence, levels_left_out),
         levels_left_out=levels_left_out,
         threshold=card.threshold,
@@ -281,6 +276,30 @@ def _explain_decision(
         frames=_explain_frames(model, store, row),
         classes=_likely_classes_by_classifier(store, row),
     )
+
+
+class _Unread(NamedTuple):
+    """The part of a clip's video that could not be read.
+
+    Attributes
+    ----------
+    reason : str
+        Empty if all was read.
+    seconds : float
+        Length without pictures, as far as it is known.
+    """
+
+    reason: str
+    seconds: float
+
+
+def _find_unread(store: Store, row: int, *, is_partial: bool) -> _Unread:
+    """Look up which part of the clip in a row of a store could not be read: nothing, unless it is partial."""
+    if not is_partial:
+        return _Unread(reason="", seconds=0.0)
+    clip = store.clips_at([row])[row]
+    seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
+    return _Unread(clip.reason, float(seconds))
 
 
 def _explain_concepts(
@@ -293,20 +312,27 @@ def _explain_concepts(
     """
     concept_p = [None if np.isnan(p) else p for p in model.concept_probabilities(X)[0].tolist()]
     concept_thresholds = model.concept_thresholds.tolist()
-    seen = []
-    for name, p, threshold in zip(model.concepts, concept_p, concept_thresholds, strict=True):
-        if p is not None and p >= threshold:
-            seen.append(name)
     return replace(
         explained,
         parts=contributions,
         concept_p=tuple(concept_p),
         concept_thresholds=tuple(concept_thresholds),
-        seen=tuple(seen),
+        seen=_seen_concepts(model.concepts, concept_p, concept_thresholds),
         near_chance=_concepts_near_chance(model.card, model.concepts),
         changes=_probability_changes(model, X, explained.decision, contributions),
         ends=_decisions_at_low_and_high(model, X),
     )
+
+
+def _seen_concepts(
+    concepts: Sequence[str], probabilities: Sequence[float | None], thresholds: Sequence[float]
+) -> tuple[str, ...]:
+    """List the concepts whose probability reaches their threshold; one without probability is not seen."""
+    seen = []
+    for name, p, threshold in zip(concepts, probabilities, thresholds, strict=True):
+        if p is not None and p >= threshold:
+            seen.append(name)
+    return tuple(seen)
 
 
 def _decisions_at_low_and_high(model: Model, X: NDArray[Any]) -> tuple[tuple[Decision, Decision], ...]:

@@ -17,7 +17,7 @@ from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.store.provenance import validate_licence
 from obygaze_models.concepts.bank import ConceptBank
 from obygaze_models.concepts.bottleneck import ConceptBottleneck
-from obygaze_models.dataset.dataset import Dataset
+from obygaze_models.dataset.dataset import Dataset, Modality
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.evaluation.evaluate import seed_of
 from obygaze_models.evaluation.intervals import FEWEST_MOVIES, are_equal, ends_of_equal_values, t_interval
@@ -400,18 +400,14 @@ def _select_training_clips(data: Dataset, spec: ModelSpec, target: Target) -> _T
     """Select the clips that a model is trained on.
 
     They are the clips in the task or, for a model that also learns from unlabelled clips, all clips of the
-    movies that have clips in the task. A model that learns concepts learns those that vary in these clips.
+    movies that have clips in the task.
     """
     labels = target.of(data.labels)
     is_selected = labels != NOT_ASKED  # the clips in the task
     if "unlabelled" in spec.requests():
         is_selected = np.isin(data.movies, np.unique(data.movies[is_selected]))
     rows = np.flatnonzero(is_selected)
-    concepts = []
-    if "present" in spec.requests():
-        concepts = varying(data, rows)
-        if not concepts:
-            raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
+    concepts = _concepts_to_learn(spec, data, rows)
     return _TrainingClips(
         rows=rows,
         X=data.read(spec.reads, stream=spec.streams)[rows],
@@ -463,6 +459,23 @@ def _fields_of_frames(spec: ModelSpec, data: Dataset) -> dict[str, str]:
     if data.reduction is None:
         return {"features": spec.reads, "pool": "none", "reduced_by": ""}
     return {"features": "tokens", "pool": "none", "reduced_by": data.reduction.rule}
+
+
+def _concepts_to_learn(spec: ModelSpec, data: Dataset, rows: NDArray[np.intp]) -> list[str]:
+    """List the concepts that a model can learn from the clips in some rows; none if it learns no concepts.
+
+    Raises
+    ------
+    ConceptError
+        The model learns concepts, and none is marked in enough movies.
+    """
+    learns_concepts = "present" in spec.requests()
+    if not learns_concepts:
+        return []
+    concepts = varying(data, rows)
+    if not concepts:
+        raise ConceptError(f"model {spec.name}: no concept is marked in enough movies to be learnt")
+    return concepts
 
 
 def train_bank(data: Dataset, run: Run, *, licence: str = NO_LICENCE, citation: str = "") -> Model:
@@ -601,23 +614,25 @@ def _describe_inputs(data: Dataset) -> tuple[Input, ...]:
     ModelError
         Two modalities have the same backbone and provenance.
     """
-    inputs: list[Input] = []
-    for modality in data.modalities:
-        described: Input = {
-            "name": modality.name,
-            "backbone": modality.backbone,
-            "features": modality.features,
-            "pool": modality.pool,
-            "store": modality.store,
-            "provenance": dict(modality.provenance),
-            "provenance_sha256": features_digest(modality.provenance),
-            "n_features": modality.stop - modality.start,
-        }
-        inputs.append(described)
+    inputs = tuple(_describe_input(modality) for modality in data.modalities)
     different_features = {(reads["backbone"], reads["provenance_sha256"]) for reads in inputs}
     if len(different_features) < len(inputs):
         raise ModelError("two modalities are of the same backbone, made alike: no file could tell them apart")
-    return tuple(inputs)
+    return inputs
+
+
+def _describe_input(modality: Modality) -> Input:
+    """Describe a modality of a dataset as an input of a model's card."""
+    return {
+        "name": modality.name,
+        "backbone": modality.backbone,
+        "features": modality.features,
+        "pool": modality.pool,
+        "store": modality.store,
+        "provenance": dict(modality.provenance),
+        "provenance_sha256": features_digest(modality.provenance),
+        "n_features": modality.stop - modality.start,
+    }
 
 
 def _find_spec(name: str, run: Run, models: Any) -> ModelSpec:
@@ -777,24 +792,10 @@ def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _Held
     predictions = _predictions_of_test(run, model, target, test)
     # The model to be calibrated is trained with the run's first seed.
     of_first_seed = predictions[predictions["seed"] == _first_seed(run)]
-    # The mean score of training clips differs from fold to fold, as each has a model of its own. It makes the
-    # scores of the folds' models comparable. The run's record calls these means "zeros".
-    training_mean_of_fold = {}
-    for fold in run.record["folds"]:
-        if model in fold["zeros"]:
-            training_mean_of_fold[fold["fold"]] = fold["zeros"][model]
-    folds = of_first_seed["fold"].to_numpy()
-    held_out = HeldOut(
-        scores=of_first_seed["score"].to_numpy(),
-        y=of_first_seed["label"].to_numpy(),
-        movies=of_first_seed["movie"].to_numpy(),
-        folds=folds,
-        training_means=np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
-    )
     return _HeldOutScores(
         target=test,
         clip_ids=of_first_seed["clip_id"].to_numpy(),
-        for_calibration=held_out,
+        for_calibration=_held_out_in_run(run, model, of_first_seed),
         for_evidence=predictions,
     )
 
@@ -812,6 +813,28 @@ def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitt
     if for_evidence.empty and held_out is not None:
         for_evidence = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
     return _HeldOutScores(target, clip_ids, for_calibration=held_out, for_evidence=for_evidence)
+
+
+def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:
+    """Convert a run's predictions of one model to `HeldOut` scores.
+
+    The mean score of training clips differs from fold to fold, as each has a model of its own. It makes the
+    scores of the folds' models comparable.
+    """
+    training_mean_of_fold = {}
+    for fold in run.record["folds"]:
+        # The record calls the models' mean scores of training clips "zeros".
+        mean_scores = fold["zeros"]
+        if model in mean_scores:
+            training_mean_of_fold[fold["fold"]] = mean_scores[model]
+    folds = predictions["fold"].to_numpy()
+    return HeldOut(
+        scores=predictions["score"].to_numpy(),
+        y=predictions["label"].to_numpy(),
+        movies=predictions["movie"].to_numpy(),
+        folds=folds,
+        training_means=np.array([training_mean_of_fold[fold] for fold in folds.tolist()]),
+    )
 
 
 def _predictions_of_test(run: Run, model: str, target: Target, test: Target) -> pd.DataFrame:

@@ -199,12 +199,7 @@ def _frame_table_of_clip(
     # Of a clip that is unlike the training clips, neither weights nor probabilities mean anything.
     is_out_of_distribution = bool(model.is_out_of_distribution(clip)[0])
     if isinstance(estimator, AttentionPooling) and not is_out_of_distribution:
-        weights = estimator.weights(clip)[0]
-        evidence = estimator.evidence(clip)[0]
-        # All are float64, as clips without weights have NaN of that type in these columns.
-        columns["weight"] = weights.astype(np.float64)
-        columns["evidence"] = evidence.astype(np.float64)
-        columns["contribution"] = (weights * evidence).astype(np.float64)
+        columns.update(_attention_columns(estimator, clip))
 
     if isinstance(estimator, ConceptsInTime):
         values = estimator.frame_values(clip)[0]  # [F, K]
@@ -214,3 +209,18 @@ def _frame_table_of_clip(
             if model.concepts_with_probability:
                 columns[f"{concept}_p"] = np.nan if is_out_of_distribution else probabilities[:, index]
     return pd.DataFrame(columns)
+
+
+def _attention_columns(estimator: AttentionPooling, clip: NDArray[np.float32]) -> dict[str, Any]:
+    """Compute the weight, the evidence and the contribution of each frame of one clip [1, F, D].
+
+    A contribution is the product of the two others. All are float64, as clips without weights have NaN of
+    that type in these columns.
+    """
+    weights = estimator.weights(clip)[0]
+    evidence = estimator.evidence(clip)[0]
+    return {
+        "weight": weights.astype(np.float64),
+        "evidence": evidence.astype(np.float64),
+        "contribution": (weights * evidence).astype(np.float64),
+    }

@@ -157,11 +157,23 @@ class Model:
         has_hyperplanes = not isinstance(self.estimator, ConceptsInTime)
         if not self.concepts or not has_hyperplanes:
             return np.full(len(self.concepts), MIN_SEEN_PROBABILITY)
-        bank: Any = self.estimator if isinstance(self.estimator, ConceptBank) else self._bottleneck().bank_
-        # A value is (distance - mean) / scale, and the distance from the hyperplane is 0.
-        one_clip = (-bank.mean_ / bank.scale_)[None]
+        one_clip = self._values_on_hyperplanes()[None]
         p: NDArray[np.float64] = self.probabilities_of(one_clip)[0]
         return np.maximum(p, MIN_SEEN_PROBABILITY)
+
+    def _values_on_hyperplanes(self) -> NDArray[np.float64]:
+        """Return the concept values [K] of a clip that lies on the hyperplanes of all concepts.
+
+        A value is the clip's distance from the concept's hyperplane, standardised by the mean and deviation
+        of the training clips' distances.
+        """
+        if isinstance(self.estimator, ConceptBank):
+            bank: Any = self.estimator
+        else:
+            bank = self._bottleneck().bank_
+        # A value is (distance - mean) / scale, and the distance from the hyperplane is 0.
+        values: NDArray[np.float64] = -bank.mean_ / bank.scale_
+        return values
 
     def contributions(self, X: ArrayLike) -> tuple[float, NDArray[np.float64]]:
         """Decompose the logits of clips X [N, D] into a base and the contributions of concepts.

@@ -253,8 +253,7 @@ def _sketch_clips(modalities: Sequence[Dataset], clip_ids: Sequence[str]) -> dic
             continue
         for clip_id, mean_pictures in _mean_pictures(modality.signatures, clip_ids):
             if clip_id not in sketch_of_clip:
-                views = mean_pictures[[VIEWS.index(view) for view in KEPT_VIEWS]]
-                sketch_of_clip[clip_id] = sketches(views)
+                sketch_of_clip[clip_id] = sketches(_kept_views(mean_pictures))
     return sketch_of_clip
 
 
@@ -393,17 +392,25 @@ class _StoredRows:
         for row, movie in enumerate(self.movies):
             film[row] = number_of_movie.setdefault(movie, len(number_of_movie))
         has_digest = self.digests != NO_DIGEST
-        films = film[has_digest]
-        digests = self.digests[has_digest]
-        # Sorted, as there may be millions of rows, which would take more time and memory in sets. Equal
-        # digests of a film follow each other then, and the first of them counts.
-        order = np.lexsort((digests, films))
-        films = films[order]
-        digests = digests[order]
-        is_first = np.ones(len(films), np.bool_)
-        is_first[1:] = (films[1:] != films[:-1]) | (digests[1:] != digests[:-1])
-        counts = np.bincount(films[is_first], minlength=len(number_of_movie))
-        return dict(zip(number_of_movie, counts.tolist(), strict=True))
+        counts = _count_different_values(film[has_digest], self.digests[has_digest], len(number_of_movie))
+        return dict(zip(number_of_movie, counts, strict=True))
+
+
+def _count_different_values(
+    groups: NDArray[np.int32], values: NDArray[np.bytes_], n_groups: int
+) -> list[int]:
+    """Count the different values of each group, given the group of each value, 0 to `n_groups` - 1.
+
+    The values are sorted: there may be millions of them, which would take more time and memory in sets.
+    """
+    order = np.lexsort((values, groups))  # by group, and by value within each group
+    groups = groups[order]
+    values = values[order]
+    # Equal values of a group follow each other now. The first of them counts.
+    is_first = np.ones(len(groups), np.bool_)
+    is_first[1:] = (groups[1:] != groups[:-1]) | (values[1:] != values[:-1])
+    counts: list[int] = np.bincount(groups[is_first], minlength=n_groups).tolist()
+    return counts
 
 
 def _digests_of(data: Dataset, clip_ids: Sequence[str]) -> NDArray[np.uint8]:
@@ -634,8 +641,7 @@ def _find_trained_clips(
     in two cases:
 
     - the row is of a text of at least `MIN_WORDS` words;
-    - at least `MIN_ROWS` different rows of the clip's film equal training rows, and more where two training
-      films have rows in common: such a row shows that features can be equal by coincidence.
+    - at least `_least_equal_rows` different rows of the clip's film equal training rows.
 
     Parameters
     ----------
@@ -655,8 +661,7 @@ def _find_trained_clips(
     for trained, stored in zip(trained_rows, stored_rows, strict=True):
         equal = stored.with_digests(trained.films_of_digest)
         n_equal_rows = {movie: len(digests) for movie, digests in equal.digests_by_movie().items()}
-        rows_of_several_films = [films for films in trained.films_of_digest.values() if len(films) > 1]
-        min_rows = MIN_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
+        min_rows = _least_equal_rows(trained)
         for clip_id, movie, n_words in zip(equal.clip_ids, equal.movies, equal.n_words.tolist(), strict=True):
             is_long_text = n_words >= MIN_WORDS
             # All clips of a recognised film count as trained on in any case, and need no entry of their own.
@@ -665,6 +670,16 @@ def _find_trained_clips(
             if is_long_text or has_enough_rows:
                 clip_ids.add(clip_id)
     return frozenset(clip_ids)
+
+
+def _least_equal_rows(trained: _TrainedRows) -> int:
+    """Return how many different rows of a film must equal training rows for its clips to count as trained on.
+
+    A row that two training films have in common shows that features can be equal by coincidence. The more
+    such rows there are, the more equal rows of a new film may be coincidences.
+    """
+    rows_of_several_films = [films for films in trained.films_of_digest.values() if len(films) > 1]
+    return MIN_ROWS + ROWS_FOR_EACH_COINCIDENCE * len(rows_of_several_films)
 
 
 def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
@@ -692,15 +707,21 @@ def films_with_equal_clips(data: Dataset) -> list[tuple[str, str, float]]:
     films_of_digest = _films_of_digests(training, modality=0)
     names = np.unique(compared.movies[telling_rows])  # films are numbered in sorted order
     n_rows = _count_rows(films_of_digest)
-    pairs_with_rare_rows = set[tuple[int, int]]()  # with a row in common that few other films have
-    for films in films_of_digest.values():
-        if len(films) < COMMON_FILMS:
-            pairs_with_rare_rows.update(combinations(sorted(films), 2))
+    pairs_with_rare_rows = _pairs_with_rare_rows(films_of_digest)
     pairs = []
     for film, other, share in _shares_of_pairs(films_of_digest, n_rows):
         if share > SAME_FILM_SHARE or (film, other) in pairs_with_rare_rows:
             pairs.append((str(names[film]), str(names[other]), share))
     return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _pairs_with_rare_rows(films_of_digest: FilmsOfDigest) -> set[tuple[int, int]]:
+    """Find the pairs of films that have a row in common which is in fewer than `COMMON_FILMS` (4) films."""
+    pairs = set[tuple[int, int]]()
+    for films in films_of_digest.values():
+        if len(films) < COMMON_FILMS:
+            pairs.update(combinations(sorted(films), 2))
+    return pairs
 
 
 # --- by pictures
@@ -733,6 +754,14 @@ def _mean_pictures(group: Group, clip_ids: Sequence[str]) -> Iterator[tuple[str,
             is_not_blank = signature[:, -1] != 0
             if np.count_nonzero(is_not_blank) >= MIN_FRAMES:
                 yield clip_id, mean_frames(views, is_not_blank)
+
+
+def _kept_views(means: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Select the views that a model file holds, [2, 264], from the mean frame of a clip in all, [views, 264].
+
+    They are the whole picture, and the picture without a twentieth at each side (`KEPT_VIEWS`).
+    """
+    return means[[VIEWS.index(view) for view in KEPT_VIEWS]]
 
 
 def _recognise_by_pictures(

@@ -186,11 +186,8 @@ class HeldOut:
             weights = np.zeros(len(covariances))
             weights[np.argmax(covariances)] = 1.0
 
-        slope = np.ones(1)  # the joint scores are logits already
-        (intercept,) = find_intercepts(
-            slope, self.relative_scores @ weights, equal_weights[None], np.array([y.mean()])
-        )
-        return weights, float(intercept)
+        joint_scores = self.relative_scores @ weights
+        return weights, _intercept_of_share(joint_scores, float(y.mean()))
 
 
 def rows_of_groups(group_of: NDArray[np.intp]) -> list[NDArray[np.intp]]:
@@ -221,6 +218,14 @@ def _count_ordered_pairs(scores: Floats, is_positive: NDArray[np.bool_]) -> floa
     n_positive = int(is_positive.sum())
     min_rank_sum = n_positive * (n_positive + 1) / 2
     return float(ranks[is_positive].sum() - min_rank_sum)
+
+
+def _intercept_of_share(scores: Floats, share: float) -> float:
+    """Find the intercept that gives scores [N], taken as logits, a mean probability of `share`."""
+    slope = np.ones(1)  # scores are logits already
+    equal_weights = np.ones((1, len(scores)))
+    (intercept,) = find_intercepts(slope, scores, equal_weights, np.array([share]))
+    return float(intercept)
 
 
 def logistic(
@@ -298,8 +303,8 @@ MAX_PROBABILITIES = 1 << 18
 def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares: Floats) -> Floats:
     """Find, for each of B sigmoids, the intercept that gives clips a wanted mean probability.
 
-    All intercepts are found at once by Newton's method. Each has a bracket, between a value that is too low
-    and one that is too high; a step that would leave it is replaced by its middle.
+    All intercepts are found at once by Newton's method (`_newton_intercepts`). Each has a bracket, between a
+    value that is too low and one that is too high; a step that would leave it is replaced by its middle.
 
     Parameters
     ----------
@@ -327,19 +332,41 @@ def find_intercepts(slopes: Floats, scores: Floats, clip_weights: Floats, shares
         low = np.where(is_too_high, low, intercepts)
         high = np.where(is_too_high, intercepts, high)
 
-        # The step solves logit(mean) = logit(share), not mean = share: as a function of the intercept, the
-        # logit of the mean is nearly a straight line, on which Newton's method takes few steps. It is not
-        # finite where all probabilities are 0 or 1.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = np.log(means / (1 - means)) - logit_of_share
-            derivative_of_logit = derivatives / (means * (1 - means))  # by the chain rule
-            after_step = intercepts - excess / derivative_of_logit
+        after_step = _newton_intercepts(intercepts, means, derivatives, logit_of_share)
         is_small = np.abs(after_step - intercepts) <= SMALLEST_NEWTON_STEP
         is_in_bracket = (after_step > low) & (after_step < high)
         intercepts = np.where(is_small | is_in_bracket, after_step, (low + high) / 2)
         if is_small.all():
             break
     return intercepts
+
+
+def _newton_intercepts(
+    intercepts: Floats, means: Floats, derivatives: Floats, logit_of_share: Floats
+) -> Floats:
+    """Take a step of Newton's method towards intercepts with wanted mean probabilities.
+
+    The step solves logit(mean) = logit(share), not mean = share: as a function of the intercept, the logit of
+    the mean is nearly a straight line, on which Newton's method takes few steps.
+
+    Parameters
+    ----------
+    intercepts : ndarray, shape [B]
+        Present intercepts.
+    means, derivatives : ndarray, shape [B]
+        Their mean probabilities, and the derivatives of these by the intercept.
+    logit_of_share : ndarray, shape [B]
+        Logits of the wanted mean probabilities.
+
+    Returns
+    -------
+    ndarray, shape [B]
+        The next intercepts; not finite where all probabilities are 0 or 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = np.log(means / (1 - means)) - logit_of_share
+        derivative_of_logit = derivatives / (means * (1 - means))  # by the chain rule
+        return np.asarray(intercepts - excess / derivative_of_logit)
 
 
 def _bracket_intercepts(slopes: Floats, scores: Floats, logit_of_share: Floats) -> tuple[Floats, Floats]:

@@ -140,8 +140,14 @@ def best_threshold(y: ArrayLike, scores: ArrayLike) -> float:
     all_are_called = last_called == ranked.size - 1
     if all_are_called:
         return float(ranked[last_called])
-    lowest_called = float(ranked[last_called])
-    highest_other = float(ranked[last_called + 1])
-    middle = highest_other + (lowest_called - highest_other) / 2
-    # There is no float between two neighbouring ones: the middle may then be rounded to the lower score.
-    return middle if middle > highest_other else lowest_called
+    return _middle(low=float(ranked[last_called + 1]), high=float(ranked[last_called]))
+
+
+def _middle(*, low: float, high: float) -> float:
+    """Return the middle between two numbers, which is above `low`.
+
+    There is no float between two neighbouring ones: the middle may then be rounded to `low`, and `high` is
+    returned in its place.
+    """
+    middle = low + (high - low) / 2
+    return middle if middle > low else high

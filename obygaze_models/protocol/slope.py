@@ -221,12 +221,11 @@ class SlopeLikelihood:
         if not is_used.any():
             return np.zeros(len(GRID))
 
-        sums = self._sums_on_grid
         if is_used.all():
-            log_likelihood = sums.before[-1]
+            log_likelihood = self._sums_on_grid.of_all()
         else:
-            left_out = int(np.flatnonzero(~is_used)[0])
-            log_likelihood = sums.before[left_out] + sums.from_film_on[left_out + 1]
+            index_of_left_out = int(np.flatnonzero(~is_used)[0])
+            log_likelihood = self._sums_on_grid.of_all_but(index_of_left_out)
 
         slope_at_maximum = float(GRID[np.argmax(log_likelihood)])
         # The second argument of a spline is the order of the derivative.
@@ -252,6 +251,14 @@ class _SumsOnGrid(NamedTuple):
 
     before: Floats
     from_film_on: Floats
+
+    def of_all(self) -> Floats:
+        """Return the sum of all films, [G]."""
+        return np.asarray(self.before[-1])
+
+    def of_all_but(self, film: int) -> Floats:
+        """Compute the sum of all films but one, [G]; `film` is its index."""
+        return np.asarray(self.before[film] + self.from_film_on[film + 1])
 
 
 def _prior_mass_on_grid() -> Floats:
@@ -364,20 +371,10 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
     n_positive : float
         s.
     """
-    n_angles = _count_angles(p)
-    # The A angles of the circle's upper half, 0 to pi: the characteristic function at -a is the conjugate of
-    # that at a.
-    angles = 2 * np.pi * np.arange(n_angles // 2 + 1) / n_angles
-    # How many angles of the circle each stands for: itself and its mirror image; 0 and pi are their own.
-    multiplicity = np.full(len(angles), 2.0)
-    multiplicity[0] = 1.0
-    ends_at_pi = n_angles % 2 == 0
-    if ends_at_pi:
-        multiplicity[-1] = 1.0
-
-    exp_minus_1 = np.exp(1j * angles) - 1  # [A]
+    circle = _half_circle(_count_angles(p))
+    exp_minus_1 = np.exp(1j * circle.angles) - 1  # [A]
     # The mean over the circle as a weighted sum over its upper half.
-    weights = np.exp(-1j * n_positive * angles) * multiplicity / n_angles
+    weights = np.exp(-1j * n_positive * circle.angles) * circle.multiplicity / circle.n_angles
 
     p_of_sum = []
     for p_at_slope in p:
@@ -387,6 +384,42 @@ def _log_probability_of_sum(p: Floats, n_positive: float) -> Floats:
         # The lower half of the circle has conjugate values: the imaginary parts cancel.
         p_of_sum.append(float(weighted_sum.real))
     return np.log(np.maximum(p_of_sum, MIN_PROBABILITY))
+
+
+class _HalfCircle(NamedTuple):
+    """The upper half of m angles that are evenly spaced around a circle.
+
+    A characteristic function at the angle -a is the conjugate of that at a, so that the lower half need not
+    be computed.
+
+    Attributes
+    ----------
+    angles : ndarray, shape [m // 2 + 1]
+        From 0 to pi.
+    multiplicity : ndarray, shape [m // 2 + 1]
+        How many of the m angles each stands for: 2, itself and its mirror image, or 1 for the angles 0 and
+        pi, which are their own mirror images.
+    n_angles : int
+        m.
+    """
+
+    angles: Floats
+    multiplicity: Floats
+    n_angles: int
+
+
+def _half_circle(n_angles: int) -> _HalfCircle:
+    """Space angles evenly around a circle, and return those of its upper half, 0 to pi.
+
+    Each stands for itself and its mirror image below; 0 and pi are their own mirror images.
+    """
+    angles = 2 * np.pi * np.arange(n_angles // 2 + 1) / n_angles
+    multiplicity = np.full(len(angles), 2.0)
+    multiplicity[0] = 1.0
+    ends_at_pi = n_angles % 2 == 0
+    if ends_at_pi:
+        multiplicity[-1] = 1.0
+    return _HalfCircle(angles, multiplicity, n_angles)
 
 
 def _count_angles(p: Floats) -> int:

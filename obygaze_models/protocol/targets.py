@@ -202,15 +202,11 @@ def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:
 
     `manifest` has the rows of all annotators, and `merged` a row for each clip.
     """
-    n_labels_of_machine = dict.fromkeys(machines_of(manifest), 0)
-    for clip in manifest:
-        if clip.annotator in n_labels_of_machine and clip.level is not None:
-            n_labels_of_machine[clip.annotator] += 1
     return replace(
         _labels_of_clips(merged),
         experts=experts_of(manifest, merged),
         annotators=_annotators(labels_of_people(manifest)),
-        machines=n_labels_of_machine,
+        machines=_count_labels_of_machines(manifest),
     )
 
 
@@ -227,6 +223,15 @@ def labels_of_people(manifest: Manifest) -> Manifest:
 
     has_label_of_people = any(clip.level is not None for clip in rows)
     return manifest.with_clips(rows) if has_label_of_people else manifest
+
+
+def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
+    """Count the labels of each machine among a manifest's annotators: name -> number of labelled rows."""
+    counts = dict.fromkeys(machines_of(manifest), 0)
+    for clip in manifest:
+        if clip.annotator in counts and clip.level is not None:
+            counts[clip.annotator] += 1
+    return counts
 
 
 def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:

@@ -98,12 +98,15 @@ def draw_layers(
             last_axes.legend(frameon=False)
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        # One file of each format, unless the path has the suffix of one.
-        files = [path.with_name(path.name + suffix) for suffix in METADATA_OF]
-        if path.suffix in METADATA_OF:
-            files = [path]
-        for file in files:
+        for file in _figure_files(path):
             figure.savefig(file, dpi=300, metadata=METADATA_OF[file.suffix])
+
+
+def _figure_files(path: Path) -> list[Path]:
+    """Return the files to draw for a path: itself, or one of each format if it has none of their suffixes."""
+    if path.suffix in METADATA_OF:
+        return [path]
+    return [path.with_name(path.name + suffix) for suffix in METADATA_OF]
 
 
 def _draw_metric(axes: "Axes", metrics: pd.DataFrame, layers: Mapping[str, Mapping[str, str]]) -> None:

@@ -290,13 +290,23 @@ def _axis_around(numbers: Sequence[float]) -> _Axis:
     """Make the shortest axis that has all of these numbers between its first and last tick."""
     lowest = min(numbers)
     highest = max(numbers)
-    # The smallest of 1, 2, 5 times a power of ten with which there are no more than about `MAX_TICKS` ticks.
-    fitting = (distance for distance in TICK_DISTANCES if highest - lowest <= distance * MAX_TICKS)
-    step = next(fitting, TICK_DISTANCES[-1])
+    step = _tick_distance(highest - lowest)
     first = math.floor(lowest / step)
     last = math.ceil(highest / step)
     # If all numbers are equal and at a tick, the axis still needs a length.
     return _Axis(step, first, max(last, first + 1))
+
+
+def _tick_distance(span: float) -> float:
+    """Choose the distance between the ticks of an axis that is to be `span` long.
+
+    It is the smallest of `TICK_DISTANCES` (1, 2 or 5 times a power of ten) with which the axis has no more
+    than about `MAX_TICKS` ticks.
+    """
+    for distance in TICK_DISTANCES:
+        if span <= distance * MAX_TICKS:
+            return distance
+    return TICK_DISTANCES[-1]
 
 
 def _embedded(picture: Picture) -> str:

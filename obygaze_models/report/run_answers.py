@@ -297,12 +297,8 @@ def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:
         )
         return [task.prefix + nothing_ranked]
 
-    baselines = ", ".join(comparison.baselines)
-    beating = f"no model is shown to be better than each of the baselines {baselines}"
-    if comparison.beating:
-        beating = f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
-    beating += (
-        f"; {comparison.best} is {_describe_lead(comparison)} in "
+    beating = (
+        f"{_describe_beating(comparison)}; {comparison.best} is {_describe_lead(comparison)} in "
         f"{metric.title} by movie, {_describe_movies(comparison)} ({_describe_interval(comparison)})"
     )
     if metric.name != "auc":
@@ -314,6 +310,14 @@ def _baseline_sentences(task: _Task, metric: Metric) -> list[str]:
         "chance: 50"
     )
     return [task.prefix + beating, task.prefix + meaning_of_auc]
+
+
+def _describe_beating(comparison: _BaselineComparison) -> str:
+    """Write which models are better than all baselines, or that none is shown to be."""
+    baselines = ", ".join(comparison.baselines)
+    if comparison.beating:
+        return f"better than each of the baselines {baselines}: {', '.join(comparison.beating)}"
+    return f"no model is shown to be better than each of the baselines {baselines}"
 
 
 def _describe_lead(comparison: _BaselineComparison) -> str:

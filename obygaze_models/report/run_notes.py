@@ -20,18 +20,16 @@ def notes(run: Run) -> tuple[str, ...]:
     # That tested films are trained on in part is listed among the limits.
     if record["protocol"] != SEEN_MOVIES:
         lines.append(f"protocol {record['protocol']}")
-    seeds = record["seeds"]  # of several, each is one more than the one before
     lines += [
-        f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}, metrics are means",
+        _seeds_note(record["seeds"]),
         _tested_clips_note(record),
         _clips_left_out_note(record),
         *_seen_scores_note(record["clips"]),
         *_starts_notes(run),
         *_limits(run),
         *_unlearnable_concepts_note(record),
+        _intervals_note(),
     ]
-    captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
-    lines.append(f"{captions}; docs/evaluation.md has the measured coverage of each")
     return tuple(visible(line, line_breaks=False) for line in lines)
 
 
@@ -70,8 +68,7 @@ def _limits(run: Run) -> Iterator[str]:
 
 def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
     """Write which concepts the labels do not tell apart, if a model of the run reads concepts."""
-    # By the names of models that decide by concepts, detected or annotated.
-    if not any("pcbm" in name or "concept" in name for name in record["models"]):
+    if not _has_concept_model(record):
         return
     for concepts in record.get("concepts_alike", []):
         yield (
@@ -83,6 +80,11 @@ def _alike_concepts(record: Mapping[str, Any]) -> Iterator[str]:
             f"concept {concept} is marked in all clips of one class and in none of the other: it is the "
             "label itself, and models of concepts show little of the others"
         )
+
+
+def _has_concept_model(record: Mapping[str, Any]) -> bool:
+    """Tell by the models' names whether one of a run decides by concepts, detected or annotated."""
+    return any("pcbm" in name or "concept" in name for name in record["models"])
 
 
 def _deciding_modalities(run: Run) -> Iterator[str]:
@@ -112,6 +114,13 @@ def _features_note(record: Mapping[str, Any]) -> str:
     if "reduced_by" in record:
         line += f"; of frames and tokens: tokens reduced by {record['reduced_by']}"
     return line
+
+
+def _seeds_note(seeds: list[int]) -> str:
+    """Write the seed of a run, or the first and last of several seeds, which follow each other."""
+    if len(seeds) == 1:
+        return f"seed {seeds[0]}"
+    return f"seeds {seeds[0]} to {seeds[-1]}, metrics are means"
 
 
 def _tested_clips_note(record: Mapping[str, Any]) -> str:
@@ -167,6 +176,12 @@ def _starts_notes(run: Run) -> list[str]:
             "inner trainings)"
         )
     return lines
+
+
+def _intervals_note() -> str:
+    """Write what the two kinds of intervals cover."""
+    captions = f"these models: {CAPTIONS['models']}; method: {CAPTIONS['method']}"
+    return f"{captions}; docs/evaluation.md has the measured coverage of each"
 
 
 def _unlearnable_concepts_note(record: Mapping[str, Any]) -> list[str]:

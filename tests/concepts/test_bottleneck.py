@@ -53,11 +53,7 @@ def fitted_bottleneck(clips, head="logistic", *, residual=False):
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
 def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, residual):
-    """A bottleneck scores by contributions of concepts; a residual, if any, adds what they leave out.
-
-    An explanation has each of the three concepts, with the place of its value among training clips in
-    percent, and of a tree also the path through it.
-    """
+    """A bottleneck scores by contributions of concepts; a residual, if any, adds what they leave out."""
     model = fitted_bottleneck(clips, head, residual=residual)
 
     for row in (0, 77, 301):  # any clips
@@ -69,6 +65,17 @@ def test_a_score_is_the_sum_of_base_contributions_and_residual(clips, head, resi
         assert total == pytest.approx(score, abs=1e-9)
         assert explanation.score == pytest.approx(total)
         assert (explanation.residual != 0) == residual
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("residual", [False, True], ids=["concepts alone", "with a residual"])
+def test_an_explanation_has_each_concept_and_of_a_tree_also_the_path_through_it(clips, head, residual):
+    """The bottleneck has three concepts. A percentile is the place of a clip's value among training clips."""
+    model = fitted_bottleneck(clips, head, residual=residual)
+
+    for row in (0, 77, 301):  # any clips
+        explanation = model.explain(clips.X[row])
+
         concepts = [part.concept for part in explanation.contributions]
         assert concepts == ["Body", "Look", "Posture"]
         for part in explanation.contributions:
@@ -94,11 +101,20 @@ def test_a_decision_path_has_a_step_for_each_node_of_the_tree_that_a_clip_passes
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_the_concept_that_the_label_follows_contributes_most_and_more_of_it_moves_scores_up(clips, head):
-    """In the planted clips, Body adds 3 to the logit of the label, Look 1, and Posture nothing.
+def test_body_which_the_label_follows_contributes_more_than_look_and_far_more_than_posture(clips, head):
+    """In the planted clips, Body adds 3 to the logit of the label, Look 1, and Posture nothing."""
+    model = fitted_bottleneck(clips, head)
 
-    Body is set to the value that 5 %, or 95 %, of the training clips stay below; `{}` sets no concept.
-    """
+    _base, contributions, _residuals = model.contributions(clips.X[:60])
+
+    body, look, posture = np.abs(contributions).mean(axis=0)
+    assert body > look
+    assert body > 3 * posture
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_more_of_the_concept_that_the_label_follows_moves_scores_up(clips, head):
+    """Body is set to the value that 5 %, or 95 %, of the training clips stay below."""
     model = fitted_bottleneck(clips, head)
 
     with_little_body = model.intervene(clips.X, {"Body": 0.05})
@@ -106,11 +122,16 @@ def test_the_concept_that_the_label_follows_contributes_most_and_more_of_it_move
 
     assert (with_much_body >= with_little_body).all()
     assert (with_much_body - with_little_body).mean() > 0.5
-    assert np.array_equal(model.intervene(clips.X, {}), model.decision_function(clips.X))
-    _base, contributions, _residuals = model.contributions(clips.X[:60])
-    body, look, posture = np.abs(contributions).mean(axis=0)
-    assert body > look
-    assert body > 3 * posture
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_an_intervention_on_no_concept_leaves_the_scores_as_they_are(clips, head):
+    """To intervene is to score clips as if concepts had other values; `{}` changes none."""
+    model = fitted_bottleneck(clips, head)
+
+    scores = model.intervene(clips.X, {})
+
+    assert np.array_equal(scores, model.decision_function(clips.X))
 
 
 def test_on_new_movies_a_residual_adds_what_concepts_leave_out(clips):
@@ -136,7 +157,6 @@ def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_giv
     """Concepts are marked at random: a bank can fit them, but cannot predict them in other movies.
 
     So a bank of all movies tells them (AUC above .5), and the values that the head is trained on do not.
-    These have the mean 0 and the standard deviation 1 for each concept.
     """
     present = np.random.default_rng(1).random(clips.present.shape) < 0.5
     bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
@@ -147,16 +167,21 @@ def test_the_head_learns_from_concept_values_that_a_bank_of_the_other_movies_giv
     has_body = present[:, 0]
     assert auc(has_body, values_by_a_bank_of_all_movies[:, 0]) > 0.58
     assert auc(has_body, model.train_values_[:, 0]) < 0.55
+
+
+def test_the_head_learns_from_standardised_concept_values(clips):
+    """The values that it is trained on have the mean 0 and the standard deviation 1 for each concept."""
+    present_at_random = np.random.default_rng(1).random(clips.present.shape) < 0.5
+    bank = ConceptBank("ridge", C=10.0, concepts=CONCEPT_NAMES)
+
+    model = ConceptBottleneck(bank=bank).fit(clips.X, clips.y, clips.movies, present=present_at_random)
+
     assert np.allclose(model.train_values_.mean(axis=0), 0)
     assert np.allclose(model.train_values_.std(axis=0), 1)
 
 
 def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
-    """Five values of C, the inverse of the penalty, are candidates.
-
-    The threshold is chosen for the highest F1 on scores that models without the clip's movie gave: it is not
-    below that of threshold 0.
-    """
+    """Five values of C, the inverse of the penalty, are candidates."""
     model = fitted_bottleneck(clips, "logistic")
 
     names = [candidate.name for candidate in model.candidates_]
@@ -164,31 +189,45 @@ def test_the_head_has_the_penalty_of_the_lowest_loss_on_inner_folds(clips):
     best = min(model.candidates_, key=lambda candidate: candidate.inner_loss)
     assert [candidate for candidate in model.candidates_ if candidate.chosen] == [best]
     assert f"C={model.head_.C:g}" == best.name
+
+
+def test_the_threshold_has_an_f1_on_held_out_clips_that_is_not_below_that_of_threshold_0(clips):
+    """It is chosen for the highest F1 on scores that models without the clip's movie gave."""
+    model = fitted_bottleneck(clips, "logistic")
+
     held_out_scores = model.held_out_.scores
     assert held_out_scores.shape == clips.y.shape
     f1_of_threshold = f1_pos(clips.y, held_out_scores >= model.threshold_)
-    assert f1_of_threshold >= f1_pos(clips.y, held_out_scores > 0)
+    f1_of_0 = f1_pos(clips.y, held_out_scores > 0)
+    assert f1_of_threshold >= f1_of_0
 
 
 def test_an_intervention_on_an_unknown_concept_or_beyond_the_quantiles_is_refused(clips):
-    """Concepts are Body, Look and Posture; a quantile is between 0 and 1. An explanation is of one clip."""
+    """The concepts are Body, Look and Posture; a quantile is between 0 and 1."""
     model = fitted_bottleneck(clips)
 
     with pytest.raises(ConceptError, match=r"'Nose'.*Body, Look, Posture"):
         model.intervene(clips.X, {"Nose": 0.5})
     with pytest.raises(ConceptError, match="between 0 and 1"):
         model.intervene(clips.X, {"Body": 5})
+
+
+def test_an_explanation_of_two_clips_at_once_is_refused(clips):
+    """An explanation is of one clip's features, [D]; here they are [2, D]."""
+    model = fitted_bottleneck(clips)
+
     with pytest.raises(ConceptError, match="one clip"):
         model.explain(clips.X[:2])
 
 
-def test_concepts_without_the_movies_of_their_clips_and_a_residual_without_presences_are_refused(clips):
-    """The head learns from values of banks of the other movies, so movies must be known.
-
-    Without `present`, the columns of X are taken for concepts: there are no features for a residual.
-    """
+def test_concepts_without_the_movies_of_their_clips_are_refused(clips):
+    """The head learns from values of banks of the other movies, so movies must be known."""
     with pytest.raises(ConceptError, match="movies"):
         ConceptBottleneck().fit(clips.X, clips.y, present=clips.present)
+
+
+def test_a_residual_without_presences_of_concepts_is_refused(clips):
+    """Without `present`, the columns of X are taken for concepts: there are no features for a residual."""
     with pytest.raises(ConceptError, match="residual"):
         ConceptBottleneck(residual=True).fit(clips.X, clips.y)
 

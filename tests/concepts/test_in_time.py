@@ -99,6 +99,16 @@ def test_without_movies_all_clips_count_as_of_one():
     assert np.array_equal(without_movies.held_out_distances_, of_movie_7.held_out_distances_)
 
 
+def test_a_score_is_the_sum_of_base_and_contributions(clips, model_of_concept0):
+    """Each of four concepts contributes to the score of a clip."""
+    clip = clips.X[:1]
+
+    (score,) = model_of_concept0.decision_function(clip)
+    base, contributions, _ = model_of_concept0.contributions(clip)
+
+    assert base + contributions.sum() == pytest.approx(score)
+
+
 def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add_up_to_the_score(
     clips, model_of_concept0
 ):
@@ -110,8 +120,6 @@ def test_an_explanation_has_the_value_of_each_concept_and_contributions_that_add
     (score,) = model_of_concept0.decision_function(clip)
     sum_of_contributions = sum(part.contribution for part in explanation.contributions)
     assert explanation.base + sum_of_contributions == pytest.approx(score)
-    base, contributions, _ = model_of_concept0.contributions(clip)
-    assert base + contributions.sum() == pytest.approx(score)
     values = [part.value for part in explanation.contributions]
     assert values == model_of_concept0.concept_values(clip)[0].tolist()
 
@@ -220,31 +228,60 @@ def test_frames_that_are_absent_in_all_clips_change_no_value_of_presence(clips):
         "a single frame",
     ],
 )
-def test_presence_is_a_soft_maximum_and_position_runs_from_minus_a_half_to_a_half(scores, position):
-    """A frame of 9 has the concept, one of -9 has not; absent frames (NaN) do not count.
-
-    Presence is log(mean(exp(2 score))) / 2. Frames of -9 add next to nothing to the mean: of n frames with a
-    largest score s it is s - log(n) / 2.
-    """
+def test_position_runs_from_minus_a_half_at_the_first_frame_to_a_half_at_the_last(scores, position):
+    """A frame of 9 has the concept, one of -9 has not; absent frames (NaN) do not count."""
     frame_scores = np.array(scores).reshape(1, -1, 1)  # one clip, its frames, one concept
 
-    ((presence, position_of_concept),) = presences_and_positions(frame_scores)
+    ((_presence, position_of_concept),) = presences_and_positions(frame_scores)
 
-    n_frames = np.isfinite(scores).sum()
-    assert presence == pytest.approx(np.nanmax(scores) - np.log(n_frames) / 2)
     assert position_of_concept == pytest.approx(position)
 
 
-def test_one_vector_a_clip_and_a_concept_that_no_clip_has_are_refused(clips):
-    """The message says which shape is wanted: clips, frames, features. Concepts are concept0 to concept3."""
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [9.0, -9.0, -9.0],
+        [-9.0, 9.0, -9.0],
+        [-9.0, -9.0, 9.0],
+        [-9.0, -9.0, 9.0, np.nan, np.nan],
+        [2.0],
+    ],
+    ids=[
+        "largest at the first frame",
+        "largest in the middle",
+        "largest at the last frame",
+        "absent frames at the end",
+        "a single frame",
+    ],
+)
+def test_presence_is_a_soft_maximum_of_the_scores_of_frames(scores):
+    """It is log(mean(exp(2 score))) / 2. Frames of -9 add next to nothing to the mean.
+
+    So of n frames with a largest score s it is s - log(n) / 2; absent frames (NaN) do not count.
+    """
+    frame_scores = np.array(scores).reshape(1, -1, 1)  # one clip, its frames, one concept
+
+    ((presence, _position),) = presences_and_positions(frame_scores)
+
+    n_frames = np.isfinite(scores).sum()
+    assert presence == pytest.approx(np.nanmax(scores) - np.log(n_frames) / 2)
+
+
+def test_one_vector_a_clip_in_place_of_frames_is_refused(clips):
+    """The message says which shape is wanted: clips, frames, features."""
     first_frames = clips.X[:, 0]  # [N, D]
-    without_concept1 = clips.present.copy()
-    without_concept1[:, 1] = 0
 
     with pytest.raises(ValueError, match=r"\[N, F, D\]"):
         TimeBank().fit(first_frames, clips.present, clips.movies)
+
+
+def test_a_concept_that_no_clip_has_is_refused(clips):
+    """It is the second of four concepts, which are called concept0 to concept3."""
+    present = clips.present.copy()
+    present[:, 1] = 0
+
     with pytest.raises(ConceptError, match="concept1"):
-        TimeBank().fit(clips.X, without_concept1, clips.movies)
+        TimeBank().fit(clips.X, present, clips.movies)
 
 
 def test_clips_of_the_only_fold_with_a_concept_have_the_held_out_value_0(clips):

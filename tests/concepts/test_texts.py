@@ -153,7 +153,7 @@ def test_clips_of_more_numbers_than_the_texts_are_refused():
 
 @pytest.fixture(scope="module")
 def run_of_texts_and_cav(folder, data):
-    """A test of the concept Body: the model `cav` is trained on labels, the others read texts."""
+    """A run of models that find the concept Body by its texts, and of one that is trained on its labels."""
     zero_shot = zero_shot_models(data, open_store(folder / "thesaurus"), "concept:Body")
     return evaluate(data, [*zero_shot, "cav"], "concept:Body")
 
@@ -169,7 +169,7 @@ def test_texts_of_a_concept_and_a_cav_trained_on_labels_both_find_it_in_planted_
 
 @pytest.mark.long
 def test_zero_shot_models_are_tested_on_the_same_clips_and_folds_as_trained_ones(run_of_texts_and_cav):
-    """There are six films, each of which is a fold."""
+    """There are six films, each of which is a fold. The model `cav` is trained, the others read texts."""
     by_model = run_of_texts_and_cav.predictions.table.groupby("model")
     tested_clips = by_model["clip_id"].apply(lambda ids: tuple(sorted(ids)))
     assert len(set(tested_clips)) == 1

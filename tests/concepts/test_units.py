@@ -112,12 +112,18 @@ def test_clips_are_read_in_blocks(clips, monkeypatch):
     assert np.isfinite(dictionary.unexplained)
 
 
-def test_more_active_units_than_there_are_and_tokens_that_do_not_vary_are_refused(clips):
-    """The small dictionary has 24 units. Tokens are frames: if equal, nothing is to explain."""
+def test_more_active_units_than_there_are_are_refused(clips):
+    """The small dictionary has 24 units."""
     with pytest.raises(ModelError, match="30 active units of 24"):
         learn_small_dictionary(clips, n_active=30)
+
+
+def test_tokens_that_are_all_equal_are_refused(clips):
+    """They do not vary, so there is nothing to explain. Tokens are the frames of clips."""
+    equal_tokens = np.full_like(clips, 0.1)
+
     with pytest.raises(ModelError):
-        learn_small_dictionary(np.full_like(clips, 0.1))
+        learn_small_dictionary(equal_tokens)
 
 
 def test_a_clip_with_absent_frames_has_the_unit_values_of_the_frames_that_are_there(clips):

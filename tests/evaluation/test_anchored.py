@@ -38,10 +38,7 @@ def test_clips_judged_in_sight_of_a_score_are_trained_on_and_tested_only_on_requ
 
 
 def test_the_column_seen_score_marks_clips_judged_in_sight_of_a_score():
-    """In a manifest the column has 1 for a judgement in sight of a score, and 0 for a blind one.
-
-    Without it nothing is known of sight.
-    """
+    """In a manifest the column has 1 for a judgement in sight of a score, and 0 for a blind one."""
     in_sight = Clip("a", "m", extras={"seen_score": "1"})
     blind = Clip("b", "m", extras={"seen_score": "0"})
 
@@ -50,4 +47,9 @@ def test_the_column_seen_score_marks_clips_judged_in_sight_of_a_score():
     assert labels.seen_score.tolist() == [True, False]
     second_clip = labels.take(np.array([1]))
     assert second_clip.seen_score.tolist() == [False]
-    assert labels_of(Manifest((Clip("c", "m"),), Path())).seen_score is None
+
+
+def test_without_the_column_seen_score_nothing_is_known_of_sight():
+    """The manifest has one clip, and no column that says whether judges saw a model's score."""
+    labels = labels_of(Manifest((Clip("c", "m"),), Path()))
+    assert labels.seen_score is None

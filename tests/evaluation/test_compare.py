@@ -95,14 +95,21 @@ def test_the_smallest_p_of_twelve_movies_is_2_of_4096_sign_changes(strong_compar
     assert auc["p_holm"] == pytest.approx(6 * 2 / 4096)
 
 
-def test_the_interval_of_methods_is_wider_and_a_corrected_p_is_not_smaller(strong_compared_with_weak):
+def test_the_interval_of_methods_reaches_lower_than_that_of_models(strong_compared_with_weak):
     """A strong model is compared with a weak one: as two trained models, on these films, and as two methods.
 
-    Two methods would be trained on other films too, which adds uncertainty. Holm's correction is of the
-    metrics of a family; others have no corrected p.
+    Two methods would be trained on other films too, which adds uncertainty.
     """
     metrics = strong_compared_with_weak.metrics
     assert (metrics["method_low"] < metrics["low"]).all()
+
+
+def test_a_corrected_p_is_not_smaller_than_the_p_itself(strong_compared_with_weak):
+    """Two models are compared by several metrics, each with a p of the models and one of the methods.
+
+    Holm's correction is of the metrics of a family; others have no corrected p.
+    """
+    metrics = strong_compared_with_weak.metrics
     of_family = metrics[metrics["p_holm"].notna()]
     assert len(of_family) > 0
     assert (of_family["p_holm"] >= of_family["p"]).all()
@@ -229,6 +236,10 @@ def test_a_model_is_chosen_by_name_and_the_first_one_by_default(run_of_mlp_and_p
     assert mlp.model == "mlp"
     assert prior.model == "prior"
     assert compare(mlp, prior).metrics["difference"].min() > 0
+
+
+def test_a_model_that_a_run_does_not_have_is_refused(run_of_mlp_and_prior):
+    """The run has the models mlp and prior."""
     with pytest.raises(CompareError, match="'svm'"):
         side(run_of_mlp_and_prior, "svm")
 
@@ -248,6 +259,10 @@ def test_one_of_two_tasks_must_be_chosen_by_its_name(run_of_two_tasks):
     assert chosen.task == "x>x"
     with pytest.raises(CompareError, match="hn_s>hn_s, x>x"):
         side(run_of_two_tasks)
+
+
+def test_a_task_that_a_run_does_not_have_is_refused(run_of_two_tasks):
+    """The run was tested on the tasks hn_s>hn_s and x>x."""
     with pytest.raises(CompareError, match="'y>y'"):
         side(run_of_two_tasks, task="y>y")
 

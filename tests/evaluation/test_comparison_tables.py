@@ -11,6 +11,7 @@ CLIPS = "clip_id,movie,video,start_s,end_s,level,concepts,annotator,codebook\n" 
     f"c{n},f{n % 2},v{n}.mp4,,,,,,mediaeval15\n" for n in range(4)
 )
 JUDGED = ("ann,c0,c1,c0", "ann,c1,c2,c1", "bo,c2,c3,c2", "bo,c0,c3,c0")
+"""Comparisons by ann and bo, on lines 2 to 5 of a table: who compared which two clips, and the choice."""
 
 
 @pytest.fixture
@@ -44,13 +45,17 @@ def test_one_table_named_twice_is_refused(ranked):
 
 
 def test_a_copy_is_refused_though_rows_without_a_choice_differ(ranked):
-    code, printed = ranked({"one.csv": JUDGED, "copy.csv": (*JUDGED, ",c1,c3,")}, "one.csv", "copy.csv")
+    """The copy has a further row, of two clips that nobody has compared yet."""
+    without_choice = ",c1,c3,"
+
+    code, printed = ranked({"one.csv": JUDGED, "copy.csv": (*JUDGED, without_choice)}, "one.csv", "copy.csv")
 
     assert code == 1
     assert "copy.csv: the same 4 judgements in the same order as one.csv" in printed
 
 
 def test_a_second_round_counts_beside_the_first(ranked):
+    """In the second round ann chooses the other one of c0 and c1, and all else is the same."""
     second_round = ("ann,c0,c1,c1", *JUDGED[1:])
 
     code, printed = ranked({"one.csv": JUDGED, "two.csv": second_round}, "one.csv", "two.csv")

@@ -19,12 +19,19 @@ POSSIBLE = (-0.5, 0.5)
 """Ends of the difference between an AUC and .5."""
 
 
-@pytest.mark.parametrize("difference", [0.25, 0.0])
-def test_equal_differences_have_no_interval_as_nothing_is_known_of_their_variance(difference):
-    """Two models may rank the few clips of three movies equally well by luck."""
-    interval = t_interval([difference] * 3, covers="method", possible=POSSIBLE)
+def test_equal_differences_have_no_interval_as_nothing_is_known_of_their_variance():
+    interval = t_interval([0.25, 0.25, 0.25], covers="method", possible=POSSIBLE)
 
-    assert interval.mean == difference
+    assert interval.mean == 0.25
+    assert np.isnan(interval.low)
+    assert np.isnan(interval.high)
+
+
+def test_movies_without_any_difference_have_no_interval_either():
+    """Two models may rank the few clips of three movies equally well by luck."""
+    interval = t_interval([0.0, 0.0, 0.0], covers="method", possible=POSSIBLE)
+
+    assert interval.mean == 0
     assert np.isnan(interval.low)
     assert np.isnan(interval.high)
 

@@ -93,10 +93,7 @@ def test_over_null_data_sets_the_auc_within_movies_is_one_half(make_synthetic_da
 
 
 def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_linear_and_mlp, learnable_clips):
-    """Models were trained on HN vs S and tested on EN and HN vs S: on all clips of six films.
-
-    The positive level is S, which has the label 1; all other clips have 0.
-    """
+    """Models were trained on HN vs S and tested on EN and HN vs S: on all clips of six films."""
     table = run_of_linear_and_mlp.predictions.table
 
     assert list(dict.fromkeys(table["model"])) == ["linear", "mlp", *BASELINES]
@@ -105,6 +102,13 @@ def test_every_clip_of_the_test_task_is_predicted_once_by_every_model(run_of_lin
     folds_and_movies = table[["fold", "movie"]].drop_duplicates()
     assert len(folds_and_movies) == 6  # a fold for each movie
     assert set(table["task"]) == {"hn_s>enhn_s"}
+
+
+def test_the_label_of_a_prediction_is_1_for_clips_of_the_positive_level(
+    run_of_linear_and_mlp, learnable_clips
+):
+    """Models of HN vs S were tested on EN and HN vs S, whose positive level is S: all other clips have 0."""
+    table = run_of_linear_and_mlp.predictions.table
     is_s_by_clip = dict(zip(learnable_clips.clip_ids, learnable_clips.levels == "S", strict=True))
     assert (table["label"] == table["clip_id"].map(is_s_by_clip)).all()
 
@@ -454,17 +458,20 @@ def test_an_undefined_metric_is_null_in_json(run_of_linear_and_mlp):
         assert row["movie_low"] is None
 
 
-def test_the_report_has_every_model_and_chance_and_compares_no_scores_of_different_folds(
-    run_of_linear_and_mlp,
-):
-    """The last table is of all clips at once: a row for each model and each baseline, and one of chance.
-
-    A shift of the scores between folds would decide AP and AUC there, so that the table has neither.
-    """
+def test_the_report_has_every_model_and_chance(run_of_linear_and_mlp):
+    """The last table is of all clips at once: a row for each model and each baseline, and one of chance."""
     pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
 
     names_of_rows = [row[0] for row in pooled_table.rows]
     assert names_of_rows == ["linear", "mlp", *BASELINES, "(chance)"]
+
+
+def test_the_report_compares_no_scores_of_different_folds(run_of_linear_and_mlp):
+    """The last table of the report is of all clips at once, which different folds scored.
+
+    A shift of the scores between folds would decide AP and AUC there, so that the table has neither.
+    """
+    pooled_table = run_report(run_of_linear_and_mlp).blocks[-1]
     assert "AP" not in pooled_table.headers
     assert "AUC" not in pooled_table.headers
 

@@ -90,10 +90,7 @@ def mean_aucs(run):
 
 
 def test_a_dataset_holds_a_clip_once_with_labels_of_each_annotator(corpus):
-    """Ann judged all 240 clips, and Ben 216 of them. A clip that somebody did not judge has no level ("").
-
-    Clips are named by their film and their place in it, from f0-00 on: the fourth one is f0-03.
-    """
+    """Ann judged all 240 clips, and Ben 216 of them. A clip that somebody did not judge has no level ("")."""
     data = corpus.dataset()
 
     assert len(corpus.manifest) == 240 + 216
@@ -105,7 +102,11 @@ def test_a_dataset_holds_a_clip_once_with_labels_of_each_annotator(corpus):
         level_by_clip = {clip.clip_id: clip.level for clip in rows}
         expected_levels = [level_by_clip.get(clip_id, "") for clip_id in data.clip_ids]
         assert labels.levels.tolist() == expected_levels
-    fourth_and_eighth_clip = data.take(np.array([3, 7]))
+
+
+def test_a_part_of_a_dataset_has_the_labels_of_each_annotator_on_its_clips(corpus):
+    """Clips are named by their film and their place in it, from f0-00 on: the fourth one is f0-03."""
+    fourth_and_eighth_clip = corpus.dataset().take(np.array([3, 7]))
     assert fourth_and_eighth_clip.clip_ids.tolist() == ["f0-03", "f0-07"]
     labels_of_ben = fourth_and_eighth_clip.labels.experts["ben"]
     assert labels_of_ben.clip_ids.tolist() == ["f0-03", "f0-07"]
@@ -129,12 +130,10 @@ def test_a_model_is_tested_on_each_annotator_and_where_they_agree(corpus, expert
 
 
 @pytest.mark.long
-def test_the_other_annotator_is_a_baseline_on_the_clips_of_both(corpus, run_of_merged_labels):
+def test_the_other_annotator_is_a_baseline(corpus, run_of_merged_labels):
     """Where models are tested on Ann's labels, Ben's calls (S or EN) of the same clips are scores, too.
 
-    Their AUC, the mean over films, is the row of the other annotator. A model is compared with the other on
-    the clips that both judged, 216 of 240. Where the two agree, the other would always be right and is no
-    baseline there. Nor is the length of clips, as all last 5 s.
+    Their AUC, the mean over films, is the row of the other annotator. Ben did not judge all clips.
     """
     labels = corpus.dataset().labels.experts
     both_judged = labels["ben"].levels != ""
@@ -149,14 +148,6 @@ def test_the_other_annotator_is_a_baseline_on_the_clips_of_both(corpus, run_of_m
     baseline = mean_aucs(run_of_merged_labels)["en_s>en_s@ann", OTHER_ANNOTATOR]
 
     assert baseline == pytest.approx(np.mean(aucs_of_ben))
-    table = run_of_merged_labels.predictions.table
-    assert CLIP_LENGTH not in set(table["model"])
-    n_clips = table.groupby(["model", "task"]).size()
-    assert n_clips["linear", "en_s>en_s@ann"] == 216
-    assert n_clips["linear", "en_s>en_s@ben"] == 216
-    assert n_clips[OTHER_ANNOTATOR].to_dict() == {"en_s>en_s@ann": 216, "en_s>en_s@ben": 216}
-    scores_of_the_other = table.loc[table["model"] == OTHER_ANNOTATOR, "score"]
-    assert set(scores_of_the_other) == {0.0, 1.0}
 
 
 @pytest.mark.long
@@ -170,6 +161,27 @@ def test_each_annotator_may_have_a_model_but_no_baselines(corpus):
     models = {model for _, model in mean_aucs(run)}
     assert models >= {"linear@ann", "linear@ben", OTHER_ANNOTATOR, "movie_prior"}
     assert "movie_prior@ann" not in models
+
+
+def test_models_and_the_other_annotator_are_tested_on_the_clips_of_both(run_of_merged_labels):
+    """A model is compared with the other annotator on the clips that both judged, 216 of 240.
+
+    Where the two agree, the other would always be right and is no baseline there.
+    """
+    table = run_of_merged_labels.predictions.table
+    n_clips = table.groupby(["model", "task"]).size()
+
+    assert n_clips["linear", "en_s>en_s@ann"] == 216
+    assert n_clips["linear", "en_s>en_s@ben"] == 216
+    assert n_clips[OTHER_ANNOTATOR].to_dict() == {"en_s>en_s@ann": 216, "en_s>en_s@ben": 216}
+    scores_of_the_other = table.loc[table["model"] == OTHER_ANNOTATOR, "score"]
+    assert set(scores_of_the_other) == {0.0, 1.0}
+
+
+def test_the_length_of_clips_is_no_baseline_where_all_are_as_long(run_of_merged_labels):
+    """All 240 clips of the run last 5 s, so that their length tells nothing of the level."""
+    models = set(run_of_merged_labels.predictions.table["model"])
+    assert CLIP_LENGTH not in models
 
 
 @pytest.mark.long
@@ -282,16 +294,22 @@ def test_rows_of_a_clip_that_contradict_each_other_are_refused(tmp_path, row):
         of.Manifest((row_of_ann, row), tmp_path)
 
 
-def test_labels_of_several_annotators_and_of_none_are_refused_where_they_do_not_fit(corpus):
-    """A frame has one row of features and labels for each clip. Ann and Ben both labelled 216 of 240.
-
-    Eve is no annotator. Once the labels of Ann and Ben are merged, nobody is named any more.
-    """
+def test_labels_of_several_annotators_do_not_fit_a_frame_of_one_row_a_clip(corpus):
+    """A frame has one row of features and labels for each clip. Ann and Ben both labelled 216 of 240."""
     with pytest.raises(ManifestError, match="merge them first"):
         corpus.store["b"].to_frame(corpus.manifest)
+
+
+def test_labels_are_not_merged_by_an_expert_who_gave_none(corpus):
+    """The annotators are Ann and Ben, and not Eve."""
     with pytest.raises(ManifestError):
         merge_annotators(corpus.manifest, "expert", "eve")
-    data = om.load_dataset(corpus.store, merge_annotators(corpus.manifest))
+
+
+def test_models_of_each_annotator_need_labels_of_several(corpus):
+    """Once the labels of Ann and Ben are merged, nobody is named any more."""
+    merged = merge_annotators(corpus.manifest)
+    data = om.load_dataset(corpus.store, merged)
     with pytest.raises(ProtocolError):
         om.evaluate(data, ["linear"], "en_s", experts="each")
 
@@ -318,10 +336,7 @@ def test_models_of_an_annotator_of_too_few_films_are_left_out_by_name(corpus, fi
 
 
 def test_rows_of_annotators_are_read_back_from_a_file(corpus, tmp_path):
-    """The manifest has a row for each clip and annotator: a clip that both Ann and Ben labelled has two.
-
-    Line 1 is the header. If the row on line 2 is there again at the end of the file, it is refused.
-    """
+    """The manifest has a row for each clip and annotator: a clip that both Ann and Ben labelled has two."""
     path = tmp_path / "windows.csv"
     of.write_manifest(corpus.manifest, path)
 
@@ -331,9 +346,16 @@ def test_rows_of_annotators_are_read_back_from_a_file(corpus, tmp_path):
     for field in ("clip_id", "annotator", "level", "start_s"):
         values = [getattr(clip, field) for clip in read_back]
         assert values == [getattr(clip, field) for clip in corpus.manifest]
+
+
+def test_a_file_with_a_row_of_an_annotator_twice_is_refused(corpus, tmp_path):
+    """Line 1 is the header. The row on line 2 is there again at the end of the file."""
+    path = tmp_path / "windows.csv"
+    of.write_manifest(corpus.manifest, path)
     _header, first_row, *_ = path.read_text(encoding="utf-8").splitlines()
     with path.open("a", encoding="utf-8") as file:
         file.write(first_row + "\n")
+
     with pytest.raises(ManifestError, match="already on line 2"):
         of.read_manifest(path)
 

@@ -34,12 +34,17 @@ def test_the_interval_is_students():
 
 
 def test_undefined_movies_are_left_out_and_counted():
-    """One movie of three has no value (NaN). If all movies are undefined, so is the mean."""
+    """One movie of three has no value (NaN)."""
     result = t_interval([0.2, math.nan, 0.4])
     assert result.mean == pytest.approx(0.3)
     assert result.n_movies == 2
     assert result.n_undefined == 1
-    assert math.isnan(t_interval([math.nan]).mean)
+
+
+def test_if_all_movies_are_undefined_so_is_the_mean():
+    """The only movie has no value (NaN)."""
+    result = t_interval([math.nan])
+    assert math.isnan(result.mean)
 
 
 @pytest.mark.parametrize("covers", ["models", "method"])
@@ -299,12 +304,17 @@ def test_nineteen_of_twenty_intervals_of_a_ratio_hold_the_ratio_of_the_true_mean
     assert n_that_hold_it / n_draws == pytest.approx(0.95, abs=0.015)
 
 
-def test_a_ratio_of_two_movies_or_whose_denominator_may_be_0_has_no_interval():
-    """Denominators of .2, -.2 and .1 do not surely differ from 0. Two movies leave one degree of freedom."""
+def test_a_ratio_whose_denominator_may_be_0_has_no_interval():
+    """Denominators of .2, -.2 and .1 do not differ from 0 for sure."""
     result = ratio_interval([0.1, 0.2, 0.1], [0.2, -0.2, 0.1])
     assert result.mean == pytest.approx((0.1 + 0.2 + 0.1) / (0.2 - 0.2 + 0.1))
     assert math.isnan(result.low)
-    assert math.isnan(ratio_interval([0.1, 0.2], [0.1, 0.2]).low)
+
+
+def test_a_ratio_of_two_movies_has_no_interval():
+    """Two movies, with a numerator and a denominator each, leave one degree of freedom, which is too few."""
+    result = ratio_interval([0.1, 0.2], [0.1, 0.2])
+    assert math.isnan(result.low)
 
 
 def test_movies_without_a_numerator_or_a_denominator_are_left_out_of_a_ratio():

@@ -194,21 +194,27 @@ def test_chance_stretches_the_scores_of_a_clip_with_absent_frames_over_the_other
     assert movie["average_precision_chance"] == 1.0
 
 
-def test_a_movie_of_one_clip_has_no_chance_and_alone_a_p_of_1():
-    """Chance is a clip's event with the scores of other clips of its film. Film a has one clip, and b two.
-
-    Of the first clip alone there is no other whose scores could be worse.
-    """
+def test_a_movie_of_one_clip_has_no_chance():
+    """Chance is a clip's event with the scores of other clips of its film. Film a has one clip, and b two."""
     movies = np.array(["a", "b", "b"])
     event = np.array([[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]], dtype=bool)
     scores = event.astype(float)
 
     by_movie = localise(frames_of(scores, movies), segments_of(event, movies)).by_movie
-    of_one_clip = localise(frames_of(scores[:1], movies[:1]), segments_of(event[:1], movies[:1])).pooled
 
     assert by_movie["pointing_chance"].isna().tolist() == [True, False]
-    assert of_one_clip["chance"].isna().all()
-    assert of_one_clip["p"].tolist() == [1.0, 1.0]
+
+
+def test_a_single_clip_has_no_chance_and_a_p_of_1():
+    """There is no other clip whose scores could be worse."""
+    movies = np.array(["a"])
+    event = np.array([[1, 0, 0, 0, 0, 0]], dtype=bool)
+    scores = event.astype(float)
+
+    pooled = localise(frames_of(scores, movies), segments_of(event, movies)).pooled
+
+    assert pooled["chance"].isna().all()
+    assert pooled["p"].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.long  # simulates

@@ -77,15 +77,21 @@ def test_metrics_of_rankings_are_scikit_learns_or_undefined(metric, expected_met
 def test_within_movie_auc_ignores_differences_between_movies_and_movies_with_one_class():
     """Movie a's clips are in the right order (AUC 1), and b's in the wrong one (AUC 0): the mean is .5.
 
-    All scores of b are far above those of a, which does not matter. c has positive clips only, so that it has
-    no pair to rank: alone it has no AUC.
+    All scores of b are far above those of a, which does not matter. c has positive clips only.
     """
     movies = np.array(["a", "a", "a", "a", "b", "b", "b", "b", "c", "c"])
     labels = np.array([1, 0, 1, 0, 1, 0, 0, 0, 1, 1])
     scores = np.array([0.9, 0.1, 0.8, 0.2, 100.1, 100.2, 100.3, 100.4, -5, -6])
 
     assert metrics.within_movie_auc(labels, scores, movies) == pytest.approx(0.5)
-    assert math.isnan(metrics.within_movie_auc(labels[-2:], scores[-2:], movies[-2:]))
+
+
+def test_within_movie_auc_is_nan_if_every_movie_has_one_class():
+    """The only movie, c, has two positive clips and no negative one, so that there is no pair to rank."""
+    labels = np.array([1, 1])
+    scores = np.array([-5, -6])
+    movies = np.array(["c", "c"])
+    assert math.isnan(metrics.within_movie_auc(labels, scores, movies))
 
 
 def test_the_chance_level_of_by_movie_ap_is_that_of_random_rankings():

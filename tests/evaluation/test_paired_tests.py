@@ -43,33 +43,46 @@ def test_p_is_the_share_of_all_sign_patterns_that_reach_the_difference(tenths):
 def test_movies_that_do_not_define_the_metric_are_left_out():
     """Four movies, of which two have a difference: .1 and .2.
 
-    Of the 4 patterns of signs (++, +-, -+, --), ++ and -- give a mean as far from 0. Without any difference
-    there is no p.
+    Of the 4 patterns of signs (++, +-, -+, --), ++ and -- give a mean as far from 0.
     """
     result = sign_flip([0.1, np.nan, 0.2, np.nan])
     assert result.n_pairs == 2
     assert result.p == 2 / 4
-    of_none = sign_flip([np.nan])
-    assert np.isnan(of_none.p)
-    assert (of_none.n_pairs, of_none.n_patterns) == (0, 0)
 
 
-def test_beyond_twenty_films_patterns_are_drawn_by_a_seed():
-    """The test of 24 films, with differences of .3 SD, tries a random part of the 2^24 patterns of signs.
+def test_without_a_movie_that_defines_the_metric_there_is_no_p():
+    """The only movie has no difference of the two models (NaN)."""
+    result = sign_flip([np.nan])
+    assert np.isnan(result.p)
+    assert (result.n_pairs, result.n_patterns) == (0, 0)
 
-    One seed gives the same result each time, and another seed nearly the same p. With random signs the sum
-    has a mean of 0, and as its variance the sum of the squared differences: p is near that of a normal
-    distribution.
+
+@pytest.fixture
+def differences_of_24_films():
+    """Differences with a mean of .3 SD; 24 films have too many patterns of signs to try all of them."""
+    return np.random.default_rng(1).normal(loc=0.3, scale=1.0, size=24)
+
+
+def test_beyond_twenty_films_patterns_are_drawn_by_a_seed(differences_of_24_films):
+    """The test of 24 films tries a random part of the 2^24 patterns of signs.
+
+    One seed gives the same result each time, and another seed nearly the same p.
     """
-    differences = np.random.default_rng(1).normal(loc=0.3, scale=1.0, size=24)
-
-    result = sign_flip(differences, seed=0)
+    result = sign_flip(differences_of_24_films, seed=0)
 
     assert not result.exact
-    assert sign_flip(differences, seed=0) == result
-    assert sign_flip(differences, seed=1).p == pytest.approx(result.p, abs=0.01)
-    sd_of_sum = np.sqrt(np.sum(differences**2))
-    two_sided_p = 2 * norm.sf(abs(differences.sum()) / sd_of_sum)
+    assert sign_flip(differences_of_24_films, seed=0) == result
+    assert sign_flip(differences_of_24_films, seed=1).p == pytest.approx(result.p, abs=0.01)
+
+
+def test_the_p_of_drawn_patterns_is_near_that_of_a_normal_distribution(differences_of_24_films):
+    """With random signs the sum has a mean of 0, and as its variance the sum of the squared differences."""
+    observed_sum = differences_of_24_films.sum()
+    sd_of_sum = np.sqrt(np.sum(differences_of_24_films**2))
+    two_sided_p = 2 * norm.sf(abs(observed_sum) / sd_of_sum)
+
+    result = sign_flip(differences_of_24_films, seed=0)
+
     assert result.p == pytest.approx(two_sided_p, abs=0.02)
 
 

@@ -88,17 +88,20 @@ def test_a_value_that_cannot_be_is_refused_by_its_column_or_clip(impossible_cell
         Predictions(table)
 
 
-def test_a_clip_may_be_tested_in_two_folds_but_not_twice_in_one():
-    """Two rows of a table are predictions of the clip "same", by the models of the folds 0 and 1.
+def test_a_clip_may_be_tested_in_two_folds():
+    """Two rows of a table are predictions of the clip "same", by the models of the folds 0 and 1."""
+    table = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
 
-    The refusal of two of one fold names the model, "mlp", and the clip.
-    """
-    in_two_folds = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 1})
-    twice_in_one = in_two_folds.assign(fold=0)
+    predictions = Predictions(table)
 
-    assert len(Predictions(in_two_folds).table) == 2
+    assert len(predictions.table) == 2
+
+
+def test_a_clip_tested_twice_in_one_fold_is_refused_with_its_model_and_id():
+    """The model is named "mlp"."""
+    table = predictions_table({"clip_id": "same", "fold": 0}, {"clip_id": "same", "fold": 0})
     with pytest.raises(PredictionsError, match=r"mlp, .*clip_id same"):
-        Predictions(twice_in_one)
+        Predictions(table)
 
 
 HEADER = ",".join(COLUMNS).encode() + b"\n"

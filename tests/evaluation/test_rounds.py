@@ -233,8 +233,7 @@ def elan_document(film, annotator):
 def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     """Of a round in ELAN, AB has annotated all films of their list, CD all but the last, and EF none.
 
-    The plan is in round.csv, and what was annotated in done.csv. A template is a blank document of ELAN. The
-    plan has a column `order`, the number of each film in an annotator's order; what people annotated has not.
+    The plan is in round.csv, and what was annotated in done.csv.
     """
     plan, annotated = elan_round
 
@@ -249,9 +248,23 @@ def test_progress_of_a_round_in_elan_says_what_is_to_do(elan_round, capsys):
     capsys.readouterr()  # what was printed before is of no interest
     assert obygaze("manifest", "progress", "round.csv", "done.csv") == 0
     assert f"CD: to do {film_to_do}" in capsys.readouterr().out
-    assert obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank") == 0
+
+
+def test_a_manifest_without_the_numbers_of_films_is_no_round(elan_round):
+    """A plan of a round has a column `order`, the number of each film in an annotator's order.
+
+    What people annotated has no such column, and is given in place of the plan.
+    """
+    _, annotated = elan_round
     with pytest.raises(ProtocolError, match="order"):
         round_progress(annotated, annotated)
+
+
+@pytest.mark.usefixtures("elan_round")
+def test_the_command_makes_templates_for_an_annotator_of_a_round():
+    """The plan of a round, round.csv, is in the working folder. A template is a blank document of ELAN."""
+    exit_code = obygaze("codebook", "template", "round.csv", "f00.mp4", "--annotator", "AB", "--out", "blank")
+    assert exit_code == 0
 
 
 def test_clips_of_other_annotators_and_films_are_counted_as_left_out(elan_round, capsys):

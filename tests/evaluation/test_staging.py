@@ -167,23 +167,32 @@ def test_a_row_of_the_window_of_its_clip_is_read(data_of_120_clips, table_of_cut
     assert measured.variable_names == ("cuts",)
 
 
-def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(data_of_120_clips, tmp_path):
-    """A data frame writes its index as a column without a name. Manifests have start_s, end_s and level.
-
-    Times under such names are compared with those of clips: f0-01 ends at 5 s in the table, the clip at 4 s.
-    """
+@pytest.fixture
+def table_of_data_frame(data_of_120_clips, tmp_path):
+    """A table of cuts with two indices of a data frame, and a manifest's columns in other letters."""
     rows = []
     for number, row in enumerate(rows_of_cuts(data_of_120_clips)):
         cells = {"": number, "Unnamed: 0": number + 7, "clip_id": row["clip_id"], "movie": row["movie"]}
         cells |= {"Start_S": 0, "End_s": 5, "cuts": row["cuts"], "black": 0, "Level": number % 5 / 4}
         rows.append(cells)
-    table = write_rows(tmp_path / "frame.csv", rows)
+    return write_rows(tmp_path / "frame.csv", rows)
 
-    measured, _ = with_variables(data_of_120_clips, table)
 
+def test_indices_and_columns_of_a_manifest_in_other_letters_are_no_variables(
+    data_of_120_clips, table_of_data_frame
+):
+    """A data frame writes its index as a column without a name. Manifests have start_s, end_s and level."""
+    measured, _ = with_variables(data_of_120_clips, table_of_data_frame)
     assert measured.variable_names == ("cuts",)
+
+
+def test_times_under_names_in_other_letters_are_compared_with_those_of_clips(
+    data_of_120_clips, table_of_data_frame
+):
+    """In the table f0-01 ends at 5 s, in a column named End_s, and the clip at 4 s."""
+    clip = of.Clip("f0-01", "f0", "", 0, 4)
     with pytest.raises(ManifestError, match="column end_s"):
-        with_variables(data_of_120_clips, table, [of.Clip("f0-01", "f0", "", 0, 4)])
+        with_variables(data_of_120_clips, table_of_data_frame, [clip])
 
 
 @pytest.mark.parametrize("cell", ["high", "nan", "1e999", "-1e200"])
@@ -261,11 +270,12 @@ def test_a_concepts_baseline_takes_no_variable_of_another_medium(
         assert f"{column} (" in note
 
 
-def test_people_are_variables_of_a_visual_concept_alone(data_of_120_clips, tmp_path):
-    """The share of time on screen, close-ups and the size of a face are measured of pictures; Voice is heard.
+@pytest.fixture
+def table_of_people(data_of_120_clips, tmp_path):
+    """A table of the people in each clip: the share of time on screen, close-ups, and the size of a face.
 
-    Every second clip has no close-up, and a face; the numbers differ from clip to clip. `people_frames`, in
-    how many frames people were counted, says nothing of the clip.
+    Every second clip has no close-up, and a face; the numbers differ from clip to clip. `people_frames` is
+    the number of frames in which people were counted.
     """
     rows = []
     for number, clip_id in enumerate(data_of_120_clips.clip_ids):
@@ -275,13 +285,23 @@ def test_people_are_variables_of_a_visual_concept_alone(data_of_120_clips, tmp_p
         else:
             row |= {"close": 0, "face": f"0.{number % 9}1", "people_frames": 3}
         rows.append(row)
-    table = write_rows(tmp_path / "people.csv", rows)
-    body = om.find_target("concept:Body", data_of_120_clips.codebook)
-    voice = om.find_target("concept:Voice", data_of_120_clips.codebook)
+    return write_rows(tmp_path / "people.csv", rows)
 
-    measured, (note,) = with_variables(data_of_120_clips, table, (), body)
+
+def test_people_are_variables_of_a_visual_concept_and_the_number_of_frames_is_none(
+    data_of_120_clips, table_of_people
+):
+    """`people_frames` is in how many frames people were counted, which says nothing of the clip."""
+    body = om.find_target("concept:Body", data_of_120_clips.codebook)
+
+    measured, (note,) = with_variables(data_of_120_clips, table_of_people, (), body)
 
     assert measured.variable_names == ("screen", "close", "face")
     assert "left out people_frames" in note
+
+
+def test_people_are_no_variables_of_a_concept_that_is_heard(data_of_120_clips, table_of_people):
+    """How many people are seen, and how large, is measured of pictures, and the concept Voice is heard."""
+    voice = om.find_target("concept:Voice", data_of_120_clips.codebook)
     with pytest.raises(DatasetError, match="no column of numbers"):
-        with_variables(data_of_120_clips, table, (), voice)
+        with_variables(data_of_120_clips, table_of_people, (), voice)

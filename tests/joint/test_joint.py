@@ -94,6 +94,16 @@ def assert_equal_to_eight_digits(result, expected):
 
 # --- joint is pooled
 # ---------------------------------------------------------------------------
+def test_joint_models_standardise_features_by_mean_and_deviation_of_all_clips(joint, pooled):
+    """`joint` is made of the sums of three labs, `pooled` has all their clips."""
+    scaler = StandardScaler().fit(pooled.X)
+
+    planes = joint.linear(penalty=1.0)
+
+    assert_equal_to_eight_digits(planes.mean, scaler.mean_)
+    assert_equal_to_eight_digits(planes.scale, scaler.scale_)
+
+
 def test_constant_features_are_not_scaled_and_those_far_from_zero_are(labs):
     """Features of one lab are moved by 100, the first is 7 for all clips. StandardScaler does the same."""
     data = labs["a"]
@@ -110,14 +120,11 @@ def test_constant_features_are_not_scaled_and_those_far_from_zero_are(labs):
 
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 300.0])
 def test_ridge_regression_is_that_of_scikit_learn_on_all_clips(joint, pooled, penalty):
-    """`joint` is made of the sums of three labs, `pooled` has all their clips, which are standardised."""
-    scaler = StandardScaler().fit(pooled.X)
+    """`joint` is made of the sums of three labs, `pooled` has all their clips."""
     expected = Ridge(alpha=penalty).fit(pooled.standardised, pooled.y)
 
     planes = joint.linear(penalty=penalty)
 
-    assert_equal_to_eight_digits(planes.mean, scaler.mean_)
-    assert_equal_to_eight_digits(planes.scale, scaler.scale_)
     assert_equal_to_eight_digits(planes.weights[0], expected.coef_)
     scores = planes.decision_function(pooled.X)[:, 0]
     assert_equal_to_eight_digits(scores, expected.predict(pooled.standardised))

@@ -173,22 +173,31 @@ def test_absent_frames_have_no_weight_and_change_no_score():
     assert (weights[:, -4:] == 0).all()
 
 
-def test_clips_without_frames_or_with_a_part_of_a_frame_are_refused():
-    """ABSENT is NaN, which all features of an absent frame have. Attention sums the frames of a clip."""
+def test_one_vector_a_clip_in_place_of_frames_is_refused():
+    """Attention sums the frames of a clip; here of each clip only the first frame is given."""
     X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
-    first_frames = X[:, 0]  # [N, D], one vector a clip
-    clip_3_without_frames = X.copy()
-    clip_3_without_frames[3] = ABSENT
-    first_feature_absent = X.copy()
-    first_feature_absent[:, :, 0] = ABSENT
-    attention = AttentionPooling(max_epochs=1)
+    first_frames = X[:, 0]  # [N, D]
 
     with pytest.raises(ValueError, match=r"expected clips' frames \[N, F, D\]"):
-        attention.fit(first_frames, y)
+        AttentionPooling(max_epochs=1).fit(first_frames, y)
+
+
+def test_a_clip_whose_frames_are_all_absent_is_refused():
+    """Of 60 clips, clip 3 has nothing to be summed. ABSENT is NaN."""
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    X[3] = ABSENT
+
     with pytest.raises(ValueError, match="clip 3 has no frame"):
-        attention.fit(clip_3_without_frames, y)
+        AttentionPooling(max_epochs=1).fit(X, y)
+
+
+def test_a_frame_that_is_absent_in_one_feature_alone_is_refused():
+    """ABSENT is NaN; an absent frame has it in all features. Here the first feature alone is absent."""
+    X, y, *_ = planted_frames(n_movies=3, n_per_movie=20)
+    X[:, :, 0] = ABSENT
+
     with pytest.raises(ValueError, match="in all of its features or in none"):
-        attention.fit(first_feature_absent, y)
+        AttentionPooling(max_epochs=1).fit(X, y)
 
 
 # --- determinism and controls
@@ -246,14 +255,17 @@ def names_of_models(asked_for):
 def test_attention_is_evaluated_beside_poolings_and_controls():
     """Poolings take the mean or the maximum of frames.
 
-    One control gives all frames the same weight, the other exchanges frames between clips. Of a model that
-    knows the time of frames, a third one shuffles them, which takes from it what their time tells.
+    One control gives all frames the same weight, the other exchanges frames between clips.
     """
     names = names_of_models(asked_for=["attention"])
 
     poolings = ["mean_frames", "max_frames"]
     controls = ["attention_uniform", "attention_exchanged"]
     assert names == ["attention", *poolings, *controls]
+
+
+def test_attention_that_knows_the_time_of_frames_is_evaluated_beside_one_of_shuffled_frames():
+    """Shuffling takes from a control what the time of frames tells."""
     assert "attention_shuffled" in names_of_models(["attention_time"])
 
 

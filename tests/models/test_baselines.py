@@ -47,22 +47,33 @@ def test_a_random_guess_calls_its_probability_of_clips_positive_or_the_share_of_
     assert auc(Y, scores) == pytest.approx(0.5, abs=0.02)
 
 
-def test_movie_prior_scores_a_seen_movie_by_its_own_share_and_an_unseen_one_by_that_of_all():
-    """Of movie a 3 of 4 training clips are positive, of b none of 4, and of all 3 of 8.
-
-    A movie is called positive if its share reaches that of all clips.
-    """
+@pytest.fixture
+def prior_of_two_movies():
+    """A movie prior of two movies: of a 3 of 4 clips are positive, and of b none of 4."""
     movies = ["a", "a", "a", "a", "b", "b", "b", "b"]
     y = np.array([1, 1, 1, 0, 0, 0, 0, 0])
-    prior = MoviePrior().fit(np.zeros((8, 1)), y, groups=movies)
+    return MoviePrior().fit(np.zeros((8, 1)), y, groups=movies)
+
+
+def test_movie_prior_scores_a_seen_movie_by_its_own_share_and_an_unseen_one_by_that_of_all(
+    prior_of_two_movies,
+):
+    """Of movie a 3 of 4 training clips are positive, of b none of 4, and of all 3 of 8."""
     three_clips = np.zeros((3, 1))
 
-    scores = prior.decision_function(three_clips, groups=["a", "b", "new"])
-    scores_without_movies = prior.decision_function(three_clips)
-    calls = prior.predict(three_clips, groups=["a", "b", "new"])
+    scores = prior_of_two_movies.decision_function(three_clips, groups=["a", "b", "new"])
+    scores_without_movies = prior_of_two_movies.decision_function(three_clips)
 
     assert scores.tolist() == [3 / 4, 0, 3 / 8]
     assert scores_without_movies.tolist() == [3 / 8, 3 / 8, 3 / 8]
+
+
+def test_movie_prior_calls_a_movie_positive_if_its_share_reaches_that_of_all_clips(prior_of_two_movies):
+    """That of movie a is 3/4, of b 0, and of a new one 3/8, as of all."""
+    three_clips = np.zeros((3, 1))
+
+    calls = prior_of_two_movies.predict(three_clips, groups=["a", "b", "new"])
+
     assert calls.tolist() == [1, 0, 1]
 
 

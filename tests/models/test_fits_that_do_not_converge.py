@@ -18,14 +18,21 @@ def test_the_warning_can_be_caught_as_scikit_learns():
 
 def test_a_command_prints_the_text_alone_and_once():
     """The place in the code means nothing to whoever types a command, and many fits have the same to say."""
-    line = "logistic regression did not converge in 1000 steps: its scores are approximate\n"
+    lines = _WarningLines()  # of one command
 
-    for _command in range(2):  # the next one says it again
+    printed = [lines.format(str(NOT_CONVERGED), type(NOT_CONVERGED), "ridge_folds.py", 361) for _ in range(3)]
+
+    assert printed == [
+        "logistic regression did not converge in 1000 steps: its scores are approximate\n",
+        "",
+        "",
+    ]
+
+
+def test_the_next_command_says_it_again():
+    for _ in range(2):
         lines = _WarningLines()
-        printed = [
-            lines.format(str(NOT_CONVERGED), type(NOT_CONVERGED), "ridge_folds.py", 361) for _ in range(3)
-        ]
-        assert printed == [line, "", ""]
+        assert lines.format(str(NOT_CONVERGED), type(NOT_CONVERGED), "ridge_folds.py", 361)
 
 
 def test_warnings_of_other_packages_keep_their_place():

@@ -51,7 +51,7 @@ def evaluate_fusion(corpus):
 def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
     """What is seen has 6 features, what is heard 4. Every fifth of 160 clips has no sound.
 
-    The columns of a modality are those that it has when it is loaded alone, and NaN for clips that it lacks.
+    The columns of a modality are those that it has when it is loaded alone.
     """
     manifest, stores = corpus
 
@@ -67,8 +67,17 @@ def test_two_stores_are_loaded_side_by_side_with_every_clip_once(corpus):
         alone = om.load_dataset(stores[modality.name], manifest)
         rows = data.rows(alone.clip_ids.tolist())
         assert np.array_equal(data.X[rows, modality.start : modality.stop], alone.X)
-    assert np.isnan(data.X[:, 6:10]).all(axis=1).sum() == 160 // 5
-    assert np.isfinite(data.X[:, 0:6]).all()
+
+
+def test_clips_that_a_store_lacks_have_nan_in_its_columns(corpus):
+    """What is seen has 6 features of all 160 clips, what is heard 4 of all but every fifth clip."""
+    data = load(corpus, "seen", "heard")
+
+    seen = data.X[:, 0:6]
+    heard = data.X[:, 6:10]
+    is_unheard = np.isnan(heard).all(axis=1)
+    assert is_unheard.sum() == 160 // 5
+    assert np.isfinite(seen).all()
 
 
 @pytest.mark.nightly
@@ -221,21 +230,36 @@ def test_weights_of_modalities_do_not_depend_on_the_held_out_film(corpus, evalua
     assert weights_of_modalities(run_of_changed, "f1") != weights_of_modalities(run, "f1")
 
 
-def test_frames_and_one_modality_alone_are_not_fused(corpus):
-    """The stores have one vector a clip, and models of such vectors are fused; attention sums frames.
-
-    Two modalities must be of two stores, or one would count twice.
-    """
+def test_frames_that_the_stores_do_not_have_are_refused(corpus):
+    """The two stores have one vector a clip."""
     data = load(corpus, "seen", "heard")
 
     with pytest.raises(DatasetError):
         data.read("frames")
+
+
+def test_a_model_of_frames_is_not_fused(corpus):
+    """Attention sums frames; models of one vector a clip are fused."""
+    data = load(corpus, "seen", "heard")
+
     with pytest.raises(ModelError):
         om.fused(["attention"], data, "late")
+
+
+def test_one_modality_alone_is_not_fused(corpus):
+    """The dataset is of the store `seen` alone."""
+    data = load(corpus, "seen")
+
     with pytest.raises(ModelError):
-        om.fused(["linear"], load(corpus, "seen"), "late")
+        om.fused(["linear"], data, "late")
+
+
+def test_a_store_that_is_given_twice_is_refused(corpus):
+    """Two modalities must be of two stores, or one would count twice."""
+    manifest, stores = corpus
+
     with pytest.raises(DatasetError):
-        load(corpus, "seen", "seen")
+        om.load_dataset([stores["seen"], stores["seen"]], manifest)
 
 
 def test_a_modality_that_no_clip_has_is_refused():

@@ -64,8 +64,7 @@ def test_a_weight_does_what_repeating_the_clip_does():
 def test_a_subsample_has_as_many_clips_of_either_class(rare_label):
     """It has all 24 clips of the smaller class and 24 of the 456 of the larger, in the order of the clips.
 
-    The smaller class takes no random number, whichever it is: the first draw is of the larger one. Another
-    seed draws others.
+    The smaller class takes no random number, whichever it is: the first draw is of the larger one.
     """
     labels = np.full(480, 1 - rare_label, dtype=np.float32)
     labels[::20] = rare_label
@@ -77,7 +76,17 @@ def test_a_subsample_has_as_many_clips_of_either_class(rare_label):
     drawn = np.random.default_rng(0).choice(common, 24, replace=False)
     assert set(rows) == set(rare) | set(drawn)
     assert (np.diff(rows) > 0).all()
+
+
+@pytest.mark.parametrize("rare_label", [0, 1])
+def test_another_seed_draws_other_clips_of_the_larger_class(rare_label):
+    """Every twentieth of 480 clips has the rare label; as many are drawn of the others."""
+    labels = np.full(480, 1 - rare_label, dtype=np.float32)
+    labels[::20] = rare_label
+
+    rows = undersample_rows(labels, np.random.default_rng(0))
     rows_by_another_seed = undersample_rows(labels, np.random.default_rng(1))
+
     assert len(rows_by_another_seed) == len(rows)
     assert not np.array_equal(rows_by_another_seed, rows)
 
@@ -94,19 +103,26 @@ def test_of_two_classes_of_one_size_all_clips_are_kept_and_none_is_drawn():
 
 @pytest.mark.parametrize("remedy", REMEDIES)
 def test_a_remedy_lets_most_clips_of_a_rare_class_be_called_positive(remedy):
-    """A twentieth of the clips is positive. Without a remedy, few of them are called so.
-
-    A model gives clips of noise about the share that positive clips have: .05, or .5 by a remedy.
-    """
+    """A twentieth of the clips is positive. Without a remedy, few of them are called so."""
     X, y, _movies = clips_of_a_rare_class(share=0.05)
     positive_clips = X[y == 1]
-    noise = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
 
     without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
     with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
 
     assert without_remedy.predict(positive_clips).mean() < 0.1
     assert with_remedy.predict(positive_clips).mean() > 0.6
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+def test_a_remedy_raises_the_probability_of_clips_that_say_nothing(remedy):
+    """A model gives clips of noise about the share that positive clips have: .05, or .5 by a remedy."""
+    X, y, _movies = clips_of_a_rare_class(share=0.05)
+    noise = np.random.default_rng(9).normal(size=(2000, 10)).astype(np.float32)
+
+    without_remedy = MLPProbe(max_epochs=8, imbalance="none").fit(X, y)
+    with_remedy = MLPProbe(max_epochs=8, imbalance=remedy).fit(X, y)
+
     assert without_remedy.predict_proba(noise)[:, 1].mean() < 0.15
     assert with_remedy.predict_proba(noise)[:, 1].mean() > 0.25
 

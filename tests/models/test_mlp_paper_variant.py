@@ -11,28 +11,39 @@ from obygaze_models.models import MLPProbe, fit_many
 from tests.models.test_mlp_probe import y_of
 
 
-def test_the_papers_variant_ends_five_epochs_past_the_best_and_calls_the_more_probable_class(
-    make_synthetic_data,
-):
-    """The best epoch has the lowest loss on validation clips, here of the last movie; the last one is kept.
-
-    Features are left as they are: a mean of 0 is taken off, and the scale is 1. No threshold is chosen.
-    """
+@pytest.fixture
+def probe_of_paper(make_synthetic_data):
+    """The paper's perceptron, stopped by the clips of the last movie."""
     data = make_synthetic_data(direction=3.0)
     y = y_of(data)
     held_out = data.movies == data.movies[-1]
     probe = MLPProbe(variant="paper", learning_rate=0.01)
+    return probe.fit(data.X[~held_out], y[~held_out], X_val=data.X[held_out], y_val=y[held_out])
 
-    probe.fit(data.X[~held_out], y[~held_out], X_val=data.X[held_out], y_val=y[held_out])
 
-    losses = probe.curve_.validation_loss
+def test_the_papers_variant_keeps_the_last_epoch_which_is_five_past_the_best(probe_of_paper):
+    """The best epoch has the lowest loss on validation clips."""
+    losses = probe_of_paper.curve_.validation_loss
     best_epoch = np.argmin(losses) + 1
+
     assert len(losses) == best_epoch + 5
-    assert probe.n_epochs_ == best_epoch + 5
-    assert (probe.mean_ == 0).all()
-    assert (probe.scale_ == 1).all()
-    p_positive = probe.predict_proba(data.X)[:, 1]
-    assert np.array_equal(probe.predict(data.X) == 1, p_positive >= 0.5)
+    assert probe_of_paper.n_epochs_ == best_epoch + 5
+
+
+def test_the_papers_variant_does_not_standardise_features(probe_of_paper):
+    """A mean of 0 taken off and a scale of 1 leave features as they are."""
+    assert (probe_of_paper.mean_ == 0).all()
+    assert (probe_of_paper.scale_ == 1).all()
+
+
+def test_the_papers_variant_calls_the_more_probable_class(probe_of_paper, make_synthetic_data):
+    """Of two classes, the more probable one has a probability of .5 or more; no threshold is chosen."""
+    X = make_synthetic_data(direction=3.0).X
+
+    calls = probe_of_paper.predict(X)
+
+    p_positive = probe_of_paper.predict_proba(X)[:, 1]
+    assert np.array_equal(calls == 1, p_positive >= 0.5)
 
 
 class OriginalExperiment:

@@ -96,10 +96,7 @@ def test_the_threshold_is_0_where_no_scores_of_held_out_clips_could_choose_anoth
 
 
 def test_validation_clips_choose_the_epoch(separable_data):
-    """The probe is that of a training that ends after the best epoch on the validation clips.
-
-    Features are standardised by the training clips alone.
-    """
+    """The probe is that of a training that ends after the best epoch on the validation clips."""
     X = separable_data.X
     y = y_of(separable_data)
     train = separable_data.movies != separable_data.movies[-1]
@@ -110,6 +107,16 @@ def test_validation_clips_choose_the_epoch(separable_data):
     assert best_epoch < len(probe.curve_.validation_loss)
     ended_there = MLPProbe(learning_rate=0.02, max_epochs=best_epoch).fit(X[train], y[train])
     assert ended_there.parameters_.tobytes() == probe.parameters_.tobytes()
+
+
+def test_features_are_standardised_by_training_clips_without_validation_clips(separable_data):
+    """The clips of the last movie are for validation."""
+    X = separable_data.X
+    y = y_of(separable_data)
+    train = separable_data.movies != separable_data.movies[-1]
+
+    probe = MLPProbe(learning_rate=0.02).fit(X[train], y[train], X_val=X[~train], y_val=y[~train])
+
     mean, scale = mean_and_scale(X[train])
     assert np.array_equal(probe.mean_, mean)
     assert np.array_equal(probe.scale_, scale)

@@ -29,14 +29,18 @@ def test_docs_models_md_lists_the_built_in_models_in_their_order():
     assert names_in_tables(built_in) == list(BUILTIN_MODELS)
 
 
-def test_docs_models_md_describes_every_field_of_a_spec_and_names_the_entry_point():
-    """A model of one's own is described by a ModelSpec; the chapter "Your own" has a table of its fields.
-
-    Packages with models of their own name the group in their pyproject.toml, to be found by us.
-    """
+def test_docs_models_md_describes_every_field_of_a_spec():
+    """A model of one's own is described by a ModelSpec; the chapter "Your own" has a table of its fields."""
     page = MODELS_PAGE.read_text(encoding="utf-8")
     _built_in, your_own = page.split("## Your own")
 
     names_of_fields = {field.name for field in fields(ModelSpec)}
     assert names_of_fields <= set(names_in_tables(your_own))
+
+
+def test_docs_models_md_names_the_entry_point_of_plugins():
+    """Packages with models of their own name this group in their pyproject.toml, to be found by us."""
+    page = MODELS_PAGE.read_text(encoding="utf-8")
+    _built_in, your_own = page.split("## Your own")
+
     assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in your_own

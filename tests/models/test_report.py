@@ -61,15 +61,21 @@ REPORT_WITH_SPECIAL_CHARACTERS = Report(
 )
 
 
+def test_latex_has_the_title_and_the_notes_of_a_report_as_comments():
+    """The title is "Scores of A & B", its only note "a note of it all: 5 % of_x"."""
+    text = latex(REPORT_WITH_SPECIAL_CHARACTERS)
+
+    assert text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
+    assert text.count("a note of it all") == 1
+
+
 def test_latex_has_a_table_with_label_caption_and_notes_for_each_block():
-    """The report `hard`, of the title "Scores of A & B" and one note, has two blocks.
+    """The report `hard`, of the title "Scores of A & B", has two blocks.
 
     The first is called first_one, has a text and a number a row, and the note "50 %".
     """
     text = latex(REPORT_WITH_SPECIAL_CHARACTERS)
 
-    assert text.startswith("% Scores of A & B\n% a note of it all: 5 % of_x\n")
-    assert text.count("a note of it all") == 1
     assert text.count(r"\begin{table}") == 2
     assert r"\begin{tabular}{lr}" in text
     assert r"\label{tab:hard-2}" in text
@@ -96,7 +102,16 @@ def test_latex_escapes_special_characters_and_balances_braces_in_each_line():
 
 def test_csv_writes_integers_booleans_and_missing_cells_plainly():
     """Integers have no decimal point, booleans small letters, and missing cells are empty."""
-    text = to_csv(REPORT_WITH_SPECIAL_CHARACTERS.data)
+    table = pd.DataFrame(
+        {
+            "name": ["a,b", None],
+            "count": pd.Series([3, None], dtype=object),
+            "share": [0.1, float("nan")],
+            "good": [True, False],
+        }
+    )
+
+    text = to_csv(table)
 
     header, first_row, second_row = text.splitlines()
     assert header == "name,count,share,good"

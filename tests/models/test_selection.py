@@ -130,11 +130,8 @@ def test_inner_models_can_not_learn_from_the_labels_of_the_movies_held_out(clips
 
 
 @pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
-def test_clips_that_reach_the_best_threshold_of_held_out_scores_are_called_positive(clips, name):
-    """The threshold is chosen on scores of films that the model had not seen.
-
-    Positive clips lie along a planted direction, so that most of these calls are right: F1 is above .7.
-    """
+def test_the_threshold_is_the_best_for_held_out_scores(clips, name):
+    """It is chosen on scores of films that the model had not seen."""
     X, y, movies = clips
     estimator, choice = ESTIMATOR_AND_CHOICE[name]
 
@@ -142,9 +139,29 @@ def test_clips_that_reach_the_best_threshold_of_held_out_scores_are_called_posit
 
     assert selection.held_out_.scores.shape == y.shape
     assert selection.threshold_ == best_threshold(y, selection.held_out_.scores)
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_clips_that_reach_the_threshold_are_called_positive(clips, name):
+    """Positive clips lie along a planted direction, so that most of these calls are right: F1 is above .7."""
+    X, y, movies = clips
+    estimator, choice = ESTIMATOR_AND_CHOICE[name]
+    selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
+
+    calls = selection.predict(X)
+
     reaches_threshold = selection.decision_function(X) >= selection.threshold_
-    assert np.array_equal(selection.predict(X) == 1, reaches_threshold)
+    assert np.array_equal(calls == 1, reaches_threshold)
     assert f1_pos(y, reaches_threshold) > 0.7
+
+
+@pytest.mark.parametrize("name", ESTIMATOR_AND_CHOICE)
+def test_the_probabilities_of_the_two_classes_add_up_to_1(clips, name):
+    """Whether a threshold, a penalty or a number of epochs was chosen."""
+    X, y, movies = clips
+    estimator, choice = ESTIMATOR_AND_CHOICE[name]
+    selection = GroupedSelection(estimator, choice).fit(X, y, groups=movies)
+
     assert selection.predict_proba(X).sum(axis=1) == pytest.approx(1)
 
 
@@ -216,10 +233,7 @@ def test_candidates_with_weights_of_clips_are_fitted_one_by_one(clips):
 
 
 def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(clips):
-    """There are four inner folds; the best epoch of one has the lowest loss on its held-out movies.
-
-    Folds only choose the number of epochs; the same network comes of training for that number at once.
-    """
+    """There are four inner folds; the best epoch of one has the lowest loss on its held-out movies."""
     X, y, movies = clips
     probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
 
@@ -230,7 +244,17 @@ def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(cl
     median_rounded_up = int(np.ceil(np.median(best_epochs)))
     assert selection.candidates_[0].name == f"max_epochs={median_rounded_up}"
     assert selection.estimator_.n_epochs_ == median_rounded_up
-    expected = MLPProbe(8, max_epochs=median_rounded_up, learning_rate=0.01).fit(X, y)
+
+
+def test_early_stopping_gives_the_network_that_is_trained_on_all_clips_for_the_chosen_epochs(clips):
+    """Folds only choose the number of epochs; the same network comes of training for that number at once."""
+    X, y, movies = clips
+    probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
+
+    selection = GroupedSelection(probe, EarlyStopping()).fit(X, y, groups=movies)
+
+    n_epochs = selection.estimator_.n_epochs_
+    expected = MLPProbe(8, max_epochs=n_epochs, learning_rate=0.01).fit(X, y)
     assert selection.estimator_.parameters_.tobytes() == expected.parameters_.tobytes()
 
 
@@ -248,8 +272,8 @@ def test_fitting_again_without_movies_forgets_the_former_choice(clips):
     assert np.array_equal(selection.predict(X), selection.estimator_.predict(X))
 
 
-def test_weights_of_clips_reach_the_final_fit_and_that_of_each_fold(clips):
-    """Positive clips weigh three times as much as negative ones. Held-out clips so get higher scores."""
+def test_weights_of_clips_reach_the_final_fit(clips):
+    """Positive clips weigh three times as much as negative ones."""
     X, y, movies = clips
     weights = np.where(y == 1, 3.0, 1.0)
 
@@ -257,8 +281,17 @@ def test_weights_of_clips_reach_the_final_fit_and_that_of_each_fold(clips):
 
     expected = LogisticRegression().fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(selection.decision_function(X), expected.decision_function(X))
+
+
+def test_weights_of_clips_reach_the_fit_of_each_fold(clips):
+    """Where positive clips weigh three times as much, held-out clips get higher scores."""
+    X, y, movies = clips
+    weights = np.where(y == 1, 3.0, 1.0)
+
+    weighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies, sample_weight=weights)
     unweighted = GroupedSelection(LogisticRegression()).fit(X, y, groups=movies)
-    assert selection.held_out_.scores.mean() > unweighted.held_out_.scores.mean()
+
+    assert weighted.held_out_.scores.mean() > unweighted.held_out_.scores.mean()
 
 
 class WithoutScores(BaseEstimator):

@@ -196,10 +196,7 @@ def test_an_estimator_that_requests_movies_gets_them_in_every_inner_fold_too(dat
 
 
 def test_a_network_in_a_pipeline_gets_the_runs_seed_and_the_users_own_object_is_not_changed():
-    """The user's network has no seed. A spec makes copies of the pipeline, with the seeds 3 and 4.
-
-    By its parameter `random_state` it is known to draw random numbers. A scaler has none.
-    """
+    """The user's network has no seed. A spec makes copies of the pipeline, with the seeds 3 and 4."""
     network = MLPClassifier(4, max_iter=3, early_stopping=False)
     spec = as_spec("net", make_pipeline(StandardScaler(), network))
 
@@ -209,7 +206,11 @@ def test_a_network_in_a_pipeline_gets_the_runs_seed_and_the_users_own_object_is_
     assert with_seed_3.get_params()["mlpclassifier__random_state"] == 3
     assert with_seed_4.get_params()["mlpclassifier__random_state"] == 4
     assert network.random_state is None
-    assert spec.draws()
+
+
+def test_an_estimator_draws_random_numbers_if_it_has_a_seed():
+    """A network has the parameter `random_state`, and a scaler has none."""
+    assert as_spec("net", MLPClassifier()).draws()
     assert not as_spec("plain", StandardScaler()).draws()
 
 
@@ -360,16 +361,18 @@ def test_an_estimator_without_a_name_is_refused(data, without_a_name):
         models_for("levels", without_a_name)
 
 
-def test_two_models_of_one_name_are_refused_and_a_name_given_twice_counts_once(data):
-    """The other model has the name of the built-in linear probe.
-
-    After the models that were asked for come the baselines, of which `always_positive` is the first.
-    """
+def test_two_models_of_one_name_are_refused(data):
+    """The other model has the name of the built-in linear probe."""
     another_linear = ModelSpec("linear", "Another", lambda _: LogisticRegression())
 
     with pytest.raises(ModelError, match="'linear'"):
         evaluate(data, [BUILTIN_MODELS["linear"], another_linear], "enhn_s")
+
+
+def test_a_name_given_twice_counts_once():
+    """After the models that were asked for come the baselines, of which `always_positive` is the first."""
     first, second, *_ = models_for("levels", ["linear", "linear"])
+
     assert first.name == "linear"
     assert second.name == "always_positive"
 

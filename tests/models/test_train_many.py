@@ -155,13 +155,20 @@ def test_probes_that_differ_in_more_than_their_seed_are_not_trained_together(fil
         fit_many([MLPProbe(4), MLPProbe(5)], films.X, y_of(films), [all_rows, all_rows])
 
 
-def test_a_probe_of_one_class_or_with_a_validation_clip_that_it_is_trained_on_is_refused(films):
-    """The first probe has all clips, the second has negative ones alone. Clip 3 is to validate the first."""
+def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
+    """The first probe has all clips, the second has negative ones alone."""
     y = y_of(films)
     all_rows = np.arange(len(y))
     negative_rows = np.flatnonzero(y == 0)
 
     with pytest.raises(ValueError, match="two classes"):
         fit_many([MLPProbe(4), MLPProbe(4)], films.X, y, [all_rows, negative_rows])
+
+
+def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
+    """One probe is trained on all clips, and clip 3 is given to validate it."""
+    all_rows = np.arange(len(films.X))
+    one_of_them = np.array([3])
+
     with pytest.raises(ValueError, match="trained on"):
-        fit_many([MLPProbe(4)], films.X, y, [all_rows], validation=[np.array([3])])
+        fit_many([MLPProbe(4)], films.X, y_of(films), [all_rows], validation=[one_of_them])

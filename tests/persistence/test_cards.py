@@ -87,12 +87,19 @@ def test_an_auc_outside_of_its_interval_is_refused(card, auc, low, high, problem
     assert f"'evidence': {problem}" in refusal_of(card)
 
 
-@pytest.mark.parametrize(("auc", "low"), [(1.0, 0.29), (1, 0), (0, 0)])
-def test_an_auc_at_the_end_of_its_interval_is_read(card, auc, low):
-    """Where all films have the AUC 1, the interval ends there. 0 and 1 are shares, too."""
-    card["evidence"] |= {"auc": auc, "auc_low": low, "auc_high": 1.0, "p_skilled": auc}
+def test_an_auc_at_the_end_of_its_interval_is_read(card):
+    """Where all films have the AUC 1, the interval ends there."""
+    card["evidence"] |= {"auc": 1.0, "auc_low": 0.29, "auc_high": 1.0}
 
-    assert parse_card(card, "a.model").evidence["auc"] == auc
+    assert parse_card(card, "a.model").evidence["auc"] == 1
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_0_and_1_are_shares(card, share):
+    """An AUC and the probability that a model is skilled are from 0 to 1, both included."""
+    card["evidence"] |= {"auc": share, "auc_low": 0.0, "auc_high": 1.0, "p_skilled": share}
+
+    assert parse_card(card, "a.model").evidence["auc"] == share
 
 
 @pytest.mark.parametrize(
@@ -106,6 +113,7 @@ def test_an_auc_at_the_end_of_its_interval_is_read(card, auc, low):
         ("auc_high", 1.01),
         ("p_skilled", 1.01),
     ],
+    ids=["auc below 0", "whole auc", "huge auc", "auc above 1", "auc_low", "auc_high", "p_skilled"],
 )
 def test_evidence_that_is_no_share_is_refused(card, name, value):
     """An AUC of 10 to the power of 30 ended in a traceback where it was written; one of 1.5 was printed."""
@@ -136,24 +144,29 @@ HEADING = "Body\n# A heading"
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("title", TURNED),
-        ("title", HEADING),
-        ("model", TURNED),
-        ("estimator", TURNED),
-        ("backbone", TURNED),
-        ("protocol", TURNED),
-        ("movies", ["AB", TURNED]),
-        ("labelled_by", ["AB", TURNED]),
-        ("concepts", [TURNED]),
-        ("concepts", [HEADING]),
-        ("concepts", [" "]),
+        pytest.param("title", TURNED, id="title, turned"),
+        pytest.param("title", HEADING, id="title, a heading"),
+        pytest.param("model", TURNED, id="model"),
+        pytest.param("estimator", TURNED, id="estimator"),
+        pytest.param("backbone", TURNED, id="backbone"),
+        pytest.param("protocol", TURNED, id="protocol"),
+        pytest.param("movies", ["AB", TURNED], id="a movie"),
+        pytest.param("labelled_by", ["AB", TURNED], id="an annotator"),
+        pytest.param("concepts", [TURNED], id="a concept, turned"),
+        pytest.param("concepts", [HEADING], id="a concept, a heading"),
     ],
 )
 def test_a_name_that_would_change_a_page_is_refused(card, field, value):
-    """On a model's page it would turn the text around it, or begin a heading. A concept has to have one."""
+    """On a model's page it would turn the text around it, or begin a heading."""
     card[field] = value
 
     assert f"{field!r}: " in refusal_of(card)
+
+
+def test_a_concept_without_a_name_is_refused(card):
+    card["concepts"] = [" "]
+
+    assert "'concepts': " in refusal_of(card)
 
 
 @pytest.mark.parametrize(

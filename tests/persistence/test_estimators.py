@@ -468,8 +468,14 @@ def test_a_model_is_read_from_a_server_as_from_a_folder():
         assert file.where == url
         assert file.card == read_model(FROZEN_PCBM_DT).card
         assert construct(file).concepts_ == ("Gun", "Dim light")
-        with pytest.raises(FileNotFoundError):
-            read_model(f"{server.url}/nothing.model")
+
+
+def test_a_model_that_the_server_does_not_have_is_an_error():
+    """The server has a folder of models, of which none is called nothing.model."""
+    pytest.importorskip("obstore")
+
+    with serving(FROZEN_FILES) as server, pytest.raises(FileNotFoundError):
+        read_model(f"{server.url}/nothing.model")
 
 
 def test_a_folder_is_no_model(tmp_path):

@@ -33,11 +33,7 @@ FROZEN_FILES = Path(__file__).parent / "frozen"
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variant", ["strict", "paper"])
 def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
-    """A small perceptron is written and read: its scores and labels of 40 clips are the same, and its file.
-
-    The file's folder is made, and has nothing else. The curve of losses is of interest while a model is
-    trained: that of one that was read is empty.
-    """
+    """A small perceptron is written and read: its scores and labels of 40 clips are the same."""
     probe, rows = fitted_probe_and_rows(variant, dtype)
     probe.threshold_ = 0.125
     path = tmp_path / "new" / "a.model"
@@ -50,10 +46,28 @@ def test_a_model_comes_back_to_the_bit(tmp_path, variant, dtype):
     assert np.array_equal(probe_again.predict(rows), probe.predict(rows))
     assert probe_again.get_params() == probe.get_params()
     assert model.card == card_of_probe(probe)
+
+
+def test_a_model_that_was_read_is_written_again_byte_for_byte(tmp_path):
+    """The folder is made, and has nothing but the file."""
+    probe, _ = fitted_probe_and_rows()
+    path = tmp_path / "new" / "a.model"
+    write_model(path, card_of_probe(probe), to_state(probe).arrays, other_arrays_of(probe))
+
+    model = read_model(path)
+
     assert pack(model.card, model.arrays, model.other_arrays) == path.read_bytes()
     assert list(path.parent.iterdir()) == [path]
-    assert len(probe_again.curve_.train_loss) == 0
-    assert len(probe_again.curve_.validation_loss) == 0
+
+
+def test_a_model_file_has_no_training_curve(tmp_path):
+    """The curve of losses is of interest while a model is trained. One that was read has an empty curve."""
+    model = read_and_construct_bytes(tmp_path, MODEL_FILE)
+
+    probe = construct(model)
+
+    assert len(probe.curve_.train_loss) == 0
+    assert len(probe.curve_.validation_loss) == 0
 
 
 def test_a_model_that_is_trained_again_has_the_same_file():
@@ -95,12 +109,17 @@ def test_no_time_or_machine_is_in_the_file():
             assert member.comment == b""
 
 
-def test_the_digest_of_features_depends_on_their_backbones_weights_and_not_on_the_contact_or_the_corpus():
+def test_the_digest_of_features_depends_on_the_weights_of_their_backbone():
     """Provenance says how features were extracted. A model can be applied to those of one digest alone."""
     other_weights = PROVENANCE | {"weights_sha256": "a" * 64}
-    other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
 
     assert features_digest(other_weights) != features_digest(PROVENANCE)
+
+
+def test_the_digest_of_features_does_not_depend_on_the_contact_or_the_corpus():
+    """Features of another corpus are of the same kind, and a model can be applied to them."""
+    other_contact_and_corpus = PROVENANCE | {"contact": "me", "source": {"name": "other"}}
+
     assert features_digest(other_contact_and_corpus) == features_digest(PROVENANCE)
 
 
@@ -139,22 +158,27 @@ CARD_OF_EN_AND_S = structs.replace(
 """The card of a model that tells EN from S, two of the three levels of ObyGaze12 that are labels."""
 
 
-@pytest.mark.parametrize(
-    ("changes", "levels_left_out"),
-    [
-        ({}, ("HN",)),
-        ({"codebook": {"name": "of a lab"}}, None),
-        ({"target": CARD_OF_EN_AND_S.target | {"name": "scale:calm"}}, ()),
-        ({"population": {"levels_left_out": ["S"]}}, ("S",)),
-    ],
-    ids=["of ObyGaze12", "of a codebook that is not known", "of a scale", "stated in the card"],
-)
-def test_a_card_says_which_levels_its_model_has_not_seen(changes, levels_left_out):
-    """The model tells EN from S. The levels of ObyGaze12 that are labels are EN, HN and S.
+def test_a_card_says_which_levels_its_model_has_not_seen():
+    """The model tells EN from S. The levels of ObyGaze12 that are labels are EN, HN and S."""
+    assert CARD_OF_EN_AND_S.levels_left_out == ("HN",)
 
-    Which other levels a lab's codebook has is not in the card (None). A scale is beside the levels.
-    """
-    assert structs.replace(CARD_OF_EN_AND_S, **changes).levels_left_out == levels_left_out
+
+def test_of_a_codebook_that_is_not_known_a_card_cannot_say_which_levels_were_not_seen():
+    """The model tells EN from S. Which other levels a lab's codebook has is not in the card."""
+    card = structs.replace(CARD_OF_EN_AND_S, codebook={"name": "of a lab"})
+    assert card.levels_left_out is None
+
+
+def test_a_model_of_a_scale_leaves_no_level_out():
+    """A scale is an ordered label beside the levels."""
+    card = structs.replace(CARD_OF_EN_AND_S, target=CARD_OF_EN_AND_S.target | {"name": "scale:calm"})
+    assert card.levels_left_out == ()
+
+
+def test_levels_that_a_card_states_as_left_out_count():
+    """The model tells EN from S of ObyGaze12, so that HN would be left out if nothing were stated."""
+    card = structs.replace(CARD_OF_EN_AND_S, population={"levels_left_out": ["S"]})
+    assert card.levels_left_out == ("S",)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +187,7 @@ def test_a_card_says_which_levels_its_model_has_not_seen(changes, levels_left_ou
     ids=["AUC above chance", "neither", "probably skilled", "both undefined"],
 )
 def test_films_left_out_show_skill_by_an_auc_above_chance_or_a_high_p_skilled(auc_low, p_skilled, no_skill):
-    """The evidence in a card is of films that were left out in training; without it, nothing is said.
+    """The evidence in a card is of films that were left out in training.
 
     `auc_low` is the lower end of the interval of the AUC, where .5 is chance, and `p_skilled` the probability
     that the model is skilled, of which .95 is high.
@@ -173,7 +197,13 @@ def test_films_left_out_show_skill_by_an_auc_above_chance_or_a_high_p_skilled(au
     card = structs.replace(FROZEN_CARD, evidence=evidence)
 
     assert card.no_skill is no_skill
-    assert not structs.replace(card, evidence=None).no_skill
+
+
+def test_without_evidence_it_is_not_said_that_a_model_has_no_skill():
+    """Evidence is of films that were left out in training; a card may have none."""
+    without_evidence = structs.replace(FROZEN_CARD, evidence=None)
+
+    assert not without_evidence.no_skill
 
 
 @pytest.mark.parametrize("number", range(1, PROTOCOL))

@@ -97,22 +97,27 @@ def test_models_are_listed_by_their_name_and_version(server):
 
 @pytest.mark.usefixtures("obstore")
 def test_the_newest_version_of_a_model_is_pulled_to_the_byte(model_paths, server, tmp_path):
-    """The server has the versions 0.9.0 and 0.10.0 of lab-mlp, from one file.
-
-    Progress is told as (bytes that are there, bytes of the file).
-    """
+    """The server has the versions 0.9.0 and 0.10.0 of lab-mlp, from one file."""
     folder = tmp_path / "theirs"
+
+    path = pull_model("lab-mlp", folder, zoo=server.url)
+
+    assert path.read_bytes() == model_paths["mlp"].read_bytes()
+    assert [path.name for path in folder.iterdir()] == ["lab-mlp-0.10.0.model"]
+
+
+@pytest.mark.usefixtures("obstore")
+def test_pulling_reports_its_progress_up_to_all_bytes(model_paths, server, tmp_path):
+    """Progress is told as (bytes that are there, bytes of the file)."""
     progress = []
 
     def report(n_bytes, n_bytes_of_file):
         progress.append((n_bytes, n_bytes_of_file))
 
-    path = pull_model("lab-mlp", folder, zoo=server.url, progress=report)
+    pull_model("lab-mlp", tmp_path / "theirs", zoo=server.url, progress=report)
 
-    content = model_paths["mlp"].read_bytes()
-    assert path.read_bytes() == content
-    assert [path.name for path in folder.iterdir()] == ["lab-mlp-0.10.0.model"]
-    assert progress[-1] == (len(content), len(content))
+    n_bytes = model_paths["mlp"].stat().st_size
+    assert progress[-1] == (n_bytes, n_bytes)
 
 
 @pytest.mark.usefixtures("obstore")
@@ -201,16 +206,27 @@ def test_a_models_file_is_described_without_a_zoo(model_paths):
     assert "must not be used" in description
 
 
-def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_neither_pulled_nor_loaded(server, tmp_path):
-    """The server flips a byte of every model that it sends. Verifying finds all of them."""
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_pulled(server, tmp_path):
+    """The server flips a byte of every model that it sends."""
     server.damaged_files.add(".model")
 
     with pytest.raises(ModelError):
         pull_model("lab-linear", tmp_path / "theirs", zoo=server.url)
+
+    assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
+
+
+def test_a_model_of_which_a_byte_was_flipped_on_the_way_is_not_loaded(server):
+    """The server flips a byte of every model that it sends."""
+    server.damaged_files.add(".model")
+
     with pytest.raises(ModelError):
         om.load_model("lab-linear", zoo=server.url)
 
-    assert not (tmp_path / "theirs" / "lab-linear-1.0.0.model").exists()
+
+def test_models_of_which_a_byte_was_flipped_are_found_by_verifying(server):
+    """The server flips a byte of every model that it sends."""
+    server.damaged_files.add(".model")
     assert problems_of(server.url) == ["lab-linear@1.0.0", "lab-mlp@0.9.0", "lab-mlp@0.10.0"]
 
 
@@ -257,14 +273,23 @@ def test_a_sound_file_of_another_model_than_the_listed_one_is_refused(zoo, tmp_p
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
 
-def test_pulling_a_file_longer_than_listed_stops_soon_after_that_size(zoo, tmp_path):
-    """The file of lab-linear has zeros behind it, up to 64 MB. Less than 16 are left behind, or loaded."""
+@pytest.fixture
+def zoo_with_a_model_of_64_mb(zoo):
+    """A zoo in which the file of lab-linear has zeros behind it, and is far longer than its list says."""
     os.truncate(zoo / "lab-linear-1.0.0.model", 64 << 20)
+    return zoo
 
+
+def test_a_file_longer_than_listed_is_not_loaded(zoo_with_a_model_of_64_mb):
+    """The file of lab-linear in the zoo has zeros behind it, up to 64 MB."""
     with pytest.raises(ModelError):
-        om.load_model("lab-linear", zoo=zoo)
+        om.load_model("lab-linear", zoo=zoo_with_a_model_of_64_mb)
+
+
+def test_pulling_a_file_longer_than_listed_stops_soon_after_that_size(zoo_with_a_model_of_64_mb, tmp_path):
+    """Of the 64 MB, less than 16 are left behind."""
     with pytest.raises(ModelError):
-        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo)
+        pull_model("lab-linear", tmp_path / "theirs", zoo=zoo_with_a_model_of_64_mb)
 
     files = [path for path in (tmp_path / "theirs").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < 16 << 20
@@ -302,13 +327,19 @@ def test_a_push_that_is_refused_changes_nothing(model_paths, zoo, model, name, v
     assert contents_of(zoo) == before
 
 
-def test_pushing_the_same_model_again_changes_nothing_but_writes_a_page_that_was_lost(model_paths, zoo):
-    """Beside each model's file in the zoo lies a page. That of lab-linear is removed before a third push."""
+def test_pushing_the_same_model_again_changes_nothing(model_paths, zoo):
+    """The zoo has this version of lab-linear, with the same notes."""
     before = contents_of(zoo)
-    assert (
-        push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES).label == "lab-linear@1.0.0"
-    )
+
+    entry = push_model(model_paths["linear"], zoo, "lab-linear", "1.0.0", notes=NOTES)
+
+    assert entry.label == "lab-linear@1.0.0"
     assert contents_of(zoo) == before
+
+
+def test_pushing_the_same_model_again_writes_a_page_that_was_lost(model_paths, zoo):
+    """Beside each model's file in the zoo lies a page. That of lab-linear is removed."""
+    before = contents_of(zoo)
     (zoo / "lab-linear-1.0.0.md").unlink()
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
 
@@ -578,14 +609,29 @@ def test_a_listed_file_that_is_no_model_is_not_pulled(zoo, tmp_path):
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
-def test_an_edited_page_is_found_by_verifying_and_neither_shown_nor_replaced(zoo, model_paths):
-    """Somebody changed the licence in the page of lab-linear, so that it is not what its digest says."""
+@pytest.fixture
+def edited_page(zoo):
+    """The page of lab-linear in the zoo, in which somebody changed the licence."""
     page = zoo / "lab-linear-1.0.0.md"
     page.write_text(page.read_text("utf-8").replace("cc-by-4.0", "cc0-1.0"), "utf-8")
+    return page
 
+
+@pytest.mark.usefixtures("edited_page")
+def test_an_edited_page_is_found_by_verifying(zoo):
+    """Somebody changed the licence in the page of lab-linear."""
     assert problems_of(zoo) == ["lab-linear@1.0.0"]
-    with pytest.raises(ModelError, match=page.name):
+
+
+def test_an_edited_page_is_not_shown(zoo, edited_page):
+    """Somebody changed the licence in the page of lab-linear, so that it is not what its digest says."""
+    with pytest.raises(ModelError, match=edited_page.name):
         describe_model("lab-linear", zoo)
+
+
+@pytest.mark.usefixtures("edited_page")
+def test_an_edited_page_is_not_replaced_by_a_push(zoo, model_paths):
+    """Somebody changed the licence in the page of lab-linear. The same model is pushed again."""
     with pytest.raises(ModelError):
         push_model(model_paths["linear"], zoo, "lab-linear", notes=NOTES)
 

@@ -40,10 +40,7 @@ def test_a_planted_slope_and_intercept_are_recovered_and_an_unseen_film_is_calib
 
 
 def test_twenty_clips_that_are_separated_get_no_probability_of_95_percent():
-    """Ten positive clips have the score 5, ten negative ones -5: too few clips to be sure of more.
-
-    Where all have the score 1, they get the share of positives.
-    """
+    """Ten positive clips have the score 5, ten negative ones -5: too few clips to be sure of more."""
     movies = np.repeat(["a", "b", "c", "d"], 5)
     y = np.tile([0, 1], 10)
     scores = np.where(y == 1, 5.0, -5.0)
@@ -53,8 +50,17 @@ def test_twenty_clips_that_are_separated_get_no_probability_of_95_percent():
     assert np.isfinite(calibration.draws).all()
     (p,) = calibration.probability([5.0])
     assert 0.8 < p < 0.95
-    of_equal_scores = Calibration.fit(HeldOut(np.ones(20), y, movies))
-    assert of_equal_scores.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_clips_of_equal_scores_get_the_share_of_positives_as_probability():
+    """All of twenty clips have the score 1, and ten of them are positive."""
+    movies = np.repeat(["a", "b", "c", "d"], 5)
+    y = np.tile([0, 1], 10)
+    scores = np.ones(20)
+
+    calibration = Calibration.fit(HeldOut(scores, y, movies))
+
+    assert calibration.probability([1.0])[0] == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def test_a_card_has_the_length_of_clips_the_errors_of_films_and_a_metric_of_each
 
 
 @pytest.mark.long
-def test_a_card_without_length_of_clips_and_evidence_is_read_but_not_of_a_negative_length(trained_models):
-    """Both are None where they are not known. `clip_s` is in seconds."""
+def test_a_card_without_length_of_clips_and_evidence_is_read(trained_models):
+    """Both are None where they are not known."""
     card = load_model(trained_models.paths["pcbm_lr"]).card
     without = replace(card, clip_s=None, evidence=None)
 
@@ -128,5 +128,13 @@ def test_a_card_without_length_of_clips_and_evidence_is_read_but_not_of_a_negati
 
     assert read.clip_s is None
     assert read.evidence is None
+
+
+@pytest.mark.long
+def test_a_card_with_a_negative_length_of_clips_is_refused(trained_models):
+    """`clip_s` is in seconds. The card of a sound model gets -1 there."""
+    card = load_model(trained_models.paths["pcbm_lr"]).card
+    with_negative_length = card.to_json() | {"arrays": {}, "clip_s": -1}
+
     with pytest.raises(ModelError, match="clip_s"):
-        parse_card(card.to_json() | {"arrays": {}, "clip_s": -1}, "bad.model")
+        parse_card(with_negative_length, "bad.model")

@@ -68,8 +68,11 @@ def test_one_auc_in_all_films_has_an_interval_with_width_and_proves_no_skill():
     assert ".75 [.22, .93]" in describe_evidence(evidence)
 
 
-def test_one_film_has_no_interval_unless_its_auc_is_1_or_0_and_one_auc_in_twenty_films_proves_skill():
+def test_one_auc_in_twenty_films_proves_skill():
     assert auc_interval([0.75] * 20).low > 0.5
+
+
+def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
     assert np.isnan(auc_interval([0.75]).low)
     assert auc_interval([1.0]).low == pytest.approx(0.025)
 

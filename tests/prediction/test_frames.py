@@ -129,26 +129,37 @@ def test_the_contributions_of_a_clips_frames_and_a_bias_are_its_logit(saved):
     np.testing.assert_allclose(contributions + bias_of(model), logits.loc[contributions.index], atol=1e-5)
 
 
-def test_concepts_in_time_have_a_value_in_every_frame_and_contributions_that_make_the_logit(saved):
-    """pcbm_time decides by one concept, Body. The film has 30 clips of 12 frames each.
-
-    The value in a clip is a soft maximum over its frames: of one frame, that of the frame. Frames have no
-    weights.
-    """
+def test_concepts_in_time_have_a_value_in_every_frame_and_no_weights(saved):
+    """pcbm_time decides by one concept, Body. The film has 30 clips of 12 frames each."""
     model = load_model(saved.paths["pcbm_time"])
 
     frames = predict_frames(model, [saved.film])
-    table = predict(model, [saved.film]).table
 
     assert len(frames) == 30 * 12
     assert frames["Body_value"].notna().all()
     assert frames["weight"].isna().all()
+
+
+def test_the_contributions_of_concepts_in_time_and_the_base_are_the_logit(saved):
+    """pcbm_time decides by one concept, Body."""
+    model = load_model(saved.paths["pcbm_time"])
+
+    table = predict(model, [saved.film]).table
+
     like_training_clips = table.dropna(subset="Body_p")
     total = like_training_clips["Body_contribution"] + like_training_clips["base_contribution"]
     np.testing.assert_allclose(total, like_training_clips["logit"], atol=1e-9)
+
+
+def test_the_value_of_a_concept_in_a_clip_of_one_frame_is_that_of_the_frame(saved):
+    """pcbm_time decides by one concept, whose value in a clip is a soft maximum over its frames."""
+    model = load_model(saved.paths["pcbm_time"])
     clip_of_one_frame = frames_of_unseen_film(saved)[:1, :1].astype(np.float32)
+
     values_of_frames = model.estimator.frame_values(clip_of_one_frame)
-    np.testing.assert_allclose(values_of_frames[:, 0], model.concept_values(clip_of_one_frame))
+    values_of_clip = model.concept_values(clip_of_one_frame)
+
+    np.testing.assert_allclose(values_of_frames[:, 0], values_of_clip)
 
 
 def test_an_explanation_has_the_concepts_of_each_frame(saved):
@@ -167,13 +178,17 @@ def test_an_explanation_has_the_concepts_of_each_frame(saved):
 
 
 def test_a_film_scored_by_concepts_in_time_has_them_in_frames_and_in_clips(saved):
-    """pcbm_time decides by the concept Body in each frame, pcbm_lr in whole clips."""
+    """pcbm_time decides by the concept Body in each frame."""
     film = score_film(saved.film, [saved.paths["pcbm_time"]], movie="film3")
-    film_by_whole_clips = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
 
     assert film.frames["Body_p"].notna().any()
     assert film.rows()["Body_contribution"].notna().any()
-    assert film_by_whole_clips.frames.empty
+
+
+def test_a_film_scored_by_concepts_of_whole_clips_has_no_frames(saved):
+    film = score_film(saved.film, [saved.paths["pcbm_lr"]], movie="film3")
+
+    assert film.frames.empty
 
 
 def test_a_scored_film_says_whether_its_score_rises_where_a_concept_is_absent(saved):
@@ -215,7 +230,7 @@ def test_a_probe_on_pooled_frames_scores_the_mean_or_the_maximum_of_each_feature
 
 @pytest.mark.parametrize("name", ["attention", "mean_frames", "max_frames"])
 def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames(saved, name):
-    """Of the twelve frames of a clip, the last five are NaN. An absent frame has the weight 0."""
+    """Of the twelve frames of a clip, the last five are NaN."""
     model = load_model(saved.paths[name])
     seven_frames = frames_of_unseen_film(saved)[:1, :7]
     rest_absent = frames_of_unseen_film(saved)[:1].copy()
@@ -225,8 +240,17 @@ def test_a_clip_whose_last_frames_are_absent_is_scored_as_its_first_seven_frames
     np.testing.assert_allclose(
         model.out_of_distribution_share(rest_absent), model.out_of_distribution_share(seven_frames)
     )
-    if name == "attention":
-        assert (model.estimator.weights(rest_absent)[:, 7:] == 0).all()
+
+
+def test_absent_frames_have_the_weight_zero(saved):
+    """Of the twelve frames of a clip, the last five are NaN."""
+    model = load_model(saved.paths["attention"])
+    rest_absent = frames_of_unseen_film(saved)[:1].copy()
+    rest_absent[:, 7:] = np.nan
+
+    weights = model.estimator.weights(rest_absent)
+
+    assert (weights[:, 7:] == 0).all()
 
 
 def store_of_single_frames(folder):
@@ -312,11 +336,16 @@ def first_positive_clip(saved):
     return saved.film["toy"].clip_ids[row]
 
 
-def test_an_explanation_has_the_contribution_of_each_frame(saved):
-    """A clip has twelve frames; their contributions and the model's bias add up to the logit.
+def test_setting_a_concept_of_a_model_without_concepts_is_refused(saved):
+    """A model of attention decides by frames, not by concepts such as Body."""
+    model = load_model(saved.paths["attention"])
 
-    A model of attention decides by frames, so that no concept such as Body can be set.
-    """
+    with pytest.raises(ConceptError):
+        explain(model, [saved.film], first_positive_clip(saved), set_to={"Body": 0.5})
+
+
+def test_an_explanation_has_the_contribution_of_each_frame(saved):
+    """A clip has twelve frames; their contributions and the model's bias add up to the logit."""
     model = load_model(saved.paths["attention"])
 
     explanation = explain(model, [saved.film], first_positive_clip(saved), set_to={})
@@ -326,8 +355,6 @@ def test_an_explanation_has_the_contribution_of_each_frame(saved):
     total = sum(frame["contribution"] for frame in explanation.frames) + bias_of(model)
     assert total == pytest.approx(explanation.decision.logit, abs=1e-5)
     assert "contribution" in describe(explanation, model)
-    with pytest.raises(ConceptError):
-        explain(model, [saved.film], first_positive_clip(saved), set_to={"Body": 0.5})
 
 
 @pytest.mark.parametrize("name", ["linear", "pcbm_lr"])
@@ -339,17 +366,28 @@ def test_predicting_frames_by_a_model_of_whole_clips_is_refused(saved, name):
         predict_frames(model, [saved.film])
 
 
-def test_predicting_or_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
-    """The store has one vector a clip. The message names what it lacks, and what it has."""
-    model = load_model(saved.paths["pcbm_time"])
+def store_without_frames(folder):
+    """Keep a store of two clips of film9, which has one vector a clip and no frames."""
     pooled = {"toy": {"pooled": np.zeros((2, N_FEATURES), np.float32)}}
     movie_of_clip = {"film9-c000": "film9", "film9-c001": "film9"}
-    store = open_store(seal_arrays(tmp_path / "bare", movie_of_clip, pooled, n_frames=N_FRAMES))
-    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in movie_of_clip)
-    data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
+    return open_store(seal_arrays(folder / "bare", movie_of_clip, pooled, n_frames=N_FRAMES))
+
+
+def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+    """The message names what the store lacks, and what it has."""
+    model = load_model(saved.paths["pcbm_time"])
+    store = store_without_frames(tmp_path)
 
     with pytest.raises(ModelError, match=r"has no frames features of toy, .* but pooled"):
         predict_frames(model, [store])
+
+
+def test_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
+    """The store has one vector a clip."""
+    store = store_without_frames(tmp_path)
+    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in store["toy"].clip_ids)
+    data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
+
     with pytest.raises(DatasetError, match="frames"):
         data.read("frames")
 

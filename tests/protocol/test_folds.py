@@ -27,10 +27,14 @@ def test_each_movie_is_tested_once_in_sorted_order():
     assert table.folds.tolist() == [2, 0, 1, 0]
 
 
-def test_fewer_than_three_movies_are_refused_with_their_names_and_fewer_than_three_folds():
+def test_fewer_than_three_movies_are_refused_with_their_names():
     """Where one of two movies is tested, one is left to train on, and none to choose a penalty by."""
     with pytest.raises(ProtocolError, match=r"3 movies.*\(a, b\)"):
         leave_one_movie_out(clip_ids=["1", "2"], movies=["a", "b"])
+
+
+def test_fewer_than_three_folds_are_refused():
+    """Four movies are to be grouped into two folds."""
     with pytest.raises(ProtocolError):
         leave_movies_out(["1", "2", "3", "4"], ["a", "b", "c", "d"], 2)
 
@@ -114,10 +118,14 @@ def test_of_clips_that_may_be_tested_each_is_tested_once_by_clips_of_other_movie
     assert sorted(tested_rows) == np.flatnonzero(may_be_tested).tolist()
 
 
-def test_a_clip_or_a_movie_in_two_folds_is_refused():
-    """First the clip c1, then two clips of the movie a are in the folds 0 and 1."""
+def test_a_clip_in_two_folds_is_refused():
+    """The clip c1 is in the folds 0 and 1."""
     with pytest.raises(ProtocolError, match=r"c1 .*fold 0 .* 1"):
         FoldTable(clip_ids=("c1", "c2", "c1"), movies=("a", "b", "c"), folds=np.array([0, 0, 1]))
+
+
+def test_a_movie_in_two_folds_is_refused():
+    """Two clips of the movie a are in the folds 0 and 1."""
     with pytest.raises(ProtocolError, match=r"movie a .*0 and 1"):
         FoldTable(clip_ids=("c1", "c2"), movies=("a", "a"), folds=np.array([0, 1]))
 

@@ -73,11 +73,10 @@ def test_sigmoids_do_not_change_where_the_scores_and_training_means_of_a_movie_a
 
 
 @pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
-def test_scores_in_another_unit_have_weights_and_slopes_that_are_smaller_by_this_unit(unit):
-    """The weighted scores stay, and so do probabilities, sigmoid(slope * score + intercept).
+def test_scores_in_another_unit_have_weights_that_are_smaller_by_this_unit(unit):
+    """The weighted scores stay: where scores are multiplied by a unit, weights are divided by it.
 
-    So where scores are multiplied by a unit, weights and slopes are divided by it. The squares of scores in
-    these units are far beyond what single precision holds.
+    The squares of scores in these units are far beyond what single precision holds.
     """
     scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
 
@@ -87,7 +86,16 @@ def test_scores_in_another_unit_have_weights_and_slopes_that_are_smaller_by_this
     assert weights_in_unit * unit == pytest.approx(weights)
     assert intercept_in_unit == pytest.approx(intercept)
 
+
+@pytest.mark.parametrize("unit", [2.0**-80, 2.0**80])
+def test_scores_in_another_unit_have_sigmoids_whose_slopes_are_smaller_by_this_unit(unit):
+    """The sigmoids turn scores into probabilities, which must stay: sigmoid(slope * score + intercept).
+
+    So where scores are multiplied by a unit, slopes are divided by it.
+    """
+    scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
     scores = scores[:, 0]
+
     slopes, intercepts = drawn_sigmoids(HeldOut(scores, labels, movies)).T
     slopes_in_unit, intercepts_in_unit = drawn_sigmoids(HeldOut(unit * scores, labels, movies)).T
 

@@ -59,11 +59,17 @@ def test_inner_folds_do_not_depend_on_the_order_of_clips():
     assert folds_of_shuffled_clips.tolist() == folds[order].tolist()
 
 
-def test_two_movies_make_two_folds_and_one_movie_makes_none():
-    """Inner folds are of whole movies. Here each movie has a negative and a positive clip."""
-    folds = inner_folds([0, 1, 0, 1], ["a", "a", "b", "b"])
+def test_two_movies_make_two_folds():
+    """Inner folds are of whole movies. Here each of two movies has a negative and a positive clip."""
+    labels = [0, 1, 0, 1]
+    movies = ["a", "a", "b", "b"]
+
+    folds = inner_folds(labels, movies)
 
     assert set(folds.tolist()) == {0, 1}
+
+
+def test_one_movie_makes_no_folds():
     with pytest.raises(ProtocolError, match="2 training movies"):
         inner_folds([0, 1], ["a", "a"])
 
@@ -96,20 +102,28 @@ def test_no_score_taken_as_threshold_has_a_higher_f1_than_the_best_threshold(lab
     assert best_f1 == max(f1_of_threshold(score) for score in scores)
 
 
-@pytest.mark.parametrize(
-    ("labels", "scores"),
-    [([1, 0, 0], [3.0, 1.0, 0.0]), ([1, 0, 1], [3.0, 2.0, 2.0])],
-    ids=["midway between the scores that it parts", "the lowest score, as all are called"],
-)
-def test_the_threshold_is_2(labels, scores):
-    """The positive clip has a score of 3, and the next one, which is negative, 1: midway is 2.
+def test_the_threshold_lies_midway_between_the_scores_that_it_parts():
+    """The positive clip has a score of 3, and the next one, which is negative, 1: midway is 2."""
+    labels = [1, 0, 0]
+    scores = [3.0, 1.0, 0.0]
 
-    Of the other clips F1 is .8 if all are called (precision 2/3, recall 1), and .67 if only the first is
-    (1, 1/2). Without a positive clip F1 is not defined, nor is the threshold.
-    """
     assert best_threshold(labels, scores) == 2.0
+
+
+def test_a_threshold_that_calls_all_clips_positive_is_their_lowest_score():
+    """F1 is .8 if all are called (precision 2/3, recall 1), and .67 if only the first is (1, 1/2)."""
+    labels = [1, 0, 1]
+    scores = [3.0, 2.0, 2.0]
+
+    assert best_threshold(labels, scores) == 2.0
+
+
+def test_without_a_positive_clip_there_is_no_best_threshold():
+    """The best threshold has the highest F1 of positive clips, which is not defined here."""
+    both_negative = [0, 0]
+
     with pytest.raises(ProtocolError):
-        best_threshold([0] * len(scores), scores)
+        best_threshold(both_negative, [0.1, 0.2])
 
 
 def test_two_scores_without_a_number_between_them_are_parted():

@@ -119,12 +119,16 @@ def test_two_levels_are_a_task_of_two_classes_and_three_an_ordinal_one(
     assert target.of(labels).tolist() == expected
 
 
+def test_the_title_of_an_ordinal_target_is_its_levels_in_order():
+    """The codebook `MOODS` has a scale of valence, with the levels low, middle and high."""
+    assert find_target("scale:valence", MOODS).title == "low < middle < high"
+
+
 def test_a_scale_of_which_a_manifest_has_no_column_is_refused(tmp_path):
     """The codebook `MOODS` has a scale of valence, and the only clip no cell of that name."""
     without_columns = labels_of(Manifest((Clip("c0", "m"),), tmp_path, codebook=MOODS))
     target = find_target("scale:valence", MOODS)
 
-    assert target.title == "low < middle < high"
     with pytest.raises(ProtocolError, match=r"valence.*scale:valence"):
         target.of(without_columns)
 
@@ -188,12 +192,16 @@ def test_a_model_may_be_trained_on_chosen_levels_and_tested_on_a_named_task():
     assert test.name == "hn_s"
 
 
-def test_a_named_task_and_chosen_levels_at_once_are_refused_and_so_is_neither():
+def test_a_named_task_and_chosen_levels_at_once_are_refused():
     """The task hn_s tells HN from S; the levels that are chosen beside it are EN and S."""
     negative_and_positive = (("EN",), ("S",))
 
     with pytest.raises(ProtocolError, match=r"--task .*--negative and --positive"):
         choose_targets(OBYGAZE12, task="hn_s", test=None, sides=negative_and_positive)
+
+
+def test_neither_a_task_nor_levels_are_refused_with_the_tasks_there_are():
+    """The codebook obygaze12 has the tasks en_s, hn_s and others."""
     with pytest.raises(ProtocolError, match=r"--task.*en_s, hn_s"):
         choose_targets(OBYGAZE12, task=None, test=None)
 

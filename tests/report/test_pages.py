@@ -35,17 +35,21 @@ def report_with_markup(title="A title", name="made"):
     return Report(name, title, (f"notes {MARKUP}",), (block,), pd.DataFrame(), {"made": MARKUP}, pictures)
 
 
-def test_every_text_of_a_page_is_escaped_its_picture_is_embedded_without_script_and_it_requests_nothing():
-    """All texts of the report, its title too, have an element <img src=x ...> and an end of a script.
-
-    Its picture is an SVG with a script. Any other request would need an address.
-    """
+def test_every_text_of_a_page_is_escaped():
+    """All texts of the report, its title too, have an element <img src=x ...> and an end of a script."""
     page = to_html(report_with_markup(title=MARKUP))
 
     assert "<script" not in page
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
+
+
+def test_a_picture_is_embedded_without_its_script_and_a_page_requests_nothing():
+    """The report has one picture, an SVG with a script. Any other request would need an address."""
+    page = to_html(report_with_markup())
+
     assert page.count('<img src="data:image/svg+xml;base64,') == 1
+    assert "<script" not in page
     assert re.findall(r"https?://", page) == []
 
 

@@ -78,23 +78,30 @@ def test_a_model_that_is_better_than_all_baselines_is_named(run_of_good_model, s
 def test_a_good_models_lead_over_the_nearest_baseline_has_an_interval_over_films(
     run_of_good_model, sentence_on_good_model
 ):
-    """The lead is the mean, over six films, of the difference of two AUCs, with the films it is ahead on.
-
-    The nearest baseline has an AUC of .5, so the lead is the AUC less .5. Its interval is another than the
-    AUC's all the same, and says so, as that of an AUC stays within 0 and 1.
-    """
+    """The lead is the mean, over six films, of the difference of two AUCs, with the films it is ahead on."""
     nearest = nearest_baseline(sentence_on_good_model)
-    aucs, differences = aucs_by_film(run_of_good_model, nearest)
+    _, differences = aucs_by_film(run_of_good_model, nearest)
+    lead = t_interval(differences, covers="method")
+    n_films_ahead = (differences > 0).sum()
+
+    sentence = sentence_on_good_model
+    assert f"ahead of the nearest of these, {nearest}, by {lead.mean:+.3f} [{lead.low:+.3f}, " in sentence
+    assert f"on {n_films_ahead} of 6 movies" in sentence
+
+
+@pytest.mark.long
+def test_the_interval_of_a_lead_is_not_that_of_the_auc_and_says_so(run_of_good_model, sentence_on_good_model):
+    """The nearest baseline has an AUC of .5, so the lead is the AUC less .5.
+
+    Its interval is another all the same, as that of an AUC stays within 0 and 1.
+    """
+    aucs, differences = aucs_by_film(run_of_good_model, nearest_baseline(sentence_on_good_model))
     lead = t_interval(differences, covers="method")
     auc = t_interval(aucs, covers="method", bounds=(0, 1))
-    n_films_ahead = (differences > 0).sum()
 
     assert lead.mean == pytest.approx(auc.mean - 0.5)
     assert lead.low != pytest.approx(auc.low - 0.5, abs=0.001)
-    sentence = sentence_on_good_model
-    assert f"ahead of the nearest of these, {nearest}, by {lead.mean:+.3f} [{lead.low:+.3f}, " in sentence
-    assert "retrained; on another scale than the AUC's own interval)" in sentence
-    assert f"on {n_films_ahead} of 6 movies" in sentence
+    assert "retrained; on another scale than the AUC's own interval)" in sentence_on_good_model
 
 
 @pytest.mark.long
@@ -159,22 +166,34 @@ def lead_and_its_bounds(report):
     return [float(number) for number in re.findall(r"-?\d\.\d+", lead)]
 
 
+@pytest.fixture(scope="module")
+def report_on_one():
+    """The report on a model without knowledge: S clips have the features of all others."""
+    return short_report(evaluate_linear(planted(direction=0.0)))
+
+
+@pytest.fixture(scope="module")
+def report_on_four():
+    """The report on four copies of the model of `report_on_one`."""
+    copies = {f"copy{number}": linear_probe() for number in range(4)}
+    return short_report(evaluate(planted(direction=0.0), copies, task="hn_s"))
+
+
 @pytest.mark.long
-def test_the_more_models_the_wider_the_interval_of_the_best():
+def test_the_more_models_the_wider_the_interval_of_the_best(report_on_one, report_on_four):
     """Of many models without knowledge the best is ahead by chance, which its interval must allow for.
 
     Here four models are copies of the one, so that their best has the same lead.
     """
-    data = planted(direction=0.0)  # S clips have the features of all others
-    copies = {f"copy{number}": linear_probe() for number in range(4)}
-
-    report_on_one = short_report(evaluate_linear(data))
-    report_on_four = short_report(evaluate(data, copies, task="hn_s"))
-
     lead, low, high = lead_and_its_bounds(report_on_one)
     lead_of_four, low_of_four, high_of_four = lead_and_its_bounds(report_on_four)
     assert lead_of_four == lead
     assert low_of_four < low < high < high_of_four
+
+
+@pytest.mark.long
+def test_an_interval_of_the_best_of_several_models_says_of_how_many(report_on_one, report_on_four):
+    """The best of four is ahead by chance, so that its interval is made wider for all of them together."""
     assert "for 4 models together" in report_on_four.answers[0]
     assert "models together" not in report_on_one.answers[0]
 
@@ -254,13 +273,15 @@ def test_a_control_that_tells_no_clips_of_a_fold_apart_has_a_note_in_place_of_a_
 
 
 @pytest.mark.long
-def test_a_run_of_baselines_alone_names_no_best_model():
+@pytest.mark.parametrize("report_of", [short_report, run_report], ids=["the short report", "the long one"])
+def test_a_run_of_baselines_alone_names_no_best_model(report_of):
     """Nothing is compared with them. The report still has their rows."""
     run = evaluate(planted(direction=2.0), {}, task="hn_s")
 
-    for report in (short_report(run), run_report(run)):
-        assert not any("nearest of these" in answer for answer in report.answers)
-        assert "movie_prior" in plain(report)
+    report = report_of(run)
+
+    assert not any("nearest of these" in answer for answer in report.answers)
+    assert "movie_prior" in plain(report)
 
 
 def planted_comparison(*, mean, low=-0.1, high=0.1, n_models=1, is_auc_above_half=False):
