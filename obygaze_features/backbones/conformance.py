@@ -334,7 +334,7 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
-    """Check that a second run of a network on the same clips gives exactly the same results."""
+    """Check that a second run of a network on the same clips gives exactly the results of the first one."""
     second_results = module(clips)
     differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
     largest = _largest(differences)
@@ -352,7 +352,10 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 
 
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
-    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
+    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two.
+
+    `shapes` has the shape of each array of the batch, for one clip.
+    """
     results_alone = module(clips[:1])
     shapes_alone = {name: list(values.shape[1:]) for name, values in results_alone.items()}
     shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())

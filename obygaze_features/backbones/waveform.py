@@ -128,8 +128,7 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Return the vectors of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding.
 
-    A step is 20 ms long. Before windows were padded to 30 s, they had `n_samples` samples, at 16,000 a
-    second.
+    A step is 20 ms long. A window had `n_samples` samples, at 16,000 a second, before it was padded to 30 s.
     """
     n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]

@@ -591,8 +591,8 @@ def _parse_shard(text: str) -> tuple[int, int]:
 def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
     """Choose the shard to do (see `choose_shard`), and turn errors into usage errors.
 
-    A job script starts the command again after other errors, but not after a usage error, as the same
-    command would fail again.
+    A job script starts the command again after other errors, but not after a usage error, as the same command
+    would fail again. `typed` is the shard that was typed, None if none was.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))
@@ -805,7 +805,7 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
 def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
     """Return the message for an option that a backbone does not take.
 
-    If there are other backbones, it says how to give the option to only one of them.
+    If the command has other backbones among `names`, it says how to give the option to only one of them.
     """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]

@@ -479,7 +479,7 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
     """Return the order of the axes of the features; in a table with a row for each frame it must be TD.
 
-    TD are T frames or tokens, each of D numbers. The option --axes is None if it is not given.
+    TD are T frames or tokens, each of D numbers. `axes` is the option --axes, None if it is not given.
     """
     if _ROWS not in about:
         return axes

@@ -291,7 +291,8 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     needed = estimate_disk(clips, groups, links=links_work(folder))
-    written_bytes = sum(path.stat().st_size for path in work.stage_path.rglob("*") if path.is_file())
+    files = [path for path in work.stage_path.rglob("*") if path.is_file()]  # none without a stage
+    written_bytes = sum(path.stat().st_size for path in files)
     needed_bytes = max(needed.peak_bytes - written_bytes, 0)
     free = free_space(work.stage_path)
     text = (

@@ -284,9 +284,9 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package such as `torch>=2.4`: "not installed", or its unsuitable version.
+    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is.
 
-    Nothing wrong is "".
+    The package comes with the versions that are suitable, as in `torch>=2.4`.
     """
     version = _installed_version(package.name)
     if not version:

@@ -856,14 +856,14 @@ def _texts_of(texts_or_path: Path | str | Manifest) -> TextList:
 def _manifest_of(
     manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone]
 ) -> Manifest:
-    """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
+    """Return a manifest (table of clips), read from its file; refuse a video, a folder or a list of texts.
 
     The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
 
     Parameters
     ----------
     manifest_or_path
-        The manifest, or the path of its file; or a list of texts, which is refused.
+        The manifest, which is returned as it is, or the path of its file; a list of texts is refused.
     backbones
         The backbones, which take frames; for messages.
     """

@@ -299,7 +299,8 @@ class _Assignments:
         even_share = len(self._pieces) / self._n_processes
         n_pieces = ceil(even_share / 2)
         pieces = [self._pieces.popleft() for _ in range(n_pieces)]
-        return _Assignment(list(chain.from_iterable(pieces)))
+        clip_ids = list(chain.from_iterable(pieces))
+        return _Assignment(clip_ids)
 
     def record(self, event: Event) -> list[ClipResult]:
         """Store the report and the results that a process has sent; return the results.
