@@ -97,21 +97,30 @@ class InspectedType:
             return load_classifier(
                 self.weights, self.model_type, self.config, keeps_pooler=has_trained_pooler
             )
-
-        unused_tensors = [*HEADS]  # patterns of their names
-        if self.is_vision_half:
-            # The names of its tensors begin with the prefix of its class. Those of all others do not.
-            prefix = re.escape(self.cls.base_model_prefix)
-            unused_tensors.append(rf"(?!{prefix}\.).*")
         network: nn.Module = load_pretrained(
-            self.cls, self.weights, self.config, allow_unexpected=unused_tensors, **arguments_without_pooler
+            self.cls,
+            self.weights,
+            self.config,
+            allow_unexpected=self._names_of_unused_tensors(),
+            **arguments_without_pooler,
         )
         has_method_for_pictures = self.call.method != "forward"  # such as `get_image_features`
         if has_method_for_pictures:
-            for part in LANGUAGE_PARTS:  # without them the network takes less memory
-                if isinstance(getattr(network, part, None), nn.Module):
-                    setattr(network, part, None)
+            _drop_language_parts(network)
         return network
+
+    def _names_of_unused_tensors(self) -> list[str]:
+        """List patterns of the names of tensors that the weights may have and the network does not.
+
+        These are the tensors of known heads, such as those of a training. If the network is the half of one
+        for pictures and sound, they are all tensors outside this half too.
+        """
+        patterns = [*HEADS]
+        if self.is_vision_half:
+            # The names of its tensors begin with the prefix of its class. Those of all others do not.
+            prefix = re.escape(self.cls.base_model_prefix)
+            patterns.append(rf"(?!{prefix}\.).*")
+        return patterns
 
     def vision_config(self) -> Any:
         """Return the configuration of the part that sees; the whole one if the network has no other part."""
@@ -146,12 +155,16 @@ class InspectedType:
             )
         if n_frames:
             return n_frames
-        if not takes_clips:
-            return N_FRAMES
+        return self._clip_frames_in_config() if takes_clips else N_FRAMES
+
+    def _clip_frames_in_config(self) -> int:
+        """Return the number of frames in the configuration of a network of clips, or `USUAL_CLIP_FRAMES`."""
         config = self.vision_config()
         frames_field = clip_fields(config).frames_field
-        n_frames_in_config: int = getattr(config, frames_field) if frames_field else USUAL_CLIP_FRAMES
-        return n_frames_in_config
+        if not frames_field:
+            return USUAL_CLIP_FRAMES
+        n_frames: int = getattr(config, frames_field)
+        return n_frames
 
     def record(self) -> dict[str, Any]:
         """Return the provenance fields of the network: its configuration, and the page that documents it."""
@@ -160,6 +173,13 @@ class InspectedType:
             "architecture": {"type": self.model_type, **plain_config(self.vision_config())},
             "citation": DOCUMENTATION_URL + family,
         }
+
+
+def _drop_language_parts(network: nn.Module) -> None:
+    """Remove the parts of a network that read or write texts, which frees their memory."""
+    for part in LANGUAGE_PARTS:
+        if isinstance(getattr(network, part, None), nn.Module):
+            setattr(network, part, None)
 
 
 def inspect_type(weights: Weights, model_type: str, backbone: str, *, answers: bool = False) -> InspectedType:
@@ -282,10 +302,7 @@ def picture_vectors(output: Any, patch_counts: Sequence[int]) -> Vectors:
 
     hidden = _hidden_state(output)  # a tensor, or a list with a tensor for each picture
     if not torch.is_tensor(hidden):
-        if len(hidden) != n_pictures:
-            raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
-        means = [tokens.reshape(-1, tokens.shape[-1]).mean(dim=0) for tokens in hidden]
-        return Vectors(torch.stack(means), f"mean of {HIDDEN} over its tokens")
+        return _means_of_list(hidden, n_pictures)
     has_row_per_picture = len(hidden) == n_pictures
     if has_row_per_picture:
         return _means_over_positions(hidden)
@@ -336,6 +353,22 @@ def _pooler_vectors(output: Any, n_pictures: int) -> torch.Tensor | None:
     further_lengths = pooled.shape[2:]
     has_one_vector = all(length == 1 for length in further_lengths)
     return pooled.flatten(1) if has_one_vector else None
+
+
+def _means_of_list(hidden: Sequence[Any], n_pictures: int) -> Vectors:
+    """Average the tokens of each picture, from a list with a tensor `[T, D]` for each; return `[N, D]`.
+
+    Pictures may have different numbers of tokens.
+
+    Raises
+    ------
+    RowsError
+        If the list has not one tensor for each picture.
+    """
+    if len(hidden) != n_pictures:
+        raise RowsError(f"{counted(n_pictures, 'picture')} gave {counted(len(hidden), 'row')}")
+    means = [rows.reshape(-1, rows.shape[-1]).mean(dim=0) for rows in hidden]
+    return Vectors(torch.stack(means), f"mean of {HIDDEN} over its tokens")
 
 
 def _means_over_positions(hidden: torch.Tensor) -> Vectors:

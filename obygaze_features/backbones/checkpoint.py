@@ -161,12 +161,7 @@ def _check_files(
     allowed
         Regular expressions of tensors that the network does not use.
     """
-    # The last parts of the names of tensors of whole numbers, such as `num_batches_tracked`: names in a file
-    # may have another prefix than in the network.
-    integer_suffixes = set()
-    for name, tensor in network_tensors.items():
-        if not tensor.is_floating_point():
-            integer_suffixes.add(name.rpartition(".")[2])
+    integer_suffixes = _integer_suffixes(network_tensors)
     file_of_tensor: dict[str, Path] = {}
     for path in paths:
         types = {}  # of the tensors that the network uses, or that it does not know
@@ -174,7 +169,7 @@ def _check_files(
             is_unused = name not in network_tensors and _matches(name, allowed)
             if not is_unused:
                 types[name] = type_name
-        check_types(str(path), types, tuple(integer_suffixes))
+        check_types(str(path), types, integer_suffixes)
         repeated_names = sorted(file_of_tensor.keys() & types.keys())
         if repeated_names:
             earlier_file = file_of_tensor[repeated_names[0]]
@@ -182,6 +177,20 @@ def _check_files(
                 f"{path}: {_first_names(repeated_names)} also in {earlier_file.name}: which are the weights?"
             )
         file_of_tensor |= dict.fromkeys(types, path)
+
+
+def _integer_suffixes(network_tensors: Mapping[str, torch.Tensor]) -> tuple[str, ...]:
+    """Return the last parts of the names of a network's tensors of whole numbers.
+
+    For example `num_batches_tracked` of `bn1.num_batches_tracked`. Only the last parts, because names in a
+    file may have another prefix than in the network.
+    """
+    suffixes = set()
+    for name, tensor in network_tensors.items():
+        if not tensor.is_floating_point():
+            _, _, last_part = name.rpartition(".")
+            suffixes.add(last_part)
+    return tuple(suffixes)
 
 
 def _attention(cls: Any) -> str:
@@ -386,14 +395,33 @@ def refuse_quantised(weights: Weights) -> None:
     config = weights.config()
     configs_of_parts = [value for value in config.values() if isinstance(value, dict)]  # `vision_config`, ...
     for fields in (config, *configs_of_parts):
-        for field in ("quantization_config", "compression_config"):
-            quantisation = fields.get(field)
-            if quantisation:
-                method = quantisation.get("quant_method") if isinstance(quantisation, dict) else None
-                raise BackboneError(
-                    f"{weights.name}/{CONFIG}: these weights are quantised ({method or field}); get the "
-                    "unquantised ones (float32, float16 or bfloat16)"
-                )
+        method = _quantisation_method(fields)
+        if method:
+            raise BackboneError(
+                f"{weights.name}/{CONFIG}: these weights are quantised ({method}); get the "
+                "unquantised ones (float32, float16 or bfloat16)"
+            )
+
+
+def _quantisation_method(fields: Mapping[str, Any]) -> str:
+    """Return the method by which weights are quantised, such as "gptq"; "" if they are not.
+
+    If a configuration says that they are quantised and not how, the name of that field is returned.
+
+    Parameters
+    ----------
+    fields
+        Fields of the network's configuration.
+    """
+    for field in ("quantization_config", "compression_config"):
+        quantisation = fields.get(field)
+        if not quantisation:
+            continue
+        method = None
+        if isinstance(quantisation, dict):
+            method = quantisation.get("quant_method")
+        return str(method or field)
+    return ""
 
 
 def check_tensors(
@@ -457,24 +485,49 @@ def auto_config(weights: Weights, random_type: str = "", changes: Mapping[str, A
         If there is none, or transformers does not support its type or a field's value.
     """
     if weights.seed is not None and random_type:
-        with quiet():
-            config = AutoConfig.for_model(random_type)
-        vision_config = getattr(config, "vision_config", config)
-        for name, value in (changes or {}).items():
-            setattr(vision_config, name, value)
-        return config
+        return _default_config(random_type, changes or {})
     model_type = str(weights.config().get("model_type"))  # raises a clear error if there is none
     try:
         return AutoConfig.from_pretrained(str(weights.folder), local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001 - transformers lets any of them out of strangers' files
-        reason = f"transformers has no network of type {model_type!r}"
-        if model_type in CONFIG_MAPPING:
-            field = re.search(r"for field '(\w+)'", str(error))
-            wrong = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
-            reason = (
-                f"{wrong} is none that a network of type {model_type!r} has; is it that of these weights?"
-            )
+        reason = _reason_of_no_config(error, model_type)
         raise BackboneError(f"{weights.name}/{CONFIG}: {reason}") from None
+
+
+def _reason_of_no_config(error: Exception, model_type: str) -> str:
+    """Return why transformers cannot read a configuration: an unsupported type, or the value of a field.
+
+    Parameters
+    ----------
+    error
+        The error that transformers has raised.
+    model_type
+        Type of the network by the configuration.
+    """
+    if model_type not in CONFIG_MAPPING:
+        return f"transformers has no network of type {model_type!r}"
+    field = re.search(r"for field '(\w+)'", str(error))
+    value = f"the value of {field[1]}" if field else f"something ({type(error).__name__})"
+    return f"{value} is none that a network of type {model_type!r} has; is it that of these weights?"
+
+
+def _default_config(model_type: str, changes: Mapping[str, Any]) -> Any:
+    """Return transformers' default configuration of a type of network, with some fields changed.
+
+    Parameters
+    ----------
+    model_type
+        The type, such as `vit`.
+    changes
+        Field -> its value, of the vision part. A configuration without one is that of a vision network, and
+        its own fields are changed.
+    """
+    with quiet():
+        config = AutoConfig.for_model(model_type)
+    vision_config = getattr(config, "vision_config", config)
+    for name, value in changes.items():
+        setattr(vision_config, name, value)
+    return config
 
 
 def load_from_folder(cls: Any, weights: Weights, description: str, **settings: Any) -> Any:

@@ -137,13 +137,7 @@ def call_of(cls: Any, backbone: str, weights_name: str) -> ClassCall:
     parameters = inspect.signature(getattr(cls, method)).parameters
 
     pixels_argument = _first_parameter(PIXELS_ARGUMENTS, parameters)  # such as `pixel_values`; "" for none
-    # A method for the features of pictures or videos takes no text. A `forward` that needs a text has the
-    # text as its first argument, and pictures as an optional one.
-    first_argument = next((name for name in parameters if name != "self"), "")
-    takes_pictures_alone = (
-        method != "forward" or first_argument == pixels_argument or pixels_argument in _required(parameters)
-    )
-    if not pixels_argument or not takes_pictures_alone:
+    if not pixels_argument or not _takes_pictures_alone(method, parameters, pixels_argument):
         raise BackboneError(
             f"{weights_name}: a network of type {cls.config_class.model_type!r} takes no pictures alone "
             f"({cls.__name__}.{method})"
@@ -220,6 +214,26 @@ def _method(cls: Any, backbone: str) -> str:
     return "forward"
 
 
+def _takes_pictures_alone(method: str, parameters: Parameters, pixels_argument: str) -> bool:
+    """Return whether a method can be called with pictures alone, without a text.
+
+    A method for the features of pictures or videos always can. A `forward` that needs a text has the text as
+    its first argument, and pictures as an optional one. So a `forward` can be called with pictures alone if
+    they are its first argument, or are required.
+
+    Parameters
+    ----------
+    method, parameters
+        Name of the method, and its parameters by name.
+    pixels_argument
+        Name of the parameter that takes pictures.
+    """
+    if method != "forward":
+        return True
+    first_argument = next(name for name in parameters if name != "self")
+    return first_argument == pixels_argument or pixels_argument in _required(parameters)
+
+
 def pooler_off_arguments(cls: Any) -> dict[str, bool]:
     """Return the arguments with which a class builds its network without a pooling layer.
 
@@ -240,11 +254,20 @@ def processor_names(family: str) -> list[str]:
     for classes_of_types in (classes_for_pictures, VIDEO_PROCESSOR_MAPPING_NAMES):
         for model_type, entry in classes_of_types.items():
             if model_type_to_module_name(model_type) == family:
-                # An entry is a class, or library -> class. The names of those that use Pillow end in `Pil`.
-                classes = entry.values() if isinstance(entry, Mapping) else [entry]
-                class_names = [name for name in classes if name]
-                names += sorted(class_names, key=lambda name: not name.endswith("Pil"))
+                names += _pillow_first(entry)
     return names
+
+
+def _pillow_first(entry: Mapping[str, str | None] | str | None) -> list[str]:
+    """List the classes in an entry of a table of transformers, those that use Pillow first.
+
+    Their names end in `Pil`. An entry is a class, or library -> class; None stands for a missing class.
+    """
+    classes = entry.values() if isinstance(entry, Mapping) else [entry]
+    names = [name for name in classes if name]
+    pillow_names = [name for name in names if name.endswith("Pil")]
+    other_names = [name for name in names if not name.endswith("Pil")]
+    return [*pillow_names, *other_names]
 
 
 class ClipFields(NamedTuple):

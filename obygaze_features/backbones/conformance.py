@@ -170,11 +170,7 @@ def check(inspected: InspectedType, n_frames: int | None = None, *, even_if_pass
     if processor is None and inspected.call.takes_patches:
         conformance = _failed(inspected, processor_finding)
         return Checked(conformance, module=None, processor=None)
-    any_processor = processor
-    if any_processor is None:
-        # `module_of` wants a processor, but reads it only for networks that take patches.
-        any_processor = OwnProcessor(name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
-    module = module_of(inspected, any_processor)
+    module = _load_module(inspected, processor)
     key = _cache_key(inspected, processor, n_frames)
     earlier_pass = None if even_if_passed else _read_pass(key)
     if earlier_pass is not None:
@@ -207,6 +203,17 @@ def check_weights(name: str) -> Conformance:
     # `backbone` matters only for a network that takes both pictures and clips: its pictures are checked.
     inspected = inspect_type(weights, type_of(weights), backbone="image")
     return check(inspected, even_if_passed=True).conformance
+
+
+def _load_module(inspected: InspectedType, processor: OwnProcessor | None) -> nn.Module:
+    """Load the network as a module that takes prepared clips.
+
+    `processor` is None if none can be used; the network must not take patches then.
+    """
+    if processor is None:
+        # `module_of` wants a processor, but reads it only for networks that take patches.
+        processor = OwnProcessor(name="", settings="{}", scale=(1.0,) * 3, shift=(0.0,) * 3, sides=(1, 1))
+    return module_of(inspected, processor)
 
 
 def _load_processor(inspected: InspectedType) -> tuple[OwnProcessor | None, Finding]:
@@ -327,7 +334,7 @@ def _coarse_noise(rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.uint8
 
 
 def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str, torch.Tensor]) -> Outcome:
-    """Check that a second run of a network on the same clips gives exactly the same results."""
+    """Check that a second run of a network on the same clips gives exactly the results of the first one."""
     second_results = module(clips)
     differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
     largest = _largest(differences)
@@ -345,7 +352,10 @@ def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
 
 
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
-    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two."""
+    """Check that one clip alone gives arrays of the same shapes as each clip of a batch of two.
+
+    `shapes` has the shape of each array of the batch, for one clip.
+    """
     results_alone = module(clips[:1])
     shapes_alone = {name: list(values.shape[1:]) for name, values in results_alone.items()}
     shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -393,14 +403,21 @@ def _is_batch_invariant(module: nn.Module, clips: torch.Tensor, results: dict[st
         for name, values in results.items():
             differences.append(_relative_difference(results_alone[name][0], values[row]))
     has_a_row_per_frame = "frames" in results and results["frames"].shape[1] == clips.shape[1]
-    if has_a_row_per_frame:
-        call: Any = module.call  # how the network is called
-        if call.form != "clips":  # it encodes each frame alone
-            last_frame = module(clips[:1, -1:])
-            differences.append(_relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
+    if has_a_row_per_frame and _encodes_frames_alone(module):
+        last_frame = module(clips[:1, -1:])
+        differences.append(_relative_difference(last_frame["frames"][0, 0], results["frames"][0, -1]))
     largest = _largest(differences)
     detail = f"alone and in a batch differ by {largest:.1g} of the largest value"
     return Outcome(largest <= SAME_WITHIN, detail)
+
+
+def _encodes_frames_alone(module: nn.Module) -> bool:
+    """Return whether a frame's vector does not depend on other frames: False for a network of clips.
+
+    The module holds how the network is called, `call`, whose form is "clips" if it takes whole clips.
+    """
+    call: Any = module.call
+    return bool(call.form != "clips")
 
 
 def _is_padding_invariant(
@@ -425,16 +442,24 @@ def _is_padding_invariant(
         differences.append(_relative_difference(values_in_larger_batch, values))
     filling = "a batch filled up with copies"
     if isinstance(module, PackedPictures):
-        # Clips of packed pictures are [2, F, 3, P + 1, D / 3], as described at `PackedPictures`.
-        is_used = module.used_rows(clips)  # [2, F, P + 1], the same for all channels and elements of a row
-        generator = torch.Generator().manual_seed(0)
-        noise = torch.randint(0, 256, clips.shape, generator=generator).to(clips.dtype)
-        results_with_noise = module(torch.where(is_used[:, :, None, :, None], clips, noise))
+        results_with_noise = module(_with_noise_in_unused_rows(clips, module))
         for name, values in results.items():
             differences.append(_relative_difference(results_with_noise[name], values))
         filling += ", and noise in patches that stand for nothing,"
     largest = _largest(differences)
     return Outcome(largest <= SAME_WITHIN, f"{filling} moves values by {largest:.1g} of the largest value")
+
+
+def _with_noise_in_unused_rows(clips: torch.Tensor, module: PackedPictures) -> torch.Tensor:
+    """Fill the unused rows of packed pictures with noise; clips are `[2, F, 3, P + 1, D / 3]`.
+
+    How pictures are packed into P + 1 rows is described at `PackedPictures`.
+    """
+    is_used = module.used_rows(clips)  # [2, F, P + 1]
+    is_used_by_element = is_used[:, :, None, :, None]  # the same for all channels and elements of a row
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.randint(0, 256, clips.shape, generator=generator).to(clips.dtype)
+    return torch.where(is_used_by_element, clips, noise)
 
 
 def _is_changed_by_frames(

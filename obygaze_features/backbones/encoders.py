@@ -26,7 +26,7 @@ from obygaze_features.backbones.checkpoint import auto_config, load_pretrained, 
 from obygaze_features.backbones.class_calls import clip_fields
 from obygaze_features.backbones.classifiers import is_of_a_classifier, load_classifier
 from obygaze_features.backbones.compute import Compute
-from obygaze_features.backbones.conformance import check
+from obygaze_features.backbones.conformance import Conformance, check
 from obygaze_features.backbones.encoder_specs import (
     HEADS,
     IMAGES,
@@ -292,9 +292,7 @@ class Half(Generic[AnySpec]):
     ) -> None:
         """Look up how networks of the weights' type are read, and read the configuration of this half."""
         self.weights = weights
-        self.type = weights.network or default_type  # of random weights
-        if weights.seed is None:
-            self.type = str(weights.config().get("model_type"))
+        self.type = _type_of_half(weights, default_type)
         if self.type not in specs:
             known = f"expected {' or '.join(specs)}"
             if weights.seed is not None:
@@ -304,19 +302,37 @@ class Half(Generic[AnySpec]):
         self.spec = specs[self.type]
         self.vision_spec: EncoderSpec = self.spec.vision if isinstance(self.spec, TextSpec) else self.spec
         self.config: Any = auto_config(weights, self.type, self.vision_spec.untrained_config)
-        self.half_config: Any = getattr(self.config, config_field, self.config)
-        # Transformers converts the fields of the halves that a type has to configurations. The field of
-        # another half stays a dict.
-        if isinstance(self.half_config, dict):
-            raise BackboneError(
-                f"{weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
-            )
-        if getattr(self.config, "projection_dim", None) and hasattr(self.half_config, "projection_dim"):
-            # In some repositories the half's own copy is outdated.
-            self.half_config.projection_dim = self.config.projection_dim
+        self.half_config: Any = self._config_of_half(config_field)
         # The rows of SigLIP types in `networks.toml`, and no others, also state the paper of SigLIP 2.
         is_siglip = self.vision_spec.siglip2_citation != ""
         self.is_siglip2 = is_siglip and second_siglip(weights)
+
+    def _config_of_half(self, config_field: str) -> Any:
+        """Return the part of the network's configuration on this half (pictures, or texts).
+
+        It is the whole configuration if the half was saved alone.
+
+        Parameters
+        ----------
+        config_field
+            Field of the whole network's configuration that holds that of this half, such as `vision_config`.
+
+        Raises
+        ------
+        BackboneError
+            If networks of the type have no such half.
+        """
+        half_config: Any = getattr(self.config, config_field, self.config)
+        # Transformers converts the fields of the halves that a type has to configurations. The field of
+        # another half stays a dict.
+        if isinstance(half_config, dict):
+            raise BackboneError(
+                f"{self.weights.name}/{CONFIG}: a network of type {self.type!r} has no {config_field}"
+            )
+        if getattr(self.config, "projection_dim", None) and hasattr(half_config, "projection_dim"):
+            # In some repositories the half's own copy is outdated.
+            half_config.projection_dim = self.config.projection_dim
+        return half_config
 
     def network(self) -> Any:
         """Load the network of this half, without the parts that only the other half uses."""
@@ -349,6 +365,13 @@ class Half(Generic[AnySpec]):
         architecture |= plain_config(self.half_config)
         citation = self.vision_spec.siglip2_citation if self.is_siglip2 else self.vision_spec.citation
         return {"architecture": architecture, "citation": citation}
+
+
+def _type_of_half(weights: Weights, default_type: str) -> str:
+    """Return the type of network (`model_type`) of weights; the default for random weights that name none."""
+    if weights.seed is None:
+        return str(weights.config().get("model_type"))
+    return weights.network or default_type
 
 
 class SeeingHalf(Half[EncoderSpec]):
@@ -448,6 +471,14 @@ class SeeingHalf(Half[EncoderSpec]):
                 f"{self.weights.name}/{CONFIG}: {step_field} is {configured!r:.80}, expected frames of a step"
             )
         return step
+
+    def needs_its_classifier(self) -> bool:
+        """Return whether the weights can only be loaded inside their classifier.
+
+        Some types of networks, if they were saved for classification, lack a part that the network by itself
+        would need.
+        """
+        return self.type in INSIDE_CLASSIFIERS and is_of_a_classifier(self.weights, self.type)
 
     def load_in_classifier(self) -> ClassifierBase:
         """Load the network inside its classifier, which also gives class probabilities.
@@ -559,10 +590,7 @@ def _build(
     # `clip` calls a processor by the preset that does the same; `image` and `video` call it by its class.
     chosen_preset = half.preset(preset, named_backbone.presets, by_known_name=is_clip)
 
-    # Some types of networks, if they were saved for classification, lack a part that the network by itself
-    # would need.
-    is_inside_classifier = half.type in INSIDE_CLASSIFIERS and is_of_a_classifier(source, half.type)
-    needs_classifier = answers or (name == "image" and is_inside_classifier)
+    needs_classifier = answers or (name == "image" and half.needs_its_classifier())
     classifier = half.load_in_classifier() if needs_classifier else None
     module = half.module(name, tokens, length.frames_per_step, classifier)
 
@@ -700,10 +728,7 @@ def _backbone_of_any_type(
     if processor is None:  # for type checkers: a network without a processor fails the check
         raise BackboneError(f"{source.name}: no processor prepares its pictures")
 
-    shapes: dict[str, tuple[int, ...]] = {}
-    for array, shape in checked.conformance.shapes.items():
-        # The check may have had another number of frames: `frames` has a row for each.
-        shapes[array] = (clip_length, *shape[1:]) if array == "frames" else tuple(shape)
+    shapes = _shapes_of_clip(checked.conformance, clip_length)
     vector_meaning = checked.conformance.pooled
     is_of_frames = inspected.call.form != "clips"
     network: nn.Module = module
@@ -734,8 +759,22 @@ def _backbone_of_any_type(
     )
 
 
+def _shapes_of_clip(conformance: Conformance, n_frames: int) -> dict[str, tuple[int, ...]]:
+    """Return name -> shape of each array that a network gives of one clip of `n_frames` frames.
+
+    The check has found the shapes, perhaps with another number of frames: `frames` has a row for each.
+    """
+    shapes = {}
+    for array, shape in conformance.shapes.items():
+        shapes[array] = (n_frames, *shape[1:]) if array == "frames" else tuple(shape)
+    return shapes
+
+
 def _meanings(vector_meaning: str, *, of_frames: bool) -> dict[str, str]:
-    """Describe the arrays of a network without a row, by the output for vectors (`pooler_output`)."""
+    """Describe the arrays of a network without a row.
+
+    `vector_meaning` is the output that its vectors come from, such as `pooler_output`.
+    """
     if of_frames:
         return {"frames": f"{vector_meaning} of each frame", "pooled": "its mean over the frames"}
     return {"frames": "last_hidden_state, a row a frame", "pooled": vector_meaning}

@@ -330,10 +330,7 @@ def onnx_backbone(source: str, n_frames: int = 16) -> Backbone:
             f"{path}: it finds {description.detects}: --people onnx:{path.name}, and no backbone"
         )
     width = _vector_width(network, n_frames)
-    # Characters of the file's name that a group's name may not have become hyphens.
-    with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
-    name_of_file = with_hyphens.lstrip("-.")[:MAX_NAME]
-    name = description.name or name_of_file or "onnx"
+    name = description.name or _name_of_file(path) or "onnx"
     if name in backbone_names():
         raise BackboneError(f"{path}: {name!r} is another backbone: say another name in its TOML (name)")
     provenance = _provenance(network, name)
@@ -395,6 +392,15 @@ def _vector_width(network: OnnxNetwork, n_frames: int) -> int:
             f"{network.path}: it gives other vectors of a picture each time: export it for inference"
         )
     return first_vector.size
+
+
+def _name_of_file(path: Path) -> str:
+    """Return a name for a group of features from a file's name, without its suffix.
+
+    Characters that a group's name may not have become hyphens. Empty if nothing else is left.
+    """
+    with_hyphens = re.sub(f"{NOT_IN_NAMES}|{NOT_FIRST_IN_NAMES}", "-", path.stem)
+    return with_hyphens.lstrip("-.")[:MAX_NAME]
 
 
 def _side_group_of_answers(

@@ -146,7 +146,7 @@ class OwnProcessor:
 
         bits: list[int] = []
         for number in (n_patches, *picture.grid):
-            bits += [(number >> index) & 1 for index in range(NUMBER_BITS)]  # the lowest one first
+            bits += _bits_of(number)
 
         rows = np.zeros((n_rows, n_elements), np.uint8)
         # A bit becomes 0 or 255, which the network's module can tell apart in any precision.
@@ -179,6 +179,11 @@ class OwnProcessor:
             "constants": constants,
             "order": "the processor; rounded to uint8; scale * x + shift, as a black and a white picture say",
         }
+
+
+def _bits_of(number: int) -> list[int]:
+    """Return the `NUMBER_BITS` bits of a number, the lowest one first: 5 is [1, 0, 1, 0, 0, ...]."""
+    return [(number >> index) & 1 for index in range(NUMBER_BITS)]
 
 
 class Samples(NamedTuple):
@@ -415,8 +420,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
     if weights.seed is not None:
         return default_processor(weights, cls)
 
-    for name in PROCESSOR_FILES:  # fetched from the hub, if the weights are there
-        file_of(weights, name)
+    _fetch_processor_files(weights)
     processor_config = read_processor(weights)
     is_in_network_config = "pretrained_cfg" in weights.config()  # where timm writes how to prepare pictures
     if not processor_config and not is_in_network_config:
@@ -427,12 +431,7 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
 
     takes_clips = call.pixels_argument == CLIPS_ARGUMENT
     has_video_processor = "video_processor_type" in processor_config
-    # A processor of pictures is a field of the newer file, or all of the older one.
-    has_image_processor = bool(
-        object_beside(weights, "processor_config.json").get("image_processor")
-        or object_beside(weights, "preprocessor_config.json")
-    )
-    uses_video_processor = has_video_processor and (takes_clips or not has_image_processor)
+    uses_video_processor = has_video_processor and (takes_clips or not _has_image_processor(weights))
     if uses_video_processor and not is_torchvision_available():
         name = processor_config["video_processor_type"]
         raise BackboneError(f"{weights.name}: its processor {name} {NEEDS_TORCHVISION}")
@@ -447,6 +446,25 @@ def _load_processor(weights: Weights, call: ClassCall, cls: Any) -> Any:
             f"{weights.name}: its processor {type(processor).__name__} is none of transformers'"
         )
     return processor
+
+
+def _fetch_processor_files(weights: Weights) -> None:
+    """Fetch the files that configure a processor to the hub's cache, where the folder of the weights is.
+
+    Nothing is fetched for weights that are not the hub's.
+    """
+    for name in PROCESSOR_FILES:
+        file_of(weights, name)
+
+
+def _has_image_processor(weights: Weights) -> bool:
+    """Return whether the weights come with a processor of pictures, and not only with one of videos.
+
+    It is a field of the newer `processor_config.json`, or all of the older `preprocessor_config.json`.
+    """
+    newer = object_beside(weights, "processor_config.json").get("image_processor")
+    older = object_beside(weights, "preprocessor_config.json")
+    return bool(newer or older)
 
 
 def default_processor(weights: Weights, cls: Any) -> Any:

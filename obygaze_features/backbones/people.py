@@ -186,7 +186,6 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
     encoder = load_people(weights.split(","))
     n_frames = min(n_frames, N_FRAMES)
     records = [detector.record() for detector in encoder.detectors]
-    licences = {str(record["licence"]) for record in records}
     return Backbone(
         name="people",
         n_frames=n_frames,
@@ -205,7 +204,7 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
                 "order": "resize; what each detector takes",
             },
             "perceives": list(PICTURES),
-            "licence": licences.pop() if len(licences) == 1 else NO_LICENCE,
+            "licence": _licence_of(records),
             "citation": "; ".join(str(record["citation"]) for record in records if record["citation"]),
         },
         libraries=("onnxruntime",),
@@ -225,6 +224,12 @@ def _digest_of(records: Sequence[dict[str, object]]) -> str:
         return str(records[0]["sha256"])
     lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
     return sha256_of(lines.encode())
+
+
+def _licence_of(records: Sequence[dict[str, object]]) -> str:
+    """Return the licence of the detectors if all have the same one; else NOASSERTION."""
+    licences = {str(record["licence"]) for record in records}
+    return licences.pop() if len(licences) == 1 else NO_LICENCE
 
 
 def _detector(source: str) -> Detector:
@@ -281,13 +286,9 @@ def measure_picture(sightings: Sequence[Faces | Persons]) -> FrameMeasures:
     persons = no_persons()
     for sighting in sightings:
         if isinstance(sighting, Faces):
-            is_counted = _heights(sighting.boxes) >= MIN_FACE
-            faces = Faces(sighting.boxes[is_counted], sighting.noses[is_counted])
+            faces = _countable_faces(sighting)
         else:
-            # Below a fifth of the picture's height most persons are missed.
-            n_sure_joints = (sighting.joints[:, :, 2] >= MIN_JOINT).sum(axis=1)
-            is_counted = (_heights(sighting.boxes) >= MIN_PERSON) & (n_sure_joints >= MIN_JOINTS)
-            persons = Persons(sighting.boxes[is_counted], sighting.joints[is_counted])
+            persons = _countable_persons(sighting)
 
     face_heights = _heights(faces.boxes)
     person_heights = _heights(persons.boxes)
@@ -351,6 +352,22 @@ def _heights(boxes: Boxes) -> NDArray[np.float64]:
     return heights
 
 
+def _countable_faces(faces: Faces) -> Faces:
+    """Return the faces that are large enough to count: a fortieth of the picture's height."""
+    is_counted = _heights(faces.boxes) >= MIN_FACE
+    return Faces(faces.boxes[is_counted], faces.noses[is_counted])
+
+
+def _countable_persons(persons: Persons) -> Persons:
+    """Return the persons who are large enough, and have enough sure joints, to count.
+
+    They have a fifth of the picture's height, below which most are missed, and five joints with a sure place.
+    """
+    n_sure_joints = (persons.joints[:, :, 2] >= MIN_JOINT).sum(axis=1)
+    is_counted = (_heights(persons.boxes) >= MIN_PERSON) & (n_sure_joints >= MIN_JOINTS)
+    return Persons(persons.boxes[is_counted], persons.joints[is_counted])
+
+
 def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     """Return for each face the index of the person it belongs to; None if it belongs to none.
 
@@ -361,11 +378,7 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
     edge = 0.5  # distance of a face's edges from its middle, in widths or heights of the face
     owners: list[int | None] = []
     for face_box in faces.boxes.tolist():
-        left, top, right, bottom, _ = face_box
-        middle = np.array([left + right, top + bottom]) / 2
-        size = np.array([right - left, bottom - top])
-        # The larger one of the distances across, in widths of the face, and down, in its heights, [persons].
-        distances = (np.abs(heads - middle) / size).max(axis=1)
+        distances = _distances_from_face(heads, face_box)
         owner = None
         for person in np.argsort(distances, kind="stable").tolist():  # the nearest first
             is_near = distances[person] <= edge + MAX_DISTANCE_FROM_FACE
@@ -374,6 +387,25 @@ def _owners(faces: Faces, persons: Persons) -> list[int | None]:
                 break
         owners.append(owner)
     return owners
+
+
+def _distances_from_face(heads: NDArray[np.float64], face_box: Sequence[float]) -> NDArray[np.float64]:
+    """Return how far heads are from the middle of a face, [persons].
+
+    It is the larger one of the distances across, in widths of the face, and down, in heights of the face.
+
+    Parameters
+    ----------
+    heads
+        Places of the heads, across and down, as shares of the picture, [persons, 2].
+    face_box
+        Left, top, right, bottom of the face (shares of the picture), and a score.
+    """
+    left, top, right, bottom, _ = face_box
+    middle = np.array([left + right, top + bottom]) / 2
+    size = np.array([right - left, bottom - top])
+    distances: NDArray[np.float64] = (np.abs(heads - middle) / size).max(axis=1)
+    return distances
 
 
 def _scale_of_picture(faces: Faces, persons: Persons, owners: Sequence[int | None]) -> int:

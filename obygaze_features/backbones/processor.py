@@ -258,21 +258,27 @@ class _ProcessorFields:
 
         filter_name = FILTERS[self.read("resample", Filter, defaults.resample)]
         resample: Any = f"{defaults.library}-{filter_name}"  # such as "pillow-bicubic"
-        class_crops = defaults.crop is not None
-        crop = None  # side of the centre crop in pixels
-        if self.read("do_center_crop", Flag, class_crops):
-            crop = self._side("crop_size", self.get("crop_size", defaults.crop or defaults.size))
+        crop = self._crop_side(defaults)
 
         size = self.get("size", defaults.size)
+        class_crops = defaults.crop is not None
         if isinstance(size, int) and class_crops:
             size = {"shortest_edge": size}  # what a single number means in classes that crop
         is_shortest_edge = isinstance(size, dict) and set(size) == {"shortest_edge"}
         if is_shortest_edge:
             return self._cropped(resample, size, crop)
-        side = self._side("size", size)  # the whole picture is squashed to a square
-        if crop not in (None, side):
-            raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
-        return Geometry(resample, side)
+        return self._squashed(resample, size, crop)
+
+    def _crop_side(self, defaults: Processor) -> int | None:
+        """Return the side of the centre crop in pixels; None if there is no crop.
+
+        `defaults` is what the processor's class does where a field is absent.
+        """
+        class_crops = defaults.crop is not None
+        if not self.read("do_center_crop", Flag, class_crops):
+            return None
+        default_side = defaults.crop or defaults.size
+        return self._side("crop_size", self.get("crop_size", default_side))
 
     def _cropped(self, resample: Any, size: dict[str, Any], crop: int | None) -> Geometry:
         """Return the geometry that resizes the shortest edge, then crops the centre to `crop` x `crop`.
@@ -296,6 +302,23 @@ class _ProcessorFields:
             asked_for = f"{size} with do_center_crop {crop is not None}, crop_size {crop}"
             raise self.refusal("size", asked_for, "a square, or a crop within the shortest edge")
         return Geometry(resample, crop, shortest)
+
+    def _squashed(self, resample: Any, size: Any, crop: int | None) -> Geometry:
+        """Return the geometry that squashes the whole picture to a square.
+
+        Parameters
+        ----------
+        resample
+            The filter, such as "pillow-bicubic".
+        size
+            The field of the size: a number of pixels, or {"height": pixels, "width": pixels}.
+        crop
+            Side of a crop in pixels, which must then be the whole square; None if there is no crop.
+        """
+        side = self._side("size", size)
+        if crop not in (None, side):
+            raise self.refusal("crop_size", crop, f"{side}, the size of the whole picture, or no crop")
+        return Geometry(resample, side)
 
     def _side(self, field: str, value: Any) -> int:
         """Return the side of a square in pixels, by a field's value.

@@ -441,10 +441,16 @@ def _antialiasing_taps(size: int, n: int, name: str, bits: int | None) -> _Taps:
     if bits is None:
         bits = _bits_of_torch(float(weights.max()))
     positions = np.minimum(pixels, size - 1).astype(np.intp)  # unused taps may lie beyond the edge
-    # To fixed point: halves are rounded away from 0, as Pillow does.
+    return _Taps(positions, _fixed_point(weights, bits), bits)
+
+
+def _fixed_point(weights: NDArray[np.float64], bits: int) -> NDArray[np.int32]:
+    """Convert weights to fixed point: whole numbers, of which 2^bits stands for a weight of 1.
+
+    Halves are rounded away from 0, as Pillow does.
+    """
     half = np.copysign(0.5, weights)  # added before the fraction is cut off
-    fixed_weights = np.trunc(weights * (1 << bits) + half).astype(np.int32)
-    return _Taps(positions, fixed_weights, bits)
+    return np.trunc(weights * (1 << bits) + half).astype(np.int32)
 
 
 def _summing_to_one(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -297,18 +297,14 @@ class Runner:
         `ended` has happened, for which `Pending.result` waits.
         """
         self._load()
-        if len(self._queued_ends) == CALLS_AHEAD:
-            # So that memory holds the clips and results of few calls, while the GPU always has work.
-            end_of_oldest = self._queued_ends.popleft()
-            end_of_oldest.synchronize()
+        self._wait_if_many_are_queued()
         n_clips = len(clips)
         at_once = self._size.current  # the batch size
         pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
 
         began = self._record_event()
         results = self._forward(pixels)
-        is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
-        all_finite = torch.stack(is_finite).all(dim=0)  # of each clip, [at_once]
+        all_finite = _are_all_finite(results)  # [at_once]
         arrays = {name: self._copied_to_cpu(result[:n_clips]) for name, result in results.items()}
         finite = self._copied_to_cpu(all_finite[:n_clips])
         ended = self._record_event()
@@ -316,6 +312,15 @@ class Runner:
         if self._on_gpu:
             self._queued_ends.append(ended)
         return Call(EncodedClips(arrays, finite, np.full(n_clips, at_once)), began, ended)
+
+    def _wait_if_many_are_queued(self) -> None:
+        """Wait for the oldest queued call if `CALLS_AHEAD` calls are queued on the GPU.
+
+        So that memory holds the clips and results of few calls, while the GPU always has work.
+        """
+        if len(self._queued_ends) == CALLS_AHEAD:
+            end_of_oldest = self._queued_ends.popleft()
+            end_of_oldest.synchronize()
 
     def _padded(self, clips: Clips, at_once: int) -> torch.Tensor:
         """Copy clips into a tensor, `[at_once, F, h, w, 3]`, and repeat the last clip until it is full.
@@ -376,6 +381,12 @@ class Runner:
             )
         # Values beyond the range of float16 become infinite, and then the clip fails.
         return results[output.name].to(DTYPES[output.dtype])
+
+
+def _are_all_finite(results: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Return for each clip whether all values of all its results `[B, ...]` are finite, bool `[B]`."""
+    is_finite = [result.flatten(1).isfinite().all(dim=1) for result in results.values()]
+    return torch.stack(is_finite).all(dim=0)
 
 
 class Pending:

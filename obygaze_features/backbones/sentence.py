@@ -110,13 +110,7 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
     model = load_pretrained(model_class, source, config, allow_unexpected=HEADS, **settings)
 
     limit = _max_tokens(model, config, pooling)
-    tokenizer: Tokenizer | ByteTokenizer
-    if source.seed is None:
-        tokenizer = Tokenizer(source, limit, lower=pooling.lower_case)
-    else:  # random weights have no tokenizer; this one gives about as many tokens
-        tokenizer = ByteTokenizer(
-            limit or UNTRAINED_TOKENS, config.vocab_size, padded=False, bytes_a_token=BYTES_A_TOKEN
-        )
+    tokenizer = _tokenizer(source, limit, pooling, config.vocab_size)
     return text_backbone(
         "sentence",
         model,
@@ -131,6 +125,27 @@ def sentence(*, weights: str = HUB["sentence"], compute: Compute | None = None) 
         architecture={"type": config.model_type, **plain_config(config)},
         citation=CITATION,
     )
+
+
+def _tokenizer(
+    weights: Weights, limit: int | None, pooling: Pooling, vocabulary: int
+) -> Tokenizer | ByteTokenizer:
+    """Load the weights' tokenizer; for random weights, make one that gives about as many tokens.
+
+    Parameters
+    ----------
+    weights
+        The weights.
+    limit
+        Most tokens of a text; None if nothing states it.
+    pooling
+        Says whether texts are lower-cased first.
+    vocabulary
+        Number of tokens that the network knows.
+    """
+    if weights.seed is None:
+        return Tokenizer(weights, limit, lower=pooling.lower_case)
+    return ByteTokenizer(limit or UNTRAINED_TOKENS, vocabulary, padded=False, bytes_a_token=BYTES_A_TOKEN)
 
 
 def _config(weights: Weights) -> Any:
@@ -209,28 +224,18 @@ def read_pooling(weights: Weights) -> Pooling:
             f"{weights.name}/{MODULES}: asks for {shown}; "
             "only Transformer in '', Pooling and perhaps Normalize are supported"
         )
-    settings: dict[str, Any] = {}  # how texts are prepared, from the first file that says any of it
-    for name in LIMITS:
-        settings = object_beside(weights, name)
-        if settings:
-            break
+    settings = _text_settings(weights)
     prompt = object_beside(weights, PROMPTS).get("default_prompt_name")
     if prompt is not None:
         raise BackboneError(
             f"{weights.name}/{PROMPTS}: puts the prompt {prompt!r} first, which is not supported"
         )
     pooling_module = modules[1]
-    mode = _pooling_mode(weights, pooling_module.folder)
-    limit = settings.get("max_seq_length")
-    if limit is not None and (type(limit) is not int or limit < 1):
-        raise BackboneError(
-            f"{weights.name}: max_seq_length should be a whole number of tokens, found {limit!r}"
-        )
     return Pooling(
-        mode,
+        _pooling_mode(weights, pooling_module.folder),
         normalise="Normalize" in kinds,
         lower_case=bool(settings.get("do_lower_case")),
-        max_tokens=limit,
+        max_tokens=_stated_max_tokens(weights, settings),
     )
 
 
@@ -274,6 +279,34 @@ def _read_modules(weights: Weights, path: Path) -> list[_Module]:
     except (TypeError, KeyError):
         raise BackboneError(f"{weights.name}/{MODULES}: expected a list of modules") from None
     return modules
+
+
+def _text_settings(weights: Weights) -> dict[str, Any]:
+    """Read how texts are prepared, such as `max_seq_length`, from the first file that says any of it.
+
+    Files of several names may say it, such as `sentence_bert_config.json`. Empty if there is none.
+    """
+    for name in LIMITS:
+        fields = object_beside(weights, name)
+        if fields:
+            return fields
+    return {}
+
+
+def _stated_max_tokens(weights: Weights, settings: dict[str, Any]) -> int | None:
+    """Return the maximum number of tokens of a text that the settings state; None if they state none.
+
+    Raises
+    ------
+    BackboneError
+        What they state is no number of tokens.
+    """
+    limit = settings.get("max_seq_length")
+    if limit is not None and (type(limit) is not int or limit < 1):
+        raise BackboneError(
+            f"{weights.name}: max_seq_length should be a whole number of tokens, found {limit!r}"
+        )
+    return limit
 
 
 def _pooling_mode(weights: Weights, folder: str) -> Literal["mean", "cls"]:

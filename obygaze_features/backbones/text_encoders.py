@@ -98,20 +98,37 @@ def _tokenizer(half: Half[TextSpec]) -> "Tokenizer | ByteTokenizer":
 
     tokenizer = Tokenizer(source, limit, pad=spec.pads_to_limit)
     family = spec.vision.family
-    if family in ("siglip", "siglip2"):
-        # A SigLIP 2 was trained on lower case, and its tokenizer, Gemma's, does not convert texts itself.
-        wants_lower_case = object_beside(source, TOKENIZER_CONFIG).get("do_lower_case", half.is_siglip2)
+    if family in ("siglip", "siglip2") and _wants_lower_case(half):
         # A tokenizer that does not distinguish case need not get texts in lower case.
-        tokenizer.lower = bool(wants_lower_case) and tokenizer.sees_case()
-    if family == "videoprism" and tokenizer.pad_id != config.pad_token_id:
-        # The network would take the padding for words.
-        raise BackboneError(
-            f"{source.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
-            f"pad_token_id is {config.pad_token_id}"
-        )
+        tokenizer.lower = tokenizer.sees_case()
+    if family == "videoprism":
+        _check_padding(half, tokenizer)
     if not spec.pads_to_limit:  # the network reads a text at its end token
         check_end(source, tokenizer, config.eos_token_id)
     return tokenizer
+
+
+def _check_padding(half: Half[TextSpec], tokenizer: Tokenizer) -> None:
+    """Raise an error if the tokenizer pads texts with another token than the network masks.
+
+    The network would take the padding for words.
+    """
+    masked_token = half.half_config.pad_token_id
+    if tokenizer.pad_id != masked_token:
+        raise BackboneError(
+            f"{half.weights.name}: the tokenizer fills texts up with {tokenizer.pad_id}, and the network's "
+            f"pad_token_id is {masked_token}"
+        )
+
+
+def _wants_lower_case(half: Half[TextSpec]) -> bool:
+    """Return whether a SigLIP network gets texts in lower case.
+
+    The field `do_lower_case` of its tokenizer's configuration decides. Without the field, a SigLIP 2 does: it
+    was trained on lower case, and its tokenizer, Gemma's, does not convert texts itself.
+    """
+    fields = object_beside(half.weights, TOKENIZER_CONFIG)
+    return bool(fields.get("do_lower_case", half.is_siglip2))
 
 
 class ByteTokenizer:
@@ -140,19 +157,23 @@ class ByteTokenizer:
 
     def __call__(self, texts: Sequence[str]) -> list[Tokens]:
         """Turn texts into tokens, at most `limit` for each text."""
-        max_bytes = self.limit - 1  # leaves room for the end token
-        n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
         tokens = []
         for text in texts:
             # Every n-th byte makes a token, so that there are about as many as of a real tokenizer.
             token_bytes = text.encode("utf-8")[:: self.bytes_a_token]
-            ids = [1 + byte % n_ordinary for byte in token_bytes[:max_bytes]]
-            ids.append(self.end)
-            if self.padded:
-                ids += [0] * (self.limit - len(ids))
-            n_uncut = len(token_bytes) + 1
-            tokens.append(Tokens(tuple(ids), n_uncut, self.limit))
+            tokens.append(self._tokens_of_bytes(token_bytes))
         return tokens
+
+    def _tokens_of_bytes(self, token_bytes: bytes) -> Tokens:
+        """Make a token of each byte and add the end token; cut them at the limit, and pad them if set."""
+        max_bytes = self.limit - 1  # leaves room for the end token
+        n_ordinary = self.end - 1  # tokens other than 0, the padding, and the end
+        ids = [1 + byte % n_ordinary for byte in token_bytes[:max_bytes]]
+        ids.append(self.end)
+        n_uncut = len(token_bytes) + 1
+        if self.padded:
+            ids += [0] * (self.limit - len(ids))
+        return Tokens(tuple(ids), n_uncut, self.limit)
 
     def record(self) -> dict[str, Any]:
         """Describe the tokenizer for the provenance."""

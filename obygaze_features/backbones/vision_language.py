@@ -92,11 +92,12 @@ class Answerer:
         """
         dtype = torch.bfloat16 if self.has_half_weights else None
         self.model.to(device=self.device, dtype=dtype)  # does nothing after the first call
-        probabilities = []
-        for clip in batch:
-            questions = self.questions.values()
-            probabilities.append([self._probability_of_yes(clip, question) for question in questions])
+        probabilities = [self._probabilities(clip) for clip in batch]
         return {"pooled": np.array(probabilities, dtype=np.float32)}
+
+    def _probabilities(self, clip: NDArray[np.uint8]) -> list[float]:
+        """Return the probability of yes for each question about a clip, uint8 `[F, side, side, 3]`."""
+        return [self._probability_of_yes(clip, question) for question in self.questions.values()]
 
     def _probability_of_yes(self, clip: NDArray[np.uint8], question: str) -> float:
         """Return the probability that the model answers "yes" rather than "no" to a question about a clip.

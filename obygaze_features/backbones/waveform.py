@@ -128,8 +128,7 @@ class WaveformSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def _whisper_steps(output: Any, _config: Any, n_samples: int) -> Any:
     """Return the vectors of a Whisper encoder `[B, S, D]` that belong to the sound, not to the padding.
 
-    A step is 20 ms long. Before windows were padded to 30 s, they had `n_samples` samples, at 16,000 a
-    second.
+    A step is 20 ms long. A window had `n_samples` samples, at 16,000 a second, before it was padded to 30 s.
     """
     n_steps = max(n_samples // WHISPER_STEP_SAMPLES, 1)
     return output.last_hidden_state[:, :n_steps]
@@ -262,22 +261,12 @@ def waveform(
 
     # The network, with what prepares its samples.
     audio_config = spec.audio_config(config)
-    # Parts of the sound are masked at random in training alone. With masking, the network would have a tensor
-    # for them, which weights without their training lack.
-    for probability in ("mask_time_prob", "mask_feature_prob"):
-        if hasattr(audio_config, probability):
-            setattr(audio_config, probability, 0.0)
+    _switch_off_masking(audio_config)
     extractor = _extractor(source, spec, audio_config)
     if answers:
         loaded = _load_classifier(source, spec, audio_config)
     else:
-        network_class = getattr(transformers, spec.network)
-        network: Any = load_pretrained(
-            network_class, source, audio_config, allow_unexpected=spec.unused_tensors
-        )
-        # A Whisper's decoder writes text; its encoder alone hears.
-        called = network.encoder if spec.network == WHISPER else network
-        loaded = LoadedSound(called, network, ())
+        loaded = _load_network(source, spec, audio_config)
 
     # What is stored: the network's vectors, layers, class probabilities.
     wanted_layers = Layers.of(layers)
@@ -304,14 +293,7 @@ def waveform(
         "arrays": {"frames": f"mean over each part of: {spec.step_meaning}", "pooled": "mean of the frames"},
         **source.record(),
         "architecture": {"type": config.model_type, **plain_config(audio_config)},
-        "preset": {
-            "name": spec.extractor,
-            "resize": f"{encoder.rate} samples a second, mono, by libswresample",
-            "crop": f"equal windows of at most {encoder.longest_s:g} s",
-            "constants": plain_config(extractor),
-            "order": "mono, resample, extract",
-            "track": track,
-        },
+        "preset": _preset_record(encoder, spec, extractor, track),
         "compute": compute.record(loaded.called.config._attn_implementation),
         "citation": spec.citation,
     }
@@ -329,6 +311,43 @@ def waveform(
         hears=Hearing(encoder.rate, track),
         side_groups=tuple(side_groups),
     )
+
+
+def _preset_record(
+    encoder: "WaveformEncoder", spec: WaveformSpec, extractor: Any, track: str
+) -> dict[str, Any]:
+    """Return how sound is prepared for an audio network, as JSON fields for the provenance.
+
+    Parameters
+    ----------
+    encoder
+        The encoder, which knows the rate and the longest window.
+    spec
+        How networks of its type are read.
+    extractor
+        The network's feature extractor.
+    track
+        Language or number of the sound track; empty for the usual one.
+    """
+    return {
+        "name": spec.extractor,
+        "resize": f"{encoder.rate} samples a second, mono, by libswresample",
+        "crop": f"equal windows of at most {encoder.longest_s:g} s",
+        "constants": plain_config(extractor),
+        "order": "mono, resample, extract",
+        "track": track,
+    }
+
+
+def _switch_off_masking(config: Any) -> None:
+    """Switch off, in the configuration of an audio network, that parts of the sound are masked at random.
+
+    Masking is for training. With it, the network would have a tensor for masked parts, which weights without
+    their training lack.
+    """
+    for probability in ("mask_time_prob", "mask_feature_prob"):
+        if hasattr(config, probability):
+            setattr(config, probability, 0.0)
 
 
 class _EncoderContents(NamedTuple):
@@ -416,6 +435,25 @@ class LoadedSound(NamedTuple):
     called: Any
     network: Any
     classes: tuple[str, ...]
+
+
+def _load_network(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
+    """Load an audio network without a classifier.
+
+    Parameters
+    ----------
+    source
+        The weights.
+    spec
+        How networks of its type are loaded.
+    config
+        Configuration of the audio network.
+    """
+    network_class = getattr(transformers, spec.network)
+    network: Any = load_pretrained(network_class, source, config, allow_unexpected=spec.unused_tensors)
+    # A Whisper's decoder writes text; its encoder alone hears.
+    called = network.encoder if spec.network == WHISPER else network
+    return LoadedSound(called, network, ())
 
 
 def _load_classifier(source: Weights, spec: WaveformSpec, config: Any) -> LoadedSound:
@@ -663,14 +701,21 @@ class WaveformEncoder:
             steps.append(read_layer(layer_output, self._config, n_samples))
 
         if isinstance(self._network, ClassifierBase):
-            logits = self._network.take_logits().float()  # [B, Q]
-            probabilities = logits.softmax(dim=-1)
-            if _is_multi_label(self._config):  # several classes may be right at once
-                probabilities = logits.sigmoid()
+            probabilities = self._probabilities(self._network.take_logits())  # [B, Q]
             # A window has one answer, which is repeated for each of its steps.
             n_steps = steps[0].shape[1]
             steps.append(probabilities[:, None].expand(-1, n_steps, -1))
         return steps
+
+    def _probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """Turn logits `[B, Q]` into probabilities of Q classes.
+
+        This is by a sigmoid if several classes may be right at once, else by the softmax.
+        """
+        logits = logits.float()
+        if _is_multi_label(self._config):
+            return logits.sigmoid()
+        return logits.softmax(dim=-1)
 
 
 def _extractor(source: Weights, spec: WaveformSpec, config: Any) -> Any:

@@ -404,12 +404,7 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
     first_files = [layout.config]
     if named_architecture(repository) is not None:
         first_files += layout.single
-    folder = None  # of the revision in the hub's cache
-    for name in first_files:
-        path = _hub_file(repository, name, revision)
-        if path is not None:
-            folder = path.parent
-            break
+    folder = _hub_folder(repository, first_files, revision)
     if folder is None:
         source = "the hub's cache" if _offline() else "the hub"
         raise BackboneError(
@@ -424,6 +419,25 @@ def fetch(repository: str, revision: str | None = None, layout: Layout = TRANSFO
 
     paths = _tensor_files(f"{repository}@{commit}", layout, find)
     return Weights(tuple(paths), folder, digest(paths), repository, commit)
+
+
+def _hub_folder(repository: str, names: Sequence[str], revision: str | None) -> Path | None:
+    """Return the folder of a revision in the hub's cache, which is named after its commit.
+
+    Parameters
+    ----------
+    repository
+        Name of the repository, `owner/name`.
+    names
+        Files of which the first that the repository has is fetched. None is returned if it has none.
+    revision
+        A branch, tag or commit; None for `main`.
+    """
+    for name in names:
+        path = _hub_file(repository, name, revision)
+        if path is not None:
+            return path.parent
+    return None
 
 
 def how_to_get(name: str) -> str:

@@ -292,7 +292,8 @@ def questions(
 def _modalities_of_questions(codebook: "manifests.Codebook", names: Iterable[str]) -> dict[str, str]:
     """Return name of a question -> by what a film conveys the concept that it asks about.
 
-    That is by pictures ("visual"), sound ("heard") and so on. Questions about levels are left out.
+    That is by pictures ("visual"), sound ("heard") and so on. A question is named after what it is about, as
+    `concept:Body`; questions about levels are left out.
     """
     modalities_of_name = {f"concept:{concept.name}": concept.conveyed for concept in codebook.concepts}
     return {name: modalities_of_name[name] for name in names if name in modalities_of_name}

@@ -393,8 +393,7 @@ def extract(
       obygaze extract stills.csv stores/stills --backbone clip      # still images
       obygaze extract prompts.csv stores/prompts --backbone clip-text  # texts
     """
-    from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
-    from obygaze_features.extraction.decoders import CUDA, PYAV
+    from obygaze_features.extraction.before_queue import decoder_without_gpu, examine_run, recipes_on_cpu
     from obygaze_features.extraction.extract import reads_texts
     from obygaze_features.extraction.trial_weights import with_untrained_networks
 
@@ -450,8 +449,7 @@ def extract(
         gpus=gpu_indices,
         batch_size=batch_size,
         timeout_s=timeout_s,
-        # The check may run without a GPU: CUDA's decoder has the record of PyAV, by which it compares.
-        decoder=PYAV if check and decoder == CUDA else decoder,
+        decoder=decoder_without_gpu(decoder) if check else decoder,
         strict=strict,
         hash_sources=hash_sources,
         retry_failed=retry_failed,
@@ -503,21 +501,57 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
         )
         return replace(answer, remarks=remarks, code=stop.exit_code)
 
-    number, n_shards = shard
+    _, n_shards = shard
     is_one_of_several = n_shards > 1 or ARRAY_TASK in os.environ
     if is_one_of_several and not stage.missing(shard):
-        typed_licence = "SPDX" if work.licence == NO_LICENCE else quote(work.licence)
-        seal_command = f"obygaze store seal {quote(str(store))} --licence {typed_licence}"
-        remarks.append(f"{NOTE}shard {number}/{n_shards} is done. Once all are: {seal_command}")
-        not_begun = shares_not_begun(stage.path)
-        if not_begun:
-            remarks.append(f"{NOTE}no task has begun these shares of {n_shards}: {shown_shares(not_begun)}")
+        remarks += _remarks_on_finished_shard(stage, shard, store, work.licence)
+    code = PROBLEMS_FOUND if _has_failed_clips(stage, shard) else 0
+    return replace(answer, remarks=remarks, code=code)
 
-    # Of this or an earlier run. Pieces of the stage are dealt to the shards in turn: shard 0 of 3 has the
-    # pieces 0, 3, 6, ...
-    failed = [clip for clip in stage.status().values() if clip.status == "failed"]
-    has_failed_clips = any(stage.piece(clip.clip_id) % n_shards == number for clip in failed)
-    return replace(answer, remarks=remarks, code=PROBLEMS_FOUND if has_failed_clips else 0)
+
+def _remarks_on_finished_shard(
+    stage: "stores.Stage", shard: tuple[int, int], store: Path, licence: str
+) -> list[str]:
+    """Return remarks on how to seal the store once all shards are done, and on shards that nobody has begun.
+
+    Parameters
+    ----------
+    stage
+        The stage of all shards.
+    shard
+        (number of the finished shard, from 0; number of shards).
+    store
+        The store, as it was given.
+    licence
+        Licence of the features.
+    """
+    number, n_shards = shard
+    typed_licence = "SPDX" if licence == NO_LICENCE else quote(licence)
+    seal_command = f"obygaze store seal {quote(str(store))} --licence {typed_licence}"
+    remarks = [f"{NOTE}shard {number}/{n_shards} is done. Once all are: {seal_command}"]
+    not_begun = shares_not_begun(stage.path)
+    if not_begun:
+        remarks.append(f"{NOTE}no task has begun these shares of {n_shards}: {shown_shares(not_begun)}")
+    return remarks
+
+
+def _has_failed_clips(stage: "stores.Stage", shard: tuple[int, int]) -> bool:
+    """Return whether a clip of a shard has failed, in this or an earlier run.
+
+    Parameters
+    ----------
+    stage
+        The unfinished store. Its pieces (16 neighbouring rows each) are dealt to the shards in turn: shard 0
+        of 3 has the pieces 0, 3, 6, ...
+    shard
+        (number of the shard, from 0; number of shards).
+    """
+    number, n_shards = shard
+    for clip in stage.status().values():
+        is_of_shard = stage.piece(clip.clip_id) % n_shards == number
+        if is_of_shard and clip.status == "failed":
+            return True
+    return False
 
 
 # --- checks and parsing of the options
@@ -557,8 +591,8 @@ def _parse_shard(text: str) -> tuple[int, int]:
 def _shard_or_usage_error(typed: tuple[int, int] | None, store: Path) -> tuple[int, int]:
     """Choose the shard to do (see `choose_shard`), and turn errors into usage errors.
 
-    A job script starts the command again after other errors, but not after a usage error, as the same
-    command would fail again.
+    A job script starts the command again after other errors, but not after a usage error, as the same command
+    would fail again. `typed` is the shard that was typed, None if none was.
     """
     try:
         return choose_shard(typed, stores.staging_path(store))
@@ -771,7 +805,7 @@ def with_answers(recipes: "Sequence[extraction.Recipe]", *, wanted: bool) -> "tu
 def _not_taken_message(name: str, option_name: str, value: str, names: Sequence[str]) -> str:
     """Return the message for an option that a backbone does not take.
 
-    If there are other backbones, it says how to give the option to only one of them.
+    If the command has other backbones among `names`, it says how to give the option to only one of them.
     """
     message = f"backbone '{name}' takes no --{option_name}"
     others = [other for other in names if other != name]

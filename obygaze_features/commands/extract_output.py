@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from obygaze_features.extraction.doctor import Diagnosis
     from obygaze_features.extraction.texts import TextEstimate
     from obygaze_features.store import Stage
+    from obygaze_features.store.journal import JournalEntry
 
 SHOWN_REASONS = 10
 """Number of reasons for faults that are printed."""
@@ -96,13 +97,7 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     counts = dict.fromkeys(("ok", "partial", "failed"), 0)
     counts |= Counter(entry.status for entry in entries)
     n_left = len(stage.clips) - len(entries)
-    # First all clips that are not ok, then the groups in which clips are absent.
-    faults = [
-        Fault(entry.clip_id, str(entry.status), entry.reason) for entry in entries if entry.status != "ok"
-    ]
-    for entry in entries:
-        for group, reason in entry.absent.items():
-            faults.append(Fault(entry.clip_id, f"absent in {group}", reason))
+    faults = _faults_of(entries)
 
     document: dict[str, object] = {
         "store": None if sealed is None else str(sealed),
@@ -131,6 +126,22 @@ def outcome(stage: "Stage", report: "RunReport", sealed: Path | None, stop: "Sto
     elif faults:
         lines.append("list of them: the same command with --json")
     return Answer(document, "\n".join(lines), _remarks_on_run(report, unit))
+
+
+def _faults_of(entries: Collection["JournalEntry"]) -> list[Fault]:
+    """Return the faults of clips: first all that are not ok, then the groups in which clips are absent.
+
+    Parameters
+    ----------
+    entries
+        Journal entries of the stage, one for each clip that was done or has failed.
+    """
+    not_ok = [entry for entry in entries if entry.status != "ok"]
+    faults = [Fault(entry.clip_id, str(entry.status), entry.reason) for entry in not_ok]
+    for entry in entries:
+        for group, reason in entry.absent.items():
+            faults.append(Fault(entry.clip_id, f"absent in {group}", reason))
+    return faults
 
 
 def _remarks_on_run(report: "RunReport", unit: str) -> list[str]:

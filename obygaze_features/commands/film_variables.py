@@ -1,6 +1,6 @@
 """`obygaze film variables`: measure sound, cuts, camera and people in windows of films."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -227,6 +227,31 @@ class Clips(NamedTuple):
     file_of: Mapping[str, Path]
 
 
+def _films_by_movie(
+    films: "Iterable[manifests.Film]", movies: Iterable[str]
+) -> "dict[str, list[manifests.Film]]":
+    """Group films by the movie that their files are named after; films of other movies are left out.
+
+    Parameters
+    ----------
+    films
+        The films.
+    movies
+        Names of the movies, as the source of the windows spells them; a file may spell them otherwise.
+
+    Returns
+    -------
+    dict
+        Movie -> its films.
+    """
+    films_of_movie: dict[str, list[manifests.Film]] = {}
+    for film in films:
+        movie = manifests.find_film(film.movie, movies)
+        if movie is not None:
+            films_of_movie.setdefault(movie, []).append(film)
+    return films_of_movie
+
+
 def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list[Window]]:
     """Return the file of each film -> its windows.
 
@@ -251,11 +276,7 @@ def _find_windows(films: Sequence[Path], source: Path | None) -> dict[Path, list
 
     # Find the film of each clip.
     film_of_file = {film.path.resolve(): film for film in read_films}
-    films_of_movie: dict[str, list[manifests.Film]] = {}
-    for film in read_films:
-        movie = manifests.find_film(film.movie, movies)  # a file may spell it otherwise
-        if movie is not None:
-            films_of_movie.setdefault(movie, []).append(film)
+    films_of_movie = _films_by_movie(read_films, movies)
     windows: dict[Path, list[Window]] = {film.path: [] for film in read_films}
     for clip in clips:
         file = file_of_clip.get(clip.clip_id)

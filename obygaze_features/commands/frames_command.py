@@ -105,7 +105,7 @@ def frames(
     check_output(sheet, ".png", "--sheet", force=force)
     # Only --npz needs whole frames: otherwise each is made small at once, which saves memory.
     keeps_whole_frames = npz is not None
-    make_small_or_keep = (lambda frame: frame) if keeps_whole_frames else thumbnail
+    make_small_or_keep = _same_frame if keeps_whole_frames else thumbnail
     taken = of.read_frames(video, sampling, start_s=start, end_s=end, each=make_small_or_keep)
     if npz is not None:
         save_npz(npz, video, taken)
@@ -115,6 +115,11 @@ def frames(
     document = as_document(video, sampling, start, end, taken)
     remarks = [f"saved {path}" for path in (npz, sheet) if path]
     return Answer(document, as_table(video, taken), remarks)
+
+
+def _same_frame(frame: "NDArray[np.uint8]") -> "NDArray[np.uint8]":
+    """Return a frame as it is."""
+    return frame
 
 
 def chosen_sampling(

@@ -202,11 +202,26 @@ def spans(
 
     accounts = [account.record() for account in imported.accounts]
     if not imported.manifest.clips:
-        for notice in imported.notices:
-            click.echo(notice, err=True)
-        document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
-        return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
+        return _nothing_imported(imported, out, accounts)
     return write_imported(imported, out, more={"accounts": accounts})
+
+
+def _nothing_imported(imported: "manifests.Imported", out: Path, accounts: Sequence[object]) -> Answer:
+    """Print why no span was read, and answer that no file is written.
+
+    Parameters
+    ----------
+    imported
+        The import, with notices that say why.
+    out
+        The manifest that would have been written.
+    accounts
+        For each file, what was read of it and left out.
+    """
+    for notice in imported.notices:
+        click.echo(notice, err=True)
+    document = {"manifest": None, "clips": 0, "notices": imported.notices, "accounts": accounts}
+    return Answer(document, f"no span to import: {out} is not written", code=PROBLEMS_FOUND)
 
 
 def _message_with_command(

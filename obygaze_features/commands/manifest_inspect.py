@@ -106,10 +106,7 @@ def inspect(
 
     clips = manifests.read_manifest(manifest)
     summary = _summarise(clips)
-    codebook = summary["codebook"]
-    facts = summary | {"codebook": f"{codebook['name']} {codebook['version']}"}
-    rows = [[name.replace("_", " "), _format_fact(value)] for name, value in facts.items()]
-    lines = [table(rows), *_first_clips_lines(clips)]
+    lines = [*_summary_lines(summary), *_first_clips_lines(clips)]
     return Answer({"manifest": str(manifest), **summary}, "\n".join(lines), check_identity(clips, clips.root))
 
 
@@ -267,6 +264,14 @@ def _summarise(manifest: "manifests.Manifest") -> dict[str, Any]:
     }
 
 
+def _summary_lines(summary: dict[str, Any]) -> list[str]:
+    """Format the summary of a manifest (fact -> value) as a table, one fact per line."""
+    codebook = summary["codebook"]
+    facts = summary | {"codebook": f"{codebook['name']} {codebook['version']}"}
+    rows = [[_as_words(name), _format_fact(value)] for name, value in facts.items()]
+    return [table(rows)]
+
+
 def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
     """Format the value of a fact: a text, a number, a list of texts, or numbers with their names."""
     if isinstance(value, str):
@@ -275,7 +280,7 @@ def _format_fact(value: str | int | list[str] | dict[str, int]) -> str:
         return f"{value:,}"
     if isinstance(value, list):
         return ", ".join(value) or "none"
-    return ", ".join(_number_of(number, name.replace("_", " ")) for name, number in value.items())
+    return ", ".join(_number_of(number, _as_words(name)) for name, number in value.items())
 
 
 def _number_of(number: float, name: str) -> str:
@@ -284,6 +289,11 @@ def _number_of(number: float, name: str) -> str:
     if number == 1 and noun in {"clips", "files", "seconds"}:
         noun = noun.removesuffix("s")
     return f"{number:,} {noun} {other_words}".rstrip()
+
+
+def _as_words(name: str) -> str:
+    """Replace the underscores of a name by blanks."""
+    return name.replace("_", " ")
 
 
 def _first_clips_lines(manifest: "manifests.Manifest") -> list[str]:

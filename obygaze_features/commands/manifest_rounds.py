@@ -1,6 +1,7 @@
 """`obygaze manifest assign`: who annotates what."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -51,11 +52,7 @@ def assign(
 
     # The names as `assign` writes them: é is one character, also if it was typed as e and an accent.
     names = [composed(annotator) for annotator in annotators]
-    films_of_annotator: dict[str, list[str]] = {annotator: [] for annotator in names}
-    for clip in clips_in_round:  # sorted by the order of each annotator's films
-        films = films_of_annotator[clip.annotator]
-        if clip.movie not in films:
-            films.append(clip.movie)
+    films_of_annotator = _films_in_order(clips_in_round, names)
     n_clips = Counter(clip.annotator for clip in clips_in_round)
     rows = []
     for annotator, films in films_of_annotator.items():
@@ -63,3 +60,21 @@ def assign(
     shown = table(rows, ["annotator", "films", "clips", "in this order"], right=[1, 2])
     document = {"manifest": str(out), "films": films_of_annotator}
     return Answer(document, f"{shown}\n\n{out}: the round")
+
+
+def _films_in_order(clips: "manifests.Manifest", annotators: Sequence[str]) -> dict[str, list[str]]:
+    """Return annotator -> the films that they annotate, in their order.
+
+    Parameters
+    ----------
+    clips
+        The clips, with a row for each annotator of a clip, sorted by the order of the annotator's films.
+    annotators
+        Names of all annotators.
+    """
+    films_of_annotator: dict[str, list[str]] = {annotator: [] for annotator in annotators}
+    for clip in clips:
+        films = films_of_annotator[clip.annotator]
+        if clip.movie not in films:
+            films.append(clip.movie)
+    return films_of_annotator

@@ -126,10 +126,15 @@ def search(
     if json:
         return Answer(document)
     shown = table(_table_rows(ranking), COLUMNS, right=(0, 3, 4, 5))
+    return Answer(document, shown, _remarks_on_ranking(ranking))
+
+
+def _remarks_on_ranking(ranking: "Ranking") -> list[str]:
+    """Return lines on how many clips were ranked by which features, and the notes on the ranking."""
     counts = f"{counted(ranking.n_clips, 'clip')} ranked by {ranking.backbone}"
     if ranking.n_without:
         counts += f"; {counted(ranking.n_without, 'more has', 'more have')} no features"
-    return Answer(document, shown, [counts, *(f"note: {note}" for note in ranking.notes)])
+    return [counts, *(f"note: {note}" for note in ranking.notes)]
 
 
 def _search_like(

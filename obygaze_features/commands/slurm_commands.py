@@ -58,17 +58,18 @@ def init(
           --setup "module load cuda"
       jobs/submit.sh films.csv stores/films --backbone xclip
     """
-    options = {}
-    for text in sbatch:
-        name, equals, value = text.lstrip("-").partition("=")
-        if not equals:
-            raise click.BadParameter(
-                f"'{text}' is not NAME=VALUE, as in account=film", param_hint="'--sbatch'"
-            )
-        options[name] = value
+    options = dict(_parse_sbatch_option(text) for text in sbatch)
     site = extraction.Site(licence=licence, tasks=tasks, sbatch=options, setup=setup)
     paths = extraction.write_job_scripts(folder, site)
     names = [str(path) for path in paths]
     submit_script = next(path for path in paths if path.suffix == ".sh")
     remark = f"{submit_script} MANIFEST STORE --backbone NAME submits all of it"
     return Answer({"scripts": names}, "\n".join(names), [remark])
+
+
+def _parse_sbatch_option(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE, an option of sbatch, into name and value; hyphens before the name are dropped."""
+    name, equals, value = text.lstrip("-").partition("=")
+    if not equals:
+        raise click.BadParameter(f"'{text}' is not NAME=VALUE, as in account=film", param_hint="'--sbatch'")
+    return name, value

@@ -79,14 +79,9 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
     """
     from obygaze_features.store.growth import why_needed
 
-    paths: list[Path] = []
-    for folder in folders:
-        paths += _paths_in(folder, "rm --sealed-stages")
-    stages = [path for path in paths if path.name.endswith(STAGING_SUFFIX) and (path / PLAN).is_file()]
-
     removable: list[Removable] = []
     why_kept: dict[str, str] = {}  # path of a stage -> why it stays
-    for path in stages:
+    for path in _find_stages(folders):
         try:
             _kind_of_removable(path)  # raises if it may not be removed
             reason = why_needed(path)
@@ -104,6 +99,14 @@ def _remove_sealed_stages(folders: Sequence[Path], *, yes: bool) -> Answer:
         names = ", ".join(str(folder) for folder in folders)
         lines = [f"nothing to remove in {names}"]
     return Answer({"removed": removed, "kept": why_kept}, "\n".join(lines))
+
+
+def _find_stages(folders: Sequence[Path]) -> list[Path]:
+    """Return the stages that are directly in some folders."""
+    paths: list[Path] = []
+    for folder in folders:
+        paths += _paths_in(folder, "rm --sealed-stages")
+    return [path for path in paths if path.name.endswith(STAGING_SUFFIX) and (path / PLAN).is_file()]
 
 
 def _kind_of_removable(path: Path) -> str:

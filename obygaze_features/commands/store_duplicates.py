@@ -65,10 +65,7 @@ def duplicates(
     has_one_movie = len({clip.movie for clip in stores[0].clips}) == 1
     if other is None and has_one_movie:
         summary += "; all are of one movie, which is not compared with itself: give OTHER"
-    lines = _table_lines(rows, columns)
-    for pair in result.movies:
-        lines.append(f"{pair.movie_a} and {pair.movie_b} share {counted(pair.clips, 'clip')} in a row")
-    lines.append(summary)
+    lines = [*_table_lines(rows, columns), *_lines_on_movies(result), summary]
     return Answer(asdict(result), "\n".join(lines))
 
 
@@ -101,6 +98,14 @@ def _table_lines(rows: Sequence[tuple[Any, ...]], names: Sequence[str]) -> list[
     if len(rows) > MAX_SHOWN:
         lines.append(f"and {len(rows) - MAX_SHOWN} more: --out FILE has all")
     return lines
+
+
+def _lines_on_movies(result: "Duplicates") -> list[str]:
+    """Name the pairs of movies that share several clips in a row."""
+    return [
+        f"{pair.movie_a} and {pair.movie_b} share {counted(pair.clips, 'clip')} in a row"
+        for pair in result.movies
+    ]
 
 
 def _summary_line(result: "Duplicates") -> str:

@@ -53,8 +53,7 @@ def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, 
     fields = _FIELD.findall(pattern)
     names = {}
     for clip in manifest:
-        video_path = PurePosixPath(clip.video.replace("\\", "/"))
-        values = {"clip_id": clip.clip_id, "movie": clip.movie, "video": video_path.stem, **clip.extras}
+        values = _values_of_fields(clip)
         for field in fields:
             if field not in values:
                 raise click.BadParameter(
@@ -69,9 +68,24 @@ def names_by_pattern(manifest: "manifests.Manifest", pattern: str) -> dict[str, 
     return names
 
 
+def _values_of_fields(clip: "manifests.Clip") -> dict[str, str]:
+    """Return what the fields of a pattern of names, such as {movie}, stand for in a clip: field -> value.
+
+    The value of `video` is the name of the video file without folder and suffix.
+    """
+    video_path = PurePosixPath(clip.video.replace("\\", "/"))
+    return {"clip_id": clip.clip_id, "movie": clip.movie, "video": video_path.stem, **clip.extras}
+
+
 def _fill_pattern(pattern: str, values: Mapping[str, str]) -> str:
     """Replace the fields of a pattern by their values: "tt1/scene" for {movie}/{video}."""
-    return _FIELD.sub(lambda field: values[field[1]], pattern)
+
+    def value_of(field: re.Match[str]) -> str:
+        """Return the value of a field that was found in the pattern."""
+        name = field[1]
+        return values[name]
+
+    return _FIELD.sub(value_of, pattern)
 
 
 def parse_declared(text: str, where: str) -> dict[str, object]:
@@ -345,8 +359,7 @@ def import_(
             provenance,
             dtype,
             are_features_named=are_features_named,
-            # What numbered columns are called without their numbers: `f` for `f0`, `f1`, ... on lines.
-            series=about.get("features", "").partition("\n")[0].rstrip("0123456789"),
+            series=_series_name(about.get("features", "")),
             axes=_choose_axes(axes, about, source),
             per_second=rate,
             times=None if kind == "table" else times,  # a table was opened with its column of times
@@ -364,10 +377,8 @@ def import_(
             version=version,
             allow_missing=allow_missing,
         )
-        if _ROWS in about:  # how the rows of a table were read
-            click.echo(f"rows: {about[_ROWS]}", err=True)
-        if "left_out" in about:  # columns or files
-            click.echo(f"left out: {about['left_out']}", err=True)
+        for notice in _notices_on_source(about):
+            click.echo(notice, err=True)
     return _answer_on_import(path, name, rate)
 
 
@@ -468,13 +479,41 @@ def _size_in_words(group: "stores.Group", array: str) -> str:
 def _choose_axes(axes: "Axes | None", about: Mapping[str, str], source: Path) -> "Axes | None":
     """Return the order of the axes of the features; in a table with a row for each frame it must be TD.
 
-    TD are T frames or tokens, each of D numbers. The option --axes is None if it is not given.
+    TD are T frames or tokens, each of D numbers. `axes` is the option --axes, None if it is not given.
     """
     if _ROWS not in about:
         return axes
     if axes not in (None, "TD"):
         raise click.UsageError(f"--axes {axes}: in {source} a row is a frame, so its axes are TD")
     return "TD"
+
+
+def _series_name(features: str) -> str:
+    """Return what numbered columns of features are called without their numbers: `f` for `f0`, `f1`, ...
+
+    Parameters
+    ----------
+    features
+        Names of the columns, one on each line; empty if there are none.
+    """
+    first_column, _, _ = features.partition("\n")
+    return first_column.rstrip("0123456789")
+
+
+def _notices_on_source(about: Mapping[str, str]) -> list[str]:
+    """Return notices on how the rows of a table were read, and on columns or files that were left out.
+
+    Parameters
+    ----------
+    about
+        What the source states of itself, as texts.
+    """
+    notices = []
+    if _ROWS in about:
+        notices.append(f"rows: {about[_ROWS]}")
+    if "left_out" in about:
+        notices.append(f"left out: {about['left_out']}")
+    return notices
 
 
 def _read_provenance(declared: Path | None, source: Path, about: Mapping[str, str]) -> dict[str, object]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from obygaze_features.backbones import Backbone, TextBackbone, backbone_options
 from obygaze_features.backbones.weights import HUB, how_to_get, hub_name, is_cached
 from obygaze_features.errors import BackboneError, ObygazeError
+from obygaze_features.extraction.decoders import CUDA, PYAV
 from obygaze_features.extraction.doctor import Diagnosis, Level, examine_place, mount_of
 from obygaze_features.extraction.job import Recipe
 from obygaze_features.extraction.prepared import Extraction
@@ -21,7 +22,7 @@ from obygaze_features.extraction.texts import TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import counted
-from obygaze_features.store import GroupSpec, open_store, read_stage
+from obygaze_features.store import GroupSpec, Stage, open_store, read_stage
 from obygaze_features.store.disk_usage import (
     estimate_disk,
     existing_folder,
@@ -53,15 +54,36 @@ def recipes_on_cpu(recipes: Sequence[Recipe]) -> tuple[Recipe, ...]:
         download them.
     """
     for recipe in recipes:
-        weights = recipe.options.get("weights") or HUB.get(recipe.name, "")
-        name_on_hub = hub_name(weights)
-        is_on_hub = name_on_hub != ""  # else the weights are in a file, or there are none
-        if is_on_hub and not is_cached(name_on_hub):
-            raise BackboneError(
-                f"the weights of {recipe.name} ({name_on_hub}) are not in this machine's cache, where the "
-                f"nodes look for them. {how_to_get(name_on_hub)}"
-            )
+        _refuse_uncached_weights(recipe)
     return tuple(_recipe_on_cpu(recipe) for recipe in recipes)
+
+
+def _refuse_uncached_weights(recipe: Recipe) -> None:
+    """Raise an error if a backbone's weights are on the Hugging Face Hub and not in this machine's cache.
+
+    Parameters
+    ----------
+    recipe
+        Arguments to build the backbone; it may name other weights than the backbone's default ones.
+    """
+    default_weights = HUB.get(recipe.name, "")
+    weights = recipe.options.get("weights") or default_weights
+    name_on_hub = hub_name(weights)
+    if not name_on_hub:  # weights in a file, or none
+        return
+    if not is_cached(name_on_hub):
+        raise BackboneError(
+            f"the weights of {recipe.name} ({name_on_hub}) are not in this machine's cache, where the "
+            f"nodes look for them. {how_to_get(name_on_hub)}"
+        )
+
+
+def decoder_without_gpu(decoder: str) -> str:
+    """Return the name of the decoder to check with on a machine without a GPU: PyAV in place of CUDA's.
+
+    Both decoders have the same record in provenance, so that the check compares the same settings.
+    """
+    return PYAV if decoder == CUDA else decoder
 
 
 def _recipe_on_cpu(recipe: Recipe) -> Recipe:
@@ -156,9 +178,7 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
     """
     try:
         work.refuse_if_sealed()
-        stage = None  # if a task of the job array would begin a new one, perhaps in place of a sealed one
-        if work.stage_path.exists() and not work.has_replaceable_stage():
-            stage = work.open_stage(trial=True)
+        stage = _open_existing_stage(work)
     except ObygazeError as error:
         yield Diagnosis("stage", "fault", str(error))
         return
@@ -176,16 +196,39 @@ def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
 
     if stage is None:
         yield Diagnosis("stage", "ok", f"{work.stage_path} is to be made")
-        return
+    else:
+        yield _examine_resumed_stage(work, stage)
+
+
+def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
+    """Report how many rows of an unfinished store are left to do; a fault if the store is sealed already.
+
+    Parameters
+    ----------
+    work
+        The prepared extraction.
+    stage
+        The unfinished store, which an earlier run has begun.
+    """
     rows_left = counted(len(stage.missing()), work.unit)
     if work.sealed_path.exists():
         text = (
             f"{work.sealed_path} is sealed already ({rows_left} left to do); "
             "another needs another --store-version"
         )
-        yield Diagnosis("stage", "fault", text)
-    else:
-        yield Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
+        return Diagnosis("stage", "fault", text)
+    return Diagnosis("stage", "ok", f"{work.stage_path} is resumed: {rows_left} left to do")
+
+
+def _open_existing_stage(work: Extraction) -> Stage | None:
+    """Open the stage (the unfinished store) as a task of the job array would, but without changing it.
+
+    Returns None if the task would begin a new stage: there is none, or only one whose clips are all sealed,
+    which the task would replace.
+    """
+    if not work.stage_path.exists() or work.has_replaceable_stage():
+        return None
+    return work.open_stage(trial=True)
 
 
 def _with_recorded_devices(work: Extraction) -> Extraction:
@@ -195,16 +238,23 @@ def _with_recorded_devices(work: Extraction) -> Extraction:
     Here all networks are built on the CPU, and those of the stage may have run on a GPU. With the recorded
     device in place of the CPU, the comparison finds all other differences.
     """
-    existing_groups: Sequence[GroupSpec] = ()  # none, if the extraction begins a new store
-    if work.stage_path.exists():
-        existing_groups = read_stage(work.stage_path).groups
-    elif work.append is not None:  # the store to which clips are added
-        store = open_store(work.append)
-        existing_groups = [spec_of(store[name]) for name in store]
-    compute_of_group = {group.name: group.provenance.get("compute") for group in existing_groups}
+    compute_of_group = {group.name: group.provenance.get("compute") for group in _existing_groups(work)}
     job: Any = work.job  # of clips or of texts, which are both dataclasses with `backbones`
     backbones = tuple(_with_recorded_device(backbone, compute_of_group) for backbone in job.backbones)
     return replace(work, job=replace(job, backbones=backbones))
+
+
+def _existing_groups(work: Extraction) -> Sequence[GroupSpec]:
+    """Return the groups of features that exist already: those of the stage, else of the store to extend.
+
+    Empty if the extraction begins a new store.
+    """
+    if work.stage_path.exists():
+        return read_stage(work.stage_path).groups
+    if work.append is not None:  # the store to which clips are added
+        store = open_store(work.append)
+        return [spec_of(store[name]) for name in store]
+    return ()
 
 
 AnyBackbone = TypeVar("AnyBackbone", Backbone, TextBackbone)
@@ -241,7 +291,8 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     clips, groups, _ = work.plan()
     folder = existing_folder(work.stage_path)
     needed = estimate_disk(clips, groups, links=links_work(folder))
-    written_bytes = sum(path.stat().st_size for path in work.stage_path.rglob("*") if path.is_file())
+    files = [path for path in work.stage_path.rglob("*") if path.is_file()]  # none without a stage
+    written_bytes = sum(path.stat().st_size for path in files)
     needed_bytes = max(needed.peak_bytes - written_bytes, 0)
     free = free_space(work.stage_path)
     text = (

@@ -4,7 +4,7 @@ A run does only the clips that a stage, or the store that it extends, lacks. A f
 anew meanwhile would so be in the store half as it was, and half as it is, without a word.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -37,17 +37,12 @@ def note_on_changed_videos(stage: Stage, videos: Mapping[str, Path | None]) -> s
         size = entry.source.get("bytes")
         if entry.status in STATUSES_WITH_FEATURES and size is not None and videos.get(clip_id) is not None:
             bytes_when_done[clip_id] = int(size)
-
-    paths = list(
-        dict.fromkeys(path for clip_id, path in videos.items() if path and clip_id in bytes_when_done)
-    )
-    with ThreadPoolExecutor(LOOKED_UP_AT_ONCE) as threads:
-        bytes_now = dict(zip(paths, threads.map(_file_size, paths), strict=True))
+    bytes_now = _file_sizes(path for clip_id, path in videos.items() if path and clip_id in bytes_when_done)
 
     changed = []
     for clip_id, size in bytes_when_done.items():
         path = videos[clip_id]
-        if path is not None and bytes_now[path] not in (None, size):
+        if path in bytes_now and bytes_now[path] != size:
             changed.append((clip_id, path))
     if not changed:
         return ""
@@ -58,6 +53,14 @@ def note_on_changed_videos(stage: Stage, videos: Mapping[str, Path | None]) -> s
         f"and had {bytes_when_done[clip_id]:,}. For features of the new file, extract into a store of "
         "another name"
     )
+
+
+def _file_sizes(paths: Iterable[Path]) -> dict[Path | None, int]:
+    """Return the size in bytes of each of some videos that are there: path -> bytes of all its files."""
+    distinct_paths = list(dict.fromkeys(paths))
+    with ThreadPoolExecutor(LOOKED_UP_AT_ONCE) as threads:
+        sizes = threads.map(_file_size, distinct_paths)
+        return {path: size for path, size in zip(distinct_paths, sizes, strict=True) if size is not None}
 
 
 def _file_size(path: Path) -> int | None:

@@ -1,7 +1,7 @@
 """Estimate the cost of an extraction from a few trial clips; nothing is written."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -151,12 +151,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
         workers=workers,
     )
 
-    # At most `MAX_TRIAL_PASSES` are tried, at equal distances in the order of file sizes. The first is half a
-    # distance from the smallest file, so that neither small files nor large ones are preferred.
-    readable_passes = [tasks_of_pass for tasks_of_pass in all_passes if tasks_of_pass[0].path in size_of_file]
-    readable_passes.sort(key=lambda tasks_of_pass: size_of_file[cast("Path", tasks_of_pass[0].path)])
-    step = max(ceil(len(readable_passes) / MAX_TRIAL_PASSES), 1)
-    trial = _try_decoding(job, readable_passes[step // 2 :: step])
+    trial = _try_decoding(job, _trial_passes(all_passes, size_of_file))
     estimate.tried = trial.n_clips
     if trial.n_clips == 0:  # such as where no file is on this machine
         return estimate
@@ -235,6 +230,28 @@ def _now() -> NDArray[np.float64]:
     The difference of two such arrays is what the work between them took.
     """
     return np.array([time.perf_counter(), time.process_time()])
+
+
+def _trial_passes(
+    all_passes: Sequence[Sequence[DecodeTask]], size_of_file: Mapping[Path, int]
+) -> list[Sequence[DecodeTask]]:
+    """Choose passes over small and large files, at most `MAX_TRIAL_PASSES`, to measure what decoding costs.
+
+    They lie at equal distances in the order of file sizes.
+
+    Parameters
+    ----------
+    all_passes
+        All passes of the run; a pass is the tasks of the clips of one file that are decoded together.
+    size_of_file
+        Size in bytes of each file that exists on this machine; passes over others are not tried.
+    """
+    readable_passes = [tasks for tasks in all_passes if tasks[0].path in size_of_file]
+    readable_passes.sort(key=lambda tasks: size_of_file[cast("Path", tasks[0].path)])
+
+    step = max(ceil(len(readable_passes) / MAX_TRIAL_PASSES), 1)
+    first = step // 2  # so that neither the smallest files nor the largest are preferred
+    return readable_passes[first::step]
 
 
 class _TriedDecoding(NamedTuple):

@@ -649,7 +649,7 @@ def _clip(
     # frames.
     first_request = frames[0]
     clip = replace(clip, n_decoded=first_request.decoded)
-    notes = tuple(dict.fromkeys(note for frames_of_request in frames for note in frames_of_request.notes))
+    notes = _distinct_notes(frames)
     if first_request.status == "ok":
         return replace(clip, remarks=notes)
 
@@ -681,6 +681,16 @@ def _frames_by_backbone(task: DecodeTask, frames: Sequence[Frames[Pixels]]) -> d
     for backbone_name, request in task.requests.items():
         frames_of_backbone[backbone_name] = prepared_of_key[request_key(request)]
     return frames_of_backbone
+
+
+def _distinct_notes(frames: Sequence[Frames[Pixels]]) -> tuple[str, ...]:
+    """Return the notes of all requests of a clip in their order, each once."""
+    notes: list[str] = []
+    for frames_of_request in frames:
+        for note in frames_of_request.notes:
+            if note not in notes:
+                notes.append(note)
+    return tuple(notes)
 
 
 def _source(path: Path, *, hash_source: bool) -> dict[str, Any]:

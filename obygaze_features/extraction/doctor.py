@@ -208,15 +208,7 @@ def extras(use: Use | None) -> Iterator[Diagnosis]:
     reported: set[str] = set()
     for extra, packages in declared_packages().items():
         new_packages = [package for package in packages if package.name not in listed]
-        about = f"extra {extra}" if extra else "base install"
-        versions = {package.name: _installed_version(package.name) for package in new_packages}
-        text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
-        if all(versions.values()):
-            yield Diagnosis(about, "ok", text)
-        else:
-            level = _level_of(extra, "not installed", use)
-            yield Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
-
+        yield _examine_extra(extra, new_packages, use)
         listed.update(package.name for package in packages)
         for package in packages:
             problem = _problem(package)
@@ -255,6 +247,29 @@ def declared_packages() -> dict[str, list[Requirement]]:
     return packages
 
 
+def _examine_extra(extra: str, packages: list[Requirement], use: Use | None) -> Diagnosis:
+    """Report the packages of one extra with their versions, and how to install it if one is missing.
+
+    The level says how bad that is for the work, as `_level_of` decides.
+
+    Parameters
+    ----------
+    extra
+        Name of the extra (optional group of packages); "" is the base install.
+    packages
+        Its packages.
+    use
+        The kind of work; None if none in particular.
+    """
+    about = f"extra {extra}" if extra else "base install"
+    versions = {package.name: _installed_version(package.name) for package in packages}
+    text = ", ".join(f"{name} {version or '(not installed)'}" for name, version in versions.items())
+    if all(versions.values()):
+        return Diagnosis(about, "ok", text)
+    level = _level_of(extra, "not installed", use)
+    return Diagnosis(about, level, f"{text}; a part is missing: {_remedy(extra)}")
+
+
 def _remedy(extra: str) -> str:
     """Return the command that installs an extra, or the base install."""
     return install_command(f"obygaze[{extra}]" if extra else "obygaze")
@@ -269,9 +284,9 @@ def _installed_version(name: str) -> str:
 
 
 def _problem(package: Requirement) -> str:
-    """Return what is wrong with a package such as `torch>=2.4`: "not installed", or its unsuitable version.
+    """Return what is wrong with a package: "not installed", or its unsuitable version; "" if nothing is.
 
-    Nothing wrong is "".
+    The package comes with the versions that are suitable, as in `torch>=2.4`.
     """
     version = _installed_version(package.name)
     if not version:
@@ -452,16 +467,27 @@ def _cached_weights_diagnosis(backbone: str, hub_weights: str, commit: str) -> D
     """
     from huggingface_hub import is_offline_mode  # noqa: PLC0415 - an extra
 
-    from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
-
-    repository = hub_weights.partition("@")[0]
-    if hub_weights in OPENCLIP:
-        repository = OPENCLIP[hub_weights].repository
+    repository = _repository(hub_weights)
     is_pinned = is_offline_mode() or "@" in hub_weights
     note = ""
     if not is_pinned:
         note = f"; pin it with --weights {backbone}={repository}@{commit}, or set HF_HUB_OFFLINE=1"
     return _diagnosis("weights", f"{backbone}: {hub_weights} is in the cache, {commit}", note=note)
+
+
+def _repository(hub_weights: str) -> str:
+    """Return the repository OWNER/NAME of weights on the Hugging Face Hub.
+
+    Parameters
+    ----------
+    hub_weights
+        Name of a model of OpenCLIP, or the repository itself, perhaps with a commit (OWNER/NAME@COMMIT).
+    """
+    from obygaze_features.backbones.weights import OPENCLIP  # noqa: PLC0415 - heavy
+
+    if hub_weights in OPENCLIP:
+        return OPENCLIP[hub_weights].repository
+    return hub_weights.partition("@")[0]
 
 
 def _has_hub_client() -> bool:

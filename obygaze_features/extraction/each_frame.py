@@ -34,12 +34,7 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         raise ExtractError(
             f"{described_backbone} hears; frames a second are of pictures (leave out --per-second)"
         )
-    # It was built for clips of one frame. One that joins frames, as video networks do, then has the least
-    # number of frames that it takes, or gives several vectors for one frame.
-    gives_several_vectors = any(
-        output.name == "frames" and output.shape[0] != 1 for output in backbone.outputs
-    )
-    if backbone.n_frames != 1 or gives_several_vectors:
+    if _joins_frames(backbone):
         raise ExtractError(
             f"{described_backbone} joins frames, {backbone.n_frames} at least, and with --per-second each is "
             "encoded alone: give a number of frames (--n)"
@@ -59,6 +54,17 @@ def encode_each_frame(backbone: Backbone) -> Backbone:
         outputs=outputs,
         side_groups=tuple(side_groups),
     )
+
+
+def _joins_frames(backbone: Backbone) -> bool:
+    """Return whether a backbone computes its vectors from several frames together, as video networks do.
+
+    The backbone was built for clips of one frame. One that joins frames then has the least number of frames
+    that it takes, or gives several vectors for one frame.
+    """
+    if backbone.n_frames != 1:
+        return True
+    return any(output.name == "frames" and output.shape[0] != 1 for output in backbone.outputs)
 
 
 def _only_vectors_of_frames(
@@ -150,17 +156,29 @@ class EachFrame:
         frames: list[NDArray[Any]] = []  # of all clips, each frame as a clip of one frame, [1, h, w, c]
         for clip in clips:
             frames += [frame[np.newaxis] for frame in clip]
-        sizes = [len(clip) for clip in clips]
         start = getattr(self.encode_clips, "start", None)
-        if start is not None:
-            return PendingFrames(start(frames), sizes)
-
         # A plain function, without `start`, encodes the frames now.
+        returned = self._encode_in_batches(frames) if start is None else start(frames)
+        return PendingFrames(returned, [len(clip) for clip in clips])
+
+    def _encode_in_batches(self, frames: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Encode frames with a backbone that is a plain function, `FRAMES_AT_ONCE` at a time.
+
+        Parameters
+        ----------
+        frames
+            F frames, each as a clip of one frame, uint8 [1, h, w, c].
+
+        Returns
+        -------
+        NDArray
+            Vector of each frame, [F, 1, D].
+        """
         vectors_of_batches = []
         for first in range(0, len(frames), FRAMES_AT_ONCE):
             batch = np.stack(frames[first : first + FRAMES_AT_ONCE])
             vectors_of_batches.append(self.encode_clips(batch)["frames"])
-        return PendingFrames(np.concatenate(vectors_of_batches), sizes)
+        return np.concatenate(vectors_of_batches)
 
 
 @dataclass(frozen=True)

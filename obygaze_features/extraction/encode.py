@@ -325,10 +325,7 @@ class _Encoded(NamedTuple):
 def _wait_for(call: _Call) -> _Encoded:
     """Wait until a call of a backbone has ended; return its arrays, and the GPU that computed each clip."""
     if isinstance(call.returned, dict):  # the arrays, of a plain function
-        # Of each array [B, ...], whether all values of a clip are finite, [B].
-        is_finite_in_arrays = [
-            np.isfinite(values).reshape(len(values), -1).all(axis=1) for values in call.returned.values()
-        ]
+        is_finite_in_arrays = [_finite_rows(values) for values in call.returned.values()]
         return _Encoded(call.returned, np.all(is_finite_in_arrays, axis=0), devices=())
     encoded = call.returned.result()
     devices: list[str] = []
@@ -358,3 +355,9 @@ def _devices(backbone: Backbone, clips_at_once: Sequence[int]) -> list[str]:
             device = f"{device} ({backbone.name}: {n_clips} at once)"
         devices.append(device)
     return devices
+
+
+def _finite_rows(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return for each row of an array [B, ...] whether all its values are finite, [B]."""
+    finite: NDArray[np.bool_] = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+    return finite

@@ -2,14 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import signature
 from pathlib import Path
 from shlex import quote
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 from obygaze_features.arguments import checked
 from obygaze_features.backbones import TEXT_BACKBONES, Backbone, TextBackbone, load_text_backbone
@@ -29,6 +29,7 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_te
 from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import (
+    Codebook,
     Manifest,
     TextList,
     counted,
@@ -122,26 +123,14 @@ def prepare(
         "--decoder": decoder != PYAV,
         "backbones that read texts": takes_texts,
     }
-    conflicts = [option for option, is_used in options_in_use.items() if is_used]
-    if shots is not None and conflicts:
-        raise ExtractError(
-            f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
-            "decodes whole films; use 'obygaze manifest import film --shots own' instead"
-        )
-    shots_path = None if shots is None else local_path(shots)
+    shots_path = _table_of_shots(shots, options_in_use)
     if not corpus:
         corpus = Path(manifest).stem if isinstance(manifest, str | Path) else out.name
     parent = None if append is None else open_store(append).path
 
-    # Read the rows, build the backbones, and choose what extracts the rows.
-    job: Job | TextJob
-    extract_rows: Callable[..., Run]
-    estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+    # Read the rows, and build the backbones.
     if takes_texts:
-        texts = manifest if isinstance(manifest, TextList) else _texts_of(manifest)
-        job = TextJob(texts, corpus, _text_backbones(backbones))
-        extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
-        estimate_costs = partial(estimate_texts, job)
+        work = _work_on_texts(manifest, corpus, backbones, batch_size)
     else:
         job = _clip_job(
             manifest,
@@ -160,25 +149,21 @@ def prepare(
         )
         if engine == "local" and workers is None:
             workers = usable_cores(shard[1])
-        clip_settings: dict[str, Any] = {
-            "workers": workers,
-            # A batch has at least the clips that a backbone encodes in one call.
-            "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
-            "timeout_s": timeout_s,
-        }
-        if gpus:
-            extract_rows = partial(run_gpus, gpus=tuple(gpus), **clip_settings)
-        elif engine == "ray":
-            extract_rows = partial(run_ray, note=note, **clip_settings)
-        else:
-            extract_rows = partial(run_local, **clip_settings)
-        estimate_costs = partial(estimate_clips, job, workers=workers or usable_cores())
+        work = _work_on_clips(
+            job,
+            engine,
+            gpus,
+            workers=workers,
+            batch_size=batch_size,
+            timeout_s=timeout_s,
+            note=note,
+        )
 
     return Extraction(
-        job=job,
+        job=work.job,
         out=out,
-        engine=extract_rows,
-        costs=estimate_costs,
+        engine=work.extract_rows,
+        costs=work.estimate_costs,
         version=version,
         licence=licence,
         citation=citation,
@@ -191,6 +176,50 @@ def prepare(
         note=note,
         progress=progress,
     )
+
+
+class _Work(NamedTuple):
+    """The parts of an `Extraction` that differ for clips and texts.
+
+    Attributes
+    ----------
+    job
+        What determines the features.
+    extract_rows
+        Extracts rows, as `run_local` does.
+    estimate_costs
+        Estimates the cost of extracting the rows with given ids.
+    """
+
+    job: Job | TextJob
+    extract_rows: Callable[..., Run]
+    estimate_costs: Callable[[Sequence[str]], Estimate | TextEstimate]
+
+
+def _work_on_texts(
+    texts_or_path: Path | str | Manifest | TextList,
+    corpus: str,
+    backbones: Sequence[AnyBackbone],
+    batch_size: int | None,
+) -> _Work:
+    """Read a list of texts and build the backbones; return what to extract, and how.
+
+    Parameters
+    ----------
+    texts_or_path
+        The texts, or the path of their table.
+    corpus
+        Name of the corpus in the store.
+    backbones
+        Backbones that read texts, or their names.
+    batch_size
+        Texts that are encoded together; None for `TEXTS_AT_ONCE`.
+    """
+    texts = texts_or_path if isinstance(texts_or_path, TextList) else _texts_of(texts_or_path)
+    job = TextJob(texts, corpus, _text_backbones(backbones))
+    extract_rows = partial(run_texts, batch_size=batch_size or TEXTS_AT_ONCE)
+    estimate_costs = partial(estimate_texts, job)
+    return _Work(job, extract_rows, estimate_costs)
 
 
 def _clip_job(
@@ -212,33 +241,31 @@ def _clip_job(
     """Read the manifest, build the backbones, and return the job that extracts its clips.
 
     Settings that do not go together are refused before a backbone is built, which may take minutes. The
-    parameters are those of `extract`.
+    keyword arguments are those of `extract`, which describes them.
+
+    Parameters
+    ----------
+    manifest_or_path
+        The manifest of the clips, or the path of its file.
+    corpus
+        Name of the corpus in the store.
+    backbones
+        Names, recipes, or backbones that are built already.
     """
     load_decoder(decoder)  # only for its check; each worker loads the decoder itself
-    manifest = merge_annotators(_manifest_of(manifest_or_path, backbones))
-    if not manifest:
-        raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
-    for doubt in check_identity(manifest, manifest.root):  # such as that two films seem to be the same
-        note(doubt)
+    manifest = _checked_manifest(manifest_or_path, backbones, note)
     recipes = _recipes(backbones, manifest, n_frames, per_second, sampling)
     _check_engine(engine, recipes, gpus, decoder)
 
-    if gpus:  # `_check_engine` has refused backbones without a recipe
-        recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
-    built_backbones: list[Any] = []  # those without a recipe are built already
-    for backbone, recipe in zip(backbones, recipes, strict=True):
-        built_backbones.append(backbone if recipe is None else recipe.build())
+    built_backbones = _build_all(backbones, recipes, gpus)
 
     frames_folder = None  # of frames that are kept for later runs
     if keep_frames is not None:
-        frames_folder = local_path(keep_frames)
-        if frames_folder.exists() and not frames_folder.is_dir():
-            raise ExtractError(f"{frames_folder}: a file, and frames are kept in a folder; choose another")
-        frames_folder = frames_folder.absolute()
+        frames_folder = _folder_of_frames(local_path(keep_frames))
     job = Job(
         manifest=manifest,
         corpus=corpus,
-        backbones=tuple(built_backbones),
+        backbones=built_backbones,
         policy=sampling,
         strict=strict,
         hash_sources=hash_sources,
@@ -252,6 +279,38 @@ def _clip_job(
         refuse_without_gpu(job.backbones)
     _note_on_backbones(job, note)
     return job
+
+
+def _checked_manifest(
+    manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone], note: OnNote
+) -> Manifest:
+    """Return the manifest (table of clips) with one row for each clip, and note doubts about its films.
+
+    A manifest may have a row for each annotator of a clip. A doubt is, for example, that two films seem to be
+    the same.
+
+    Parameters
+    ----------
+    manifest_or_path
+        The manifest, or the path of its file.
+    backbones
+        The backbones, for messages.
+    note
+        Called with each doubt, as a sentence.
+
+    Raises
+    ------
+    ManifestError
+        The manifest cannot be read.
+    ExtractError
+        The manifest has no clips, or the path is not that of a manifest.
+    """
+    merged_manifest = merge_annotators(_manifest_of(manifest_or_path, backbones))
+    if not merged_manifest:
+        raise ExtractError(f"{manifest_or_path}: there is no clip in it, only a header")
+    for doubt in check_identity(merged_manifest, merged_manifest.root):
+        note(doubt)
+    return merged_manifest
 
 
 def _recipes(
@@ -279,17 +338,31 @@ def _recipes(
         `uniform` or `keyframes`; the latter only with a number for each clip.
     """
     if per_second is not None:
-        if not 0 < per_second < math.inf:
-            raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
-        if n_frames is not None:
-            raise ExtractError("a number of frames a clip (--n), or frames a second (--per-second), not both")
-        if sampling != "uniform":
-            raise ExtractError(
-                f"--sampling {sampling} is of a number of frames a clip; leave out --per-second"
-            )
+        _check_rate(per_second, n_frames, sampling)
         return tuple(_recipe_of_each_frame(backbone) for backbone in backbones)
     n_frames = frames_of(manifest, n_frames)
     return tuple(_recipe(backbone, n_frames) for backbone in backbones)
+
+
+def _build_all(
+    backbones: Sequence[AnyBackbone], recipes: Sequence[Recipe | None], gpus: Sequence[int]
+) -> tuple[Backbone, ...]:
+    """Build the backbones that have a recipe, and return all backbones; the others are built already.
+
+    Parameters
+    ----------
+    backbones, recipes
+        The backbones, and the recipe of each; None if it is built already.
+    gpus
+        Backbones are built on the first of these GPUs; empty builds them where their recipes say. With GPUs
+        every backbone has a recipe.
+    """
+    if gpus:  # `_check_engine` has refused backbones without a recipe
+        recipes = on_gpus([recipe for recipe in recipes if recipe is not None], gpus)
+    built = []
+    for backbone, recipe in zip(backbones, recipes, strict=True):
+        built.append(backbone if recipe is None else recipe.build())
+    return tuple(built)  # type: ignore[arg-type]  # names and recipes are built, text backbones handled before
 
 
 def _note_on_backbones(job: Job, note: OnNote) -> None:
@@ -312,26 +385,131 @@ def _note_on_backbones(job: Job, note: OnNote) -> None:
         )
 
     for backbone in job.backbones:
-        # Concept -> why the backbone cannot perceive it, such as a sound by one that takes pictures.
-        reason_of_concept = unperceived(job.manifest.codebook, perceived(backbone.provenance))
-        for question in backbone.provenance.get("questions", {}):
-            is_about_concept = question.startswith("concept:")
-            concept = question.removeprefix("concept:")
-            if is_about_concept and concept in reason_of_concept:
-                raise ExtractError(
-                    f"backbone {backbone.name} is asked {question!r}, and {reason_of_concept[concept]}: "
-                    "write the questions again with 'obygaze codebook questions', which leaves it out"
-                )
-
-        # Questions that were left out when the list was written, about concepts that it cannot perceive.
-        reason_of_question = backbone.provenance.get("absent", {})
-        if reason_of_question:
-            n_questions = counted(len(reason_of_question), "question")
-            note(f"{backbone.name}: {n_questions} not asked: {'; '.join(reason_of_question.values())}")
+        _refuse_imperceptible_questions(backbone, job.manifest.codebook)
+        skipped = _note_on_skipped_questions(backbone)
+        if skipped:
+            note(skipped)
 
     cpu_note = cpu_fallback_note(job.backbones)
     if cpu_note:
         note(cpu_note)
+
+
+def _work_on_clips(
+    job: Job,
+    engine: Literal["local", "ray"],
+    gpus: Sequence[int],
+    *,
+    workers: int | None,
+    batch_size: int | None,
+    timeout_s: float,
+    note: OnNote,
+) -> _Work:
+    """Choose what extracts the clips: several GPUs, a Ray cluster, or this process.
+
+    Parameters
+    ----------
+    job
+        What determines the features.
+    engine
+        `local`, or `ray` for a cluster.
+    gpus
+        Numbers of the GPUs that share the work; empty for one process.
+    workers
+        Decode processes; None for one on each usable core.
+    batch_size
+        Clips that are encoded together; None for the default.
+    timeout_s
+        Time limit for decoding one clip, in seconds.
+    note
+        Called with messages for the user during the run.
+    """
+    settings: dict[str, Any] = {
+        "workers": workers,
+        # A batch has at least the clips that a backbone encodes in one call.
+        "batch_size": max(batch_size or CLIPS_AT_ONCE, clips_at_once(job.backbones)),
+        "timeout_s": timeout_s,
+    }
+    extract_rows: Callable[..., Run]
+    if gpus:
+        extract_rows = partial(run_gpus, gpus=tuple(gpus), **settings)
+    elif engine == "ray":
+        extract_rows = partial(run_ray, note=note, **settings)
+    else:
+        extract_rows = partial(run_local, **settings)
+    estimate_costs = partial(estimate_clips, job, workers=workers or usable_cores())
+    return _Work(job, extract_rows, estimate_costs)
+
+
+def _refuse_imperceptible_questions(backbone: Backbone, codebook: Codebook) -> None:
+    """Raise an error if a backbone is asked about a concept that it cannot perceive.
+
+    An example is a question about a sound to a backbone that takes pictures.
+
+    Parameters
+    ----------
+    backbone
+        A backbone; one that answers questions has them in its provenance, by names such as "concept:Music".
+    codebook
+        The codebook, which says how each concept is conveyed: seen, heard or told.
+
+    Raises
+    ------
+    ExtractError
+        There is such a question.
+    """
+    # Concept -> why the backbone cannot perceive it.
+    reason_of_concept = unperceived(codebook, perceived(backbone.provenance))
+    for question in backbone.provenance.get("questions", {}):
+        is_about_concept = question.startswith("concept:")
+        concept = question.removeprefix("concept:")
+        if is_about_concept and concept in reason_of_concept:
+            raise ExtractError(
+                f"backbone {backbone.name} is asked {question!r}, and {reason_of_concept[concept]}: "
+                "write the questions again with 'obygaze codebook questions', which leaves it out"
+            )
+
+
+def _note_on_skipped_questions(backbone: Backbone) -> str:
+    """Return a note on the questions of a codebook that a backbone is not asked, with the reasons.
+
+    They are about concepts that it cannot perceive. "" if there are none.
+    """
+    reason_of_question = backbone.provenance.get("absent", {})
+    if not reason_of_question:
+        return ""
+    n_questions = counted(len(reason_of_question), "question")
+    return f"{backbone.name}: {n_questions} not asked: {'; '.join(reason_of_question.values())}"
+
+
+def _folder_of_frames(folder: Path) -> Path:
+    """Return the absolute path of the folder in which sampled frames are kept; raise an error for a file."""
+    if folder.exists() and not folder.is_dir():
+        raise ExtractError(f"{folder}: a file, and frames are kept in a folder; choose another")
+    return folder.absolute()
+
+
+def _table_of_shots(shots: Path | str | None, options_in_use: Mapping[str, bool]) -> Path | None:
+    """Return the path of the table of shots to write; raise an error with options that exclude finding shots.
+
+    Shots are found only by a plain run over whole films on one machine.
+
+    Parameters
+    ----------
+    shots
+        The file to write; None if no shots are wanted.
+    options_in_use
+        Option that cannot be combined with shots -> whether it is used.
+    """
+    if shots is None:
+        return None
+    conflicts = [option for option, is_used in options_in_use.items() if is_used]
+    if conflicts:
+        raise ExtractError(
+            f"--shots cannot be combined with {', '.join(conflicts)}: shots are found while one machine "
+            "decodes whole films; use 'obygaze manifest import film --shots own' instead"
+        )
+    return local_path(shots)
 
 
 Parameters = ParamSpec("Parameters")
@@ -531,9 +709,7 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
     text_backbones = []
     frame_backbones = []
     for backbone in backbones:
-        is_built = isinstance(backbone, Backbone | TextBackbone)
-        is_named_as_text = not is_built and _name(backbone) in TEXT_BACKBONES
-        if isinstance(backbone, TextBackbone) or is_named_as_text:
+        if _reads_texts(backbone):
             text_backbones.append(_name(backbone))
         else:
             frame_backbones.append(_name(backbone))
@@ -543,6 +719,13 @@ def reads_texts(backbones: Sequence[AnyBackbone]) -> bool:
             "the rows of a store are one or the other; extract two stores"
         )
     return len(text_backbones) > 0
+
+
+def _reads_texts(backbone: AnyBackbone) -> bool:
+    """Return whether a backbone reads texts; one that is not built yet is known by its name."""
+    if isinstance(backbone, Backbone | TextBackbone):
+        return isinstance(backbone, TextBackbone)
+    return _name(backbone) in TEXT_BACKBONES
 
 
 def _name(backbone: AnyBackbone) -> str:
@@ -590,6 +773,26 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
             "frames a second, not both"
         )
     return replace(recipe, n_frames=1, each_frame=True)
+
+
+def _check_rate(per_second: float, n_frames: int | None, sampling: str) -> None:
+    """Raise an error if the number of frames a second is not above 0, or is combined with another rule.
+
+    Parameters
+    ----------
+    per_second
+        Frames of each second of a clip.
+    n_frames
+        Frames of each clip, which excludes `per_second`; None if it is not set.
+    sampling
+        How frames are chosen; only `uniform` goes with `per_second`.
+    """
+    if not 0 < per_second < math.inf:
+        raise ExtractError(f"{per_second:g} frames a second (--per-second): expected a number above 0")
+    if n_frames is not None:
+        raise ExtractError("a number of frames a clip (--n), or frames a second (--per-second), not both")
+    if sampling != "uniform":
+        raise ExtractError(f"--sampling {sampling} is of a number of frames a clip; leave out --per-second")
 
 
 def _check_engine(engine: str, recipes: Sequence[Recipe | None], gpus: Sequence[int], decoder: str) -> None:
@@ -653,14 +856,14 @@ def _texts_of(texts_or_path: Path | str | Manifest) -> TextList:
 def _manifest_of(
     manifest_or_path: Path | str | Manifest | TextList, backbones: Sequence[AnyBackbone]
 ) -> Manifest:
-    """Read a manifest (table of clips); raise an error for a video, a folder or a list of texts.
+    """Return a manifest (table of clips), read from its file; refuse a video, a folder or a list of texts.
 
     The error says what to do instead: make a manifest of the videos, or use a backbone that reads texts.
 
     Parameters
     ----------
     manifest_or_path
-        The manifest, or the path of its file; or a list of texts, which is refused.
+        The manifest, which is returned as it is, or the path of its file; a list of texts is refused.
     backbones
         The backbones, which take frames; for messages.
     """
@@ -680,9 +883,7 @@ def _manifest_of(
     except ManifestError as error:
         if not _is_list_of_texts(path):
             raise
-        counterparts = [f"{_name(backbone)}-text" for backbone in backbones]
-        existing = [name for name in counterparts if name in TEXT_BACKBONES]
-        suggestion = " or ".join(f"--backbone {name}" for name in existing or ("clip-text", "sentence"))
+        suggestion = " or ".join(f"--backbone {name}" for name in _suggested_text_backbones(backbones))
         raise ExtractError(
             f"{path} is a list of texts, and {names} reads frames; give {suggestion}"
         ) from error
@@ -703,3 +904,14 @@ def _is_list_of_texts(path: Path) -> bool:
     except ManifestError:
         return False
     return True
+
+
+def _suggested_text_backbones(backbones: Sequence[AnyBackbone]) -> Sequence[str]:
+    """Return text backbones to suggest to somebody who gave a list of texts to backbones of frames.
+
+    They are the text counterparts of these backbones, such as `clip-text` of `clip`; if there are none, two
+    common text backbones.
+    """
+    counterparts = [f"{_name(backbone)}-text" for backbone in backbones]
+    existing = [name for name in counterparts if name in TEXT_BACKBONES]
+    return existing or ("clip-text", "sentence")

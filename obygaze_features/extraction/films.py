@@ -11,7 +11,7 @@ once more for its shots.
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -219,16 +219,18 @@ class Films:
         note
             Called with a sentence if the film has to be decoded once more.
         """
-        measured_stretches = []
-        for stretch in self.stretches[movie]:
-            with suppress(OSError, ValueError):  # `joined_shots` notices that a stretch is missing
-                measured_stretches.append(unpacked(read_bytes(self._file(stretch)), Measured))
-        shots = joined_shots(measured_stretches)
+        shots = joined_shots(list(self._measured(movie)))
         if shots is None:  # the measurements of a stretch are missing
             reason = why_not_in_stretches(path) or "it could not be decoded without errors"
             note(f"{path.name} is decoded a second time for its shots: {reason}")
             shots = find_shots(path, DETECTOR)
         return [FilmPart(shot.start_s, shot.end_s, shot.flags) for shot in shots]
+
+    def _measured(self, movie: str) -> Iterator[Measured]:
+        """Yield the measurements of a movie's stretches, in order; those that cannot be read are left out."""
+        for stretch in self.stretches[movie]:
+            with suppress(OSError, ValueError):  # `joined_shots` notices that a stretch is missing
+                yield unpacked(read_bytes(self._file(stretch)), Measured)
 
     def _file(self, stretch: Stretch) -> Path:
         """Return the file with the measurements of a stretch, named after its movie and its ends."""
@@ -392,8 +394,7 @@ class _FilmProgress:
         These windows are removed from those that wait. Each task is a pass over the file, of up to
         `PASS_CLIPS` windows, with the frames of them that were decoded with parts of the film.
         """
-        pending = self._pending.keys()
-        ready = [task for task in self._waiting.values() if pending.isdisjoint(self._stretches_of(task))]
+        ready = [task for task in self._waiting.values() if not self._needs_pending_stretch(task)]
         for task in ready:
             del self._waiting[task.clip_id]
             del self._tasks[task.clip_id]
@@ -406,6 +407,10 @@ class _FilmProgress:
             stretch_frames = [self._frames_of_stretch[number] for number in decoded_numbers]
             ready_passes.append(FilePass(pass_tasks, stretch_frames=stretch_frames))
         return ready_passes
+
+    def _needs_pending_stretch(self, task: DecodeTask) -> bool:
+        """Return whether a window may have frames in a part of the film that is still to be decoded."""
+        return not self._pending.keys().isdisjoint(self._stretches_of(task))
 
     def drop_unneeded_frames(self) -> None:
         """Drop the frames of decoded parts of the film (stretches) that no window needs any more."""

@@ -79,7 +79,10 @@ class GpuPool(DecodePool):
     """
 
     def __init__(self, workers: int, timeout_s: float, batch_size: int, gpu: Gpu) -> None:
-        """Start the decode workers, one for each core, and the process of the GPU."""
+        """Start the decode workers, one for each core, and the process of the GPU.
+
+        A pass is a list of clips of one file that are decoded together.
+        """
         super().__init__(workers, timeout_s, PYAV, batch_size)  # the workers decode with PyAV
         self._gpu = gpu
         self._process_number = 0  # how often the process of the GPU has been started
@@ -253,14 +256,31 @@ class GpuPool(DecodePool):
             del self._on_gpu[message.key][message.position]
             return [_remarked(message.clip, ON_GPU)]
         if isinstance(message, GpuOpened):
-            # At a later start than the first, the driver has become unreliable, and cores decode alone.
-            is_first_start = self._process_number == 1
-            if message.missing and is_first_start:
-                raise ExtractError(no_gpu(message.missing))
-            self._is_open = not message.missing
+            self._allow_passes(message)
         elif isinstance(message, PassEnded):
             self._end_pass_on_gpu(message)
         return []
+
+    def _allow_passes(self, message: GpuOpened) -> None:
+        """Allow passes to be sent to the GPU's process, which has started and can decode.
+
+        If it cannot, an error is raised when that is found at its first start. At a later start the driver
+        has become unreliable, and cores decode alone.
+
+        Parameters
+        ----------
+        message
+            What is missing for decoding on the GPU; "" if nothing is.
+
+        Raises
+        ------
+        ExtractError
+            Something is missing at the first start.
+        """
+        is_first_start = self._process_number == 1
+        if message.missing and is_first_start:
+            raise ExtractError(no_gpu(message.missing))
+        self._is_open = not message.missing
 
     def _end_pass_on_gpu(self, message: PassEnded) -> None:
         """Queue for cores the clips of an ended pass that the GPU did not decode, and remember why.

@@ -43,6 +43,7 @@ from obygaze_features.video.hardware import (
     sample_of,
 )
 from obygaze_features.video.index import index_packets
+from obygaze_features.video.packet_table import PacketTable
 from obygaze_features.video.passes import FrameRequests, WindowResult, Windows
 from obygaze_features.workers import Parent
 
@@ -233,9 +234,7 @@ class GpuDecoder:
         has_other_settings = any(settings.values())
         if has_other_settings:
             raise NotOnGpu("a core reads these windows")
-        if path not in self._check_of_file:
-            self._check_of_file[path] = check_for_gpu(path, self._gpu.min_pixels)
-        check = self._check_of_file[path]
+        check = self._checked_headers(path)
         if check.reason:
             raise NotOnGpu(check.reason, for_whole_file=True)
 
@@ -243,10 +242,7 @@ class GpuDecoder:
         stream = _KindAndSize(kind_of(table), check.width, check.height)
         # Frames from one key frame to the next are decoded together. Those around the first window are used
         # for the comparisons.
-        first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
-        later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
-        first_frame = int(later_frames[0]) if len(later_frames) else 0
-        compared_frames = group_around(table, first_frame)
+        compared_frames = group_around(table, _first_frame(table, windows))
 
         try:
             self._refuse_different_pictures(path, stream, compared_frames[:MAX_COMPARED])
@@ -258,6 +254,12 @@ class GpuDecoder:
             self._not_decoded.add(stream)
             raise
         self._compared_files.add(path)
+
+    def _checked_headers(self, path: Path) -> GpuCheck:
+        """Return whether the GPU may decode a file, by its headers, which are read once."""
+        if path not in self._check_of_file:
+            self._check_of_file[path] = check_for_gpu(path, self._gpu.min_pixels)
+        return self._check_of_file[path]
 
     def _refuse_different_pictures(self, path: Path, stream: "_KindAndSize", frames: Sequence[int]) -> None:
         """Refuse a stream whose pictures from the GPU differ from a core's, or that it does not decode.
@@ -298,6 +300,21 @@ class _KindAndSize(NamedTuple):
     kind: str
     width: int
     height: int
+
+
+def _first_frame(table: PacketTable, windows: Windows) -> int:
+    """Return the number of the first frame from the start of the earliest window on; 0 if there is none.
+
+    Parameters
+    ----------
+    table
+        The packets of the file, with the time of each frame.
+    windows
+        Start and end of each window in seconds.
+    """
+    first_s = min(start_s or 0.0 for start_s, _ in windows)  # a start of None is that of the file
+    later_frames = np.flatnonzero(table.frame_times.time_s >= first_s)
+    return int(later_frames[0]) if len(later_frames) else 0
 
 
 def _reason_of(error: Exception) -> str:

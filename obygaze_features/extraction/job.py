@@ -14,6 +14,7 @@ from obygaze_features.backbones import (
     Backbone,
     BackboneOutput,
     Hearing,
+    SideGroup,
     TextBackbone,
     load_backbone,
 )
@@ -164,10 +165,7 @@ class Job:
             frames_record = self._frames_record(backbone)
             arrays = specs_of(backbone.outputs)
             groups.append(group_of(backbone, arrays, backbone.n_frames, **frames_record))
-            for side in backbone.side_groups:
-                name = f"{backbone.name}.{side.name}"
-                provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
-                groups.append(GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, provenance))
+            groups += [side_group_of(backbone, side, **frames_record) for side in backbone.side_groups]
         return groups
 
     def corpus_record(self) -> dict[str, object]:
@@ -269,6 +267,21 @@ def group_of(
         **_software(backbone),
     }
     return GroupSpec(backbone.name, tuple(arrays), n_frames, provenance)
+
+
+def side_group_of(backbone: Backbone, side: SideGroup, **frames_record: object) -> GroupSpec:
+    """Describe a further group that a backbone fills in the store, such as a layer's, with its provenance.
+
+    Parameters
+    ----------
+    backbone, side
+        The backbone, and what it says of the group.
+    frames_record
+        Fields of the provenance that say which frames the backbone gets.
+    """
+    name = f"{backbone.name}.{side.name}"
+    provenance = {"name": name, **side.provenance, **frames_record, **_software(backbone)}
+    return GroupSpec(name, tuple(specs_of(side.outputs)), backbone.n_frames, provenance)
 
 
 def _software(backbone: Backbone | TextBackbone) -> dict[str, object]:
@@ -378,14 +391,7 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
     if task is None:
         return None
     if n_shares is None:
-        # Task i of n does share i of n, so that each share has a task.
-        is_without_gaps = task.first == 0 and task.last == task.n_tasks - 1
-        if not is_without_gaps or task.number > task.last:
-            raise ExtractError(
-                f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to "
-                f"{task.last} cannot tell its share, since the first array of a store divides it: number it "
-                "from 0 without gaps, as in --array=0-7"
-            )
+        _refuse_first_array_with_gaps(task)
         return task.number, task.n_tasks
     if task.last >= n_shares:
         raise ExtractError(
@@ -394,6 +400,20 @@ def array_shard(environment: Mapping[str, str], n_shares: int | None = None) -> 
             f"--array=0-{n_shares - 1}"
         )
     return task.number, n_shares
+
+
+def _refuse_first_array_with_gaps(task: ArrayTask) -> None:
+    """Raise an ExtractError unless the tasks of a store's first array are numbered 0, 1, ... without gaps.
+
+    Each share of the clips then has a task, since task i of n does share i of n.
+    """
+    is_without_gaps = task.first == 0 and task.last == task.n_tasks - 1
+    if not is_without_gaps or task.number > task.last:
+        raise ExtractError(
+            f"task {task.number} of a job array with {task.n_tasks} tasks from {task.first} to {task.last} "
+            "cannot tell its share, since the first array of a store divides it: number it from 0 without "
+            "gaps, as in --array=0-7"
+        )
 
 
 @checked

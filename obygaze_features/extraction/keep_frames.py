@@ -244,7 +244,7 @@ class _VideoFrames:
         task
             The clip's task.
         decoded
-            The clip as it was decoded to JPEGs (`as_jpegs`), which is returned as it is if it has failed.
+            The decoded clip, which is returned as it is if it has failed.
         remarks
             Further remarks on the clip.
         writes
@@ -252,19 +252,7 @@ class _VideoFrames:
         """
         if decoded.status == "failed":
             return decoded
-
-        # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is
-        # wanted, may differ there, and are not kept.
-        source = {field: value for field, value in decoded.source.items() if field != "sha256"}
-        clip_to_keep = replace(decoded, clip_id="", frames={}, source=source, n_decoded=0)
-        frames_of_sampling = {}
-        for sampling, backbone_name in _samplings(task).items():
-            frames = decoded.frames[backbone_name]
-            jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
-            frames_of_sampling[sampling] = _KeptFrames(
-                clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs
-            )
-
+        frames_of_sampling = _frames_to_keep(task, decoded)
         all_remarks = [*decoded.remarks, *remarks]
         if writes:
             all_remarks += self.write(task, frames_of_sampling)
@@ -385,3 +373,28 @@ def _prepared_frames(
         images = np.stack([prepare(picture) for picture in pictures_of_sampling[sampling]])
         prepared[key] = Prepared(images, np.array(frames.index, np.int64), np.array(frames.time_s))
     return prepared
+
+
+def _frames_to_keep(task: DecodeTask, clip: DecodedClip) -> dict[Sampling, _KeptFrames]:
+    """Return for each sampling of a clip what to write to the frame cache: its JPEGs, and facts on the clip.
+
+    Parameters
+    ----------
+    task
+        The clip's task.
+    clip
+        The clip as it was decoded to JPEGs (`as_jpegs`).
+    """
+    # Other manifests and runs read the file too: the clip's id, and whether a digest of the video is wanted,
+    # may differ there, and are not kept.
+    source = {field: value for field, value in clip.source.items() if field != "sha256"}
+    clip_to_keep = replace(clip, clip_id="", frames={}, source=source, n_decoded=0)
+
+    frames_of_sampling = {}
+    for sampling, backbone_name in _samplings(task).items():
+        frames = clip.frames[backbone_name]
+        jpegs: list[bytes] = frames.images.tolist()  # an array of bytes objects, as `to_jpeg` makes them
+        frames_of_sampling[sampling] = _KeptFrames(
+            clip_to_keep, frames.frame_index.tolist(), frames.time_s.tolist(), jpegs
+        )
+    return frames_of_sampling

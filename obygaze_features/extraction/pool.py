@@ -21,7 +21,7 @@ from obygaze_features.extraction.decode_clips import (
     take_pictures,
 )
 from obygaze_features.extraction.decoders import PYAV, Decode, load_decoder
-from obygaze_features.extraction.films import FilePass, Films, StretchFrames, WorkQueue
+from obygaze_features.extraction.films import FilePass, Films, Stretch, StretchFrames, WorkQueue
 from obygaze_features.extraction.keep_frames import as_jpegs, with_frame_cache
 from obygaze_features.video import Known, Rest, share_in
 from obygaze_features.video.file_facts import packed
@@ -159,7 +159,7 @@ class DecodePool:
             return [message.clip]
         stretch = attempt.file_pass.stretch
         if films is not None and stretch is not None:
-            # The worker has also written the frames that other windows need to a file.
+            # A part of a film was measured. The worker has also written the frames that other windows need.
             attempt.stretch_frames = StretchFrames(attempt.frames_file)
             films.write_measurements(stretch, message.measurements, message.n_decoded, message.cpu_s)
         return []
@@ -348,15 +348,7 @@ def _decode(task: _PassTask, parent: Parent, *, decoder: str, folder: Path) -> N
     stretch = task.file_pass.stretch
     if stretch is not None and not take_pictures(task.file_pass.tasks):
         # All backbones take only sound, so `decode_clips` below decodes no pictures.
-        windows = decode_stretch(
-            tasks=(),
-            path=stretch.path,
-            stretch=(stretch.start_s, stretch.end_s),
-            others=(),
-            stretch_results=stretch_results,
-        )
-        for _window in windows:  # there are none; asking for them decodes the stretch
-            pass
+        _measure_stretch(stretch, stretch_results)
 
     clips_cpu_s = 0.0
     for position, clip in decode_clips(task.file_pass.tasks, decode):
@@ -407,3 +399,24 @@ def _decoder_of_pass(task: _PassTask, decode: Decode, stretch_results: list[Rest
     if known:
         return with_frame_cache(partial(decode_with_av, known=known))
     return with_frame_cache(decode)
+
+
+def _measure_stretch(stretch: Stretch, stretch_results: list[Rest[Pixels]]) -> None:
+    """Decode a part of a film (stretch) only to measure its frames for the detection of shots.
+
+    Parameters
+    ----------
+    stretch
+        The part of the film.
+    stretch_results
+        The measurements are appended to this list if all of the stretch can be decoded.
+    """
+    windows = decode_stretch(
+        tasks=(),
+        path=stretch.path,
+        stretch=(stretch.start_s, stretch.end_s),
+        others=(),
+        stretch_results=stretch_results,
+    )
+    for _window in windows:  # there are none; asking for them decodes the stretch
+        pass

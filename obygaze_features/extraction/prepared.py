@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -303,16 +303,29 @@ class Extraction:
             _, n_shares = self.shard
             if n_shares == 1:
                 return stage, self._extract(stage, stopped)
-            # Other shares are extracted by other processes, perhaps on other machines.
-            machine = this_machine()
-            begin_share(stage.path, self.shard, machine)
-            problem = clock_problem(stage.path)
-            if problem:
-                self.note(problem)
-            report = self._extract(stage, stopped)
-            if not stage.missing(self.shard):
-                finish_share(stage.path, self.shard, machine)
-            return stage, report
+            return stage, self._extract_share(stage, stopped)
+
+    def _extract_share(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
+        """Extract the missing rows of one share of several, and record in the stage that it begins and ends.
+
+        Other shares are extracted by other processes, perhaps on other machines.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        stopped
+            Polled often; once true, the current rows are finished and the run ends.
+        """
+        machine = this_machine()
+        begin_share(stage.path, self.shard, machine)
+        problem = clock_problem(stage.path)
+        if problem:
+            self.note(problem)
+        report = self._extract(stage, stopped)
+        if not stage.missing(self.shard):
+            finish_share(stage.path, self.shard, machine)
+        return report
 
     def _extract(self, stage: Stage, stopped: Callable[[], bool]) -> RunReport:
         """Extract the missing rows into the open stage, and write the report and the table of shots.
@@ -334,16 +347,9 @@ class Extraction:
         films = self._films()
 
         # Find what is to do.
-        for damage in stage.damage():
-            self.note(damage)
-        # First remove what killed runs left half-written, so that its rows count as missing.
-        n_lost = stage.sweep(keep=_pieces_on_other_clusters(stage))
-        if n_lost:
-            self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
+        self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        clips_to_retry: Collection[str] = ()  # failed ones of a sealed store are part of it
-        if not self.sealed_path.exists():
-            clips_to_retry = clips_with_returned_video(stage, videos)
+        clips_to_retry = self._clips_to_retry(stage, videos)
         missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
         note = note_on_changed_videos(stage, videos)
         if note:
@@ -353,11 +359,7 @@ class Extraction:
         video_check = MissingVideoCheck(stage, videos, has_work=len(missing_ids) > 0)
         if missing_ids:
             self._note_other_writers(stage)
-            if self.sealed_path.exists() and self.will_seal:
-                raise ExtractError(
-                    f"{self.sealed_path} is already sealed; {len(missing_ids)} more {self.unit}s need a new "
-                    f"version, such as --store-version {self._next_version()}"
-                )
+            self._refuse_rows_after_sealing(len(missing_ids))
 
         report = self._run_engine(stage, missing_ids, films, video_check, stopped)
         if report.clips:
@@ -367,6 +369,30 @@ class Extraction:
         if films is not None and self.shots is not None and not stopped():
             films.write(self.shots, self.note)
         return report
+
+    def _clips_to_retry(self, stage: Stage, videos: Mapping[str, Path | None]) -> Collection[str]:
+        """Return the ids of clips that failed because their video was missing, and whose video is there now.
+
+        Empty if the store is sealed: these clips are then part of it, as failed.
+
+        Parameters
+        ----------
+        stage
+            The unfinished store.
+        videos
+            Clip id -> its video; None if the manifest names none.
+        """
+        if self.sealed_path.exists():
+            return ()
+        return clips_with_returned_video(stage, videos)
+
+    def _clean_up(self, stage: Stage) -> None:
+        """Note damage to the unfinished store, and remove what killed runs left half-written in it."""
+        for damage in stage.damage():
+            self.note(damage)
+        n_lost = stage.sweep(keep=_pieces_on_other_clusters(stage))
+        if n_lost:
+            self.note(f"a run was killed: up to {n_lost} {self.unit}s that it had begun are done again")
 
     def _run_engine(
         self,
@@ -392,9 +418,12 @@ class Extraction:
             Polled often; once true, the current rows are finished and the run ends.
         """
         options = {} if films is None else {"films": films}  # only the local engine finds shots
-        run = self.engine(
-            self.job, stage, missing, stopped=lambda: stopped() or video_check.failed, **options
-        )
+
+        def must_stop() -> bool:
+            """Return whether the run is to end early."""
+            return stopped() or video_check.failed
+
+        run = self.engine(self.job, stage, missing, stopped=must_stop, **options)
         last_report = RunReport()
         with shown_progress(self.progress, "extract", self.unit) as show, closing(run):
             for report, results in run:
@@ -415,6 +444,14 @@ class Extraction:
             self.note(
                 f"{n_others} other process(es) are writing to {self.stage_path} and may process the same "
                 f"{self.unit}s: this is safe but repeats work; --shard divides it"
+            )
+
+    def _refuse_rows_after_sealing(self, n_missing: int) -> None:
+        """Raise an error if rows are missing in a sealed store, and this run would seal it."""
+        if self.sealed_path.exists() and self.will_seal:
+            raise ExtractError(
+                f"{self.sealed_path} is already sealed; {n_missing} more {self.unit}s need a new version, "
+                f"such as --store-version {self._next_version()}"
             )
 
     def notes_on_renamed_stages(self) -> Iterator[str]:

@@ -234,11 +234,7 @@ class RayCluster:
             raise
 
         if event is None:
-            if time.monotonic() > self._deadline:
-                raise ExtractError(
-                    f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
-                    "`ray status` on its first node shows what it is about"
-                )
+            self._refuse_late_join()
             return None
 
         is_message = event.kind == "item"
@@ -247,11 +243,7 @@ class RayCluster:
 
         # The child has ended: because the head was lost, or for another reason.
         self._refuse_lost_head()
-        how = event.value
-        printed = self._log_file.read_text(encoding="utf-8", errors="replace").strip()
-        if printed:
-            last_line = printed.splitlines()[-1].strip()
-            how = f"{how}: {clipped(last_line)}"
+        how = self._with_last_line(event.value)
         raise ExtractError(
             f"the process that drove the Ray cluster at {self._where} ended ({how}). {self._clips_left()}"
         )
@@ -268,21 +260,35 @@ class RayCluster:
         if isinstance(message, Event):
             return message
         if isinstance(message, Head):
-            # It comes without an address when the child begins to join, and with one when it has joined.
-            # There is a limit only while it joins an existing cluster: a machine under load may take minutes
-            # to start one of its own.
-            self._head = message.address
-            joins_existing_cluster = self._order.address is not None
-            has_joined = message.address != ""
-            if joins_existing_cluster and not has_joined:
-                self._deadline = time.monotonic() + JOIN_S
-            else:
-                self._deadline = float("inf")
+            self._store_head(message)
         elif isinstance(message, str):
             self._note(message)
         else:
             self.workers = message
         return None
+
+    def _store_head(self, head: Head) -> None:
+        """Store the address of the cluster's head, and when the child must have joined.
+
+        The child sends this message twice: without an address when it begins to join, and with one when it
+        has joined. There is a limit only while it joins an existing cluster: a machine under load may take
+        minutes to start one of its own.
+        """
+        self._head = head.address
+        joins_existing_cluster = self._order.address is not None
+        has_joined = head.address != ""
+        if joins_existing_cluster and not has_joined:
+            self._deadline = time.monotonic() + JOIN_S
+        else:
+            self._deadline = float("inf")
+
+    def _refuse_late_join(self) -> None:
+        """Raise an ExtractError if the child must have joined the cluster by now."""
+        if time.monotonic() > self._deadline:
+            raise ExtractError(
+                f"the Ray cluster at {self._where} did not let this process in within {JOIN_S:.0f} s; "
+                "`ray status` on its first node shows what it is about"
+            )
 
     def _refuse_lost_head(self, error: Exception | None = None) -> None:
         """Raise an ExtractError if the child has joined, and the cluster's head does not answer any more.
@@ -304,6 +310,20 @@ class RayCluster:
     def _clips_left(self) -> str:
         """Return the sentence that ends an error: how many clips are left, and how to continue."""
         return f"{counted(len(self._stage.missing()), 'clip is', 'clips are')} left; the same command goes on"
+
+    def _with_last_line(self, end: str) -> str:
+        """Return how the child process ended, with the last line that Ray printed, if any.
+
+        Parameters
+        ----------
+        end
+            How it ended, in words.
+        """
+        text = self._log_file.read_text(encoding="utf-8", errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        if not lines:
+            return end
+        return f"{end}: {clipped(lines[-1])}"
 
 
 def refuse_unreachable(address: str) -> None:

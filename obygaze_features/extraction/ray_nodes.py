@@ -180,8 +180,7 @@ def decode_by_ray(
         ready_streams, _ = ray.wait(list(missing_of_stream), timeout=POLL_S)
         for stream in ready_streams:
             missing_tasks = missing_of_stream[stream]
-            reference = next(iter(stream), None)
-            clip: Any = None if reference is None else ray.get(reference)
+            clip = _next_of(stream)
             if isinstance(clip, NodeError):
                 raise clip
             # When Ray does a task again on another node, its clips may come in another order, and the stream
@@ -194,6 +193,12 @@ def decode_by_ray(
             elif clip.clip_id in missing_tasks:  # else it has come before
                 del missing_tasks[clip.clip_id]
                 yield clip
+
+
+def _next_of(stream: Any) -> Any:
+    """Wait for the next result of a streaming Ray task and return it; None if the task has ended."""
+    reference = next(iter(stream), None)
+    return None if reference is None else ray.get(reference)
 
 
 def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterator[DecodedClip | NodeError]:

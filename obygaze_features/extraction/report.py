@@ -149,28 +149,66 @@ class RunReport:
         unit
             What was processed: "clip", or "text", which is not decoded.
         """
-        speed = f"{self.clips / max(self.wall_s, 1e-9):.1f} {unit}s/s"
-        steps = ["infer"]
-        if unit == "clip":
-            frames = self.n_decoded / max(self.decode_cpu_s, 1e-9)
-            speed += f", {frames:.0f} decoded frames/s per core"
-            steps = ["decode", "infer"]
-        percentages = self.time_percentages()
-        in_turn = ", ".join(f"{step} {percentages[step]:g} %" for step in steps)
-        # Writing stands apart, as it runs at the same time as the others: the percentages do not add up.
-        facts = [speed, f"{in_turn}, and beside that write {percentages['write']:g} %"]
-
+        facts = [_speed(self, unit), _times_in_words(self, unit)]
         busy_percent = self.gpu_busy_percent()
         if busy_percent is not None:
-            gpus = f"GPU had work {busy_percent:g} %"
-            for name, gpu in self.gpus.items():
-                gpus += f", {visible(name, line_breaks=False)}, peak {gpu['peak_memory_mb']:,} MB"
-            facts.append(gpus)
+            facts.append(_gpus(self, busy_percent))
         cores = self.cores_per_card()
         if cores:
             facts.append(f"{cores:g} decoding cores keep a card busy, {usable_cores()} here")
         facts.append(f"peak memory {peak_memory_mb():.0f} MB")
         return f"{counted(self.clips, unit)} in {self.wall_s:.1f} s ({'; '.join(facts)})"
+
+
+def _speed(report: RunReport, unit: str) -> str:
+    """Return the rows per second in words and, for clips, the decoded frames per second and core.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
+    """
+    speed = f"{report.clips / max(report.wall_s, 1e-9):.1f} {unit}s/s"
+    if unit == "clip":
+        frames = report.n_decoded / max(report.decode_cpu_s, 1e-9)
+        speed += f", {frames:.0f} decoded frames/s per core"
+    return speed
+
+
+def _times_in_words(report: RunReport, unit: str) -> str:
+    """Return in words which percentages of the time went into decoding (of clips), inference and writing.
+
+    Writing stands apart, as it runs at the same time as the others, so that the percentages do not add up.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    unit
+        What was processed: "clip", or "text", which is not decoded.
+    """
+    percentages = report.time_percentages()
+    steps = ["decode", "infer"] if unit == "clip" else ["infer"]  # texts are not decoded
+    in_turn = ", ".join(f"{step} {percentages[step]:g} %" for step in steps)
+    return f"{in_turn}, and beside that write {percentages['write']:g} %"
+
+
+def _gpus(report: RunReport, busy_percent: float) -> str:
+    """Return in words how busy the GPUs were, as in "GPU had work 93 %", with each GPU's peak memory.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    busy_percent
+        For what percentage of the run a GPU was busy, as a mean over GPUs.
+    """
+    text = f"GPU had work {busy_percent:g} %"
+    for name, gpu in report.gpus.items():
+        text += f", {visible(name, line_breaks=False)}, peak {gpu['peak_memory_mb']:,} MB"
+    return text
 
 
 Run = Generator[tuple[RunReport, list[ClipResult]]]

@@ -68,20 +68,40 @@ def check_option(name: str, value: str) -> None:
     ExtractError
         If it is not in the option's format, or the time or the memory is too little for any job.
     """
+    _check_format(name, value)
+    if name == "time":
+        _check_time_limit(value)
+    if name.startswith("mem"):  # mem and mem-per-cpu
+        _check_memory(name, value)
+
+
+def _check_format(name: str, value: str) -> None:
+    """Raise an error unless the value of an sbatch option is written as the option demands.
+
+    `FORMATS` has the formats of the common options; the values of others are left to Slurm.
+    """
     value_format = FORMATS.get(name)
     if value_format is not None and not re.fullmatch(value_format.pattern, value, re.ASCII):
         raise ExtractError(f"--sbatch {name}={value}: expected {value_format.words}")
 
-    # The usual cause of a short limit is one that is meant as hours, such as "08:00", which are minutes.
-    limit_s = seconds(value) if name == "time" else None
+
+def _check_time_limit(value: str) -> None:
+    """Raise an error if a time limit, as sbatch reads it, ends the job before it can do anything useful.
+
+    The usual cause is a limit meant as hours, such as "08:00", which Slurm reads as eight minutes.
+    """
+    limit_s = seconds(value)
     if limit_s is not None and limit_s < SHORTEST_S:
         raise ExtractError(
             f"--sbatch time={value}: {limit_s:,} s is too short for a turn, which needs {SHORTEST_S} s "
             "(a number alone is minutes, two are minutes:seconds)"
         )
 
-    is_memory_without_unit = name.startswith("mem") and value.isdecimal()  # mem and mem-per-cpu
-    if is_memory_without_unit and 0 < int(value) < MIN_MB:  # 0 stands for all memory that a node has
+
+def _check_memory(name: str, value: str) -> None:
+    """Raise an error for a small number without a unit, such as mem=48: Slurm would read 48 megabytes."""
+    is_without_unit = value.isdecimal()
+    if is_without_unit and 0 < int(value) < MIN_MB:  # 0 stands for all memory that a node has
         raise ExtractError(f"--sbatch {name}={value}: Slurm reads megabytes; {value}G are gigabytes")
 
 

@@ -299,7 +299,8 @@ class _Assignments:
         even_share = len(self._pieces) / self._n_processes
         n_pieces = ceil(even_share / 2)
         pieces = [self._pieces.popleft() for _ in range(n_pieces)]
-        return _Assignment(list(chain.from_iterable(pieces)))
+        clip_ids = list(chain.from_iterable(pieces))
+        return _Assignment(clip_ids)
 
     def record(self, event: Event) -> list[ClipResult]:
         """Store the report and the results that a process has sent; return the results.
@@ -340,6 +341,19 @@ class _Assignments:
         if event.kind != "died":
             return []
 
+        self._count_death(event)
+        undone_ids = self._undone(assignment.clip_ids)
+        self._subtract_lost(assignment, undone_ids)
+        is_alone = len(undone_ids) == 1
+        is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
+        if is_alone and is_last_attempt:
+            reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
+            return write_failed(self._stage, undone_ids, reason, self._report_before)
+        self._divide(assignment, undone_ids)
+        return []
+
+    def _count_death(self, event: Event) -> None:
+        """Count the death of a process; raise an ExtractError if it is one too many in a row."""
         self._n_deaths_in_a_row += 1
         n_deaths = self._n_deaths_in_a_row
         if n_deaths == MAX_DEATHS_IN_A_ROW:
@@ -349,20 +363,23 @@ class _Assignments:
                 "same command goes on"
             )
 
-        # A process reports a clip as soon as it has written it, but the clip is done only once its piece (a
-        # file of several clips) is closed. Clips of a piece that was open when the process died are lost.
-        undone_ids = self._undone(assignment.clip_ids)
+    def _subtract_lost(self, assignment: _Assignment, undone_ids: Sequence[str]) -> None:
+        """Subtract clips that were lost when a process died from its report.
+
+        A process reports a clip as soon as it has written it, but the clip is done only once its piece (a
+        file of several clips) is closed. Clips of the piece that was open when the process died are reported
+        and undone: they are lost.
+
+        Parameters
+        ----------
+        assignment
+            The clips that the process had to do, with its report.
+        undone_ids
+            Those that are not done.
+        """
         lost_ids = assignment.written.keys() & set(undone_ids)
         for clip_id in lost_ids:
             assignment.report.count(assignment.written[clip_id], n=-1)
-
-        is_alone = len(undone_ids) == 1
-        is_last_attempt = assignment.n_deaths + 1 == ATTEMPTS
-        if is_alone and is_last_attempt:
-            reason = f"the process that held the networks died on this clip {ATTEMPTS} times"
-            return write_failed(self._stage, undone_ids, reason, self._report_before)
-        self._divide(assignment, undone_ids)
-        return []
 
     def summed_report(self) -> RunReport:
         """Return the report of the whole run so far: the sum of the reports on all assignments."""

@@ -239,15 +239,11 @@ def write_sheets(
     lines = [csv_line(COLUMNS)]
     with progress_bar("drawing", "sheet") as show_progress:
         for name, scores_of_clip in groups.items():
-            sheet_file = f"{file_name('-'.join(name.lower().split()))}.png"  # false-alarms.png
+            sheet_file = _file_of_sheet(name)
             path_of_clip = _videos_here(manifest, scores_of_clip)
             frames = _middle_frames(path_of_clip, n)
             if frames:
-                files[folder / sheet_file] = contact_sheet(
-                    [frame.image for frame in frames],
-                    range(1, len(frames) + 1),
-                    [frame.time_s for frame in frames],
-                )
+                files[folder / sheet_file] = _draw_sheet(frames)
                 for number, frame in enumerate(frames, start=1):
                     lines.append(_index_line(sheet_file, number, frame, scores_of_clip[frame.clip]))
 
@@ -275,6 +271,20 @@ class _MiddleFrame(NamedTuple):
     clip: Clip
     image: NDArray[np.uint8]
     time_s: float
+
+
+def _file_of_sheet(name: str) -> str:
+    """Return the file name of a sheet, such as `false-alarms.png` for the sheet "false alarms"."""
+    words = name.lower().split()
+    return f"{file_name('-'.join(words))}.png"
+
+
+def _draw_sheet(frames: Sequence[_MiddleFrame]) -> bytes:
+    """Draw frames in rows into one picture (a contact sheet), numbered from 1; return it as PNG."""
+    images = [frame.image for frame in frames]
+    times_s = [frame.time_s for frame in frames]
+    numbers = range(1, len(frames) + 1)
+    return contact_sheet(images, numbers, times_s)
 
 
 def _videos_here(manifest: Manifest, clips: Iterable[Clip]) -> dict[Clip, Path]:

@@ -181,6 +181,7 @@ def _batches_by_length(
 
     Every `SORTED_AT_ONCE` neighbouring texts are sorted by their number of tokens, and then divided. Not all
     texts are sorted, because neighbours are written to one file, which stays open until it has all of them.
+    `tokens` has for each backbone the tokens of each text.
     """
     for first in range(0, len(text_ids), SORTED_AT_ONCE):
         sorted_ids = by_length(text_ids[first : first + SORTED_AT_ONCE], tokens)

@@ -29,19 +29,29 @@ def with_untrained_networks(recipes: Sequence[Recipe], note: Callable[[str], obj
     tuple of Recipe
         In the same order.
     """
-    trial_recipes = []
-    for recipe in recipes:
-        default_weights = HUB.get(recipe.name)
-        if default_weights is None or "weights" in recipe.options:
-            trial_recipes.append(recipe)
-            continue
-        # Without the client of the Hub, building the backbone names the missing extra.
-        if find_spec("huggingface_hub") is None or is_cached(default_weights):
-            trial_recipes.append(recipe)
-            continue
-        note(
-            f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
-            f"{how_to_get(default_weights)}"
-        )
-        trial_recipes.append(replace(recipe, options={**recipe.options, "weights": RANDOM_WEIGHTS}))
-    return tuple(trial_recipes)
+    return tuple(_with_weights(recipe, note) for recipe in recipes)
+
+
+def _with_weights(recipe: Recipe, note: Callable[[str], object]) -> Recipe:
+    """Return a recipe with random weights if its default ones are not in the cache, else the recipe.
+
+    Parameters
+    ----------
+    recipe
+        Arguments to build a backbone.
+    note
+        Called with a sentence if the weights are replaced.
+    """
+    default_weights = HUB.get(recipe.name)
+    if default_weights is None or "weights" in recipe.options:
+        return recipe
+    if find_spec("huggingface_hub") is None:  # building the backbone then names the missing extra
+        return recipe
+    if is_cached(default_weights):
+        return recipe
+
+    note(
+        f"the weights of {recipe.name} are not here: estimated with random ones of the same network. "
+        f"{how_to_get(default_weights)}"
+    )
+    return replace(recipe, options={**recipe.options, "weights": RANDOM_WEIGHTS})

@@ -114,13 +114,7 @@ def film_variables(
         speech_probabilities(())  # so that a missing package is reported before the film is decoded
     film = probe(path)
     film_end_s = film.start_s + film.duration_s
-    windows: dict[int, Span] = {  # those that begin in the film, cut at its end
-        number: (start_s, min(end_s, film_end_s))
-        for number, (start_s, end_s) in enumerate(spans)
-        if start_s < film_end_s
-    }
-    # The last window of a film may be longer by the usual overhang.
-    cut_windows = [number for number in windows if spans[number][1] > film_end_s + OVERHANG_S]
+    windows = _windows_in_film(spans, film_end_s)
     pixel_aspect = film.stream.pixel_aspect if film.stream else 1.0
     known_rows: _KnownRows = {"camera": camera_rows, "people": people_rows}
     if pixel_aspect != 1:  # the backbones saw pictures of another shape
@@ -128,13 +122,11 @@ def film_variables(
     requests = _requests(known_rows, pixel_aspect, people)
 
     remark_counts = Counter[str]()  # remark for the user -> number of windows that it is about
-    remark_counts["measured as far as the film goes"] = len(cut_windows)
+    remark_counts["measured as far as the film goes"] = _n_cut_windows(spans, windows, film_end_s)
     remark_counts["after the film's end"] = len(spans) - len(windows)
-    if known_rows["camera"] is None and "camera" not in requests:
-        remark_counts[f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}"] = len(spans)
     has_lost_people = people_rows is not None and known_rows["people"] is None
-    if has_lost_people and "people" not in requests:
-        remark_counts["no columns of people: pixels are not square: measure them with --people"] = len(spans)
+    for remark in _remarks_on_absent_columns(known_rows, requests, has_lost_people=has_lost_people):
+        remark_counts[remark] = len(spans)
     if film.damage and not requests:  # else the decoder puts a remark on the damage on each window
         remark_counts[film.damage] = len(windows)
 
@@ -153,6 +145,29 @@ def film_variables(
     return values_of_windows
 
 
+def _remarks_on_absent_columns(
+    known_rows: "_KnownRows", requests: Mapping[str, Request], *, has_lost_people: bool
+) -> list[str]:
+    """Return remarks on why no window has columns on camera movement, or on people, for the user.
+
+    Parameters
+    ----------
+    known_rows
+        Rows of `camera` and `people` that were measured before.
+    requests
+        Which of the two are measured now.
+    has_lost_people
+        Whether a backbone gave rows of people that are not used, because pixels are not square.
+    """
+    remarks = []
+    has_camera = known_rows["camera"] is not None or "camera" in requests
+    if not has_camera:
+        remarks.append(f"no columns of the camera: OpenCV: {install_command('obygaze[extract]')}")
+    if has_lost_people and "people" not in requests:
+        remarks.append("no columns of people: pixels are not square: measure them with --people")
+    return remarks
+
+
 def _note_remarks(
     path: Path, remark_counts: Counter[str], n_windows: int, note: Callable[[str], object]
 ) -> None:
@@ -166,6 +181,43 @@ def _note_remarks(
             remarks.append(f"{remark} ({n_concerned} of {counted(n_windows, 'window')})")
     if remarks:
         note(f"{path.name}: {first_few(remarks, MAX_REMARKS)}")
+
+
+def _windows_in_film(spans: Sequence[Span], film_end_s: float) -> dict[int, Span]:
+    """Return the windows that begin before the end of the film, cut there: position -> window.
+
+    Parameters
+    ----------
+    spans
+        Start and end of each window in seconds.
+    film_end_s
+        End of the film in seconds.
+    """
+    windows = {}
+    for number, (start_s, end_s) in enumerate(spans):
+        if start_s < film_end_s:
+            windows[number] = (start_s, min(end_s, film_end_s))
+    return windows
+
+
+def _n_cut_windows(spans: Sequence[Span], windows: Collection[int], film_end_s: float) -> int:
+    """Count the windows that end after the end of the film, by more than the usual overhang.
+
+    Parameters
+    ----------
+    spans
+        Start and end of all windows in seconds.
+    windows
+        Positions of those that begin in the film.
+    film_end_s
+        End of the film in seconds.
+    """
+    n_cut = 0
+    for number in windows:
+        _, end_s = spans[number]
+        if end_s > film_end_s + OVERHANG_S:  # the last window of a film may be this much longer
+            n_cut += 1
+    return n_cut
 
 
 _KnownRows = Mapping[str, Sequence[Rows | None] | None]
@@ -380,9 +432,7 @@ def _measure_pictures(
     remark_counts = Counter(decoded.remark_counts)
     if not shots:
         try:
-            shots = joined_shots([result.measured for result in decoded.stretch_results])
-            if not shots:  # not all frames were measured: the film is decoded for its shots alone
-                shots = find_shots(path)
+            shots = _found_shots(path, decoded)
         except VideoError as error:
             remark_counts[f"the pictures cannot be decoded: {error.reason}"] = len(windows)
             shots = ()
@@ -411,6 +461,24 @@ def _rows_by_window(kind: str, decoded: _DecodedFilm, known_rows: _KnownRows) ->
     if kind in decoded.rows:
         return decoded.rows[kind]
     return dict(enumerate(known_rows[kind] or ()))
+
+
+def _found_shots(path: Path, decoded: _DecodedFilm) -> Sequence[Shot]:
+    """Return the shots of a film by what was measured while its windows were decoded.
+
+    If nothing was measured for them, or not of all frames, the film is decoded for its shots alone.
+
+    Parameters
+    ----------
+    path
+        The film.
+    decoded
+        What was measured of it.
+    """
+    shots = joined_shots([result.measured for result in decoded.stretch_results])
+    if shots:
+        return shots
+    return find_shots(path)
 
 
 def _measure_cuts(span: Span, shots: Sequence[FilmPart | Shot]) -> Values:
@@ -495,11 +563,26 @@ def _measure_sound(path: Path, windows: Mapping[int, Span], speech: bool) -> _Me
         if is_large_hole(missing_s, end_s - start_s):
             remark_counts["sound missing in part, taken for silence"] += 1
         if is_speech is not None:
-            # From the chunk in which the window starts to the last one that ends in it, or at most half a
-            # chunk after it; NaN for a window that is too short.
-            chunks = slice(int(start_s * RATE / CHUNK), round(end_s * RATE / CHUNK))
-            values_of_window[number]["speech"] = float(is_speech[chunks].mean())
+            values_of_window[number]["speech"] = _share_with_speech(is_speech, start_s, end_s)
     return _MeasuredWindows(values_of_window, remark_counts)
+
+
+def _share_with_speech(is_speech: NDArray[np.bool_], start_s: float, end_s: float) -> float:
+    """Return the share of a window's time with speech, from 0 to 1; NaN for a window that is too short.
+
+    Time is counted by chunks of `CHUNK` samples of the film. The first one is that in which the window
+    starts; the last one is the last that ends in the window, or at most half a chunk after it.
+
+    Parameters
+    ----------
+    is_speech
+        Whether each chunk of the film is speech, [chunks].
+    start_s, end_s
+        The window in seconds.
+    """
+    first_chunk = int(start_s * RATE / CHUNK)
+    end_chunk = round(end_s * RATE / CHUNK)
+    return float(is_speech[first_chunk:end_chunk].mean())
 
 
 def _samples_of_film(track: SoundTrack, end_s: float) -> Iterator[NDArray[np.float32]]:

@@ -133,31 +133,47 @@ LISTED_AND_UNLISTED = pytest.mark.parametrize(
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", LISTED_TYPES)
-def test_answers_equal_the_probabilities_of_transformers_beside_the_same_vectors(classifiers, model_type):
+def test_answers_equal_the_probabilities_of_the_classifier_of_transformers(classifiers, model_type):
     """Each tiny classifier, of a type that networks.toml lists, has three classes, and random weights.
 
-    Of a network of single frames, probabilities are averaged over the frames of a clip. Answers and layers
-    are groups of their own, beside the vectors.
+    Of a network of single frames, probabilities are averaged over the frames of a clip.
     """
     folder = classifiers(model_type)
-    vectors_alone = load(model_type, folder)
-    with_answers = load(model_type, folder, answers=True)
-    with_more = load(model_type, folder, answers=True, layers=Layers((1,)))
+    backbone = load(model_type, folder, answers=True)
+    clips = prepared_clips(backbone, n_clips=2)
+
+    answers = backbone.encode(clips)["answers/pooled"]
+
+    expected = probabilities_by_transformers(model_type, folder, backbone, clips).numpy()
+    assert np.abs(answers - expected).max() <= 1e-6
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model_type", LISTED_TYPES)
+def test_vectors_are_the_same_with_answers_and_layers_as_without(classifiers, model_type):
+    """Answers and layers are groups of their own, beside the vectors."""
+    vectors_alone = load(model_type, classifiers(model_type))
+    with_more = load(model_type, classifiers(model_type), answers=True, layers=Layers((1,)))
     clips = prepared_clips(vectors_alone, n_clips=2)
 
-    answers = with_answers.encode(clips)["answers/pooled"]
     arrays = vectors_alone.encode(clips)
     arrays_beside_more = with_more.encode(clips)
 
-    expected = probabilities_by_transformers(model_type, folder, with_answers, clips).numpy()
-    assert np.abs(answers - expected).max() <= 1e-6
     for name, array in arrays.items():
         assert np.array_equal(arrays_beside_more[name], array)
     assert with_more.provenance == vectors_alone.provenance
-    assert with_answers.group_names() == (with_answers.name, f"{with_answers.name}.answers")
-    (group_of_answers,) = with_answers.side_groups
-    assert group_of_answers.provenance["architecture"]["features"] == ["a kiss", "a barbell", "a stove"]
-    assert group_of_answers.provenance["head"] == "classifier"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model_type", LISTED_TYPES)
+def test_answers_are_a_group_whose_provenance_names_the_classes_in_order(classifiers, model_type):
+    """The tiny classifiers have three classes."""
+    backbone = load(model_type, classifiers(model_type), answers=True)
+
+    assert backbone.group_names() == (backbone.name, f"{backbone.name}.answers")
+    (answers,) = backbone.side_groups
+    assert answers.provenance["architecture"]["features"] == ["a kiss", "a barbell", "a stove"]
+    assert answers.provenance["head"] == "classifier"
 
 
 def test_answers_come_before_layers_in_the_order_of_groups(classifiers):
@@ -192,12 +208,31 @@ def frames_by_hand(folder, frames):
 @pytest.mark.long
 @without_gradients
 @pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
-def test_answers_of_types_that_are_not_listed_equal_those_of_transformers_beside_the_same_vectors(
-    tmp_path, model_type
-):
+def test_answers_of_types_that_are_not_listed_equal_the_probabilities_of_transformers(tmp_path, model_type):
     """networks.toml lists types that were tried; others are read all the same, such as a ConvNeXt.
 
     A clip's answer is the mean of the probabilities of its frames.
+    """
+    save_classifier(model_type, tmp_path)
+    backbone = load(model_type, tmp_path, answers=True)
+
+    answers = backbone.encode(prepared_clips(backbone, n_clips=2))["answers/pooled"]
+
+    classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
+    for answer, clip in zip(answers, FRAMES[:2], strict=True):
+        logits = classifier(**frames_by_hand(tmp_path, clip)).logits
+        probabilities_of_frames = logits.softmax(dim=-1)
+        expected = probabilities_of_frames.mean(dim=0).numpy()
+        assert np.abs(answer - expected).max() <= 1e-6
+
+
+@pytest.mark.long
+@without_gradients
+@pytest.mark.parametrize("model_type", UNLISTED_CONFIGS)
+def test_vectors_of_types_that_are_not_listed_are_the_same_with_answers_as_without(tmp_path, model_type):
+    """networks.toml lists types that were tried; others are read all the same.
+
+    A tiny network of the type is saved under a classifier of three classes, whose answers are additional.
     """
     save_classifier(model_type, tmp_path)
     vectors_alone = load(model_type, tmp_path)
@@ -210,12 +245,6 @@ def test_answers_of_types_that_are_not_listed_equal_those_of_transformers_beside
     for name, array in arrays.items():
         assert np.array_equal(arrays_beside_answers[name], array)
     assert with_answers.provenance == vectors_alone.provenance
-    classifier = auto_class(model_type).from_pretrained(tmp_path).eval()
-    for answer, clip in zip(arrays_beside_answers["answers/pooled"], FRAMES[:2], strict=True):
-        logits = classifier(**frames_by_hand(tmp_path, clip)).logits
-        probabilities_of_frames = logits.softmax(dim=-1)
-        expected = probabilities_of_frames.mean(dim=0).numpy()
-        assert np.abs(answer - expected).max() <= 1e-6
 
 
 def test_the_provenance_of_answers_of_an_unlisted_type_names_its_classes(classifiers):
@@ -343,22 +372,35 @@ def test_many_classes_of_one_name_are_numbered_in_linear_time():
     assert len(set(names)) == 50_000
 
 
-@pytest.mark.parametrize("n_names", [1000, 999])
-def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(tmp_path, monkeypatch, n_names):
-    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here.
+@pytest.fixture
+def install_package_of_names(tmp_path, monkeypatch):
+    """Install a package that lists names of classes, in the place of the one that lists ImageNet's."""
 
-    ImageNet has 1000 classes, so 999 names are another list.
-    """
-    names = [f"class {number}" for number in range(n_names)]
-    package = tmp_path / "package_of_names"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(class_names, "PACKAGE", "package_of_names")
+    def install(names):
+        package = tmp_path / "package_of_names"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / class_names.FILE).write_text(f"{class_names.VARIABLE} = {names}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(class_names, "PACKAGE", "package_of_names")
 
-    classes = tuple(names) if n_names == 1000 else None
-    assert class_names.imagenet_classes() == classes
+    return install
+
+
+def test_imagenet_names_are_read_from_a_package_that_lists_all_1000(install_package_of_names):
+    """The package OpenCLIP lists the names of ImageNet's classes; another one stands in its place here."""
+    names = [f"class {number}" for number in range(1000)]
+    install_package_of_names(names)
+
+    assert class_names.imagenet_classes() == tuple(names)
+
+
+def test_a_package_that_lists_999_names_does_not_name_imagenets_classes(install_package_of_names):
+    """ImageNet has 1000 classes, so this is another list."""
+    names = [f"class {number}" for number in range(999)]
+    install_package_of_names(names)
+
+    assert class_names.imagenet_classes() is None
 
 
 def test_the_second_class_of_one_name_gets_a_number_that_is_not_taken(classifiers, tmp_path):

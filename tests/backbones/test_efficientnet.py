@@ -123,10 +123,7 @@ def clip_of_two_frames():
 
 @pytest.mark.long
 def test_answers_are_the_probabilities_of_the_published_classifier():
-    """A clip's answer is the mean over its frames of softmax(vector of the frame @ weights + bias).
-
-    Answers are a group of their own, beside the vectors, which names the classes.
-    """
+    """A clip's answer is the mean over its frames of softmax(vector of the frame @ weights + bias)."""
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
     network = load_backbone("efficientnet-lite0", 2, compute=cpu())
@@ -141,6 +138,15 @@ def test_answers_are_the_probabilities_of_the_published_classifier():
     probabilities_of_frames = softmax(logits.astype(np.float64), axis=1)
     expected = probabilities_of_frames.mean(axis=0)
     assert np.abs(arrays["answers/pooled"][0] - expected).max() <= 1e-5
+
+
+@pytest.mark.long
+def test_answers_are_a_group_of_their_own_which_names_the_classes_of_imagenet():
+    """Answers are the probabilities of the classifier's classes, beside the vectors of the network."""
+    if imagenet_classes() is None:
+        pytest.skip("the names of classes are in OpenCLIP")
+
+    network = load_backbone("efficientnet-lite0", 2, compute=cpu())
 
     assert network.group_names() == ("efficientnet-lite0", "efficientnet-lite0.answers")
     (answers,) = network.side_groups

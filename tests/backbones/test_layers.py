@@ -156,10 +156,22 @@ def test_a_layer_may_pass_the_final_normalisation_of_the_network(folder_of, mode
 
     expected = mean_of_each_frame_or_step(model_type, final_norm(after_block_1), n_clips=2)
     assert_exact(arrays["1/frames"], expected)
+
+
+@pytest.mark.parametrize("model_type", FINAL_NORM)
+def test_the_provenance_of_a_layer_names_its_number_its_normalisation_and_the_weights(folder_of, model_type):
+    """Of a tiny network of the type, layer 1 is stored beside the vectors, normalised as the last one is.
+
+    A layer has no head, such as a projection behind the last block.
+    """
+    layers = Layers((1,), norm=True, frames=True)
+
+    backbone = load_encoder(model_type, folder_of[model_type], layers=layers)
+
     (layer_1,) = backbone.side_groups
     assert layer_1.provenance["norm"]
     assert layer_1.provenance["layer"] == "1"
-    assert layer_1.provenance["head"] is None  # such as a projection behind the last block
+    assert layer_1.provenance["head"] is None
     assert layer_1.provenance["weights_sha256"] == backbone.provenance["weights_sha256"]
 
 
@@ -306,7 +318,6 @@ def clap(tmp_path_factory):
 def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
     """Each stage of CLAP gives a map of frequencies and times; a layer is the mean over both.
 
-    The vector of the network is the same with layers as without.
     The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
     """
     backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
@@ -326,8 +337,16 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
         assert_exact(arrays[f"{number}/pooled"][0], expected)
         assert_exact(arrays[f"{number}/frames"][0, 0], expected)
 
+
+@without_gradients
+def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
+    """`clap` is the folder of a tiny CLAP, a network of sound. The clip is a second of noise."""
+    with_layers = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
     without_layers = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
-    assert np.array_equal(without_layers.encode([SOUND[None]])["pooled"], arrays["pooled"])
+
+    vector = with_layers.encode([SOUND[None]])["pooled"]
+
+    assert np.array_equal(without_layers.encode([SOUND[None]])["pooled"], vector)
 
 
 def test_a_final_normalisation_of_layers_of_clap_is_refused(clap):

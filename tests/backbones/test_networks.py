@@ -146,16 +146,19 @@ def weights_of_untrained_layer(seed):
 
 
 def test_an_untrained_network_depends_on_its_seed_alone():
-    """Two layers of one seed have the same random weights, also if a third is made between them.
-
-    The state of torch's random numbers, which are the user's, is the same before and after.
-    """
-    state_before = torch.random.get_rng_state()
-
+    """Two layers of one seed have the same random weights, also if a third is made between them."""
     seed_1 = weights_of_untrained_layer(seed=1)
     seed_2 = weights_of_untrained_layer(seed=2)
     seed_1_again = weights_of_untrained_layer(seed=1)
 
     assert torch.equal(seed_1, seed_1_again)
     assert not torch.equal(seed_1, seed_2)
+
+
+def test_making_an_untrained_network_leaves_the_users_random_numbers_alone():
+    """The state of torch's random numbers is the same before and after."""
+    state_before = torch.random.get_rng_state()
+
+    weights_of_untrained_layer(seed=1)
+
     assert torch.equal(torch.random.get_rng_state(), state_before)

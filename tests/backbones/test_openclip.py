@@ -58,14 +58,12 @@ def normalised_frames(frames):
     return torch.tensor(frames).movedim(-1, -3) * scale + shift
 
 
-@pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
-def test_vectors_of_pictures_are_those_of_the_package_open_clip(
-    folders, openclip_networks, two_clips, kind, head
-):
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, openclip_networks, two_clips, kind):
     """Each frame gets the vector of open_clip for the same pixels, and the clip the mean of its frames.
 
     Two clips of three frames of noise are encoded by a tiny network, a ResNet or a vision transformer, which
-    open_clip has loaded from the same folder. The provenance names the part that gives the vectors.
+    open_clip has loaded from the same folder.
     """
     backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
 
@@ -78,6 +76,13 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(
     assert np.abs(expected).max() > 0.1  # far more than rounding
     np.testing.assert_allclose(arrays["frames"], expected, atol=NETWORK_ROUNDING)
     np.testing.assert_allclose(arrays["pooled"], expected.mean(axis=1), atol=NETWORK_ROUNDING)
+
+
+@pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
+def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(folders, kind, head):
+    """A tiny network whose part for pictures is a ResNet, or a vision transformer, is loaded."""
+    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+
     assert backbone.provenance["head"] == head
 
 
@@ -100,8 +105,7 @@ def blocks_of(kind, visual):
 def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_networks, two_clips, kind):
     """A vision transformer's block gives a class token and patches, a ResNet's block a map.
 
-    The clips have three frames each; a layer has a vector for each frame, and their mean for the clip. Other
-    arrays are the same with layers as without.
+    The clips have three frames each; a layer has a vector for each frame, and their mean for the clip.
     """
     weights = str(folders[kind])
     backbone = load_backbone("openclip", 3, weights=weights, layers=Layers(frames=True), compute=cpu())
@@ -125,10 +129,20 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
         np.testing.assert_allclose(arrays[f"{number}/frames"], expected, atol=atol)
         np.testing.assert_allclose(arrays[f"{number}/pooled"], expected.mean(axis=1), atol=atol)
 
-    without_layers = load_backbone("openclip", 3, weights=weights, compute=cpu())
-    for name, array in without_layers.encode(two_clips).items():
-        assert np.array_equal(array, arrays[name])
-    assert without_layers.provenance == backbone.provenance
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, kind):
+    """Layers are groups of their own beside the vectors. Two clips of three frames of noise are encoded."""
+    options = {"weights": str(folders[kind]), "compute": cpu()}
+    without_layers = load_backbone("openclip", 3, **options)
+    with_layers = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
+
+    arrays = without_layers.encode(two_clips)
+    arrays_beside_layers = with_layers.encode(two_clips)
+
+    for name, array in arrays.items():
+        assert np.array_equal(array, arrays_beside_layers[name])
+    assert without_layers.provenance == with_layers.provenance
 
 
 def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
@@ -175,7 +189,7 @@ def test_vectors_of_texts_are_those_of_the_package_open_clip(open_clip, folders,
     np.testing.assert_allclose(vectors, expected, atol=NETWORK_ROUNDING)
 
 
-def test_a_long_text_is_cut_and_its_length_is_kept_and_no_texts_have_no_tokens(folders):
+def test_a_long_text_is_cut_and_its_length_is_kept(folders):
     """The text has 27 words, each a token, and a token of the beginning and of the end. 16 are read."""
     backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
 
@@ -184,19 +198,28 @@ def test_a_long_text_is_cut_and_its_length_is_kept_and_no_texts_have_no_tokens(f
     assert tokens.is_cut
     assert tokens.n_tokens == 27 + 2
     assert tokens.limit == 16
+
+
+def test_no_texts_have_no_tokens(folders):
+    """A list of texts may be empty, and the result is an empty list."""
+    backbone = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+
     assert backbone.tokenize([]) == []
 
 
 def test_texts_and_pictures_share_a_space_of_openclip(folders):
-    """Both encoders are in one file, so their vectors can be compared.
-
-    open_clip keeps the vocabulary of its tokenizer in one file, whose digest is recorded.
-    """
+    """Both encoders are in one file, so their vectors can be compared."""
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
     pictures = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
 
     assert texts.provenance["space"] == pictures.provenance["space"]
     assert pictures.provenance["space"].startswith("openclip sha256:")
+
+
+def test_the_provenance_of_texts_has_the_digest_of_the_vocabulary(folders):
+    """open_clip keeps the vocabulary of its tokenizer in one file."""
+    texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
+
     assert texts.provenance["tokenizer"]["sha256"].keys() == {"bpe_simple_vocab_16e6.txt.gz"}
 
 

@@ -130,18 +130,21 @@ def test_a_siglip_resizes_with_the_filter_that_its_processor_names(
 
 
 @pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
-def test_a_processor_is_read_by_any_class_name_and_from_the_newer_of_two_files(
-    tiny_with_processor, class_name
-):
-    """Newer releases of transformers write processor_config.json; here it is that of a SigLIP 2.
-
-    The older file, of a SigLIP, does not count beside it. transformers reads the newer one, too.
-    """
+def test_a_processor_is_read_by_any_class_name_and_from_the_newer_file(tiny_with_processor, class_name):
+    """Newer releases of transformers write processor_config.json; here it is that of a SigLIP 2."""
     processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
     folder = tiny_with_processor("siglip", processor, "processor_config.json")
+
     assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
+
+@pytest.mark.parametrize("class_name", ["SiglipImageProcessorFast", "SiglipImageProcessorPil", None])
+def test_of_two_files_of_processors_the_newer_one_counts(tiny_with_processor, class_name):
+    """The newer file is of a SigLIP 2, the older one of a SigLIP. transformers reads the newer one, too."""
+    processor = {"image_processor": SIGLIP2 | {"image_processor_type": class_name}}
+    folder = tiny_with_processor("siglip", processor, "processor_config.json")
     write(folder, "preprocessor_config.json", SIGLIP)
+
     assert load_for_pictures(folder).provenance["preset"]["name"] == "siglip2"
 
 
@@ -252,15 +255,14 @@ def test_a_processor_that_cannot_be_read_is_refused(tiny_with_processor):
         load_for_pictures(folder)
 
 
-@pytest.mark.parametrize(
+WHERE_CAPITALS_DO_NOT_COUNT = pytest.mark.parametrize(
     "config", [{"do_lower_case": True}, {}, {"tokenizer_class": "GemmaTokenizerFast"}], ids=str
 )
-def test_siglip_2_reads_capitals_as_small_letters_and_its_provenance_says_so(tiny_siglip2, config):
-    """SigLIP 2 was trained on texts in small letters. The tokens are those of transformers' own tokenizer.
 
-    The tokenizer's configuration says so itself, or says nothing, as the published ones do. Texts and
-    pictures of the tiny network share a space, in which they can be compared.
-    """
+
+@WHERE_CAPITALS_DO_NOT_COUNT
+def test_siglip_2_reads_capitals_as_small_letters(tiny_siglip2, config):
+    """SigLIP 2 was trained on texts in small letters. The tokens are those of transformers' own tokenizer."""
     folder = tiny_siglip2(**config)
     backbone = load_for_texts(folder)
 
@@ -271,9 +273,21 @@ def test_siglip_2_reads_capitals_as_small_letters_and_its_provenance_says_so(tin
     expected_ids = Siglip2Tokenizer.from_pretrained(folder)("A Woman", padding="max_length")["input_ids"]
     assert list(small.ids) == expected_ids
     assert np.array_equal(vector_of_capitals, vector_of_small)
-    assert backbone.provenance["tokenizer"]["lower_case"] is True
-    assert backbone.provenance["citation"].startswith("Tschannen et al.")
-    assert backbone.provenance["space"] == load_for_pictures(folder).provenance["space"]
+
+
+@WHERE_CAPITALS_DO_NOT_COUNT
+def test_the_provenance_of_texts_of_siglip_2_says_that_capitals_do_not_count(tiny_siglip2, config):
+    """The tokenizer's configuration says so itself, or says nothing, as the published ones do.
+
+    Texts and pictures of the tiny network share a space, in which they can be compared.
+    """
+    folder = tiny_siglip2(**config)
+
+    provenance = load_for_texts(folder).provenance
+
+    assert provenance["tokenizer"]["lower_case"] is True
+    assert provenance["citation"].startswith("Tschannen et al.")
+    assert provenance["space"] == load_for_pictures(folder).provenance["space"]
 
 
 def test_a_tokenizer_that_asks_for_case_keeps_it(tiny_siglip2):

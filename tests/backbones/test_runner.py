@@ -117,14 +117,22 @@ def test_frames_may_be_overwritten_as_soon_as_their_batch_is_started():
     assert np.array_equal(frames, runner()(clips(3))["frames"])
 
 
-def test_a_result_on_a_cpu_marks_finite_clips_and_has_one_clip_in_a_call():
-    """On a CPU one clip is computed at a time by default. `busy_s` is the time in which a GPU computed."""
-    run = runner()
+def test_a_result_marks_finite_clips_and_has_the_number_of_clips_in_a_call():
+    """On a CPU one clip is computed at a time by default."""
+    three_clips = list(clips(3))
 
-    result = run.start(list(clips(3))).result()
+    result = runner().start(three_clips).result()
 
     assert result.finite.tolist() == [True, True, True]
     assert result.at_once.tolist() == [1, 1, 1]
+
+
+def test_a_runner_on_a_cpu_has_kept_no_gpu_busy():
+    """`busy_s` is the time in which a GPU computed."""
+    run = runner()
+
+    run(clips(2))
+
     assert run.busy_s == 0
 
 
@@ -140,20 +148,23 @@ def linear_network():
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_autocast_is_close_to_float32_and_recorded(precision):
-    """The layer's products are in 16 bits, so they differ, by less than .02.
-
-    Vectors of frames that were computed in 16 bits need no more to be stored.
-    """
+def test_autocast_is_close_to_float32(precision):
+    """The layer's products are in 16 bits, so they differ, by less than .02."""
     network = linear_network()
     outputs = (BackboneOutput("frames", (3, 3)),)
-    compute = Compute(device="cpu", precision=precision)
 
     in_float32 = runner(network, outputs)(clips(2))["frames"]
     in_16_bits = runner(network, outputs, precision=precision)(clips(2))["frames"]
 
     largest_difference = np.abs(in_float32 - in_16_bits).max()
     assert 0 < largest_difference < 0.02
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_autocast_is_recorded_and_frames_are_stored_in_float16(precision):
+    """Vectors of frames that were computed in 16 bits need no more to be stored."""
+    compute = Compute(device="cpu", precision=precision)
+
     assert compute.record("sdpa")["autocast"] == precision
     assert compute.frames_dtype() == "float16"
 

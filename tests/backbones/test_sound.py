@@ -94,22 +94,33 @@ def sound_of_tones(tones):
     return np.concatenate(samples)
 
 
-def test_a_tone_is_voiced_and_peaked_and_white_noise_is_neither():
-    """A tone repeats, and has its power at one frequency; noise has power at all frequencies.
+def test_a_tone_is_voiced_and_peaked():
+    """It repeats, and has its power at one frequency."""
+    descriptors = describe(tone(220, 3.0, 0.1, RATE))
 
-    The flatness of noise, the geometric over the arithmetic mean of powers, is exp(-0.5772) = .56. The
-    descriptor `flux` is the change of the spectrum from step to step.
+    assert descriptors["harmonicity"] > 0.95
+    assert descriptors["voiced"] == 1.0
+    assert descriptors["flatness"] < 0.01
+
+
+def test_white_noise_is_neither_voiced_nor_peaked():
+    """It does not repeat, and has power at all frequencies.
+
+    Its flatness, the geometric over the arithmetic mean of powers, is exp(-0.5772) = .56.
     """
-    of_tone = describe(tone(220, 3.0, 0.1, RATE))
-    of_noise = describe(white_noise(3.0))
+    descriptors = describe(white_noise(3.0))
 
-    assert of_tone["harmonicity"] > 0.95
-    assert of_tone["voiced"] == 1.0
-    assert of_tone["flatness"] < 0.01
-    assert of_noise["harmonicity"] < 0.3
-    assert of_noise["voiced"] == 0.0
-    assert 0.5 < of_noise["flatness"] < 0.65
-    assert of_noise["flux"] > of_tone["flux"]
+    assert descriptors["harmonicity"] < 0.3
+    assert descriptors["voiced"] == 0.0
+    assert 0.5 < descriptors["flatness"] < 0.65
+
+
+def test_the_spectrum_of_noise_changes_more_from_step_to_step_than_that_of_a_tone():
+    """The descriptor `flux` is that change. Both sounds last three seconds; the tone has 220 Hz."""
+    flux_of_tone = describe(tone(220, 3.0, 0.1, RATE))["flux"]
+    flux_of_noise = describe(white_noise(3.0))["flux"]
+
+    assert flux_of_noise > flux_of_tone
 
 
 @pytest.mark.parametrize(("hz", "band"), [(100, 1), (1000, 20), (4000, 48)])
@@ -158,14 +169,17 @@ def test_parts_are_means_of_steps_and_clips_are_means_of_parts(lengths, seed):
     assert np.allclose(clip, parts.mean(axis=0), atol=1e-4)
 
 
-def test_the_backbone_sound_states_what_it_hears_and_gives_69_descriptors_of_each_part_and_of_the_clip():
-    """The decoder reads the rate and the track to know what to deliver: here the French track, at 16 kHz.
-
-    A clip is heard in four parts: their descriptors are 4 x 69 numbers, and those of the clip 69.
-    """
+def test_the_backbone_sound_states_its_sampling_rate_and_track():
+    """The decoder reads them to know what to deliver: here the French track, at 16 kHz."""
     backbone = load_backbone("sound", 4, track="fra")
 
     assert backbone.hears.rate == 16_000
     assert backbone.hears.track == "fra"
     assert backbone.provenance["preset"]["track"] == "fra"
+
+
+def test_the_backbone_sound_gives_69_descriptors_of_each_part_and_of_the_clip():
+    """A clip is heard in four parts: their descriptors are 4 x 69 numbers, and those of the clip 69."""
+    backbone = load_backbone("sound", 4)
+
     assert [output.shape for output in backbone.outputs] == [(4, 69), (69,)]

@@ -150,8 +150,18 @@ def test_an_answer_is_the_probability_of_yes_as_the_next_token_where_no_is_the_a
             assert answers[i, j] == pytest.approx(expected, abs=1e-5)
     first_clip, second_clip = answers
     assert abs(first_clip[0] - second_clip[0]) > 1e-5  # the answer depends on the clip
+
+
+@pytest.mark.long
+def test_the_answers_about_a_clip_do_not_depend_on_the_batch_it_is_in(checkpoint):
+    """The second of two clips of noise is asked about beside the first, and alone."""
+    backbone = load_model_that_is_asked_two_questions(checkpoint)
+    clips = two_clips_of_noise()
+
+    both = backbone.encode(clips)["pooled"]
     second_alone = backbone.encode(clips[1:])["pooled"]
-    assert np.array_equal(second_alone[0], second_clip)  # and not on the batch it is in
+
+    assert np.array_equal(second_alone[0], both[1])
 
 
 @pytest.mark.long

@@ -218,30 +218,40 @@ def test_only_the_cluster_of_a_killed_writer_removes_what_it_left(twenty_clips, 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of"), (0.0, None)])
+@pytest.mark.parametrize(("ahead_s", "word"), [(-3600.0, "behind"), (3600.0, "ahead of")])
 def test_a_run_and_an_examination_note_a_clock_that_differs_from_the_disks(
     twenty_clips, monkeypatch, ahead_s, word
 ):
-    """The machine's clock is an hour behind the times that the disk gives to files, ahead of them, or right.
-
-    A right clock is mentioned neither in notes nor in findings.
-    """
+    """The machine's clock is an hour behind the times that the disk gives to files, or ahead of them."""
     notes: list[str] = []
-    true_time = time.time
-    clock = SimpleNamespace(time=lambda: true_time() + ahead_s)
-    monkeypatch.setattr(machine_module, "time", clock)
+    set_clock_ahead(monkeypatch, ahead_s)
 
     prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
     findings = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
 
-    notes_about_clocks = [note for note in notes if "clock" in note]
-    if word is None:
-        assert notes_about_clocks == []
-        assert "clock" not in findings
-    else:
-        (note,) = notes_about_clocks
-        assert word in note
-        assert "clock" in findings
+    (note,) = [note for note in notes if "clock" in note]
+    assert word in note
+    assert "clock" in findings
+
+
+@pytest.mark.long
+def test_a_clock_that_agrees_with_the_disks_is_not_mentioned(twenty_clips, monkeypatch):
+    """The machine's clock tells the time that the disk gives to files: neither notes nor findings name it."""
+    notes: list[str] = []
+    set_clock_ahead(monkeypatch, 0.0)
+
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2), note=notes.append).run()
+    findings = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))
+
+    assert not any("clock" in note for note in notes)
+    assert "clock" not in findings
+
+
+def set_clock_ahead(monkeypatch, ahead_s: float) -> None:
+    """Let this machine's clock be some seconds ahead of the true time."""
+    true_time = time.time
+    clock = SimpleNamespace(time=lambda: true_time() + ahead_s)
+    monkeypatch.setattr(machine_module, "time", clock)
 
 
 @pytest.mark.parametrize(
@@ -358,22 +368,26 @@ def dev_of_machine_without_gpu(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
-def test_a_gpu_is_found_by_its_file_in_dev_unless_cuda_visible_devices_hides_it(
-    dev_of_machine_without_gpu, monkeypatch, device
-):
+def test_a_gpu_is_found_by_its_file_in_dev(dev_of_machine_without_gpu, device):
     """The files are those of NVIDIA, AMD and Windows' Linux. To look for them is quicker than a library.
 
-    `no_gpu_here` gives the reason why there is none, or an empty text. An empty CUDA_VISIBLE_DEVICES hides
-    all GPUs.
+    `no_gpu_here` gives the reason why there is none, or an empty text.
     """
     dev = dev_of_machine_without_gpu
     (dev / "null").touch()
     assert cores.no_gpu_here() != ""
 
     (dev / device).touch()
+
     assert cores.no_gpu_here() == ""
 
+
+@pytest.mark.parametrize("device", ["nvidia0", "nvidiactl", "kfd", "dxg"])
+def test_a_gpu_that_cuda_visible_devices_hides_is_not_found(dev_of_machine_without_gpu, monkeypatch, device):
+    """An empty CUDA_VISIBLE_DEVICES hides all GPUs."""
+    (dev_of_machine_without_gpu / device).touch()
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
     assert "CUDA_VISIBLE_DEVICES" in cores.no_gpu_here()
 
 
@@ -429,7 +443,7 @@ def test_a_run_whose_stage_is_renamed_says_so_and_can_be_resumed(films):
 
 
 @pytest.mark.long
-def test_an_examination_calls_a_renamed_stage_a_fault_and_a_run_that_begins_anew_names_it(films):
+def test_an_examination_calls_a_renamed_stage_a_fault(films):
     """The stage s.staging of a run of one clip is renamed to other.staging. Its clips would be done again.
 
     To a run of other settings it is just another stage, which is not mentioned.
@@ -439,12 +453,21 @@ def test_an_examination_calls_a_renamed_stage_a_fault_and_a_run_that_begins_anew
 
     findings = examine_run(prepare_extraction(films))
     findings_with_other_settings = examine_run(prepare_extraction(films, n_frames=3))
-    notes: list[str] = []
-    prepare_extraction(films, note=notes.append).run()
 
     (finding,) = [finding for finding in findings if "other.staging" in finding.text]
     assert finding.level == "fault"
     assert not any("other.staging" in finding.text for finding in findings_with_other_settings)
+
+
+@pytest.mark.long
+def test_a_run_that_begins_anew_names_its_renamed_stage(films):
+    """The stage s.staging of a run of one clip is renamed to other.staging, and all begins anew."""
+    prepare_extraction(films, limit=1).run()
+    (films / "s.staging").rename(films / "other.staging")
+
+    notes: list[str] = []
+    prepare_extraction(films, note=notes.append).run()
+
     assert any("other.staging" in note for note in notes)
 
 

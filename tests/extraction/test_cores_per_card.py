@@ -28,14 +28,25 @@ def test_a_report_says_how_many_cores_decode_as_fast_as_a_gpu_computes():
 def test_a_report_gives_the_time_spent_in_percent():
     """Two encoders have 2 x 40 s. Of these 80 s they waited 30 s for decoders, computed 40 s and wrote 8 s.
 
-    That is 37.5, 50 and 10 percent. Writing goes on beside the others. Texts are not decoded, so that their
-    sentence leaves decoding out.
+    That is 37.5, 50 and 10 percent.
     """
     report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=40.0, write_s=8.0, encoders=2)
 
     assert report.time_percentages() == {"decode": 37.5, "infer": 50.0, "write": 10.0}
-    assert "decode 37.5 %, infer 50 %, and beside that write 10 %;" in report.sentence()
-    assert "; infer 50 %, and beside that write 10 %;" in report.sentence("text")
+
+
+def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
+    """Of 40 s, 30 s were spent waiting for decoders, 10 s on inference and 2 s on writing: 75, 25 and 5 %.
+
+    Writing goes on beside the others. Texts are not decoded, so that their sentence leaves decoding out.
+    """
+    report = RunReport(ok=100, wall_s=40.0, waited_s=30.0, infer_s=10.0, write_s=2.0)
+
+    sentence_on_clips = report.sentence()
+    sentence_on_texts = report.sentence("text")
+
+    assert "decode 75 %, infer 25 %, and beside that write 5 %;" in sentence_on_clips
+    assert "; infer 25 %, and beside that write 5 %;" in sentence_on_texts
 
 
 def test_a_report_names_each_gpu_with_its_peak_memory():

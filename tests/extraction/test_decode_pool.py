@@ -150,15 +150,27 @@ def test_windows_of_a_film_are_grouped_into_a_pass_for_each_worker(film, workers
     assert sizes_of_passes(twenty_windows, workers) == sizes
 
 
-def test_only_neighbouring_windows_of_one_film_share_a_pass(film):
-    """Clips are grouped in their order. A whole film and a window of another film are passes of their own."""
+def test_a_whole_film_is_a_pass_of_its_own(film):
+    """Clips are grouped in their order: here, only the two windows are neighbours."""
     window, other_window, *_ = windows_of(film)
     whole_film = replace(window, start_s=None, end_s=None)
-    window_of_other_film = replace(window, path=Path("other.mkv"))
-    whole_films_around = [whole_film, whole_film, window, other_window, whole_film]
 
-    assert sizes_of_passes(whole_films_around, workers=1) == [1, 1, 2, 1]
-    assert sizes_of_passes([window, window_of_other_film, other_window], workers=1) == [1, 1, 1]
+    sizes = sizes_of_passes([whole_film, whole_film, window, other_window, whole_film], workers=1)
+
+    assert sizes == [1, 1, 2, 1]
+
+
+def test_only_neighbouring_windows_of_one_film_share_a_pass(film):
+    """A window of another film lies between two windows of one film."""
+    window, other_window, *_ = windows_of(film)
+    window_of_other_film = replace(window, path=Path("other.mkv"))
+
+    sizes = sizes_of_passes([window, window_of_other_film, other_window], workers=1)
+
+    assert sizes == [1, 1, 1]
+
+
+def test_no_clips_are_no_passes():
     assert sizes_of_passes([], workers=2) == []
 
 

@@ -219,24 +219,35 @@ def test_locks_that_do_not_work_are_a_fault(tmp_path, monkeypatch, pretended_loc
 
 
 # --- GPUs
-@pytest.mark.parametrize(
-    ("cores_of_a_card", "level"),
-    [(8, "note"), (doctor.FEWEST_CORES, "ok")],
-    ids=["fewer than keep a GPU busy", "just enough"],
-)
-def test_too_few_cores_to_decode_for_two_gpus_are_noted(monkeypatch, cores_of_a_card, level):
-    """PyTorch sees two GPUs of 141 GB each, in a machine of some cores."""
+def pretend_two_gpus(monkeypatch, n_cores):
+    """Let PyTorch see two GPUs of 141 GB each, in a machine of some cores."""
     torch = pytest.importorskip("torch")
     free_bytes = 140 * 10**9
     all_bytes = 141 * 10**9
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _gpu: (free_bytes, all_bytes))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _gpu: "a card")
-    monkeypatch.setattr(doctor, "usable_cores", lambda: 2 * cores_of_a_card)
+    monkeypatch.setattr(doctor, "usable_cores", lambda: n_cores)
+
+
+def test_too_few_cores_to_decode_for_two_gpus_are_noted(monkeypatch):
+    """16 cores are 8 for each of two GPUs, less than a GPU needs to be busy."""
+    pretend_two_gpus(monkeypatch, n_cores=16)
 
     finding = only_finding(list(doctor.devices()), "decoding")
 
-    assert finding.level == level
+    assert finding.level == "note"
+    assert "8 cores a card" in finding.text
+
+
+def test_enough_cores_to_decode_for_two_gpus_are_ok(monkeypatch):
+    """Each GPU has just the fewest cores that keep it busy."""
+    cores_of_a_card = doctor.FEWEST_CORES
+    pretend_two_gpus(monkeypatch, n_cores=2 * cores_of_a_card)
+
+    finding = only_finding(list(doctor.devices()), "decoding")
+
+    assert finding.level == "ok"
     assert f"{cores_of_a_card} cores a card" in finding.text
 
 

@@ -83,13 +83,15 @@ def test_a_clip_without_sound_is_absent_from_what_is_heard_alone(
 
 
 @pytest.mark.long
-def test_a_store_says_why_and_for_how_long_clips_have_no_sound(seen_and_heard_store):
-    """The sound of short-1 ends after 2 of its 4 s; the file of silent-1 has no sound track.
-
-    Formats before 1.2 had no clips that are absent in one group alone.
-    """
+def test_a_store_with_clips_without_sound_is_whole_and_of_format_1_2(seen_and_heard_store):
+    """Earlier formats had no clips that are absent in one group alone."""
     assert seen_and_heard_store.attributes["spec_version"] == "1.2"
     assert of.verify(seen_and_heard_store, "full").ok
+
+
+@pytest.mark.long
+def test_a_store_says_why_and_for_how_long_clips_have_no_sound(seen_and_heard_store):
+    """The sound of short-1 ends after 2 of its 4 s; the file of silent-1 has no sound track."""
     assert "no sound for" in clip_of(seen_and_heard_store, "short-1").reason
     with pytest.raises(StoreError, match="clip silent-1 is absent: no sound track"):
         seen_and_heard_store["sound"].read("silent-1", "frames")

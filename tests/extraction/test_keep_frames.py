@@ -158,23 +158,26 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
     assert keys_that_differ == ["decoder.kept_frames"]
 
 
-def test_a_large_picture_is_kept_with_a_shorter_side_of_256_pixels_and_a_small_one_in_its_size():
-    """A picture of 300 x 400 pixels becomes one of 256 x 341: 400 * 256 / 300, rounded down.
-
-    JPEG changes the pixels of a small one by less than 3 of 255 levels in the mean.
-    """
+def test_a_large_picture_is_kept_with_a_shorter_side_of_256_pixels():
+    """A picture of 300 x 400 pixels becomes one of 256 x 341: 400 * 256 / 300, rounded down."""
     wide = wandering_blocks(0, height=300, width=400)[0]
     high = wide.swapaxes(0, 1)
-    small = wide[:100, :120]
 
     kept_wide = from_jpeg(to_jpeg(wide).item())
     kept_high = from_jpeg(to_jpeg(high).item())
-    kept_small = from_jpeg(to_jpeg(small).item())
 
     assert kept_wide.shape == (256, 341, 3)
     assert kept_high.shape == (341, 256, 3)
-    assert kept_small.shape == (100, 120, 3)
-    assert np.abs(kept_small.astype(int) - small).mean() < 3
+
+
+def test_a_small_picture_is_kept_in_its_size_and_nearly_as_it_is():
+    """JPEG changes its pixels by less than 3 of 255 levels in the mean."""
+    small = wandering_blocks(0, height=300, width=400)[0][:100, :120]
+
+    kept = from_jpeg(to_jpeg(small).item())
+
+    assert kept.shape == (100, 120, 3)
+    assert np.abs(kept.astype(int) - small).mean() < 3
 
 
 def flip_a_bit(file):
@@ -347,12 +350,17 @@ def test_two_runs_may_keep_in_one_folder_at_once(clips, tmp_path):
     assert n_frames_decoded(third_run) == 0
 
 
-@pytest.mark.parametrize(
-    ("folder", "backbone"),
-    [("0.mp4", "descriptors"), ("kept", "sound")],
-    ids=["a file", "a backbone that only hears"],
-)
-def test_a_folder_in_which_no_frames_could_be_kept_is_refused(clips, tmp_path, folder, backbone):
-    """A video is named where a folder for frames should be; the backbone `sound` takes no frames."""
-    with pytest.raises(ExtractError, match=str(tmp_path / folder)):
-        prepare(clips, tmp_path / "a", (backbone,), keep_frames=tmp_path / folder, **SETTINGS)
+def test_a_file_is_refused_as_the_folder_of_kept_frames(clips, tmp_path):
+    """The video 0.mp4 is named where a folder for frames should be; the refusal has its path."""
+    file = tmp_path / "0.mp4"
+
+    with pytest.raises(ExtractError, match=str(file)):
+        prepare(clips, tmp_path / "a", ("descriptors",), keep_frames=file, **SETTINGS)
+
+
+def test_to_keep_frames_for_a_backbone_that_only_hears_is_refused(clips, tmp_path):
+    """The backbone `sound` takes no frames, so nothing could be kept in the folder."""
+    folder = tmp_path / "kept"
+
+    with pytest.raises(ExtractError, match=str(folder)):
+        prepare(clips, tmp_path / "a", ("sound",), keep_frames=folder, **SETTINGS)

@@ -81,8 +81,7 @@ def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_g
 ):
     """The store is of two frames a clip of a tiny CLIP. Its network has two layers: clip.1 and clip.2.
 
-    The network is run here on clip c03, and its second layer must be the row of the store. The file of the
-    clip `none` is no video. Only the output of CLIP lies in one space with texts.
+    The network is run here on clip c03, and its second layer must be the row of the store.
     """
     assert store.names == ("clip", "clip.1", "clip.2")
     assert store.backbones == ("clip",)
@@ -95,17 +94,15 @@ def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_g
     vector_of_second_layer = backbone.encode(batch_of_one_clip)["2/pooled"][0]
     assert np.array_equal(store["clip.2"].read("c03", "pooled"), vector_of_second_layer)
 
+
+@pytest.mark.long
+def test_a_clip_that_failed_has_no_features_in_any_layer(store):
+    """The file of the clip `none` is no video."""
     status_of = {row.clip_id: row.status for row in store.clips}
     assert status_of["none"] == "failed"
     for layer in ("clip.1", "clip.2"):
         row = store[layer].clip_ids.index("none")
         assert not store[layer].usable[row]
-
-    provenance = store["clip.2"].provenance
-    assert provenance["layer"] == "2"
-    assert provenance["norm"] is None
-    assert provenance["beside"] == "clip"
-    assert "space" not in provenance
 
 
 @pytest.mark.long
@@ -120,6 +117,17 @@ def test_the_output_of_a_network_is_stored_the_same_with_and_without_layers(stor
 
     groups_of_first_alone = diff(store, store_without_layers).groups_first
     assert groups_of_first_alone == ("clip.1", "clip.2")
+
+
+@pytest.mark.long
+def test_the_provenance_of_a_layer_names_it_and_its_network_and_no_space_of_texts(store):
+    """Only the output of CLIP lies in one space with texts."""
+    provenance = store["clip.2"].provenance
+
+    assert provenance["layer"] == "2"
+    assert provenance["norm"] is None
+    assert provenance["beside"] == "clip"
+    assert "space" not in provenance
 
 
 @pytest.fixture

@@ -48,26 +48,28 @@ def test_a_call_of_extract_shows_its_progress_and_gives_the_very_bytes_of_the_co
 
 
 @pytest.mark.long
-def test_a_sealed_store_is_extracted_again_but_under_no_other_licence(films, obygaze):
-    """Version 1.0.0 is sealed under CC0-1.0, and never changes. A licence that is given is not asked for.
-
-    A sealing that is killed as it ends leaves the folder in which it built the store: the next call removes
-    it.
-    """
-    notes = []
-    store = of.extract(films / "films.csv", films / "store", note=notes.append, **SETTINGS)
-    assert not any("--licence" in note for note in notes)
-
-    folder_of_killed_sealing = films / "store.building"
-    folder_of_killed_sealing.mkdir()
-    same_store = of.extract(films / "films.csv", films / "store", **SETTINGS)
-    assert same_store.path == store.path
-    assert not folder_of_killed_sealing.exists()
+def test_the_licence_of_a_sealed_store_is_changed_by_another_version_alone(films, obygaze):
+    """Version 1.0.0 is sealed under CC0-1.0, and never changes."""
+    of.extract(films / "films.csv", films / "store", **SETTINGS)
 
     command = ("extract", "films.csv", "store", "--n", 2, "--workers", 1, "--licence", "MIT")
     process = obygaze(films, *command)
+
     assert "keeps licence" in process.stderr
     assert "--store-version 1.0.1" in process.stderr
+
+
+@pytest.mark.long
+def test_what_a_killed_sealing_left_beside_its_store_is_removed_by_the_next_call(films):
+    """A sealing that is killed as it ends leaves the folder in which it built the store."""
+    store = of.extract(films / "films.csv", films / "store", **SETTINGS)
+    folder_of_killed_sealing = films / "store.building"
+    folder_of_killed_sealing.mkdir()
+
+    same_store = of.extract(films / "films.csv", films / "store", **SETTINGS)
+
+    assert same_store.path == store.path
+    assert not folder_of_killed_sealing.exists()
 
 
 @pytest.mark.long
@@ -84,6 +86,16 @@ def test_a_licence_is_asked_for_before_the_first_clip_is_done(films):
     of.extract(films / "films.csv", films / "without", **settings)
 
     assert "--licence SPDX" in notes_and_progress[0]
+
+
+@pytest.mark.long
+def test_a_licence_that_is_given_is_not_asked_for(films):
+    """The licence CC0-1.0 is given, so that no note names the option for it."""
+    notes = []
+
+    of.extract(films / "films.csv", films / "with", note=notes.append, progress=False, **SETTINGS)
+
+    assert not any("--licence" in note for note in notes)
 
 
 @pytest.mark.long

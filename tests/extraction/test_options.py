@@ -96,21 +96,28 @@ def test_the_options_about_frames_are_options_of_the_command():
         assert option in options_of_command
 
 
-def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder_and_by_want_of_permission(
-    tmp_path, monkeypatch
-):
-    """The folders `new` and `new/deep` can be made, so there is no reason that forbids it.
+def test_a_stage_can_be_written_in_folders_that_are_not_there_yet(tmp_path):
+    """The folders `new` and `new/deep` can be made, so there is no reason that forbids it."""
+    reason = what_forbids_writing(tmp_path / "new/deep/films.staging")
 
-    Then nobody may write into the folder that would hold `new`.
-    """
+    assert reason is None
+
+
+def test_writing_is_forbidden_by_a_file_in_the_place_of_a_folder(tmp_path):
     file = tmp_path / "file"
     file.touch()
 
-    assert what_forbids_writing(tmp_path / "new/deep/films.staging") is None
-    assert f"{file} is a file, so" in what_forbids_writing(file / "films.staging")
+    reason = what_forbids_writing(file / "films.staging")
 
+    assert f"{file} is a file, so" in reason
+
+
+def test_writing_is_forbidden_by_want_of_permission_in_the_nearest_folder(tmp_path, monkeypatch):
+    """The folder `new` is not there, and nobody may write into the one that would hold it."""
     monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)
+
     reason = what_forbids_writing(tmp_path / "new/films.staging")
+
     assert reason.startswith(f"{tmp_path}: no permission to write there")
 
 
@@ -226,11 +233,7 @@ def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpu
 
 @pytest.mark.long
 def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obygaze):
-    """The stage of a version whose clips are all sealed is replaced by that of the next one.
-
-    Versions 1.0.0, 1.1.0 and 1.2.0 are made, so growing 1.0.0 to 1.2.0 is refused; 1.3.0 is free. Then a
-    share of version 1.3.0 is done and not sealed, so its stage must not be replaced by another's.
-    """
+    """The stage of a version whose clips are all sealed is replaced by that of the next one."""
     assert extract_first(2, images, obygaze).returncode == 0
 
     dry_run = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"), "--dry-run")
@@ -243,8 +246,19 @@ def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obyg
     store = open_store(images / "stores/s-1.2.0")
     assert [clip.clip_id for clip in store.clips] == ["c0", "c1", "c2", "c3"]
 
+
+@pytest.mark.long
+def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, obygaze):
+    """Versions 1.0.0, 1.1.0 and 1.2.0 are there, so growing 1.0.0 to 1.2.0 is refused; 1.3.0 is free.
+
+    Then a share of version 1.3.0 is done and not sealed, so its stage must not be replaced by another's.
+    """
+    assert extract_first(2, images, obygaze).returncode == 0
+    assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
+    assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
     stage = images / "stores/s.staging/stage.json"
     stage_before = stage.read_bytes()
+
     to_a_version_that_is_there = extract_first(5, images, obygaze, *options_to_grow("1.0.0", "1.2.0"))
     assert to_a_version_that_is_there.returncode == 1
     assert "1.3.0" in to_a_version_that_is_there.stderr

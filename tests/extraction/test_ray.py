@@ -164,18 +164,10 @@ def run_by_ray(films, environment, holder, tmp_path_factory) -> Run:
     )
 
 
-def test_two_workers_of_ray_give_the_values_statuses_and_reasons_of_the_local_engine(local_store, run_by_ray):
-    """The same films were extracted by Ray, where clips killed processes, and by the local engine.
-
-    The clip DEADLY, which kills encoders, was given to Ray alone.
-    """
+def test_two_workers_of_ray_give_the_values_of_the_local_engine(local_store, run_by_ray):
+    """The same films were extracted by Ray, where clips killed processes, and by the local engine."""
     store_by_ray = open_store(run_by_ray.folder / "films-1.0.0")
     store_made_locally = open_store(local_store)
-
-    outcomes_by_ray = {clip.clip_id: (clip.status, clip.reason) for clip in store_by_ray.clips}
-    local_outcomes = {clip.clip_id: (clip.status, clip.reason) for clip in store_made_locally.clips}
-    del outcomes_by_ray[DEADLY]
-    assert outcomes_by_ray == local_outcomes
 
     ok_clips = [clip.clip_id for clip in store_made_locally.clips if clip.status == "ok"]
     for clip in ok_clips:
@@ -183,6 +175,18 @@ def test_two_workers_of_ray_give_the_values_statuses_and_reasons_of_the_local_en
             values_by_ray = store_by_ray["brittle"].read(clip, array)
             local_values = store_made_locally["brittle"].read(clip, array)
             assert values_by_ray.tobytes() == local_values.tobytes()
+
+
+def test_two_workers_of_ray_give_the_statuses_and_reasons_of_the_local_engine(local_store, run_by_ray):
+    """The clip DEADLY, which kills encoders, was given to Ray alone."""
+    store_by_ray = open_store(run_by_ray.folder / "films-1.0.0")
+    store_made_locally = open_store(local_store)
+
+    outcomes_by_ray = {clip.clip_id: (clip.status, clip.reason) for clip in store_by_ray.clips}
+    local_outcomes = {clip.clip_id: (clip.status, clip.reason) for clip in store_made_locally.clips}
+
+    del outcomes_by_ray[DEADLY]
+    assert outcomes_by_ray == local_outcomes
 
 
 def test_the_report_of_a_run_by_ray_says_its_engine_and_its_speed(run_by_ray):
@@ -197,17 +201,22 @@ def test_the_report_of_a_run_by_ray_says_its_engine_and_its_speed(run_by_ray):
 
 
 def test_clips_that_kill_processes_of_ray_are_the_only_ones_that_fail_after_three_tries(run_by_ray):
-    """The clip CRASHED crashes decoders, DEADLY kills encoders, and GARBAGE is no video.
-
-    First an encoder dies of the batch that has the deadly clip, of two clips at most; then it is tried alone.
-    CRASHED is tried three times more if it was in the piece that was begun again as its encoder died.
-    """
+    """The clip CRASHED crashes decoders, DEADLY kills encoders, and GARBAGE is no video."""
     reason_of = {clip["clip_id"]: clip["reason"] for clip in run_by_ray.result["not_ok"]}
-    sizes_of_deadly_batches = run_by_ray.batches_of_dead_encoders
 
     assert set(reason_of) == {CRASHED, GARBAGE, DEADLY}
     assert reason_of[CRASHED] == "the decoder crashed on this file 3 times (signal 11)"
-    assert run_by_ray.n_decoder_crashes in (3, 6)
     assert reason_of[DEADLY] == "the process that held the networks died on this clip 3 times"
+
+
+def test_a_clip_that_kills_an_encoder_of_ray_is_tried_three_times_more_alone(run_by_ray):
+    """First an encoder dies of the batch that has the deadly clip; a batch has two clips at most."""
+    sizes_of_deadly_batches = run_by_ray.batches_of_dead_encoders
+
     assert sizes_of_deadly_batches[0] in (1, 2)
     assert sizes_of_deadly_batches[1:] == (1, 1, 1)
+
+
+def test_a_clip_that_crashes_a_decoder_of_ray_is_tried_three_times_by_each_encoder(run_by_ray):
+    """It is tried three times more if it was in the piece that was begun again as its encoder died."""
+    assert run_by_ray.n_decoder_crashes in (3, 6)

@@ -23,55 +23,71 @@ def task_of_array(task: int, first: int, last: int, count: int, step: int = 1) -
 
 
 @pytest.mark.parametrize(
-    ("variables", "n_shares_of_stage", "shard"),
+    ("variables", "shard"),
     [
-        ({}, None, None),
-        ({"SLURM_JOB_ID": "7"}, None, None),
-        (task_of_array(task=3, first=0, last=7, count=8), None, (3, 8)),
-        (task_of_array(task=0, first=0, last=0, count=1), None, (0, 1)),
-        (task_of_array(task=3, first=3, last=3, count=1), 8, (3, 8)),
-        (task_of_array(task=5, first=3, last=5, count=2), 8, (5, 8)),
-        (task_of_array(task=2, first=0, last=7, count=8), 8, (2, 8)),
-    ],
-    ids=[
-        *("no job", "a job alone", "--array=0-7", "--array=0"),
-        *("later --array=3", "later --array=3,5", "--array=0-7 again"),
+        ({}, None),
+        ({"SLURM_JOB_ID": "7"}, None),
+        (task_of_array(task=3, first=0, last=7, count=8), (3, 8)),
+        (task_of_array(task=0, first=0, last=0, count=1), (0, 1)),
     ],
 )
-def test_a_task_of_an_array_knows_its_share(variables, n_shares_of_stage, shard):
+def test_a_task_of_an_array_knows_its_share(variables, shard):
     """Slurm tells a job by variables which task of an array it is.
 
-    Task 3 of the tasks 0 to 7 does share 3 of 8; outside an array there are no shares. Later arrays may do
-    some shares of a stage again, whose number stays: task 3 of a later array does share 3 of 8, too.
+    Task 3 of the tasks 0 to 7 does share 3 of 8; outside an array there are no shares.
     """
+    assert array_shard(variables) == shard
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        task_of_array(task=3, first=3, last=3, count=1),
+        task_of_array(task=5, first=3, last=5, count=2),
+        task_of_array(task=4, first=3, last=4, count=2),
+        task_of_array(task=8, first=1, last=8, count=8),
+        task_of_array(task=4, first=0, last=6, count=4, step=2),
+    ],
+    ids=["--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"],
+)
+def test_tasks_of_an_incomplete_array_cannot_tell_their_share(variables):
+    """Only an array that counts from 0 without gaps says how many shares there are."""
+    with pytest.raises(ExtractError, match="cannot tell its share"):
+        array_shard(variables)
+
+
+@pytest.mark.parametrize(
+    ("variables", "shard"),
+    [
+        (task_of_array(task=3, first=3, last=3, count=1), (3, 8)),
+        (task_of_array(task=5, first=3, last=5, count=2), (5, 8)),
+        (task_of_array(task=2, first=0, last=7, count=8), (2, 8)),
+    ],
+    ids=["--array=3", "--array=3,5", "--array=0-7 again"],
+)
+def test_a_later_array_keeps_the_number_of_shares(variables, shard):
+    """The first array had 8 tasks; later ones do some of these 8 shares again.
+
+    A share is its number and how many there are: task 3 of a later array does share 3 of 8.
+    """
+    n_shares_of_stage = 8
+
     assert array_shard(variables, n_shares_of_stage) == shard
 
 
 @pytest.mark.parametrize(
-    ("variables", "n_shares_of_stage", "why"),
-    [
-        (task_of_array(task=3, first=3, last=3, count=1), None, "cannot tell its share"),
-        (task_of_array(task=5, first=3, last=5, count=2), None, "cannot tell its share"),
-        (task_of_array(task=4, first=3, last=4, count=2), None, "cannot tell its share"),
-        (task_of_array(task=8, first=1, last=8, count=8), None, "cannot tell its share"),
-        (task_of_array(task=4, first=0, last=6, count=4, step=2), None, "cannot tell its share"),
-        (task_of_array(task=2, first=0, last=15, count=16), 8, "8 shares"),
-        (task_of_array(task=8, first=8, last=8, count=1), 8, "8 shares"),
-    ],
-    ids=[
-        *("--array=3", "--array=3,5", "--array=3,4", "--array=1-8", "--array=0-6:2"),
-        *("later --array=0-15", "later --array=8"),
-    ],
+    "variables",
+    [task_of_array(task=2, first=0, last=15, count=16), task_of_array(task=8, first=8, last=8, count=1)],
+    ids=["--array=0-15", "--array=8"],
 )
-def test_tasks_of_an_incomplete_array_or_a_later_one_of_more_tasks_are_refused(
-    variables, n_shares_of_stage, why
-):
-    """Only an array that counts from 0 without gaps says how many shares there are.
+def test_a_later_array_of_more_tasks_than_shares_is_refused_by_every_task(variables):
+    """The first array had 8 tasks, so that the stage is in 8 shares, with numbers from 0 to 7.
 
-    Later ones do shares of a stage that is in 8, with numbers from 0 to 7. Tasks with a number below 8 refuse
-    too, so that nobody takes the later array for a division by 16.
+    Tasks with a number below 8 refuse too, so that nobody takes the later array for a division by 16.
     """
-    with pytest.raises(ExtractError, match=why):
+    n_shares_of_stage = 8
+
+    with pytest.raises(ExtractError, match="8 shares"):
         array_shard(variables, n_shares_of_stage)
 
 
@@ -118,13 +134,19 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
-def test_job_scripts_have_no_error_of_syntax_and_are_explained_on_the_page_on_slurm(script):
-    """With -n, Bash reads a script and runs nothing. The page docs/slurm.md names each, as array.sbatch."""
+def test_job_scripts_have_no_error_of_syntax(script):
+    """With -n, Bash reads a script and runs nothing."""
     result = execute("bash", "-n", script, code=None)
-    page = Path(__file__).parents[2] / "docs" / "slurm.md"
 
     assert result.returncode == 0
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("script", sorted(SCRIPTS.iterdir()), ids=lambda path: path.name)
+def test_job_scripts_are_explained_on_the_page_on_slurm(script):
+    """The page docs/slurm.md names each script that comes with the package, such as array.sbatch."""
+    page = Path(__file__).parents[2] / "docs" / "slurm.md"
+
     assert script.name in page.read_text(encoding="utf-8")
 
 
@@ -194,25 +216,29 @@ WRONG_SITES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("limit", "is_refused"),
-    [
-        *[("4:00", True), ("9:59", True), ("10:00", False), ("1:00:00", False), ("2-00:00:00", False)],
-        *[("UNLIMITED", False), ("", False)],
-    ],
-)
-def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit, is_refused):
+@pytest.mark.parametrize("limit", ["4:00", "9:59"])
+def test_a_time_limit_under_ten_minutes_is_refused(tmp_path, limit):
     """A task gets its signal minutes before the end, and would have no time to work.
 
-    Limits are as Slurm prints them: days-hours:minutes:seconds. The exit code 2 is that of a typing error,
-    after which a task is not queued again.
+    The exit code 2 is that of a typing error, after which a task is not queued again.
     """
     slurm = FakeSlurm(tmp_path, limit=limit)
 
     exit_code, output = slurm.run(*ARRAY_SCRIPT)
 
-    assert exit_code == (2 if is_refused else 0)
-    assert ("is too short" in output) == is_refused
+    assert exit_code == 2
+    assert "is too short" in output
+
+
+@pytest.mark.parametrize("limit", ["10:00", "1:00:00", "2-00:00:00", "UNLIMITED", ""])
+def test_a_time_limit_of_ten_minutes_or_more_or_none_is_accepted(tmp_path, limit):
+    """Limits are as Slurm prints them: days-hours:minutes:seconds."""
+    slurm = FakeSlurm(tmp_path, limit=limit)
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT)
+
+    assert exit_code == 0
+    assert "is too short" not in output
 
 
 # --- scripts for a site
@@ -227,21 +253,25 @@ def options_of_sbatch_in(script: Path) -> dict[str, str]:
     return value_of_option
 
 
-def test_the_scripts_of_a_site_have_its_options_of_sbatch_and_its_modules(tmp_path):
-    """The lab has 16 tasks, the account `film`, the partition `gpu`, and GPUs `gpu:a100:1`.
-
-    Both jobs have the account and the partition; the job that seals needs no GPU. The lab's set-up is
-    `module load x`, which may change PATH; ours must then come first in it.
-    """
+@pytest.fixture
+def scripts_of_a_lab(tmp_path) -> dict[str, Path]:
+    """Name of a job script -> its path, as they are written for a lab."""
     site = Site(
         licence="CC-BY-4.0",
         tasks=16,
         sbatch={"account": "film", "partition": "gpu", "gres": "gpu:a100:1"},
         setup=["module load x"],
     )
-    script_of = {path.name: path for path in write_job_scripts(tmp_path / "jobs", site)}
-    array = options_of_sbatch_in(script_of["array.sbatch"])
-    sealing = options_of_sbatch_in(script_of["seal.sbatch"])
+    return {path.name: path for path in write_job_scripts(tmp_path / "jobs", site)}
+
+
+def test_the_scripts_of_a_site_have_its_options_of_sbatch(scripts_of_a_lab):
+    """The lab has 16 tasks, the account `film`, the partition `gpu`, and GPUs `gpu:a100:1`.
+
+    Both jobs have the account and the partition; the job that seals needs no GPU.
+    """
+    array = options_of_sbatch_in(scripts_of_a_lab["array.sbatch"])
+    sealing = options_of_sbatch_in(scripts_of_a_lab["seal.sbatch"])
 
     assert array["account"] == "film"
     assert array["partition"] == "gpu"
@@ -252,14 +282,20 @@ def test_the_scripts_of_a_site_have_its_options_of_sbatch_and_its_modules(tmp_pa
     assert sealing["partition"] == "gpu"
     assert "gres" not in sealing
 
-    line_that_sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
-    for name in ("array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"):
-        lines = script_of[name].read_text(encoding="utf-8").splitlines()
-        assert lines.index("module load x") < lines.index(line_that_sets_path)
 
-    # With -n, Bash reads a script and runs nothing.
-    for path in script_of.values():
+def test_the_scripts_of_a_site_have_no_error_of_syntax(scripts_of_a_lab):
+    """With -n, Bash reads a script and runs nothing."""
+    for path in scripts_of_a_lab.values():
         assert execute("bash", "-n", path, code=None).stderr == ""
+
+
+def test_the_scripts_of_a_site_load_its_modules_before_they_set_the_path(scripts_of_a_lab):
+    """The lab's set-up is `module load x`, which may change PATH; ours must then come first in it."""
+    line_that_sets_path = f"export PATH={Path(sys.executable).parent}:$PATH"
+
+    for name in ("array.sbatch", "seal.sbatch", "ray.sbatch", "train.sbatch"):
+        lines = scripts_of_a_lab[name].read_text(encoding="utf-8").splitlines()
+        assert lines.index("module load x") < lines.index(line_that_sets_path)
 
 
 def test_scripts_that_a_site_may_have_changed_are_not_replaced(tmp_path):
@@ -302,6 +338,12 @@ def test_options_that_sbatch_takes_are_written(tmp_path, options):
         assert written_options[name] == value
 
 
+def write_logs_of_tasks(folder: Path, lines_of_task: dict[int, list[str]]) -> None:
+    """Write the logs that tasks of the array job 9 left."""
+    for task, lines in lines_of_task.items():
+        (folder / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def ended_with(task: int, code: int) -> str:
     return f"--- 2026-01-01 11:00:00 share {task} ended with {code}"
 
@@ -325,60 +367,68 @@ def test_the_scripts_name_the_device_that_the_site_asks_slurm_for(tmp_path, sbat
         assert f"export OBYGAZE_DEVICE=${{OBYGAZE_DEVICE:-{device}}}" in script
 
 
-@pytest.mark.parametrize("exit_code_of_sealing", [0, 1])
-def test_the_job_that_seals_names_tasks_that_failed_or_were_killed_and_the_last_error_of_each(
-    tmp_path, exit_code_of_sealing
-):
-    """Logs of five tasks: 0 failed once and was then right, and 1 failed twice.
-
-    2 was driven away by another job, and 3 was killed, so that no line says how they ended. 4 was right.
-    """
+def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_path):
+    """Logs of three tasks: 0 failed once and was then right, 1 failed, 2 was driven away by another job."""
     no_gpu = "obygaze: error: no GPU here"
     no_room = "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
-    begun = "--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20"
     lines_of_task = {
         0: [no_gpu, ended_with(0, code=0)],
         1: [no_gpu, no_room, ended_with(1, code=1)],
-        2: [begun, preempted],
-        3: [begun, "obygaze: note"],
-        4: [begun, ended_with(4, code=0)],
+        2: ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
     }
-    for task, lines in lines_of_task.items():
-        (tmp_path / f"extract-9_{task}.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    slurm = FakeSlurm(tmp_path, f"exit {exit_code_of_sealing}")
+    write_logs_of_tasks(tmp_path, lines_of_task)
 
-    exit_code, output = slurm.run(*SEAL_AFTER_JOB_9, ARRAY="9")
+    exit_code, output = FakeSlurm(tmp_path).run(*SEAL_AFTER_JOB_9, ARRAY="9")
 
-    assert exit_code == exit_code_of_sealing
+    assert exit_code == 0
     last_errors = re.findall("last error: (.*)", output)
     assert last_errors == [no_room, preempted]
+
+
+def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path):
+    """Logs of three tasks: 0 was right, 1 failed, and 2 was killed, so that no line says how it ended.
+
+    The command that seals fails.
+    """
+    begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20"
+    lines_of_task = {
+        0: [begun, ended_with(0, code=0)],
+        1: [begun, ended_with(1, code=1)],
+        2: [begun, "obygaze: note"],
+    }
+    write_logs_of_tasks(tmp_path, lines_of_task)
+
+    exit_code, output = FakeSlurm(tmp_path, "exit 1").run(*SEAL_AFTER_JOB_9, ARRAY="9")
+
+    assert exit_code == 1
     outcomes_and_logs = re.findall(r"^(failed|killed): (\S+?):? ", output, re.MULTILINE)
-    assert outcomes_and_logs == [
-        ("failed", "extract-9_1.log"),
-        ("killed", "extract-9_2.log"),
-        ("killed", "extract-9_3.log"),
-    ]
+    assert outcomes_and_logs == [("failed", "extract-9_1.log"), ("killed", "extract-9_2.log")]
 
 
-@pytest.mark.parametrize(
-    ("variables", "is_queued_again"),
-    [({}, False), ({"QUICK": "0"}, True)],
-    ids=["at once", "after a while"],
-)
-def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path, variables, is_queued_again):
-    """A fault that comes within a minute is likely to come again for ever; trouble of nodes may pass.
+def test_a_task_that_fails_at_once_in_two_turns_is_not_queued_again(tmp_path):
+    """A fault that comes within a minute is likely to come again for ever.
 
-    This is the second turn of task 2. QUICK is how many seconds count as "at once", if not 60. Where the task
-    is not queued again, the output says how to run it again, by --array=2.
+    This is the second turn of task 2. The output says how to run it again, by --array=2.
     """
     slurm = FakeSlurm(tmp_path, "exit 1")
 
-    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", **variables)
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1")
 
     assert exit_code == 1
-    assert slurm.asked_of_slurm == ("requeue 9_2" if is_queued_again else "")
-    assert ("--array=2" in output) == (not is_queued_again)
+    assert slurm.asked_of_slurm == ""
+    assert "--array=2" in output
+
+
+def test_a_task_that_fails_after_a_while_in_its_second_turn_is_queued_again(tmp_path):
+    """Trouble of nodes may pass. QUICK is how many seconds count as "at once", here none."""
+    slurm = FakeSlurm(tmp_path, "exit 1")
+
+    exit_code, output = slurm.run(*ARRAY_SCRIPT, SLURM_RESTART_COUNT="1", QUICK="0")
+
+    assert exit_code == 1
+    assert slurm.asked_of_slurm == "requeue 9_2"
+    assert "--array=2" not in output
 
 
 FAKE_SBATCH = """#!/bin/bash
@@ -467,31 +517,47 @@ def test_neither_job_is_queued_where_slurm_would_refuse_one_of_them(cluster, scr
 
 
 @pytest.mark.long
-def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster):
-    """The jobs are for cluster alpha, in 8 shares. A machine of cluster beta has begun share 0 of 8.
-
-    Had a machine of alpha begun it, that were no obstacle, and a stage in 4 shares were one.
-    """
+def test_a_store_divided_by_another_number_is_found_before_queuing(cluster):
+    """The stage says in its file shares/number that it is in 4 shares; the site's array has 8 tasks."""
     shares = cluster.folder / "films.staging" / "shares"
     shares.mkdir(parents=True)
-    (shares / "number").write_text("8\n", encoding="utf-8")
-    (shares / "0").write_text(json.dumps({"cluster": "beta", "host": "n7"}), encoding="utf-8")
+    (shares / "number").write_text("4\n", encoding="utf-8")
+
+    exit_code, _ = submit(cluster, "films.csv", "films")
+
+    assert exit_code == 1
+    assert cluster.asked_of_slurm == ""
+
+
+@pytest.mark.long
+def test_shares_that_another_cluster_does_are_found_before_anything_is_queued(cluster):
+    """The jobs are for cluster alpha. A machine of cluster beta has begun share 0 of 8."""
+    write_stage_with_share_0_of(cluster, name_of_cluster="beta")
 
     exit_code, output = submit(cluster, "films.csv", "films")
+
     assert exit_code == 1
     assert cluster.asked_of_slurm == ""
     assert "beta" in output
 
-    (shares / "number").write_text("4\n", encoding="utf-8")
-    (shares / "0").unlink()
-    exit_code, _ = submit(cluster, "films.csv", "films")
-    assert exit_code == 1
-    assert cluster.asked_of_slurm == ""
 
-    (shares / "number").write_text("8\n", encoding="utf-8")
-    (shares / "0").write_text(json.dumps({"cluster": "alpha", "host": "n7"}), encoding="utf-8")
+@pytest.mark.long
+def test_shares_that_the_same_cluster_has_begun_are_no_obstacle(cluster):
+    """The jobs are for cluster alpha, a machine of which has begun share 0 of 8."""
+    write_stage_with_share_0_of(cluster, name_of_cluster="alpha")
+
     _, output = submit(cluster, "films.csv", "films")
+
     assert "cluster" not in output
+
+
+def write_stage_with_share_0_of(cluster: FakeSlurm, name_of_cluster: str) -> None:
+    """Write a stage of eight shares, of which a machine of a cluster has begun the first."""
+    shares = cluster.folder / "films.staging" / "shares"
+    shares.mkdir(parents=True)
+    (shares / "number").write_text("8\n", encoding="utf-8")
+    owner = {"cluster": name_of_cluster, "host": "n7"}
+    (shares / "0").write_text(json.dumps(owner), encoding="utf-8")
 
 
 def test_jobs_are_submitted_unchecked_if_check_is_no(cluster):

@@ -61,28 +61,42 @@ def film(tmp_path_factory):
     )
 
 
-@pytest.mark.long
-def test_cuts_black_motion_and_sound_are_measured_as_they_are_planted(film):
-    """The first window pans by a tenth of the picture's width in a second, and the last one stands still.
+@pytest.fixture(scope="module")
+def measures_of_three_windows(film):
+    """What is measured in three windows of the film: a pan, two cuts with a second of black, and a still."""
+    return film_variables(film, SPANS, speech=True)
 
-    The second window, from 3 to 6 s, has two cuts, which is 40 a minute, and 1 of its 3 s is black. A voice
-    is heard for 3 s, and from then on a sine of amplitude 0.01, whose loudness is -43.0 LUFS.
-    """
-    pan, across_cuts, still = film_variables(film, SPANS, speech=True)
+
+@pytest.mark.long
+def test_cuts_and_black_are_measured_as_they_are_planted(measures_of_three_windows):
+    """The second window, from 3 to 6 s, has two cuts, which is 40 a minute, and 1 of its 3 s is black."""
+    pan, across_cuts, _still = measures_of_three_windows
 
     assert pan["cuts"] == 0
     assert pan["black"] == 0
     assert across_cuts["cuts"] == pytest.approx(40, abs=0.1)
     assert across_cuts["black"] == pytest.approx(1 / 3, abs=0.02)
 
+
+@pytest.mark.long
+def test_motion_of_the_camera_is_measured_as_it_is_planted(measures_of_three_windows):
+    """The pan moves by a tenth of the picture's width in a second; the last window stands still."""
+    pan, _across_cuts, still = measures_of_three_windows
+
     assert pan["pan"] == pytest.approx(0.1, rel=0.05)
     assert pan["camera"] == pytest.approx(0.1, rel=0.05)
     assert still["camera"] < 0.005
 
-    assert pan["speech"] > 0.8
-    assert still["speech"] < 0.1
-    assert -30 < pan["loudness"] < -20
-    assert still["loudness"] == pytest.approx(-43.0, abs=0.3)
+
+@pytest.mark.long
+def test_speech_and_loudness_are_measured_as_they_are_planted(measures_of_three_windows):
+    """A voice is heard for 3 s, and from then on a sine of amplitude 0.01, whose loudness is -43.0 LUFS."""
+    window_with_voice, _, window_with_tone = measures_of_three_windows
+
+    assert window_with_voice["speech"] > 0.8
+    assert window_with_tone["speech"] < 0.1
+    assert -30 < window_with_voice["loudness"] < -20
+    assert window_with_tone["loudness"] == pytest.approx(-43.0, abs=0.3)
 
 
 def extract_cameras(film):
