@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from glob import escape
+from glob import escape, glob
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
@@ -42,8 +42,12 @@ def stores_near(folder: Path, film: Timeline) -> list[Store]:
     stores = []
     for steps_up in ("..", "../.."):
         above = Path(os.path.normpath(folder / steps_up))  # also of a folder such as "."
-        paths = {*above.glob(pattern), *above.glob(f"*/{pattern}")}
-        for path in sorted(paths):
+        # Unlike `Path.glob`, `glob` passes over a folder that is removed while it searches.
+        names = {
+            *glob(pattern, root_dir=above, include_hidden=True),
+            *glob(f"*/{pattern}", root_dir=above, include_hidden=True),
+        }
+        for path in sorted(above / name for name in names):
             with suppress(StoreError):
                 stores.append(open_store(path))
     return stores
