@@ -290,16 +290,7 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         if "Expression of emotion" in clip.concepts:  # flicker
             light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        # Which shape stands for which concept is arbitrary. A frozen network can tell them apart by texture,
-        # colour and motion, and they are faint.
-        if "Clothing" in clip.concepts:
-            _draw_checks(frame, clip.strength)
-        if "Posture" in clip.concepts:
-            _draw_stripes(frame, clip.strength)
-        if "Body" in clip.concepts:
-            _draw_disc(frame, clip.strength, t)
-        if "Activity" in clip.concepts:
-            _draw_sparks(frame, clip.strength, t)
+        _draw_shapes(frame, clip, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
@@ -323,6 +314,22 @@ def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np
     wave_down = 0.1 * np.cos(0.05 * row_numbers + shot)
     background: NDArray[np.float32] = (wave_across + wave_down).astype(np.float32)
     return background
+
+
+def _draw_shapes(frame: NDArray[Any], clip: DemoClip, t: int) -> None:
+    """Draw the shapes and textures of a clip's concepts into its frame number t, which is changed in place.
+
+    Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
+    shapes apart by texture, colour and motion, and that they are faint.
+    """
+    if "Clothing" in clip.concepts:
+        _draw_checks(frame, clip.strength)
+    if "Posture" in clip.concepts:
+        _draw_stripes(frame, clip.strength)
+    if "Body" in clip.concepts:
+        _draw_disc(frame, clip.strength, t)
+    if "Activity" in clip.concepts:
+        _draw_sparks(frame, clip.strength, t)
 
 
 def _pixel_places() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
