@@ -1178,9 +1178,11 @@ def _notes_of_metrics(
     summary, by_film : DataFrame
         The rows of one reference.
     model : str
+        Key of the model that is measured.
     human_raters : sequence of str
         Annotators besides the reference.
     record : mapping
+        How the evaluation was made (`FilmEvaluation.record`).
     """
     n_films = by_film["movie"].nunique()
     notes = [

@@ -857,7 +857,7 @@ def _windows_by_film(
     n_after_end = Counter[str]()  # film -> windows that begin after its end
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
-        start_s, end_s = numbers[:2]
+        start_s, end_s = numbers[:2]  # the first two of `columns`
         if not 0 <= start_s < end_s <= MAX_S:
             message = f"no window lasts from {start_s:g} to {end_s:g} s"
             raise FilmError(f"{path}: line {row.line}: {message}")

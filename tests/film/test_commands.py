@@ -1236,12 +1236,13 @@ def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
 @pytest.mark.parametrize(
     "of_second_model",
     [Layers((2,), norm=True, frames=False), Layers((2,), norm=False, frames=True)],
-    ids=["a norm", "frames"],
+    ids=["after a norm", "of each frame"],
 )
 def test_layers_that_models_read_in_different_ways_are_refused(of_second_model):
-    """Two models read layers of the backbone "image", the second one with a norm, or of each frame.
+    """Two models read layers of the backbone "image": the first raw ones, with one vector for each clip.
 
-    Layers with and without it cannot be in one store.
+    The second one reads layers after a norm, or with a vector for each frame. In one store all layers of a
+    backbone are alike.
     """
     of_first_model = Layers((12, 4), norm=False, frames=False)
     with pytest.raises(click.UsageError):

@@ -24,14 +24,17 @@ def folder_that_vanishes(tmp_path, monkeypatch):
     """A folder in `tmp_path` that another program removes after its name was listed and before it is read."""
     vanishing = tmp_path / "temporary"
     vanishing.mkdir()
-    list_folder = os.scandir
 
-    def remove_and_list(path):
-        if str(path) == str(vanishing) and vanishing.exists():
-            vanishing.rmdir()
-        return list_folder(path)
+    def removing_first(list_folder):
+        def remove_and_list(path):
+            if str(path) == str(vanishing) and vanishing.exists():
+                vanishing.rmdir()
+            return list_folder(path)
 
-    monkeypatch.setattr(os, "scandir", remove_and_list)
+        return remove_and_list
+
+    monkeypatch.setattr(os, "scandir", removing_first(os.scandir))
+    monkeypatch.setattr(os, "listdir", removing_first(os.listdir))
     return vanishing
 
 
