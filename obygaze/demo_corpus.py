@@ -317,7 +317,9 @@ def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np
 
 
 def _draw_shapes(frame: NDArray[Any], clip: DemoClip, t: int) -> None:
-    """Draw the shapes and textures of a clip's concepts into its frame number t, which is changed in place.
+    """Draw the shapes and textures of a clip's concepts into its frame number t, a float `[96, 160, 3]`.
+
+    The frame is changed in place.
 
     Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
     shapes apart by texture, colour and motion, and that they are faint.

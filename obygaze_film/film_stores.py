@@ -41,8 +41,9 @@ def stores_near(folder: Path, film: Timeline) -> list[Store]:
     stores = []
     for steps_up in ("..", "../.."):
         above = Path(os.path.normpath(folder / steps_up))  # also of a folder such as "."
-        paths = _paths_in(above)
-        for path in list(paths):
+        paths_above = _paths_in(above)
+        paths = list(paths_above)
+        for path in paths_above:
             paths += _paths_in(path)
         for path in sorted(paths):
             if path.name.startswith(name):
