@@ -10,7 +10,7 @@ film has no labels: it is there to be predicted.
 """
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -305,7 +305,7 @@ def draw_clip(clip: DemoClip) -> Iterator[NDArray[np.uint8]]:
         if "Expression of emotion" in clip.concepts:  # flicker
             light = light * (1 + 0.5 * clip.strength * np.sin(t * 0.9))
         frame = 255 * light[..., None] * tint
-        _draw_shapes(frame, clip.concepts, clip.strength, t)
+        _draw_shapes(frame, clip, t)
         yield np.clip(frame + grain[t % 8], 0, 255).astype(np.uint8)
 
 
@@ -331,31 +331,22 @@ def _background(*, shot: int, columns_panned: float, phase: float) -> NDArray[np
     return background
 
 
-def _draw_shapes(frame: NDArray[Any], concepts: Sequence[str], strength: float, t: int) -> None:
-    """Draw into a frame of a clip the shapes and textures that are the cues of its concepts.
+def _draw_shapes(frame: NDArray[Any], clip: DemoClip, t: int) -> None:
+    """Draw the shapes and textures of a clip's concepts into its frame number t, a float `[96, 160, 3]`.
+
+    The frame is changed in place.
 
     Which shape stands for which concept is arbitrary. What matters is that a frozen network can tell the
     shapes apart by texture, colour and motion, and that they are faint.
-
-    Parameters
-    ----------
-    frame
-        Float `[96, 160, 3]`, changed in place.
-    concepts
-        The clip's concepts.
-    strength
-        Strength of its cues, between 0 and 1.
-    t
-        Number of the frame in its clip, on which cues that move depend.
     """
-    if "Clothing" in concepts:
-        _draw_checks(frame, strength)
-    if "Posture" in concepts:
-        _draw_stripes(frame, strength)
-    if "Body" in concepts:
-        _draw_disc(frame, strength, t)
-    if "Activity" in concepts:
-        _draw_sparks(frame, strength, t)
+    if "Clothing" in clip.concepts:
+        _draw_checks(frame, clip.strength)
+    if "Posture" in clip.concepts:
+        _draw_stripes(frame, clip.strength)
+    if "Body" in clip.concepts:
+        _draw_disc(frame, clip.strength, t)
+    if "Activity" in clip.concepts:
+        _draw_sparks(frame, clip.strength, t)
 
 
 def _draw_checks(frame: NDArray[Any], strength: float) -> None:

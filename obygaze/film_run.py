@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from obygaze_features.backbones import Layers
     from obygaze_features.backbones.people import People
     from obygaze_models.persistence.card import Card
+    from obygaze_models.persistence.model_file import ModelFile
 
 RECORD_FILE = "film-run.json"
 """File that records what windows and features are made of: a run resumes only with the same inputs."""
@@ -271,9 +272,6 @@ def run(
           --out scored
     """
     from obygaze_features.backbones.people import load_people
-    from obygaze_features.io import file_sha256
-    from obygaze_features.manifest import read_manifest
-    from obygaze_features.store import open_store
     from obygaze_models.persistence.sharing import describe_model
 
     # Whatever a later step would refuse is refused now, before hours of work.
@@ -283,10 +281,7 @@ def run(
 
     # What is extracted: the features that the models read, and what is measured besides.
     model_files = {model: describe_model(model)[0] for model in models}
-    features = _feature_options({model: file.card for model, file in model_files.items()}, weights)
-    if any(file.keeps_pictures for file in model_files.values()):
-        # The signature recognises a film that a model was trained on, even in another encoding.
-        features += ["--backbone", "signature"]
+    features = _options_of_models(model_files, weights)
     people_finder = load_people(people) if people else None
     features += _measurement_options(people_finder, variables=variables)
 
@@ -315,16 +310,13 @@ def run(
 
     # The folder, which a run resumes only with the same inputs.
     window_length = model_files[models[0]].card.clip_s if window == "train" else window
-    measured_staging = "none"
-    if variables:
-        measured_staging = "with speech" if sound else "without speech"
     inputs: dict[str, object] = {
         "films": _identify_films(films),
         "windows": [window_length, hop],
-        "shots": file_sha256(Path(shots)) if Path(shots).is_file() else shots,  # a table, or a detector
+        "shots": _identify_shots(shots),
         "features": [str(word) for word in features],
-        "variables": measured_staging,
-        "people": [detector.digest for detector in people_finder.detectors] if people_finder else [],
+        "variables": _variables_word(variables=variables, sound=sound),
+        "people": _identify_detectors(people_finder),
     }
     _prepare_folder(out, inputs, force=force)
     if plan.features_store.exists():
@@ -334,14 +326,12 @@ def run(
     # The run. The cost of finding people depends on the number of windows, known when films are cut.
     ctx = click.get_current_context()
     _run_steps(ctx, [cut_step])
-    if people_finder is not None and not plan.features_store.exists():
-        click.echo(f"\n{people_finder.cost(len(read_manifest(plan.windows_manifest)))}")
+    _print_people_cost(people_finder, plan)
     code = _run_steps(ctx, later_steps)
     if stills:
         _make_stills(plan.scored_folder, [Path(film) for film in films])
     click.echo(f"\nThe page: {plan.report_page}")
-    # The exit code of the extraction does not say whether windows failed, since a run that resumes skips it.
-    if any(clip.status == "failed" for clip in open_store(plan.features_store).clips):
+    if _has_failed_windows(plan.features_store):
         ctx.exit(3)
     ctx.exit(code)  # 0, or 3 of a step that says that nothing of a film can be judged
 
@@ -362,6 +352,41 @@ def _identify_films(films: Sequence[str]) -> list[list[str]]:
     from obygaze_features.video import file_digest
 
     return [[Path(film).name, file_digest(Path(film))] for film in films]
+
+
+def _identify_detectors(people_finder: "People | None") -> list[str]:
+    """Return what the record of a run says of the detectors of people: their digests, if there are any."""
+    if people_finder is None:
+        return []
+    return [detector.digest for detector in people_finder.detectors]
+
+
+def _identify_shots(shots: str) -> str:
+    """Return what the record of a run says of how shots are found: a table's digest, or a detector's name.
+
+    `shots` is the value of the option: the path of a table, the name of a detector, or "none".
+    """
+    from obygaze_features.io import file_sha256
+
+    is_table = Path(shots).is_file()
+    return file_sha256(Path(shots)) if is_table else shots
+
+
+def _has_failed_windows(features_store: Path) -> bool:
+    """Return whether the features of a window could not be extracted, in this run or an earlier one.
+
+    The exit code of the extraction does not say so, since a run that resumes skips it.
+    """
+    from obygaze_features.store import open_store
+
+    return any(clip.status == "failed" for clip in open_store(features_store).clips)
+
+
+def _variables_word(*, variables: bool, sound: bool) -> str:
+    """Return what the record of a run says of the measured staging: "none", "with" or "without speech"."""
+    if not variables:
+        return "none"
+    return "with speech" if sound else "without speech"
 
 
 def _check_options(
@@ -447,22 +472,28 @@ def _suggest_year_option(films: Sequence[str], title: str | None, year: int | No
     if year is not None:
         return
     if len(films) > 1:
-        films_with_year = [film for film in films if _year_in(Path(film).stem)]
-        if films_with_year:
-            all_films = counted(len(films), "film")
-            notice = (
-                f"{Path(films_with_year[0]).name} has a year in its name "
-                f"(so {len(films_with_year)} of {all_films}): "
-                "'film open --films films.csv --by decade', and 'film compare', compare by years that "
-                "films.csv has, in the columns movie and year"
-            )
-            click.echo(notice, err=True)
+        _suggest_table_of_years(films)
         return
     source = "title" if title else "name"
     found_year = _year_in(title or Path(films[0]).stem)
     if found_year:
         notice = f"{films[0]}: its {source} says {found_year}: 'film run --year {found_year}' keeps that"
         click.echo(notice, err=True)
+
+
+def _suggest_table_of_years(films: Sequence[str]) -> None:
+    """Suggest on stderr a table that gives films their years, if some have a year in their file name."""
+    films_with_year = [film for film in films if _year_in(Path(film).stem)]
+    if not films_with_year:
+        return
+    all_films = counted(len(films), "film")
+    notice = (
+        f"{Path(films_with_year[0]).name} has a year in its name "
+        f"(so {len(films_with_year)} of {all_films}): "
+        "'film open --films films.csv --by decade', and 'film compare', compare by years that "
+        "films.csv has, in the columns movie and year"
+    )
+    click.echo(notice, err=True)
 
 
 def _year_in(text: str) -> str:
@@ -489,6 +520,18 @@ def _measurement_options(people_finder: "People | None", *, variables: bool) -> 
     return options
 
 
+def _print_people_cost(people_finder: "People | None", plan: Plan) -> None:
+    """Print how long finding people in the films' windows takes, if that is still to be done.
+
+    `people_finder` is None if no people are measured. The windows must be cut already, since their number
+    decides.
+    """
+    from obygaze_features import read_manifest
+
+    if people_finder is not None and not plan.features_store.exists():
+        click.echo(f"\n{people_finder.cost(len(read_manifest(plan.windows_manifest)))}")
+
+
 def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
     """Run the commands of steps in order, and return the highest exit code of the steps that run every time.
 
@@ -513,6 +556,24 @@ def _run_steps(ctx: click.Context, steps: Sequence[Step]) -> int:
         if not step.once:
             highest_code = max(highest_code, code)
     return highest_code
+
+
+def _options_of_models(model_files: "Mapping[str, ModelFile]", weights: Sequence[str]) -> list[object]:
+    """Return as options of `extract` what saved models need: the features that they read, and signatures.
+
+    Parameters
+    ----------
+    model_files
+        Name of a model -> its file.
+    weights
+        Values of the option --weights: `NAME=WEIGHTS`, or weights for all backbones.
+    """
+    cards = {model: file.card for model, file in model_files.items()}
+    options = _feature_options(cards, weights)
+    if any(file.keeps_pictures for file in model_files.values()):
+        # The signature recognises a film that a model was trained on, even in another encoding.
+        options += ["--backbone", "signature"]
+    return options
 
 
 def _feature_options(cards: "Mapping[str, Card]", weights: Sequence[str]) -> list[object]:

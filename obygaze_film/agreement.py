@@ -43,11 +43,15 @@ def span_of_each_second(spans: Spans, n: int) -> NDArray[np.intp]:
     n_begun = np.searchsorted(spans[:, 0], middles, side="right")  # spans that begin by each middle
     latest = np.maximum(n_begun - 1, 0)  # index of the span that began last; 0 where none has begun
     is_before_its_end = middles < spans[latest, 1]
-    return np.where((n_begun > 0) & is_before_its_end, latest, -1)
+    is_in_span = (n_begun > 0) & is_before_its_end
+    return np.where(is_in_span, latest, -1)
 
 
 def seconds_in(spans: Spans, n: int) -> NDArray[np.bool_]:
-    """Mark which of the first n seconds of a film have their middle in a span (`span_of_each_second`) [n]."""
+    """Mark which of the first n seconds of a film have their middle in a span; returns [n].
+
+    The spans [S, 2] are in time order and don't overlap.
+    """
     return np.asarray(span_of_each_second(spans, n) >= 0)
 
 
@@ -235,12 +239,14 @@ def _has_match(reference: Spans, ranked: Spans, threshold: float) -> NDArray[np.
     tIoU reaches the threshold.
     """
     pairs, tiou = find_overlaps(reference, ranked).reaching(threshold)
-    # By rank, then the highest tIoU first; of references with the same tIoU, the first one is taken.
-    order = np.lexsort((pairs.first, -tiou, pairs.second))
+    # Pairs by rank, and those of one rank by falling tIoU; of equal tIoU, the first reference comes first.
+    order = np.lexsort((pairs.first, -tiou, pairs.second))  # sorts by its last key first
+    references = pairs.first[order].tolist()
+    ranks = pairs.second[order].tolist()
 
     is_free = np.ones(len(reference), dtype=np.bool_)
     has_match = np.zeros(len(ranked), dtype=np.bool_)
-    for index, rank in zip(pairs.first[order].tolist(), pairs.second[order].tolist(), strict=True):
+    for index, rank in zip(references, ranks, strict=True):
         if is_free[index] and not has_match[rank]:
             has_match[rank] = True
             is_free[index] = False

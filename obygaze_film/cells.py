@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -116,23 +117,47 @@ def cells_of(timeline: Timeline, key: str | None = None) -> Cells:
 
     # Which rows [R] can be judged
     has_pictures = ~has_flag(rows, *NO_CONTENT)  # neither black nor credits
-    # All models have the same rows.
-    is_missing = [has_flag(timeline.rows(model_key), MISSING) for model_key in timeline.keys]
-    is_unread = np.logical_and.reduce(is_missing)
+    is_unread = _unread_by_all(timeline)
     has_content = has_pictures & ~is_unread
 
-    # If more than half of a cell [C] could not be read, all of it counts as unread.
-    read_s = rows_in_cells.marked_seconds(has_content)
-    unread_s = rows_in_cells.marked_seconds(has_pictures & is_unread)
-    is_cell_unread = unread_s > (spans[:, 1] - spans[:, 0]) / 2
-    content_s = np.where(is_cell_unread, 0.0, read_s)
+    content = _content_of_cells(
+        spans,
+        read_s=rows_in_cells.marked_seconds(has_content),
+        unread_s=rows_in_cells.marked_seconds(has_pictures & is_unread),
+    )
     return Cells(
         spans=spans,
-        content_s=content_s,
+        content_s=content.content_s,
         counted_s=rows_in_cells.marked_seconds(is_counted(rows)),
-        p=_p_of_cells(rows, rows_in_cells, has_content, content_s),
-        unread_s=float(np.where(is_cell_unread, unread_s + read_s, unread_s).sum()),
-        n_unread=int(is_cell_unread.sum()),
+        p=_p_of_cells(rows, rows_in_cells, has_content, content.content_s),
+        unread_s=float(content.unread_s.sum()),
+        n_unread=int(content.is_unread.sum()),
+    )
+
+
+class _CellContent(NamedTuple):
+    """What can be judged in each cell [C].
+
+    `content_s` are the seconds that can, `unread_s` those that can't as they could not be read. `is_unread`
+    says which cells have no content since more than half of the cell could not be read.
+    """
+
+    content_s: Floats
+    unread_s: Floats
+    is_unread: NDArray[np.bool_]
+
+
+def _content_of_cells(spans: Spans, *, read_s: Floats, unread_s: Floats) -> _CellContent:
+    """Compute what can be judged in each cell [C], from its seconds with pictures that were and weren't read.
+
+    If more than half of a cell could not be read, all of it counts as unread.
+    """
+    lengths_s = spans[:, 1] - spans[:, 0]
+    is_unread = unread_s > lengths_s / 2
+    return _CellContent(
+        content_s=np.where(is_unread, 0.0, read_s),
+        unread_s=np.where(is_unread, unread_s + read_s, unread_s),
+        is_unread=is_unread,
     )
 
 
@@ -153,10 +178,8 @@ def _p_of_cells(
     content_s : ndarray, shape [C]
         Seconds of content in each cell.
     """
-    has_p = is_counted(rows)
-    p = rows["p"].to_numpy(dtype=np.float64)
-    film_p = float(np.average(p[has_p], weights=durations(rows)[has_p])) if has_p.any() else 0.5
-    p_of_rows = np.where(has_p, p, film_p)
+    film_p = _mean_p(rows)
+    p_of_rows = np.where(is_counted(rows), rows["p"].to_numpy(dtype=np.float64), film_p)
     sums = rows_in_cells.weighted_sums(np.where(has_content, p_of_rows, 0.0))  # p times seconds
     return _ratios(sums, content_s, default=film_p)
 
@@ -166,6 +189,23 @@ def _ratios(numerators: Floats, denominators: Floats, default: float) -> Floats:
     ratios: Floats = np.full(len(denominators), default)
     np.divide(numerators, denominators, out=ratios, where=denominators > 0)
     return ratios
+
+
+def _mean_p(rows: pd.DataFrame) -> float:
+    """Average the probability of rows over their seconds; 0.5 if no row has a probability."""
+    with_p = rows[is_counted(rows)]
+    if not len(with_p):
+        return 0.5
+    return float(np.average(with_p["p"].to_numpy(dtype=np.float64), weights=durations(with_p)))
+
+
+def _unread_by_all(timeline: Timeline) -> NDArray[np.bool_]:
+    """Mark the rows [R] of which nothing could be read: all models lack features of them.
+
+    All models of a film have the same rows.
+    """
+    is_missing = [has_flag(timeline.rows(key), MISSING) for key in timeline.keys]
+    return np.asarray(np.logical_and.reduce(is_missing))
 
 
 def _spans_of_cells(record: FilmRecord, last_end_s: float) -> Spans:
@@ -253,10 +293,7 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
         The labels are of several annotators. Or `positive` is a concept and no clip names any concept: then
         the annotator may have given levels alone, and a clip without the concept is not a negative one.
     """
-    annotators = {clip.annotator for clip in labels}
-    if len(annotators) > 1:
-        names = ", ".join(sorted(annotators))
-        raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")
+    _refuse_several_annotators(labels)
     levels_that_count = labels.codebook.labels
     # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
@@ -267,3 +304,11 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
             f"says where {positive.text} is: give labels with concepts"
         )
     return [clip for clip in labelled if clip.end_s is not None]
+
+
+def _refuse_several_annotators(labels: Manifest) -> None:
+    """Raise FilmError if the labels are of several annotators."""
+    annotators = {clip.annotator for clip in labels}
+    if len(annotators) > 1:
+        names = ", ".join(sorted(annotators))
+        raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")

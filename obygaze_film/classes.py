@@ -1,5 +1,7 @@
 """Keep which classes a classifier finds probable in a film's windows, and tell which are likely in a span."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -39,18 +41,10 @@ def probable_classes(store: Store, windows: Windows) -> pd.DataFrame:
 
 def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
     """List the probable classes of a film's windows by one classifier, whose outputs are the group's rows."""
-    # The windows that have usable outputs, and the rows of these in the group
-    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows_of_group = []
-    spans = []
-    for clip_id, span in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
-        row = row_of_clip.get(clip_id)
-        if row is not None and group.usable[row]:
-            rows_of_group.append(row)
-            spans.append(span)
-    if not spans:
+    scored = _windows_in_group(group, windows)
+    if not scored:
         return NO_CLASSES
-
+    rows_of_group = [window.row for window in scored]
     p = group.pooled()[rows_of_group].astype(np.float64)  # [windows, classes]
     usual_p = p.mean(axis=0)  # of each class, over the film
     is_most_probable = p == p.max(axis=1, keepdims=True)
@@ -59,13 +53,32 @@ def _classes_of_group(group: Group, windows: Windows) -> pd.DataFrame:
     names = classes_of(group)
     classifier = classifier_of(group)
     table = []
-    for index, (start_s, end_s) in enumerate(spans):
+    for index, window in enumerate(scored):
         for class_index in np.flatnonzero(is_kept[index]):
             probability = p[index, class_index]
             usual = usual_p[class_index]
             name = names[class_index]
-            table.append((start_s, end_s, classifier, name, probability, usual))
+            table.append((window.start_s, window.end_s, classifier, name, probability, usual))
     return pd.DataFrame(table, columns=list(CLASS_COLUMNS))
+
+
+class _WindowInGroup(NamedTuple):
+    """A window of a film, and the row of a store's group that holds a classifier's outputs for it."""
+
+    row: int
+    start_s: float
+    end_s: float
+
+
+def _windows_in_group(group: Group, windows: Windows) -> list[_WindowInGroup]:
+    """List the windows for which a group of a store has usable outputs, in the order of the windows."""
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    found = []
+    for clip_id, (start_s, end_s) in zip(windows.clip_ids, windows.spans.tolist(), strict=True):
+        row = row_of_clip.get(clip_id)
+        if row is not None and group.usable[row]:
+            found.append(_WindowInGroup(row, start_s, end_s))
+    return found
 
 
 def classes_of_span(classes: pd.DataFrame, start_s: float, end_s: float) -> dict[str, list[LikelyClass]]:

@@ -290,9 +290,7 @@ def estimate_contrast(films: Sequence[FilmSample], x: Floats) -> Estimate:
     if not reason and has_different_judges:
         is_possible = abs(value) <= largest + MIN_SPREAD
         if not (fit.is_determined[slope] and is_possible):
-            # At most a single film tells the effect of x apart from that of the judges.
-            names = {name for film in films for name in film.judges}
-            reason = message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
+            reason = _why_confounded_with_judges(films)
     if reason:
         return Estimate(reason=reason, n_with_rarer_answer=n_with_rarer_answer)
 
@@ -318,6 +316,15 @@ def _largest_slope(x: Floats) -> float:
 def _cut_to_size(slope: float, largest: float) -> float:
     """Return a slope, moved to the nearest one whose size is at most `largest`."""
     return float(np.clip(slope, -largest, largest))
+
+
+def _why_confounded_with_judges(films: Sequence[FilmSample]) -> str:
+    """Write the reason for no estimate that x and who judged vary together.
+
+    Then at most a single film tells the effect of x apart from that of the judges, whom the reason names.
+    """
+    names = {name for film in films for name in film.judges}
+    return message("reason_judges", names=", ".join(judge_name(name) for name in sorted(names)))
 
 
 def _half_width_of_contrast(fit: "_Fit", index: int) -> float:
@@ -517,11 +524,7 @@ def _fit(
     is_judged = ~np.isnan(sample.judged)
     n_columns = design.shape[1]
     of_all = _LeastSquares(design)
-    design_of_judged = design[is_judged]
-    if judges is not None:
-        # Centred, so that the other coefficients are those for the mean share of each judge
-        design_of_judged = np.column_stack([design_of_judged, judges - judges.mean(axis=0)])
-    of_judged = _LeastSquares(design_of_judged)
+    of_judged = _LeastSquares(_with_judges(design[is_judged], judges))
     model_residuals = of_all.residuals(sample.expected)  # [N]
 
     corrected = _CorrectedRates(rates=sample.judged[is_judged], mean_slope=0.0)
@@ -547,6 +550,17 @@ def _fit(
         classical_freedom=len(corrected.rates) - of_judged.design.shape[1],
         is_determined=of_judged.is_determined(n_columns),
     )
+
+
+def _with_judges(design: Floats, judges: Floats | None) -> Floats:
+    """Add the columns of judges [n, j] to the design of the judged films [n, k], as further columns.
+
+    They are centred, so that the other coefficients are those for the mean share of each judge. None leaves
+    the design as it is.
+    """
+    if judges is None:
+        return design
+    return np.column_stack([design, judges - judges.mean(axis=0)])
 
 
 class _CorrectedRates(NamedTuple):

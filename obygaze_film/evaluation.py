@@ -349,15 +349,12 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
 
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
-    judged_times = clock.times(_spans(listed))
-    listed = listed.assign(start_s=judged_times[:, 0], end_s=judged_times[:, 1])
-    listed = listed[listed["end_s"] > listed["start_s"]]  # others have no judged second
     marks = Marks(
         seconds=called[row_of_judged] == 1,
         segments=clock.spans(_spans(passages)),
         rate=np.nan if rate is None else rate,
         scores=p[row_of_judged],
-        listed=listed,
+        listed=_by_clock(listed, clock),
     )
     return ModelMarks(marks, clock)
 
@@ -365,6 +362,16 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
 def _spans(table: pd.DataFrame) -> Spans:
     """Return the starts and ends of the rows of a table [S, 2]."""
     return table[["start_s", "end_s"]].to_numpy(dtype=np.float64)
+
+
+def _by_clock(listed: pd.DataFrame, clock: JudgedClock) -> pd.DataFrame:
+    """Convert the times of listed segments to judged time, which runs only in judged seconds.
+
+    Segments without any judged second are dropped.
+    """
+    judged_times = clock.times(_spans(listed))
+    converted = listed.assign(start_s=judged_times[:, 0], end_s=judged_times[:, 1])
+    return converted[converted["end_s"] > converted["start_s"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -587,14 +594,10 @@ class _CollectedMarks:
 
         # Which seconds are compared: those that the model can judge and all annotators answered for.
         judged_by_model = marks_of(film, key).clock
-        film_s = len(judged_by_model.is_judged)
-        for annotator, spans in spans_of.items():
-            marked_s = _total_s(np.minimum(spans, film_s))  # cut at the film's end
-            judged_s = _total_s(judged_by_model.times(spans))
-            self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
+        self._count_unjudged_marks(spans_of, judged_by_model)
         is_answered_by_all = self._answered_by_all(answers, judged_by_model)
         marks, clock = marks_of(film, key, is_answered_by_all)
-        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": film_s}
+        self.seconds[film.movie] = {"judged": clock.n_seconds, "film": len(judged_by_model.is_judged)}
         if not clock.n_seconds:
             left_out = self.not_answered if judged_by_model.n_seconds else self.not_judged
             left_out.append(film.movie)
@@ -606,6 +609,22 @@ class _CollectedMarks:
         }
         if np.isnan(marks.rate):
             self.without_rate[film.movie] = film.rate(key).reason
+
+    def _count_unjudged_marks(self, spans_of: Mapping[str, Spans], clock: JudgedClock) -> None:
+        """Add to each annotator's `unjudged_marks_s` the seconds of their marks that the model can't judge.
+
+        Parameters
+        ----------
+        spans_of : mapping
+            Annotator -> the spans [S, 2] that they marked in a film.
+        clock : JudgedClock
+            Of the seconds that the model can judge.
+        """
+        film_s = len(clock.is_judged)
+        for annotator, spans in spans_of.items():
+            marked_s = _total_s(np.minimum(spans, film_s))  # cut at the film's end
+            judged_s = _total_s(clock.times(spans))
+            self._unjudged_s[annotator] = self._unjudged_s.get(annotator, 0.0) + marked_s - judged_s
 
     def _answered_by_all(self, answers: Mapping[str, Answers], clock: JudgedClock) -> NDArray[np.bool_]:
         """Return which seconds of a film [n] all annotators answered for.
@@ -767,15 +786,8 @@ def _measure_film(
     for annotator, marks in human_marks_of.items():
         if annotator != truth:
             marks_of_rater[HUMAN + annotator] = marks
-    marks_of_rater[ALL] = Marks(
-        seconds=np.ones(n_seconds, np.bool_),
-        segments=np.array([[0.0, n_seconds]]),
-        rate=1.0,
-        scores=np.ones(n_seconds),
-    )
-    marks_of_rater[NONE] = Marks(
-        seconds=np.zeros(n_seconds, np.bool_), segments=np.empty((0, 2)), rate=0.0, scores=np.zeros(n_seconds)
-    )
+    marks_of_rater[ALL] = _marks_of_all(n_seconds)
+    marks_of_rater[NONE] = _marks_of_none(n_seconds)
 
     spans_of_annotators = [marks.segments for marks in human_marks_of.values()]
     metrics_of_rater = {}
@@ -789,6 +801,17 @@ def _measure_film(
         for metrics in metrics_of_rater.values():
             metrics.update({metric: np.nan for metric in RATES if metric in metrics})
     return metrics_of_rater
+
+
+def _marks_of_all(n: int) -> Marks:
+    """Return the marks of the baseline that marks all n seconds."""
+    segments = np.array([[0.0, n]])
+    return Marks(seconds=np.ones(n, np.bool_), segments=segments, rate=1.0, scores=np.ones(n))
+
+
+def _marks_of_none(n: int) -> Marks:
+    """Return the marks of the baseline that marks none of n seconds."""
+    return Marks(seconds=np.zeros(n, np.bool_), segments=np.empty((0, 2)), rate=0.0, scores=np.zeros(n))
 
 
 def _rate_metrics(reference: Marks, rate: float) -> dict[str, float]:
@@ -868,11 +891,9 @@ def _shifted_metrics(
     possible_shifts_s = _shifts_of_whole_segments(estimated.segments, n_seconds)
     values: dict[str, list[float]] = {}
     for shift_s in rng.choice(possible_shifts_s, size=n_shifts):
-        starts = (estimated.segments[:, 0] + float(shift_s)) % n_seconds
-        ends_of_segments = starts + estimated.segments[:, 1] - estimated.segments[:, 0]
         shifted_marks = Marks(
             seconds=np.roll(estimated.seconds, shift_s),
-            segments=np.column_stack([starts, ends_of_segments]),
+            segments=_shifted_spans(estimated.segments, float(shift_s), n_seconds),
             rate=estimated.rate,
             scores=None if estimated.scores is None else np.roll(estimated.scores, shift_s),
         )
@@ -903,6 +924,13 @@ def _shifts_of_whole_segments(segments: Spans, n: int) -> NDArray[np.intp]:
     for start_s, end_s in segments:
         cuts_a_segment |= (start_s < cut_at_s) & (cut_at_s < end_s)
     return np.flatnonzero(~cuts_a_segment)
+
+
+def _shifted_spans(spans: Spans, shift_s: float, n: int) -> Spans:
+    """Shift spans [S, 2] circularly in n seconds, by a shift that cuts none in two at the end."""
+    starts = (spans[:, 0] + shift_s) % n
+    ends_of_spans = starts + spans[:, 1] - spans[:, 0]
+    return np.column_stack([starts, ends_of_spans])
 
 
 class _SummaryRow(NamedTuple):
@@ -1113,22 +1141,7 @@ def _metrics_block(truth: str, measured: FilmEvaluation, model: str) -> Block:
 
     headers = ("metric", *(TITLES.get(rater, rater) for rater in raters), "p")
     human_raters = [rater for rater in raters if str(rater).startswith(HUMAN)]
-
-    n_shifts: Any = measured.record["n_shifts"]
-    least_p = number(1 / (1 + n_shifts))
-    notes = [
-        "mean over the films where it is defined, and its 95% interval",
-        "rank correlation: one number over these films, whose interval leaves out one film at a time",
-    ]
-    notes.append(
-        f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "
-        f"circle of the seconds that it can judge; the least it can be is about {least_p}"
-    )
-    has_fewer_films = (summary["n_films"] < n_films) & summary["value"].notna()
-    if has_fewer_films.any():
-        notes.append(f"(n): over n of these {n_films} films; columns with other n are not of the same films")
-    notes += _notes_on_common_films(by_film, model, human_raters)
-    notes += _notes_without_interval(summary, n_films)
+    notes = _notes_of_metrics(summary, by_film, model, human_raters, measured.record)
     return Block(f"Truth: {truth}", headers, tuple(rows), tuple(notes))
 
 
@@ -1149,6 +1162,50 @@ def _p_cell(row: Any) -> str:
     if row is None or pd.isna(row.p):
         return ""
     return number(row.p)
+
+
+def _notes_of_metrics(
+    summary: pd.DataFrame,
+    by_film: pd.DataFrame,
+    model: str,
+    human_raters: Sequence[str],
+    record: Mapping[str, Any],
+) -> list[str]:
+    """Write the notes below a table of metrics.
+
+    Parameters
+    ----------
+    summary, by_film : DataFrame
+        The rows of one reference.
+    model : str
+        Key of the model that is measured.
+    human_raters : sequence of str
+        Annotators besides the reference.
+    record : mapping
+        How the evaluation was made (`FilmEvaluation.record`).
+    """
+    n_films = by_film["movie"].nunique()
+    notes = [
+        "mean over the films where it is defined, and its 95% interval",
+        "rank correlation: one number over these films, whose interval leaves out one film at a time",
+        _note_on_p(record),
+    ]
+    has_fewer_films = (summary["n_films"] < n_films) & summary["value"].notna()
+    if has_fewer_films.any():
+        notes.append(f"(n): over n of these {n_films} films; columns with other n are not of the same films")
+    notes += _notes_on_common_films(by_film, model, human_raters)
+    notes += _notes_without_interval(summary, n_films)
+    return notes
+
+
+def _note_on_p(record: Mapping[str, Any]) -> str:
+    """Say how p was computed from random shifts of the model in time, and how small it can be."""
+    n_shifts = record["n_shifts"]
+    least = number(1 / (1 + n_shifts))
+    return (
+        f"p: (b + 1) / ({n_shifts} + 1), if the model does as well in b of {n_shifts} moves in time, in a "
+        f"circle of the seconds that it can judge; the least it can be is about {least}"
+    )
 
 
 def _notes_on_common_films(by_film: pd.DataFrame, model: str, human_raters: Sequence[str]) -> Iterator[str]:
@@ -1221,26 +1278,19 @@ def _title(metric: str) -> str:
 def _notes(record: Mapping[str, Any], summary: pd.DataFrame) -> Iterator[str]:
     """Yield the report's notes: what is compared, how to read the metrics, and what was left out."""
     yield _note_on_seconds(record)
-    positive = ", ".join(record["positive"])
-    which = "with the concept" if record["is_concept"] else "of level"
-    yield f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
+    yield _note_on_positive(record)
     yield _note_on_people(summary)
     yield from _notes_on_segments(record)
-
-    trained_on: Sequence[str] = record["trained_on"]
-    if trained_on:
-        names = ", ".join(trained_on)
-        yield message("note_films", what=message("films_trained"), n=len(trained_on), names=names)
-    for name, text in NOTES_ON_FILMS.items():
-        films: Sequence[str] = record[name]
-        if films:
-            yield f"{text}: {', '.join(films)}"
+    yield from _notes_on_films_left_out(record)
     yield from _notes_on_marks_left_out(record)
+    yield from _notes_on_films_without_rate(record)
 
-    reason_of: Mapping[str, str] = record["without_rate"]
-    for reason in dict.fromkeys(reason_of.values()):
-        movies = [movie for movie in reason_of if reason_of[movie] == reason]
-        yield f"no rate, and so left out of everybody's rates ({reason}): {', '.join(movies)}"
+
+def _note_on_positive(record: Mapping[str, Any]) -> str:
+    """Say which clips are positive."""
+    positive = ", ".join(record["positive"])
+    which = "with the concept" if record["is_concept"] else "of level"
+    return f"Positive: clips {which} {positive}; negative: all others of these seconds in an annotated film."
 
 
 def _notes_on_segments(record: Mapping[str, Any]) -> Iterator[str]:
@@ -1268,6 +1318,18 @@ def _notes_on_segments(record: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
+def _notes_on_films_left_out(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which films are left out, or cut, and why."""
+    trained_on: Sequence[str] = record["trained_on"]
+    if trained_on:
+        names = ", ".join(trained_on)
+        yield message("note_films", what=message("films_trained"), n=len(trained_on), names=names)
+    for name, text in NOTES_ON_FILMS.items():
+        films: Sequence[str] = record[name]
+        if films:
+            yield f"{text}: {', '.join(films)}"
+
+
 def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     """Yield how many marks and clips of each annotator do not count."""
     positive = ", ".join(record["positive"])
@@ -1288,6 +1350,14 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
         clips = "1 clip has" if n == 1 else f"{n} clips have"
         verb = "is" if n == 1 else "are"
         yield f"{annotator}: {clips} {lacking} and {verb} left out, as if not there"
+
+
+def _notes_on_films_without_rate(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the films of which the model has no rate, by reason."""
+    reason_of: Mapping[str, str] = record["without_rate"]
+    for reason in dict.fromkeys(reason_of.values()):
+        movies = [movie for movie in reason_of if reason_of[movie] == reason]
+        yield f"no rate, and so left out of everybody's rates ({reason}): {', '.join(movies)}"
 
 
 def _note_on_people(summary: pd.DataFrame) -> str:

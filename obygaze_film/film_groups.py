@@ -2,10 +2,8 @@
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,7 +26,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
-from obygaze_film.cells import cells_by, cells_of
+from obygaze_film.cells import Cells, cells_by, cells_of
 from obygaze_film.comparison import (
     MIN_FILMS,
     MIN_FILMS_OF_TREND,
@@ -50,6 +48,7 @@ from obygaze_film.judged_rate import (
 )
 from obygaze_film.judged_windows import (
     JudgedFilm,
+    JudgedWindows,
     WindowCounts,
     judged_film,
     needed_windows,
@@ -319,10 +318,59 @@ def match_rows(
     number_columns = [name for name in table.columns if name not in FILM_COLUMNS]
     with_decimal_points = table.pointed(number_columns)
 
-    rows: dict[str, TableRow] = {}  # by movie
-    unmatched: list[_Unmatched] = []
-    undated: list[str] = []  # labels of rows found by title alone, although the film's year is known
-    for row in with_decimal_points.checked():
+    matched = _match_with_films(with_decimal_points.checked(), titles, years, path)
+
+    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
+    # former: its name may only be spelled otherwise.
+    films_without_row = [movie for movie in titles if movie not in matched.rows]
+    known_ids = films_without_row if film_column == "movie" else []
+    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
+    not_scored = _labels_with_hints(matched.unmatched, known_ids, known_titles)
+    notes = _note(message("films_not_scored", path=path.name), not_scored)
+    notes += _note(message("films_not_there", path=path.name), films_without_row)
+    notes += _note(message("films_by_title"), matched.undated)
+    return matched.rows, notes
+
+
+class _MatchedRows(NamedTuple):
+    """The rows of a table of films, by whether their films are known.
+
+    Attributes
+    ----------
+    rows : dict
+        Movie -> its row.
+    unmatched : list of _Unmatched
+        Rows that are of none of the known films.
+    undated : list of str
+        Labels of rows whose film was found by its title alone, although its year is known.
+    """
+
+    rows: dict[str, TableRow]
+    unmatched: "list[_Unmatched]"
+    undated: list[str]
+
+
+def _match_with_films(
+    table_rows: Iterable[TableRow], titles: Mapping[str, str], years: Mapping[str, int | None], path: Path
+) -> _MatchedRows:
+    """Find the film of each row of a table.
+
+    Parameters
+    ----------
+    table_rows : iterable of Row
+    titles, years : mapping
+        Of the known films, by movie.
+    path : Path
+        The table, for messages.
+
+    Raises
+    ------
+    FilmError
+        Two rows are of one film, a title is that of two films, or the cell `year` of a film's row is no year.
+    """
+    matched = _MatchedRows(rows={}, unmatched=[], undated=[])
+    for row in table_rows:
+        film_column = _film_column(row.cells)
         place = f"{path}: line {row.line}, column {film_column}"
         try:
             match = _film_of(row, titles, years)
@@ -330,24 +378,15 @@ def match_rows(
             raise FilmError(f"{place}: {error}") from None
 
         if not match.movie:
-            unmatched.append(_Unmatched(label=match.label, cell=row.cells[film_column].strip()))
+            cell = row.cells[film_column].strip()
+            matched.unmatched.append(_Unmatched(label=match.label, cell=cell))
             continue
-        if match.movie in rows:
+        if match.movie in matched.rows:
             raise FilmError(f"{place}: film {match.movie} has a row already")
-        rows[match.movie] = _with_year(row, path)
+        matched.rows[match.movie] = _with_year(row, path)
         if match.is_undated:
-            undated.append(match.label)
-
-    # Note rows without a film and films without a row. A hint may name one of the latter for one of the
-    # former: its name may only be spelled otherwise.
-    films_without_row = [movie for movie in titles if movie not in rows]
-    known_ids = films_without_row if film_column == "movie" else []
-    known_titles = [_dated_title(titles[movie], years.get(movie)) for movie in films_without_row]
-    not_scored = _labels_with_hints(unmatched, known_ids, known_titles)
-    notes = _note(message("films_not_scored", path=path.name), not_scored)
-    notes += _note(message("films_not_there", path=path.name), films_without_row)
-    notes += _note(message("films_by_title"), undated)
-    return rows, notes
+            matched.undated.append(match.label)
+    return matched
 
 
 def _film_column(columns: Collection[str]) -> str:
@@ -579,10 +618,8 @@ def compare_films(
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
-    films_with_facts = [film for film in films if facts is None or film.movie in facts]
-    facts_of_films = {
-        film.movie: _facts(film, (facts or {}).get(film.movie, {})) for film in films_with_facts
-    }
+    facts_of_films = _facts_of_films(films, facts)
+    films_with_facts = [film for film in films if film.movie in facts_of_films]
     _refuse_unknown((grouping.column, trend), facts_of_films)
     _refuse_copies(films_with_facts)
 
@@ -594,10 +631,10 @@ def compare_films(
         trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
         reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
         if reason:
-            gathered.left_out[reason].append(film.movie)
+            gathered.left_out.add(reason, film.movie)
             continue
         if trend and np.isnan(trend_value):  # left out of the trend alone: it stays in the groups
-            gathered.left_out[message("films_no_trend", column=trend)].append(film.movie)
+            gathered.left_out.add(message("films_no_trend", column=trend), film.movie)
         summary = _summary_of(film, judgements, key, labels)
         is_hidden = film.movie in hidden
         gathered.add(film, summary, facts=facts_of_film, group=group, x=trend_value, is_hidden=is_hidden)
@@ -610,10 +647,9 @@ def compare_films(
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
 
-    notes = list(gathered.notes)
-    for reason, movies in gathered.left_out.items():
-        notes += _note(reason, movies)
-    notes += [
+    notes = [
+        *gathered.notes,
+        *gathered.left_out.notes(),
         *_note_of_films_not_scored(films, judgements),
         *_notes_of_spellings(gathered.films),
     ]
@@ -631,6 +667,38 @@ def compare_films(
     )
 
 
+def _why_without_content(film: Timeline, key: str | None) -> str:
+    """Say why a film has no content that could be judged; "" if it has any.
+
+    All of it is black pictures or credits, or could not be read.
+    """
+    time = film.time(key)
+    if time.why_unjudged == BLACK_OR_CREDITS:
+        return message("films_nothing")
+    # Cells are cut only where something could not be read, as it takes time.
+    if time.unread_s and not cells_of(film, key).content_s.any():
+        return message("films_unread")
+    return ""
+
+
+class _LeftOut:
+    """Collects the films that a comparison leaves out, by the reason that a note gives."""
+
+    def __init__(self) -> None:
+        self._movies_by_reason: dict[str, list[str]] = {}
+
+    def add(self, reason: str, movie: str) -> None:
+        """Record that a film is left out for a reason, which is the text of its note."""
+        self._movies_by_reason.setdefault(reason, []).append(movie)
+
+    def notes(self) -> list[str]:
+        """Write a note for each reason, in the order of each reason's first film."""
+        notes = []
+        for reason, movies in self._movies_by_reason.items():
+            notes += _note(reason, movies)
+        return notes
+
+
 @dataclass(eq=False)
 class _Gathered:
     """The films of a comparison, as they are gathered one by one.
@@ -642,14 +710,14 @@ class _Gathered:
         The judgements of those of them of which enough windows are judged.
     notes : list of str
         On single films.
-    left_out : dict
-        Text of a note -> films that are left out for this reason, all or in part.
+    left_out : _LeftOut
+        Films that are left out, all or in part.
     """
 
     films: list[ComparedFilm] = field(default_factory=list)
     judged: list[JudgedFilm] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    left_out: defaultdict[str, list[str]] = field(default_factory=partial(defaultdict, list))
+    left_out: _LeftOut = field(default_factory=_LeftOut)
 
     def add(
         self,
@@ -681,7 +749,7 @@ class _Gathered:
         # A part of the film that could not be read is left out of it, if it is long enough to be said.
         has_unread = summary.unread_s >= MIN_SAID_S
         if has_unread:
-            self.left_out[message("films_part_unread")].append(film.movie)
+            self.left_out.add(message("films_part_unread"), film.movie)
 
         has_unsure = False
         if summary.judged is not None:
@@ -727,12 +795,9 @@ def _why_left_out(film: Timeline, group: str, by: str | None, *, key: str | None
     """
     if film.model(key).is_trained_on and not has_labels:  # the model knows this film's labels
         return message("films_trained")
-    time = film.time(key)
-    if time.why_unjudged == BLACK_OR_CREDITS:
-        return message("films_nothing")
-    # Cells are cut only where something could not be read, as it takes time.
-    if time.unread_s and not cells_of(film, key).content_s.any():
-        return message("films_unread")
+    without_content = _why_without_content(film, key)
+    if without_content:
+        return without_content
     if not group:
         return message("films_no_group", column=by)
     return ""
@@ -857,6 +922,13 @@ def _groups_by_staging(
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
+def _facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
+    """Collect movie -> column -> cell (`_facts`) of the films of a table; without a table, of all films."""
+    if table is None:
+        return {film.movie: _facts(film, cells={}) for film in films}
+    return {film.movie: _facts(film, table[film.movie]) for film in films if film.movie in table}
+
+
 def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
     """Collect all columns of a film, by name: `cells` of a table, its record, means of staging, its decade.
 
@@ -871,10 +943,15 @@ def _facts(film: Timeline, cells: Mapping[str, str]) -> dict[str, str]:
         from_table[name] = text or recorded.get(name, "")
     title_and_year = {**recorded, **from_table}
     staging = {name: repr(mean) for name, mean in _staging_of(film).items()}
-    year = title_and_year["year"]
-    is_year = len(year) == 4 and year.isdecimal()
-    decade = message("decade", year=f"{year[:3]}0") if is_year else ""
+    decade = _decade(title_and_year["year"])
     return {**staging, "decade": decade, **title_and_year}
+
+
+def _decade(year: str) -> str:
+    """Name the decade of a year, such as `the 1990s` of 1994; "" if the text is no year of four digits."""
+    if len(year) == 4 and year.isdecimal():
+        return message("decade", year=f"{year[:3]}0")
+    return ""
 
 
 def _refuse_unknown(columns: Sequence[str | None], facts: Facts) -> None:
@@ -983,11 +1060,7 @@ def _summary_of(
         Labels by one annotator that take the place of the model's probabilities.
     """
     cells = cells_of(film, key) if labels is None else cells_by(labels, film, key)
-    sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    has_expected = labels is not None or film.model(key).rate.value is not None  # labels always give a share
-    unjudged = _FilmSummary(
-        expected=sample.expected if has_expected else np.nan, sample=sample, unread_s=cells.unread_s
-    )
+    unjudged = _summary_without_judgements(film, cells, key, has_labels=labels is not None)
     judgements_of_film = judgements.with_clips(clip for clip in judgements if clip.movie == film.movie)
     if not judgements_of_film.clips:
         return unjudged
@@ -1004,21 +1077,55 @@ def _summary_of(
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
         notices.append(counted_message("note_after_gap", shared_counts.after_gap))
-    votes_of_cells = votes(windows_of_any.by_cell)
-    judged_sample = sample_of(
-        replace(windows_of_any.sure_cells, p=cells.p),
-        judged=votes_of_cells.cells,
-        y=votes_of_cells.positive_shares,
-        judges=votes_of_cells.judge_shares,
-        sampling=windows_of_any.sampling,
-    )
     return unjudged._replace(
-        sample=judged_sample,
+        sample=_judged_sample(windows_of_any, p=cells.p),
         rate=_film_rate(film, judgements_of_film, key, labels),
         counts=windows_of_any.counts,
         notices=notices,
         judged=judged,
         shared_counts=shared_counts,
+    )
+
+
+def _summary_without_judgements(
+    film: Timeline, cells: Cells, key: str | None, *, has_labels: bool
+) -> _FilmSummary:
+    """Summarise a film by what the model, or labels in its place, say of its cells.
+
+    Parameters
+    ----------
+    film : Timeline
+    cells : Cells
+        The film's windows with the probabilities, or the labels' shares.
+    key : str or None
+        The model; None for the first that decides.
+    has_labels : bool
+        Whether labels take the place of the model's probabilities: they always give a share.
+    """
+    sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
+    has_expected = has_labels or film.model(key).rate.value is not None
+    return _FilmSummary(
+        expected=sample.expected if has_expected else np.nan, sample=sample, unread_s=cells.unread_s
+    )
+
+
+def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
+    """Summarise the judged windows of a film.
+
+    Parameters
+    ----------
+    windows : JudgedWindows
+        With the content that the film's cells had when they were drawn.
+    p : ndarray, shape [cells]
+        Probability of each cell by the model, or by labels in its place.
+    """
+    votes_of_cells = votes(windows.by_cell)
+    return sample_of(
+        replace(windows.sure_cells, p=p),
+        judged=votes_of_cells.cells,
+        y=votes_of_cells.positive_shares,
+        judges=votes_of_cells.judge_shares,
+        sampling=windows.sampling,
     )
 
 
@@ -1139,8 +1246,7 @@ def _trend(films: Sequence[ComparedFilm], column: str) -> Row:
         name: str = LATER
     else:
         step = _step(values)
-        step_without_exponent = f"{step:.0f}" if step >= 1 else f"{step:g}"
-        name = f"{column} + {step_without_exponent}"
+        name = f"{column} + {_plain(step)}"
 
     # There is no trend if too few films are judged, or if these have too few different values.
     counts = _counts(films, MIN_FILMS_OF_TREND, message("a_trend"))
@@ -1164,6 +1270,11 @@ def _step(values: Floats) -> float:
     if extent <= 0:
         return 1.0
     return 10.0 ** math.floor(math.log10(extent))
+
+
+def _plain(step: float) -> str:
+    """Write a power of ten without an exponent if it is 1 or more."""
+    return f"{step:.0f}" if step >= 1 else f"{step:g}"
 
 
 def _counts(films: Sequence[ComparedFilm], minimum: int, what: Message) -> Row:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from glob import escape
 from pathlib import Path
 
 from obygaze_features.errors import StoreError
@@ -38,12 +37,24 @@ def stores_near(folder: Path, film: Timeline) -> list[Store]:
     For a film in `work/scored/film`, the folders `work/scored` and `work` are searched, and the folders in
     them. Files and folders that are no stores are skipped.
     """
-    pattern = escape(Path(film.record.store.name).name) + "*"
+    name = Path(film.record.store.name).name
     stores = []
     for steps_up in ("..", "../.."):
         above = Path(os.path.normpath(folder / steps_up))  # also of a folder such as "."
-        paths = {*above.glob(pattern), *above.glob(f"*/{pattern}")}
+        paths_above = _paths_in(above)
+        paths = list(paths_above)
+        for path in paths_above:
+            paths += _paths_in(path)
         for path in sorted(paths):
-            with suppress(StoreError):
-                stores.append(open_store(path))
+            if path.name.startswith(name):
+                with suppress(StoreError):
+                    stores.append(open_store(path))
     return stores
+
+
+def _paths_in(folder: Path) -> list[Path]:
+    """List what is in a folder; empty if it is none, cannot be read, or was removed since it was found."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []

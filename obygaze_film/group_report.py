@@ -63,30 +63,19 @@ FILM_SHARE: Final[Column] = ("share of time [95%]", ("value", "low", "high", "wh
 def notes_of_shares(compared: FilmComparison) -> list[Message]:
     """Explain the shares of a comparison: what time they cover, and how to read the columns beside them."""
     suffix = "_concept" if compared.positive.is_concept else ""  # of the keys of texts on a concept
-    # An annotator's labels may stand in the model's place.
-    if compared.is_of_labels:
-        annotator = judge_name(compared.model)
-        on_judged_shares = message("note_together_labels", who=annotator)
-        on_worth = message("note_worth_labels", who=annotator)
-        on_expected_shares = message("note_labels_alone", who=annotator)
-    else:
-        on_judged_shares = message("note_together")
-        on_worth = message("note_worth")
-        on_expected_shares = message("note_alone")
-
     notes = [message(f"note_share{suffix}")]
     if _has_value(compared.groups):
         notes.append(message("note_group_interval"))
-        notes.append(on_judged_shares)
+        notes.append(_note_on_judged_shares(compared))
         if _has_value(compared.changes):
             notes.append(message("note_changes"))
-        notes.append(on_worth)
+        notes.append(_note_on_worth(compared))
 
     # A share that was counted over all windows of a film (a census) has no interval.
     any_film_has_interval = any(film.rate is not None and not film.rate.is_census for film in compared.films)
     if any_film_has_interval:
         notes.append(message("note_film_interval"))
-    notes.append(on_expected_shares)
+    notes.append(_note_on_expected_shares(compared))
 
     windows_differ = any(film.windows_of_share != film.windows_of_group for film in compared.films)
     if windows_differ:
@@ -99,6 +88,27 @@ def notes_of_shares(compared: FilmComparison) -> list[Message]:
 def _has_value(table: pd.DataFrame) -> bool:
     """Whether any row of the table of groups or of changes has a value; an empty table has no columns."""
     return len(table) > 0 and bool(table["value"].notna().any())
+
+
+def _note_on_judged_shares(compared: FilmComparison) -> Message:
+    """Explain how shares are estimated: from judgements, together with a model or an annotator's labels."""
+    if compared.is_of_labels:
+        return message("note_together_labels", who=judge_name(compared.model))
+    return message("note_together")
+
+
+def _note_on_worth(compared: FilmComparison) -> Message:
+    """Explain the column of how many windows would be needed without the model, or an annotator's labels."""
+    if compared.is_of_labels:
+        return message("note_worth_labels", who=judge_name(compared.model))
+    return message("note_worth")
+
+
+def _note_on_expected_shares(compared: FilmComparison) -> Message:
+    """Explain the column of shares by the model alone, or by an annotator's labels alone."""
+    if compared.is_of_labels:
+        return message("note_labels_alone", who=judge_name(compared.model))
+    return message("note_alone")
 
 
 def comparison_report(compared: FilmComparison) -> Report:
@@ -219,18 +229,30 @@ def _notes_of_films(compared: FilmComparison) -> list[str]:
     words = Words("en")
     notes: list[str] = []
     for film in compared.films:
-        title = film.facts["title"]
-        share = compared_share(film, compared)
-        if isinstance(share, JudgedShare):
-            doubts = words["semicolon"].join(panel_doubts(share, words))
-            if doubts:
-                judges = words.listed([words.judge(name) for name in share.who])
-                notes.append(message("note_of", movie=f"{title}, {judges}", notice=doubts))
-        expected = expected_share_of(film, compared)
-        if expected.number is None:
-            reason = no_share_phrase(expected, words)
-            notes.append(message("note_of", movie=f"{title}, model alone", notice=reason))
+        notes += _note_on_agreement(film, compared, words)
+        notes += _note_on_missing_share(film, compared, words)
     return notes
+
+
+def _note_on_agreement(film: ComparedFilm, compared: FilmComparison, words: Words) -> list[str]:
+    """Note that the judges of a film's share may agree no better than chance; empty if that is not so."""
+    claim = compared_share(film, compared)
+    if not isinstance(claim, JudgedShare):
+        return []
+    doubts = words["semicolon"].join(panel_doubts(claim, words))
+    if not doubts:
+        return []
+    judges = words.listed([words.judge(name) for name in claim.who])
+    return [message("note_of", movie=f"{film.facts['title']}, {judges}", notice=doubts)]
+
+
+def _note_on_missing_share(film: ComparedFilm, compared: FilmComparison, words: Words) -> list[str]:
+    """Note why the model expects no share of a film; empty if it expects one."""
+    expected = expected_share_of(film, compared)
+    if expected.number is not None:
+        return []
+    reason = no_share_phrase(expected, words)
+    return [message("note_of", movie=f"{film.facts['title']}, model alone", notice=reason)]
 
 
 def _film_expected(value: float) -> str:

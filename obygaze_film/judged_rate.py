@@ -393,9 +393,17 @@ def _too_few(film: JudgedFilm, counts: Sequence[WindowCounts], notices: Sequence
     if not best.left:
         return FilmError(message("rate_none_left", **known))
     needed = needed_windows(best.judged, best.left, best.least)
-    n_in_film = best.judged + best.left
-    n_to_judge_in_all = min(max(N_ADVISED, best.judged + best.least), n_in_film)
+    n_to_judge_in_all = _n_advised(best)
     return FilmError(message("rate_few", **known, needed=needed, more=n_to_judge_in_all))
+
+
+def _n_advised(counts: WindowCounts) -> int:
+    """Return how many windows a judge is advised to judge in all, with those judged already.
+
+    It is the larger of `N_ADVISED` and judged + least, but at most the number of windows of the film.
+    """
+    n_in_film = counts.judged + counts.left
+    return min(max(N_ADVISED, counts.judged + counts.least), n_in_film)
 
 
 def counted_windows(counts: WindowCounts) -> str:

@@ -29,6 +29,7 @@ from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampli
 from obygaze_film.errors import FilmError
 from obygaze_film.notes import Message, counted_message, judge_name, message
 from obygaze_film.positive import Positive, positive_of
+from obygaze_film.schema import ModelRecord
 from obygaze_film.timeline import Timeline
 
 MIN_SURE_WINDOWS: Final = 10
@@ -421,10 +422,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     model = timeline.model(key)
     cells = cells_of(timeline, key)
     positive = positive_of(model)
-    unknown_level = positive.first_unknown_name(judgements.codebook)
-    if unknown_level:
-        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
-        raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
+    _refuse_unknown_level(judgements, model, positive)
     filtered = JudgementFilter(judgements.spelled_as([timeline.movie]), left_out_message)
     if model.is_trained_on:
         cells = _with_one_p(cells)
@@ -433,41 +431,37 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
     _drop_judges_without_concepts(filtered, positive)
-    blind = judgements_of(judgements.with_clips(filtered.clips))
-    blind.refuse_two_definitions()
+    judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
     _refuse_two_draws(timeline.movie, filtered.clips)
     # A judgement that was left out so far is a gap in the draw: nobody knows what was judged at its place. A
     # window that is black or credits by now has no answer, and is no gap: it is no part of what is estimated.
-    judged_places = _places_by_judge(blind.judges, filtered.clips)
+    judged_places = _places_by_judge(judges, filtered.clips)
     _keep_cells_with_content(filtered, cells)
     answers = _answers_by_judge(filtered, judged_places, judgements.codebook.labels, positive)
 
-    machines = machines_of(judgements.with_clips(filtered.clips))  # they count as people do
-    if machines:
-        filtered.notices.append(counted_message("note_machines", len(machines), names=", ".join(machines)))
+    _note_machines(filtered, judgements)
 
     clip_of_cell = _first_clips(filtered.clips, cells)
     content_s = _content_when_drawn(cells, clip_of_cell)
-    n_changed = int((content_s != cells.content_s).sum())
-    if n_changed:
-        filtered.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
-    # An earlier version drew by another method, which is the same where all cells have as much content.
-    if filtered.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(cells.content_s):
-        filtered.notices.append(message("note_law"))
-
-    # Content that a cell has lost since it was drawn is taken to be unreadable now: then it could be read.
-    lost_since_s = np.maximum(content_s - cells.content_s, 0.0)
-    unread_when_drawn_s = max(cells.unread_s - float(lost_since_s.sum()), 0.0)
+    _note_changed_content(filtered, cells.content_s, content_s)
+    _note_earlier_sampling(filtered, cells.content_s, sampling)
     return JudgedFilm(
         movie=timeline.movie,
-        cells=replace(cells, content_s=content_s, unread_s=unread_when_drawn_s),
+        cells=replace(cells, content_s=content_s, unread_s=_unread_when_drawn(cells, content_s)),
         sampling=sampling,
         cell_of_place={place_in(clip): cell for cell, clip in clip_of_cell.items()},
         judged_places=judged_places,
         answers=answers,
         notices=tuple(filtered.notices),
     )
+
+
+def _note_machines(filtered: "JudgementFilter", judgements: Manifest) -> None:
+    """Note which of the judges are machines, if any are: they count as people do."""
+    machines = machines_of(judgements.with_clips(filtered.clips))
+    if machines:
+        filtered.notices.append(counted_message("note_machines", len(machines), names=", ".join(machines)))
 
 
 def _with_one_p(cells: Cells) -> Cells:
@@ -480,6 +474,19 @@ def _with_one_p(cells: Cells) -> Cells:
     return replace(cells, p=np.full_like(cells.p, np.average(cells.p, weights=weights)))
 
 
+def _judges_under_one_definition(judgements: Manifest) -> tuple[str, ...]:
+    """Return the names of the judges, sorted.
+
+    Raises
+    ------
+    ManifestError
+        The judgements were made under two definitions.
+    """
+    blind = judgements_of(judgements)
+    blind.refuse_two_definitions()
+    return blind.judges
+
+
 def _places_by_judge(judges: Iterable[str], clips: Iterable[Clip]) -> dict[str, frozenset[int]]:
     """Return the places of the draw at which each judge judged one of the clips; a judge may have none left.
 
@@ -489,6 +496,14 @@ def _places_by_judge(judges: Iterable[str], clips: Iterable[Clip]) -> dict[str, 
     for clip in clips:
         places[clip.annotator].add(place_in(clip))
     return {judge: frozenset(places_of_judge) for judge, places_of_judge in places.items()}
+
+
+def _refuse_unknown_level(judgements: Manifest, model: ModelRecord, positive: Positive) -> None:
+    """Refuse judgements whose codebook lacks a level or concept that the model finds."""
+    unknown_level = positive.first_unknown_name(judgements.codebook)
+    if unknown_level:
+        books = {"codebook": judgements.codebook.name, "expected": model.codebook}
+        raise FilmError(message("rate_level", model=model.key, level=unknown_level, **books))
 
 
 class JudgementFilter:
@@ -535,6 +550,22 @@ def left_out_message(n: int, why: str) -> Message:
     if isinstance(why, Message):
         why = counted_message(why.key, n, **why.values)
     return message("note_left_out", n=n, s="" if n == 1 else "s", why=why)
+
+
+def _note_changed_content(filtered: JudgementFilter, content_s: Floats, content_when_drawn: Floats) -> None:
+    """Add a notice to the sieve if cells [C] had another content when they were drawn than now."""
+    n_changed = int((content_when_drawn != content_s).sum())
+    if n_changed:
+        filtered.notices.append(message("note_content", n=n_changed, s="" if n_changed == 1 else "s"))
+
+
+def _note_earlier_sampling(filtered: JudgementFilter, content_s: Floats, sampling: Sampling) -> None:
+    """Add a notice to the sieve if an earlier version drew the windows, by sequential Poisson sampling.
+
+    This matters only if cells differ in content [C]: otherwise both methods are the same.
+    """
+    if filtered.clips and sampling == SEQUENTIAL_POISSON and not _is_alike(content_s):
+        filtered.notices.append(message("note_law"))
 
 
 def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
@@ -669,6 +700,16 @@ def _content_when_drawn(cells: Cells, clip_of_cell: Mapping[int, Clip]) -> Float
         if seconds is not None and abs(seconds - content_s[cell]) > SLACK_S:
             content_s[cell] = seconds
     return content_s
+
+
+def _unread_when_drawn(cells: Cells, content_when_drawn: Floats) -> float:
+    """Return the seconds of a film that could not be read when its windows were drawn.
+
+    Content that a cell had when it was drawn [C], and has lost since, is taken to be unreadable now. It is
+    subtracted from the seconds that cannot be read now.
+    """
+    lost_since_s = np.maximum(content_when_drawn - cells.content_s, 0.0)
+    return max(cells.unread_s - float(lost_since_s.sum()), 0.0)
 
 
 def _answers_by_judge(

@@ -30,7 +30,7 @@ from obygaze_features.manifest import (
     write_manifest,
 )
 from obygaze_features.screen import Progress
-from obygaze_features.store import Store, open_store, same_numerics
+from obygaze_features.store import Group, Store, open_store, same_numerics
 from obygaze_film.claims import FilmClaim, document, sentences
 from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
@@ -275,10 +275,9 @@ def learn_from_judgements(
 
     # Keep the judgements that can be learnt from. The sieve notes how many are left out, and why.
     movies = [film.movie for film in films]
-    spelled = judgements.spelled_as(movies)
-    _refuse_other_definitions(spelled, manifest.codebook, same_meaning)
-    in_terms_of_corpus = _with_definition(spelled, manifest.codebook.definition())
-    filtered = JudgementFilter(in_terms_of_corpus, _note_left_out)
+    filtered = JudgementFilter(
+        _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out
+    )
     _keep_usable(filtered, movies, manifest.codebook, reads_concepts="present" in spec.requests())
     judged = _judged_features(films, filtered.clips, windows, data)
     if not judged.clips:
@@ -354,6 +353,31 @@ def _evaluate(
     targets = _test_targets(scored)
     name = find_model(scored.model).name
     return om.evaluate(dataset, [name], scored.task, targets, origin=origin, progress=progress)
+
+
+def _in_terms_of_corpus(
+    judgements: Manifest, movies: Sequence[str], book: Codebook, same_meaning: Collection[str]
+) -> Manifest:
+    """Spell the films of judgements as `movies`, and write the corpus's definition into the judgements.
+
+    Parameters
+    ----------
+    judgements : Manifest
+    movies : sequence of str
+        Names of the films as the corpus's stores have them.
+    book : Codebook
+        The corpus's codebook.
+    same_meaning : collection of str
+        Definitions that mean the same as the corpus's.
+
+    Raises
+    ------
+    FilmError
+        Judgements were made under definitions of another meaning.
+    """
+    judgements = judgements.spelled_as(movies)
+    _refuse_other_definitions(judgements, book, same_meaning)
+    return _with_definition(judgements, book.definition())
 
 
 def _keep_usable(
@@ -440,15 +464,12 @@ def _joined_data(data: Dataset, joined: Manifest, judged: _JudgedFeatures) -> Da
     clip_ids = [*data.clip_ids.tolist(), *(clip.clip_id for clip in judged.clips)]
     index_of = {clip.clip_id: index for index, clip in enumerate(joined)}
     indices = np.array([index_of[clip_id] for clip_id in clip_ids], dtype=np.intp)
-    seconds = None
-    if data.seconds is not None:
-        seconds = np.concatenate([data.seconds, [clip.duration_s or np.nan for clip in judged.clips]])
     return replace(
         data,
         X=np.vstack([data.X, judged.X]),
         labels=labels_of(joined).take(indices),
         counts={**data.counts, "manifest": len(joined), "with_features": len(clip_ids)},
-        seconds=seconds,
+        seconds=_joined_lengths(data, judged.clips),
     )
 
 
@@ -657,6 +678,14 @@ def _with_definition(judged: Manifest, definition: str) -> Manifest:
     return judged.with_clips(clips)
 
 
+def _joined_lengths(data: Dataset, judged: Sequence[Clip]) -> Floats | None:
+    """Return the lengths in seconds of the corpus's and the judged clips [N]; None if the corpus has none."""
+    if data.seconds is None:
+        return None
+    lengths = [clip.duration_s or np.nan for clip in judged]
+    return np.concatenate([data.seconds, lengths])
+
+
 def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
     """Average the features of a film's windows over each judged clip [N, D]; NaN where none has features.
 
@@ -677,32 +706,69 @@ def _features(clips: Sequence[Clip], store: Store, data: Dataset) -> Floats:
         The windows' features were made otherwise than the corpus's.
     """
     group = find_group(store, data.backbone)
-    provenance_of_corpus = data.group.provenance if data.group else {}
-    # How they differ, such as in weights or sampling; arrays that the corpus does not use do not count.
-    differing_fields = same_numerics(provenance_of_corpus, group.provenance, array=data.features)
-    if differing_fields or data.features not in group.arrays:
-        difference = ", ".join(differing_fields[:3]) or f"no {data.features}"
-        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
-
-    # The film's windows whose features could be extracted, and their rows in the group
-    windows = windows_of(store)[clips[0].movie]
-    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
-    rows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
-    is_usable = group.usable[rows]
-    if not is_usable.any():
+    _refuse_other_features(store, group, data)
+    usable = _usable_windows(store, group, movie=clips[0].movie)
+    if not len(usable.rows):
         return np.full((len(clips), data.X.shape[1]), np.nan)
 
     # Features of the windows. `read_features` needs a pool, and ignores it for vectors that are stored
     # pooled.
     pool: Any = "mean" if data.features == "pooled" else data.pool
-    features = read_features(group, data.features, pool, rows[is_usable]).astype(np.float64)  # [windows, D]
+    features = read_features(group, data.features, pool, usable.rows).astype(np.float64)  # [windows, D]
 
     # The mean of the windows of each clip, weighted by the seconds that they have in common with it.
-    seconds = _seconds_of_windows(clips, windows.spans[is_usable])  # [clips, windows]
+    seconds = _seconds_of_windows(clips, usable.spans)  # [clips, windows]
     sums = csr_array(seconds) @ features  # sparse, as most of `seconds` is 0
     with np.errstate(invalid="ignore"):  # a clip without windows has 0 / 0
         means: Floats = sums / seconds.sum(axis=1, keepdims=True)
     return means
+
+
+class _UsableWindows(NamedTuple):
+    """The windows of a film whose features could be extracted.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape [windows]
+        Their rows in a store's group.
+    spans : ndarray, shape [windows, 2]
+    """
+
+    rows: NDArray[np.intp]
+    spans: Spans
+
+
+def _usable_windows(store: Store, group: Group, movie: str) -> _UsableWindows:
+    """List the windows of a film whose features could be extracted, with their rows in a store's group."""
+    windows = windows_of(store)[movie]
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(group.clip_ids)}
+    rows = np.array([row_of_clip[clip_id] for clip_id in windows.clip_ids], dtype=np.intp)
+    is_usable = group.usable[rows]
+    return _UsableWindows(rows[is_usable], windows.spans[is_usable])
+
+
+def _refuse_other_features(store: Store, group: Group, data: Dataset) -> None:
+    """Refuse features of films' windows that were made otherwise than the corpus's features.
+
+    Parameters
+    ----------
+    store, group
+        The windows' store, and the group of their features in it.
+    data : Dataset
+        The corpus.
+
+    Raises
+    ------
+    FilmError
+        The features differ in how they were computed (such as in weights or sampling), or the group lacks
+        the array that the corpus uses. The message names up to three differences.
+    """
+    provenance_of_corpus = data.group.provenance if data.group else {}
+    # None if they are the same; arrays that the corpus does not use do not count.
+    differing_fields = same_numerics(provenance_of_corpus, group.provenance, array=data.features)
+    if differing_fields or data.features not in group.arrays:
+        difference = ", ".join(differing_fields[:3]) or f"no {data.features}"
+        raise FilmError(message("learn_features", store=store.name, group=group.name, fields=difference))
 
 
 def _seconds_of_windows(clips: Sequence[Clip], spans: Spans) -> Floats:
@@ -758,14 +824,12 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     scores_before = _scores_of_films_left_out(before, model)
     if len(tested):
-        # The evaluation before has no scores of judged films: a model of the whole corpus gives them.
-        features = joined_data.X[joined_data.rows(tested["clip_id"].tolist())]
-        logits = _model_of_corpus(before, data, model).logits(features)
-        scores_before = pd.concat([scores_before, tested.assign(score=logits)])
+        # The evaluation before has no scores of judged films.
+        scored = _scored_by_corpus(model, before, data, joined_data, tested)
+        scores_before = pd.concat([scores_before, scored])
 
     # Each column is indexed by movie; pandas aligns them.
-    labels = joined_data.labels.take(np.arange(len(data), len(joined_data)))  # of the judged clips
-    judged = pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score}).groupby("movie")
+    judged = _judged_clips(data, joined_data).groupby("movie")
     films = pd.DataFrame(
         {
             "judged": judged.size(),
@@ -779,6 +843,37 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     films = films.fillna({"judged": 0, "in_sight": 0, "tested": 0})
     films = films.astype({"judged": "int64", "in_sight": "int64", "tested": "int64"})
     return films.rename_axis("movie").reset_index()
+
+
+def _scored_by_corpus(
+    model: str, before: Run, data: Dataset, joined_data: Dataset, clips: pd.DataFrame
+) -> pd.DataFrame:
+    """Score clips of judged films by a model of the whole corpus, which has not seen these films.
+
+    Parameters
+    ----------
+    model : str
+        Name in the zoo.
+    before : Run
+        The model's evaluation on the corpus.
+    data, joined_data : Dataset
+        The corpus, and the corpus with the judged clips after it.
+    clips : DataFrame
+        A row for each clip; it is returned with these scores (logits) in the column `score`.
+    """
+    rows = joined_data.rows(clips["clip_id"].tolist())
+    logits = _model_of_corpus(before, data, model).logits(joined_data.X[rows])
+    return clips.assign(score=logits)
+
+
+def _judged_clips(data: Dataset, joined_data: Dataset) -> pd.DataFrame:
+    """List the judged clips: their `movie`, and whether the judge saw a model's score (`in_sight`).
+
+    They are the clips of `joined_data` (the corpus with the judged clips) after those of `data` (the corpus).
+    """
+    judged_rows = np.arange(len(data), len(joined_data))  # they come after the clips of the corpus
+    labels = joined_data.labels.take(judged_rows)
+    return pd.DataFrame({"movie": labels.movies, "in_sight": labels.seen_score})
 
 
 def _scores_of_films_left_out(run: Run, model: str) -> pd.DataFrame:

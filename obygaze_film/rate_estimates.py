@@ -439,10 +439,8 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
         Possible sums in rising order; sums that are equal to a millisecond are listed once. None if there are
         more than `MAX_SUMS`.
     """
-    # The different lengths of cells to a millisecond, and how many cells have each
-    _, first_cells, counts = np.unique(np.round(content_s, 3), return_index=True, return_counts=True)
     sums = np.zeros(1)
-    for cell_s, n_cells in zip(content_s[first_cells].tolist(), counts.tolist(), strict=True):
+    for cell_s, n_cells in _lengths_with_counts(content_s):
         # Together, the cells of this length add from 0 to all of their parts to each sum of those before.
         part_s = cell_s / denominator
         added_s = np.arange(n_cells * denominator + 1) * part_s
@@ -453,6 +451,15 @@ def possible_sums_s(content_s: Floats, denominator: int = 1) -> Floats | None:
         if len(sums) > MAX_SUMS:
             return None
     return sums
+
+
+def _lengths_with_counts(content_s: Floats) -> list[tuple[float, int]]:
+    """List the different lengths of cells in seconds, each with the number of cells that have it.
+
+    Lengths that are equal to a millisecond are listed once.
+    """
+    _, indices, counts = np.unique(np.round(content_s, 3), return_index=True, return_counts=True)
+    return list(zip(content_s[indices].tolist(), counts.tolist(), strict=True))
 
 
 def bound_of_unseen_s(content_s: Floats, order: NDArray[np.int64]) -> float:

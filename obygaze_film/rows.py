@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     FIELDS,
     SUFFIXES_OF_SUBTITLES,
     Account,
+    FilmPart,
     RawSpan,
     Row,
     Subtitle,
@@ -380,13 +381,18 @@ def rows_of_model(
     columns["flags"] = _joined_flags(flags, len(grid.spans))
     columns |= _concept_columns(model, film_predictions, weights.used, has_no_p)
     columns["n_windows"] = (weights.used > 0).sum(axis=1)
-    columns["status"] = np.where(weights.missing, "missing", np.where(is_partial, "partial", "ok"))
+    columns["status"] = _status(weights.missing, is_partial)
     return pd.DataFrame(columns)
 
 
 def _is_true(column: pd.Series) -> NDArray[np.bool_]:
     """Tell which cells of a column are True; neither False nor NaN is."""
     return np.asarray(column.eq(True), np.bool_)
+
+
+def _status(is_missing: NDArray[np.bool_], is_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
+    """Return the status of each row [R]: "missing", else "partial" if it was read in part, else "ok"."""
+    return np.where(is_missing, "missing", np.where(is_partial, "partial", "ok"))
 
 
 class _Weights(NamedTuple):
@@ -567,11 +573,16 @@ def _parts_of_shots(shots: Spans, window_s: float) -> Spans:
     for start, end in shots:
         length_in_windows = (end - start) / window_s
         n_parts = max(1, int(np.ceil(length_in_windows - SHOT_SLACK)))
-        edges = np.round(np.linspace(start, end, n_parts + 1), 3)  # to milliseconds
-        edges[0] = start  # not rounded, so that parts of neighbouring shots still touch
-        edges[-1] = end
-        parts.append(np.column_stack([edges[:-1], edges[1:]]))
+        parts.append(_equal_parts(start, end, n_parts))
     return np.concatenate(parts)
+
+
+def _equal_parts(start: float, end: float, n: int) -> Spans:
+    """Cut a span into n parts [n, 2] of equal length, up to rounding to milliseconds."""
+    edges = np.round(np.linspace(start, end, n + 1), 3)
+    edges[0] = start  # not rounded, so that parts of neighbouring shots still touch
+    edges[-1] = end
+    return np.column_stack([edges[:-1], edges[1:]])
 
 
 def _steps(windows: Windows) -> Spans:
@@ -656,17 +667,13 @@ def _read_tables(
     """Read a table of shots, or of a person's flags (`flagged`); return each film with its rows.
 
     A film is named as in `movies`, whatever form of its id the table has. A table for one film alone must be
-    of this film. A shot that does not name its detector gets the table's name.
+    of this film.
     """
     only_movies = movies if len(movies) == 1 else None
     tables = []
     for name, parts in read_parts(path, only_movies, flagged=flagged).items():
         movie = find_film(name, movies) or name
-        rows = []
-        for part in parts:
-            detector = part.detector or path.name
-            rows.append((movie, part.start_s, part.end_s, detector, ";".join(part.flags)))
-        tables.append((movie, pd.DataFrame(rows, columns=SHOT_COLUMNS)))
+        tables.append((movie, _shot_table(movie, parts, path.name)))
     return tables
 
 
@@ -850,7 +857,7 @@ def _windows_by_film(
     n_after_end = Counter[str]()  # film -> windows that begin after its end
     for row in rows:
         numbers = [row.number(name, path) for name in columns]
-        start_s, end_s = numbers[:2]
+        start_s, end_s = numbers[:2]  # the first two of `columns`
         if not 0 <= start_s < end_s <= MAX_S:
             message = f"no window lasts from {start_s:g} to {end_s:g} s"
             raise FilmError(f"{path}: line {row.line}: {message}")
@@ -881,6 +888,15 @@ def _windows_by_film(
 def _has_numbers(column: str, tables: Iterable[pd.DataFrame]) -> bool:
     """Whether a column holds a number in any row of some tables."""
     return any(table[column].notna().any() for table in tables)
+
+
+def _shot_table(movie: str, parts: Sequence[FilmPart], detector: str) -> pd.DataFrame:
+    """Make the table of a film's shots; a shot that does not name its detector gets `detector`."""
+    rows = []
+    for part in parts:
+        flags = ";".join(part.flags)
+        rows.append((movie, part.start_s, part.end_s, part.detector or detector, flags))
+    return pd.DataFrame(rows, columns=SHOT_COLUMNS)
 
 
 def _with_flags_of_person(shots: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:

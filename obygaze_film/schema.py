@@ -509,10 +509,15 @@ def read_record(data: bytes, name: str) -> FilmRecord:
     try:
         record = msgspec.json.decode(decoded(data), type=FilmRecord)
         refuse_texts(record)
-        Clip("any", record.movie)  # a clip refuses a name that no manifest may have
+        _refuse_movie_name(record.movie)
     except (*UNREADABLE, FilmError, ManifestError) as error:
         raise FilmError(f"{name}: {error}: score the film again (format {NUMBER})") from error
     return record
+
+
+def _refuse_movie_name(movie: str) -> None:
+    """Raise ManifestError if no manifest may have a movie of this name."""
+    Clip("any", movie)  # a clip checks its fields
 
 
 class JudgesAgreement(Struct, frozen=True):

@@ -266,10 +266,7 @@ def score_films(
     """
     windows = windows_of(store)
     if movies is not None:
-        unknown = sorted(movies - windows.keys())
-        if unknown:
-            names = ", ".join(windows)
-            raise FilmError(f"store {store.name} has the films {names}, not {', '.join(unknown)}")
+        _refuse_unknown_films(movies, store, windows)
     _refuse_other_films("shots", shots or {}, store, windows)
     _refuse_other_films("title or year", facts or {}, store, windows)
     scorers = _predict_windows(store, models, movies)
@@ -287,6 +284,16 @@ def score_films(
         )
         films.append(film)
     return films
+
+
+def _refuse_unknown_films(movies: Set[str], store: Store, windows: Mapping[str, Windows]) -> None:
+    """Raise a FilmError if one of the films to score is not in the store.
+
+    `windows` are those of the store, by film.
+    """
+    unknown = sorted(movies - windows.keys())
+    if unknown:
+        raise FilmError(f"store {store.name} has the films {', '.join(windows)}, not {', '.join(unknown)}")
 
 
 def _refuse_other_films(
@@ -330,14 +337,8 @@ def _predict_windows(
         raise FilmError("no model given: name at least one model file")
     scorers: list[_Scorer] = []
     for model_or_path in models:
-        if isinstance(model_or_path, Model):
-            model = model_or_path
-            sha256 = ""
-        else:
-            model = load_model(model_or_path)
-            path = local_path(model_or_path)
-            sha256 = file_sha256(path) if path.is_file() else ""  # "": no file on this machine
-        predicted = predict(model, [store], movies=movies)
+        loaded = _loaded(model_or_path)
+        predicted = predict(loaded.model, [store], movies=movies)
         predictions = predicted.table.assign(
             is_unlike=predicted.has(WINDOW_UNLIKE),
             is_partial=predicted.has(WINDOW_PARTIAL),
@@ -345,14 +346,33 @@ def _predict_windows(
         )
         taken_keys = [earlier.key for earlier in scorers]
         scorer = _Scorer(
-            key=_unique_key(model.card.model, taken_keys),
-            model=model,
-            sha256=sha256,
+            key=_unique_key(loaded.model.card.model, taken_keys),
+            model=loaded.model,
+            sha256=loaded.sha256,
             predictions=predictions.set_index("clip_id"),
             trained_on=set(predicted.recognition.films),
         )
         scorers.append(scorer)
     return scorers
+
+
+class _LoadedModel(NamedTuple):
+    """A model, and the digest of its file; empty without one."""
+
+    model: Model
+    sha256: str
+
+
+def _loaded(model_or_path: Model | Path | str) -> _LoadedModel:
+    """Load a model from its file, unless it is loaded already.
+
+    `sha256` is the digest of the file; empty without a file on this machine.
+    """
+    if isinstance(model_or_path, Model):
+        return _LoadedModel(model_or_path, sha256="")
+    model = load_model(model_or_path)
+    path = local_path(model_or_path)
+    return _LoadedModel(model, sha256=file_sha256(path) if path.is_file() else "")
 
 
 def _unique_key(name: str, taken: Sequence[str]) -> str:
@@ -392,9 +412,7 @@ def _score(
         records.append(_model_record(scorer, rows, grid))
 
     table = pd.concat(tables, ignore_index=True).reindex(columns=_columns_of(tables))
-    # Windows that could not be read have no prediction.
-    predicted_ids = {clip_id for scorer in scorers for clip_id in scorer.predictions.index}
-    n_missing = sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
+    n_missing = _n_without_prediction(grid, scorers)
     return Timeline(
         record=_film_record(store, records, grid, shots, facts, n_missing=n_missing),
         # Whole numbers that may be missing
@@ -413,6 +431,12 @@ def _traces(store: Store, scorers: Sequence[_Scorer], grid: RowGrid, shots: pd.D
         if len(trace):
             traces.append(_without_black_or_credits(trace, shots))
     return pd.concat(traces, ignore_index=True) if traces else NO_TRACES
+
+
+def _n_without_prediction(grid: RowGrid, scorers: Sequence[_Scorer]) -> int:
+    """Count the windows of a film of which no model has a prediction, as they could not be read."""
+    predicted_ids = {clip_id for scorer in scorers for clip_id in scorer.predictions.index}
+    return sum(clip_id not in predicted_ids for clip_id in grid.windows.clip_ids)
 
 
 def _columns_of(tables: Sequence[pd.DataFrame]) -> list[str]:
@@ -653,25 +677,8 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
 
     Figures that the model's card does not have are None.
     """
-    # Without a chance level, nothing can be compared with the figures.
-    metrics: Mapping[str, Any] = {}
-    for row in model.card.metrics:
-        if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
-            metrics = row
-            break
-
-    # Only in a linear concept bottleneck is the logit a sum of contributions: weight * (value - usual value).
-    weight = usual = usual_p = absent = None
-    estimator = model.estimator
-    if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):  # no tree, for example
-        column = model.concepts.index(name)
-        coefficient = estimator.head_.coef_[0, column]
-        mean_value = estimator.centre_[column]  # of the training clips, where it contributes 0
-        absent_value = np.quantile(estimator.train_values_[:, column], 0.05)  # absent: the 5th percentile
-        weight = float(coefficient)
-        usual = float(mean_value)
-        usual_p = _probability_at(model, name, usual)
-        absent = float(coefficient * (absent_value - mean_value))
+    metrics = _metrics_of_concept(model, name)
+    usual = _usual_value(model, name)
     return ConceptRecord(
         name=name,
         threshold_p=threshold,
@@ -679,11 +686,53 @@ def _concept(model: Model, name: str, threshold: float) -> ConceptRecord:
         low=metrics.get("movie_low"),
         high=metrics.get("movie_high"),
         chance=metrics.get("movie_chance"),
-        absent=absent,
+        absent=_contribution_when_absent(model, name),
         usual=usual,
-        usual_p=usual_p,
-        weight=weight,
+        usual_p=None if usual is None else _probability_at(model, name, usual),
+        weight=_weight_of_value(model, name),
     )
+
+
+def _metrics_of_concept(model: Model, name: str) -> Mapping[str, Any]:
+    """Return the row of a model's card that says how well a concept is found; empty if it has none.
+
+    A row without a chance level (`movie_chance`) does not count: nothing can be compared with it.
+    """
+    for row in model.card.metrics:
+        if row.get("task") == CONCEPT_TASK.format(name) and "movie_chance" in row:
+            return row
+    return {}
+
+
+def _linear_bottleneck(model: Model) -> ConceptBottleneck | None:
+    """Return the estimator of a model whose logit is a sum of concepts' contributions; None of other models.
+
+    Such a model is a concept bottleneck with a linear head; a bottleneck with a tree, for example, is not.
+    """
+    estimator = model.estimator
+    # Only a linear head has coefficients.
+    if isinstance(estimator, ConceptBottleneck) and hasattr(estimator.head_, "coef_"):
+        return estimator
+    return None
+
+
+def _usual_value(model: Model, concept: str) -> float | None:
+    """Return the value of a concept at which it contributes 0: the mean of the training clips (`centre_`).
+
+    None if the model is no linear concept bottleneck.
+    """
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
+        return None
+    return float(bottleneck.centre_[model.concepts.index(concept)])
+
+
+def _weight_of_value(model: Model, concept: str) -> float | None:
+    """Return what one more of a concept's value adds to the logit; None if it is no linear bottleneck."""
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
+        return None
+    return float(bottleneck.head_.coef_[0, model.concepts.index(concept)])
 
 
 def _probability_at(model: Model, concept: str, value: float) -> float | None:
@@ -694,6 +743,23 @@ def _probability_at(model: Model, concept: str, value: float) -> float | None:
     values[0, column] = value
     p = float(model.probabilities_of(values)[0, column])
     return None if np.isnan(p) else p
+
+
+def _contribution_when_absent(model: Model, concept: str) -> float | None:
+    """Return a concept's contribution to the logit where it is absent.
+
+    Absent means the 5th percentile of its values in the training clips. None if the model is no linear
+    concept bottleneck.
+    """
+    bottleneck = _linear_bottleneck(model)
+    if bottleneck is None:
+        return None
+    column = model.concepts.index(concept)
+    absent_value = np.quantile(bottleneck.train_values_[:, column], 0.05)
+    # A contribution is the weight times the distance of the value from the mean.
+    weight = bottleneck.head_.coef_[0, column]
+    mean_value = bottleneck.centre_[column]
+    return float(weight * (absent_value - mean_value))
 
 
 def expected_rate(rows: pd.DataFrame, model: Model, *, window_s: float, is_trained_on: bool) -> Rate:
@@ -875,10 +941,7 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     all_concepts_have_p = model.concepts == model.concepts_with_probability
     if not all_concepts_have_p or not reads_frames(model, store):
         return NO_TRACES
-    group = store[model.card.backbone]
-    wanted_ids = set(clip_ids)
-    rows = [row for row, clip_id in enumerate(group.clip_ids) if clip_id in wanted_ids and group.usable[row]]
-    all_frames = frames_of(model, store, np.array(rows, dtype=np.intp))
+    all_frames = frames_of(model, store, _usable_rows(store, model.card.backbone, clip_ids))
     frames = all_frames[all_frames["time_s"].notna()]
 
     step_s = _step_length_s(frames)
@@ -892,6 +955,25 @@ def traces_of(model: Model, key: str, store: Store, movie: str, clip_ids: Sequen
     trace = means.assign(movie=movie, model=key, start_s=starts, end_s=starts + step_s, n_frames=n_frames)
     trace = trace.reset_index(drop=True)
     return trace[[*TRACE_COLUMNS, *concept_columns]]
+
+
+def _usable_rows(store: Store, backbone: str, clip_ids: Sequence[str]) -> NDArray[np.intp]:
+    """Return the rows of some clips in a store's group of features; clips without features are left out.
+
+    Parameters
+    ----------
+    store : Store
+    backbone : str
+        Name of the group.
+    clip_ids : sequence of str
+    """
+    group = store[backbone]
+    wanted_ids = set(clip_ids)
+    rows = []
+    for row, clip_id in enumerate(group.clip_ids):
+        if clip_id in wanted_ids and group.usable[row]:
+            rows.append(row)
+    return np.array(rows, dtype=np.intp)
 
 
 def _step_length_s(frames: pd.DataFrame) -> float:

@@ -339,21 +339,31 @@ def _texts(cells: "pd.Series[str]") -> "pd.Series[str]":
     return cells
 
 
-def _checked_numbers(cells: "pd.Series[Any]", end_s: float) -> "NDArray[np.float64] | pd.Series[Any]":
-    """Turn a column of floats or texts into numbers; raise ValueError if it cannot be done.
+class _ReadNumbers(NamedTuple):
+    """The numbers of a column [N], NaN for empty cells, and which cells are not empty [N]."""
 
-    A text may be no number, or a number outside the bounds of its column (`_bounds`). Cells may be empty,
-    except those of times. Whole numbers are returned as `Int64`, others as floats.
-    """
-    name = str(cells.name)
+    numbers: NDArray[np.float64]
+    is_filled: NDArray[np.bool_]
+
+
+def _read_numbers(cells: "pd.Series[Any]") -> _ReadNumbers:
+    """Read a column of floats, or of texts that are numbers; raise ValueError on any other text."""
     if cells.dtype == np.float64:
         numbers = cells.to_numpy()
-        is_filled = ~np.isnan(numbers)
-    else:
-        # Python's float, cell by cell: every number is read exactly as it was written.
-        texts = cells.tolist()
-        numbers = np.array([float(text) if text else np.nan for text in texts], dtype=np.float64)
-        is_filled = np.array([text != "" for text in texts], dtype=np.bool_)
+        return _ReadNumbers(numbers, is_filled=~np.isnan(numbers))
+    # Python's float, cell by cell: every number is read exactly as it was written.
+    texts = cells.tolist()
+    numbers = np.array([float(text) if text else np.nan for text in texts], dtype=np.float64)
+    return _ReadNumbers(numbers, is_filled=np.array([text != "" for text in texts], dtype=np.bool_))
+
+
+def _checked_numbers(cells: "pd.Series[Any]", end_s: float) -> "NDArray[np.float64] | pd.Series[Any]":
+    """Turn a column into numbers; raise ValueError if one is outside the bounds of its column (`_bounds`).
+
+    Cells may be empty, except those of times. Whole numbers are returned as `Int64`, others as floats.
+    """
+    name = str(cells.name)
+    numbers, is_filled = _read_numbers(cells)
 
     # An empty cell is NaN, which is within no bounds. Only in columns of times it is checked, and refused.
     may_be_empty = name not in TIME_COLUMNS

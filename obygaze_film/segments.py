@@ -434,9 +434,7 @@ def _reasons_by_contribution(rows: Columns, weights: NDArray[np.float64], model:
         Of the rows in the averages, such as their seconds.
     model : ModelRecord
     """
-    changes = {}
-    for name, changes_by_row in changes_of_rows(rows, model).items():
-        changes[name] = float(np.average(changes_by_row, weights=weights))
+    changes = _mean_changes(rows, weights, model)
     reasons_of_rows = []
     for concept in model.concepts:
         p = _mean(rows, f"{concept.name}_p", weights)
@@ -534,6 +532,15 @@ def with_rounded_lists(segments: pd.DataFrame) -> pd.DataFrame:
 def _rounded_list(cell: str) -> str:
     """Round the numbers of a list to four decimals; what is empty stays so."""
     return ";".join(f"{float(text):.{DECIMALS}f}" if text else "" for text in cell.split(";"))
+
+
+def _mean_changes(rows: Columns, weights: NDArray[np.float64], model: ModelRecord) -> dict[str, float]:
+    """Return concept -> how much of the mean probability of rows is due to it (`changes_of_rows`).
+
+    The mean is over rows [N], by weights [N].
+    """
+    changes = changes_of_rows(rows, model)
+    return {name: float(np.average(change, weights=weights)) for name, change in changes.items()}
 
 
 def changes_of_rows(rows: Columns, model: ModelRecord) -> dict[str, NDArray[np.float64]]:

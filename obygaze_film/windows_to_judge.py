@@ -259,9 +259,7 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     if draw.sampling == SUCCESSIVE:
         # Each next window is drawn among those left, and takes the next free place. Its place in the order
         # may be taken: if content changed since the judged windows were drawn, the order changed too.
-        taken = {place_in(clip) for clip in clips_of_cells}
-        free_places = (place for place in count(1) if place not in taken)
-        places = list(islice(free_places, len(cells_left)))
+        places = _free_places(clips_of_cells, len(cells_left))
     else:
         # By the method of earlier versions, only the first windows of the whole order are a sample.
         places = [place_in_order[cell] for cell in cells_left]
@@ -270,6 +268,13 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     for cell, place in zip(cells_left, places, strict=True):
         clips.append(_clip(film.movie, cells, cell, extras_of(draw, cell, place)))
     return clips
+
+
+def _free_places(judged: Sequence[Clip], n: int) -> list[int]:
+    """List the first n places of a draw, 1, 2, ..., that no judged window has taken."""
+    taken = {place_in(clip) for clip in judged}
+    free_places = (place for place in count(1) if place not in taken)
+    return list(islice(free_places, n))
 
 
 def extras_of(draw: Draw, cell: int, place: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """`obygaze film next`, `rate`, `compare`, `learn`: choose windows to judge, and use the judgements."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -77,7 +77,7 @@ def next_(
       obygaze film next scored --blind --n 60 --out blind.csv
       obygaze film next scored --n 20 --judged judged.csv --out more.csv
     """
-    from obygaze_features.manifest import DEFINITION, Manifest, counted, write_manifest
+    from obygaze_features.manifest import DEFINITION, Manifest, write_manifest
     from obygaze_film.judged_windows import MIN_SURE_WINDOWS
     from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_notices, unread_notices
     from obygaze_film.workspace.decisions import codebook_of
@@ -105,11 +105,17 @@ def next_(
             f"which needs {MIN_SURE_WINDOWS} of a film of which their judge is sure, or all of it",
             err=True,
         )
-    n_windows = counted(len(clips), "window")
-    n_films = counted(len({clip.movie for clip in clips}), "film")
-    n_random = sum(clip.extras["draw"] == "random" for clip in clips)
     manifest_is_on_stdout = out == STANDARD
-    click.echo(f"{out}: {n_windows} of {n_films}, {n_random} drawn at random", err=manifest_is_on_stdout)
+    click.echo(f"{out}: {_summary_of_windows(clips)}", err=manifest_is_on_stdout)
+
+
+def _summary_of_windows(clips: "Sequence[Clip]") -> str:
+    """Write how many windows of how many films were chosen, and how many of them at random."""
+    from obygaze_features.manifest import counted
+
+    n_films = len({clip.movie for clip in clips})
+    n_random = sum(clip.extras["draw"] == "random" for clip in clips)
+    return f"{counted(len(clips), 'window')} of {counted(n_films, 'film')}, {n_random} drawn at random"
 
 
 def _read_judged(files: "Sequence[Path]", movies: "Sequence[str]") -> "list[Clip]":
@@ -170,10 +176,7 @@ def rate(
       obygaze film rate scored blind.csv
       obygaze film rate scored blind.csv --labels answers.csv
     """
-    import msgspec
-
     from obygaze_features.manifest import read_manifest
-    from obygaze_film.claims import document, rate_claims
     from obygaze_film.errors import FilmError
     from obygaze_film.judged_rate import write_rates
     from obygaze_film.timeline import found_films
@@ -190,37 +193,57 @@ def rate(
     labelled = None if labels is None else read_manifest(labels)
 
     # --- estimate and write the rates, film by film
-    documents: list[dict[str, Any]] = []
-    claims: list[dict[str, Any]] = []
-    lines: list[str] = []
-    notes: list[str] = []
-    reasons_without_rate: list[str] = []  # of each film and model
+    parts = _RateParts()
     for scored_folder, timeline in films.items():
         # Without the judgements of the other films here: a note would count them as left out.
         other_movies = movies - {timeline.movie}
         judged_here = judged.with_clips(clip for clip in judged if clip.movie not in other_movies)
         estimates = _estimates_of_models(timeline, judged_here, labelled, meanings.names())
-        rates_of_model = estimates.rates_of_model
-        reasons_without_rate += estimates.reasons_without_rate
-        if not rates_of_model:
+        parts.reasons_without_rate += estimates.reasons_without_rate
+        if not estimates.rates_of_model:
             continue
         if labels is None:  # rates by labels in the model's place are not kept for the film's page
-            write_rates(scored_folder, [*rates_of_model.values()])
-        for film_rates in rates_of_model.values():
-            for rate_of_film in film_rates.rates:
-                values = msgspec.to_builtins(rate_of_film, enc_hook=str)
-                documents.append({"movie": timeline.movie, **values})
-            claims += [{"movie": timeline.movie, **document(claim)} for claim in rate_claims(film_rates)]
-        lines += _lines_of_rates(timeline, rates_of_model, has_labels=labels is not None)
-        notes += _notices_of_models(timeline.movie, rates_of_model)
-    if not documents:
-        raise FilmError("; ".join(reasons_without_rate))
+            write_rates(scored_folder, [*estimates.rates_of_model.values()])
+        parts.add(timeline, estimates.rates_of_model, has_labels=labels is not None)
+    if not parts.documents:
+        raise FilmError("; ".join(parts.reasons_without_rate))
     return Answer(
-        {"rates": documents, "claims": claims},
-        "\n".join(lines),
-        [*notes, *reasons_without_rate],
-        code=PROBLEMS_FOUND if reasons_without_rate else 0,
+        {"rates": parts.documents, "claims": parts.claims},
+        "\n".join(parts.lines),
+        [*parts.notes, *parts.reasons_without_rate],
+        code=PROBLEMS_FOUND if parts.reasons_without_rate else 0,
     )
+
+
+@dataclass
+class _RateParts:
+    """The parts of the answer of `film rate`, film after film.
+
+    Attributes
+    ----------
+    documents, claims : list of dict
+        For JSON output.
+    lines, notes : list of str
+    reasons_without_rate : list of str
+        Of each film and model without a rate.
+    """
+
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    reasons_without_rate: list[str] = field(default_factory=list)
+
+    def add(self, film: "Timeline", rates_of_model: "Mapping[str, FilmRates]", *, has_labels: bool) -> None:
+        """Add the rates of a film to the parts of the answer (all lists but `reasons_without_rate`).
+
+        `rates_of_model` has the film's rates by the key of the model. With `has_labels`, labels stood in
+        place of the model's probabilities.
+        """
+        self.documents += _rate_documents(film, rates_of_model)
+        self.claims += _claim_documents(film, rates_of_model)
+        self.lines += _lines_of_rates(film, rates_of_model, has_labels=has_labels)
+        self.notes += _notices_of_models(film.movie, rates_of_model)
 
 
 class ModelEstimates(NamedTuple):
@@ -263,6 +286,24 @@ def _estimates_of_models(
             has_several_models = len(keys) > 1
             reasons.append(f"{key}: {error}" if has_several_models else str(error))
     return ModelEstimates(rates_of_model, reasons)
+
+
+def _rate_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
+    """Describe a film's rates, of all of its models, as JSON values."""
+    import msgspec
+
+    rates = [rate for film_rates in rates_of_model.values() for rate in film_rates.rates]
+    return [{"movie": film.movie, **msgspec.to_builtins(rate, enc_hook=str)} for rate in rates]
+
+
+def _claim_documents(film: "Timeline", rates_of_model: "Mapping[str, FilmRates]") -> list[dict[str, Any]]:
+    """Describe what is claimed of a film's rates, such as a judge's share, as JSON values."""
+    from obygaze_film.claims import document, rate_claims
+
+    documents = []
+    for film_rates in rates_of_model.values():
+        documents += [{"movie": film.movie, **document(claim)} for claim in rate_claims(film_rates)]
+    return documents
 
 
 def _lines_of_rates(

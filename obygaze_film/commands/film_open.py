@@ -219,10 +219,7 @@ class _Learner(NamedTuple):
         from obygaze_film.learning import learn_films, learnt_claims
         from obygaze_film.timeline import read_films
 
-        number = 1
-        while (self.parent_folder / f"learnt-{number}").exists():
-            number += 1
-        out = self.parent_folder / f"learnt-{number}"
+        out = _free_folder(self.parent_folder)
         report, _ = learn_films(
             self.films, self.corpus, out, progress=lambda done, total: tell_share(done / total)
         )
@@ -246,6 +243,14 @@ class _Learner(NamedTuple):
             decisions = Decisions(folder, film, self.codebook)
             number = len(self.opened)
             self.opened.append(OpenFilm(number, film, decisions, video_of[film.movie]))
+
+
+def _free_folder(parent_folder: Path) -> Path:
+    """Return the first of `learnt-1`, `learnt-2`, ... that does not exist in a folder."""
+    number = 1
+    while (parent_folder / f"learnt-{number}").exists():
+        number += 1
+    return parent_folder / f"learnt-{number}"
 
 
 def print_note(line: object) -> None:

@@ -157,21 +157,26 @@ def _owned_by_movie(
     from obygaze_film.film_videos import videos_of_films
     from obygaze_film.judged_rate import read_rates
     from obygaze_film.page import Owned
-    from obygaze_film.workspace.decisions import read_decided
 
     video_of = videos_of_films(videos, list(films.values())) if videos else {}
     owned = {}
     for folder, film in films.items():
-        people: Sequence[Decided] = []
-        if has_people:
-            people, notices = read_decided(folder, film)
-            for notice in notices:
-                click.echo(notice, err=True)
+        people = _read_decided(folder, film) if has_people else []
         copy = None
         if film.movie in video_of:
             copy = _scored_copy(video_of[film.movie], film, stores_near(folder, film), has_stills=has_stills)
         owned[film.movie] = Owned(rates=read_rates(folder), people=people, copy=copy)
     return owned
+
+
+def _read_decided(folder: Path, film: "Timeline") -> "Sequence[Decided]":
+    """Read what people decided about a film, and print the notices of that."""
+    from obygaze_film.workspace.decisions import read_decided
+
+    decided, notices = read_decided(folder, film)
+    for notice in notices:
+        click.echo(notice, err=True)
+    return decided
 
 
 def _scored_copy(

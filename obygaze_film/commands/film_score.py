@@ -83,7 +83,6 @@ def score(
           --shots films.shots.csv --films films-facts.csv --out scored
     """
     from obygaze_film.rows import read_shots, read_subtitles_of, read_variables, windows_of
-    from obygaze_film.score import FilmFacts
     from obygaze_film.scored_files import RECORD, folders_of, write_films
     from obygaze_models.prediction import refuse_wrong_order
 
@@ -109,8 +108,7 @@ def score(
     # --- read what is known of the films, score them, and write the folders
     facts = _facts(films, movies) if films is not None else {}
     if title or year:
-        known = facts.get(movies[0], FilmFacts())
-        facts[movies[0]] = FilmFacts(title or known.title, year or known.year, known.source_sha256)
+        facts[movies[0]] = _completed(facts.get(movies[0]), title, year)
     print_note = partial(click.echo, err=True)
     scored = obygaze_film.score_films(
         store,
@@ -128,23 +126,22 @@ def _answer(films: "Sequence[Timeline]", folder_of: "Mapping[str, Path]") -> Ans
     """Describe scored films, each with the folder that it was written to (movie -> folder)."""
     from msgspec import to_builtins
 
-    from obygaze_film.claims import Words, document, film_claims
+    from obygaze_film.claims import Words
     from obygaze_film.commands.film_lines import lines_of_film
 
     words = Words("en")
     claims: list[dict[str, Any]] = []
     lines: list[str] = []
     for film in films:
-        for key in film.keys:
-            claims += [{"movie": film.movie, **document(claim)} for claim in film_claims(film, key)]
+        claims += _claims(film)
         lines += [*lines_of_film(film, words), f"  in {folder_of[film.movie]}"]
-    values = {
+    document = {
         "films": [to_builtins(film.record) for film in films],
         "folders": [str(folder_of[film.movie]) for film in films],
         "claims": claims,
     }
     has_problems = any(_cannot_be_judged(film) for film in films)
-    return Answer(values, "\n".join(lines), code=PROBLEMS_FOUND if has_problems else 0)
+    return Answer(document, "\n".join(lines), code=PROBLEMS_FOUND if has_problems else 0)
 
 
 def _cannot_be_judged(film: "Timeline") -> bool:
@@ -158,6 +155,16 @@ def _cannot_be_judged(film: "Timeline") -> bool:
     return any(
         why_no_prediction(model, film.time(model.key)) in NOTHING_JUDGED for model in film.record.models
     )
+
+
+def _claims(film: "Timeline") -> "list[dict[str, Any]]":
+    """Return what each model's scores claim of a film, such as its share and passages, as JSON values."""
+    from obygaze_film.claims import document, film_claims
+
+    claims = []
+    for key in film.keys:
+        claims += [{"movie": film.movie, **document(claim)} for claim in film_claims(film, key)]
+    return claims
 
 
 def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
@@ -181,6 +188,17 @@ def _facts(path: Path, movies: "Sequence[str]") -> "dict[str, FilmFacts]":
             source_sha256=row.cells.get("sha256", ""),
         )
     return facts
+
+
+def _completed(known: "FilmFacts | None", title: str | None, year: int | None) -> "FilmFacts":
+    """Return the facts of a film with the title and the year of the command line, where these are given.
+
+    `known` are the facts that a table has of the film; None if it has none.
+    """
+    from obygaze_film.score import FilmFacts
+
+    known = known or FilmFacts()
+    return FilmFacts(title or known.title, year or known.year, known.source_sha256)
 
 
 @command()

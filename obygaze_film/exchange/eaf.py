@@ -31,13 +31,21 @@ def to_eaf(exported: Exported) -> str:
         else:
             annotator = tier.people.annotator
             tiers.append(EafTier(name=tier.name, kind="note", spans=_texts(tier), annotator=annotator))
-    empty_levels = EafTier(name=PeopleTier("level").name, kind="level")
-    empty_concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=empty_levels.name)
-    tiers += [empty_levels, empty_concepts]
+    tiers += _empty_tiers()
     vocabularies = {"levels": (f"levels of {exported.codebook}", exported.levels)}
     if exported.has_model:
         vocabularies["probabilities"] = ("probability that the model gives", BINS)
     return eaf_document(tiers, _properties(exported), vocabularies, licence=exported.licence)
+
+
+def _empty_tiers() -> list[EafTier]:
+    """Make the tiers for people to write on: "human: level", and "human: concepts" below it.
+
+    They hold nothing yet: a person adds spans to them in ELAN, and the document is imported again.
+    """
+    levels = EafTier(name=PeopleTier("level").name, kind="level")
+    concepts = EafTier(name=PeopleTier("concepts").name, kind="concepts", parent=levels.name)
+    return [levels, concepts]
 
 
 def _properties(exported: Exported) -> dict[str, str]:
@@ -64,12 +72,15 @@ def _model_tier(tier: Tier) -> EafTier:
         return EafTier(name=tier.name, kind="model", spans=_texts(tier))
     spans = []
     for span in tier.spans:
-        text = span.text
-        if span.p is not None:
-            index = min(int(len(BINS) * span.p), len(BINS) - 1)  # 1 is in the last range
-            text = BINS[index]
+        text = span.text if span.p is None else _range_of(span.p)
         spans.append((span.start_s, span.end_s, text))
     return EafTier(name=tier.name, kind="probability", spans=spans)
+
+
+def _range_of(p: float) -> str:
+    """Return the range of `BINS`, such as "0.4 to 0.6", that a probability is in; 1 is in the last one."""
+    index = min(int(len(BINS) * p), len(BINS) - 1)
+    return BINS[index]
 
 
 def _texts(tier: Tier) -> list[tuple[float, float, str]]:

@@ -251,19 +251,15 @@ class Exported:
 
         `has_people` says whether the file also holds people's decisions.
         """
-        caveats = [
+        return [
             *self._caveats_of_labels(has_people=has_people),
             message("caveat_faces"),
             *self._caveats_of_p(),
             *self._caveats_of_tests(),
+            *self._caveats_of_experts(),
+            *self._caveats_of_time(),
+            *self._caveats_of_licence(),
         ]
-        experts = corpus_experts(self.model)  # None if it is unknown how far they agree
-        if experts is not None:
-            caveats.append(phrases.experts_caveat(experts, ENGLISH))
-        caveats += self._caveats_of_time()
-        if self.licence:
-            caveats.append(message("caveat_licence", licence=self.licence))
-        return caveats
 
     def _caveats_of_labels(self, *, has_people: bool) -> list[str]:
         """Say which model the scores are from, what it marks, and who gave the labels of its training.
@@ -291,6 +287,11 @@ class Exported:
             lines.append(planted)
         return lines
 
+    def _caveats_of_experts(self) -> list[str]:
+        """Say how far experts agree on what the model finds; empty if that is unknown."""
+        experts = corpus_experts(self.model)
+        return [] if experts is None else [phrases.experts_caveat(experts, ENGLISH)]
+
     def _caveats_of_time(self) -> list[str]:
         """Say which parts of the film have no score, and why; empty if all of it has one.
 
@@ -305,6 +306,10 @@ class Exported:
         if judged.nothing_s > 0:
             lines.append(phrases.black_caveat(judged, ENGLISH))
         return lines
+
+    def _caveats_of_licence(self) -> list[str]:
+        """Name the model's licence; empty if none is stated."""
+        return [message("caveat_licence", licence=self.licence)] if self.licence else []
 
     def _caveats_of_p(self) -> list[str]:
         """Say what the probabilities, the threshold and the contributions mean, as far as the file has them.
@@ -419,10 +424,15 @@ def notice_of(film: "Timeline", model: ModelRecord, tiers: Sequence[Tier], kinds
 
     A file without a tier of passages needs only any span. `kinds` are the kinds of tiers that were asked for.
     """
-    if not any(tier.kind == "segments" for tier in tiers):
-        if any(tier.spans for tier in tiers):
-            return ""
+    if any(tier.kind == "segments" for tier in tiers):
+        return _why_no_passage(film, model)
+    if not any(tier.spans for tier in tiers):
         return message("export_nothing", kinds=" or ".join(dict.fromkeys(kinds)))
+    return ""
+
+
+def _why_no_passage(film: "Timeline", model: ModelRecord) -> str:
+    """Say why no passage of a film reaches the threshold; empty if one does."""
     time = film.time(model.key)
     if model.threshold_p is None or not time.judged_s:
         reason = why_no_prediction(model, time)

@@ -208,6 +208,15 @@ def run_line(line):
 
 @pytest.mark.long
 @pytest.mark.usefixtures("options_in_environment")
+def test_a_store_gets_the_licence_that_the_environment_sets():
+    """OBYGAZE_LICENCE is MIT, and no --licence is typed. The manifest a.csv has one picture."""
+    assert run_line("extract a.csv stores/a") == 0
+
+    assert open_store("stores/a").attributes["licence"] == "MIT"
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("options_in_environment")
 def test_a_licence_that_is_typed_replaces_the_one_of_the_environment():
     """OBYGAZE_LICENCE is MIT. The manifest a.csv has one picture."""
     assert run_line("extract a.csv stores/a --licence CC0-1.0") == 0
@@ -229,12 +238,11 @@ def test_a_store_that_is_sealed_apart_gets_the_licence_of_the_environment():
 
 
 @pytest.mark.long
-def test_a_stores_licence_and_the_folder_of_store_ls_and_rm_are_those_that_the_environment_sets(
+def test_store_ls_and_rm_without_a_folder_take_the_one_that_the_environment_sets(
     options_in_environment, capfd
 ):
-    """OBYGAZE_STORES is the folder `stores`; OBYGAZE_LICENCE is MIT, so that the store is sealed with it."""
+    """OBYGAZE_STORES is the folder `stores`; OBYGAZE_LICENCE is set too, so that the store is sealed."""
     assert run_line("extract a.csv stores/a") == 0
-    assert open_store("stores/a").attributes["licence"] == "MIT"
     stage = options_in_environment / "stores" / "a.staging"  # it stays, so that the store can grow
     assert stage.exists()
     capfd.readouterr()

@@ -165,11 +165,10 @@ MAKE_SHEETS_OF_THREE_CONCEPTS = (
 
 
 def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_expecting_code, two_films):
-    """Body is marked in the clips a1 and a2 of one film and b1 of another.
+    """Body is marked in three clips with videos.
 
-    Clips alternate between films, as a long film would fill a sheet. Look is marked in three clips too. One
-    has no video and the video of one is empty, so that one is drawn. Posture is marked in one clip without a
-    video, and gets no sheet.
+    Look is marked in three clips too. One has no video and the video of one is empty, so that one is drawn.
+    Posture is marked in one clip without a video, and gets no sheet.
     """
     assert (two_films / "in/empty.mp4").stat().st_size == 0
 
@@ -180,6 +179,12 @@ def test_sheets_of_concepts_count_the_clips_that_are_marked_and_drawn(run_expect
     assert posture["n_with_video"] == 0
     assert body["file"] == "body.png"
     assert posture["file"] == ""
+
+
+def test_clips_of_a_sheet_alternate_between_films(run_expecting_code, two_films):
+    """Body is marked in the clips a1 and a2 of one film and b1 of another; a long film would fill a sheet."""
+    run_expecting_code(MAKE_SHEETS_OF_THREE_CONCEPTS)
+
     rows = rows_of(two_films / "out/s/index.csv")
     clips_with_body = [row["clip_id"] for row in rows if row["sheet"] == "body.png"]
     assert clips_with_body == ["a1", "b1", "a2"]

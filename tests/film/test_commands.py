@@ -81,25 +81,35 @@ def write_truth(folder):
     return path
 
 
-@pytest.mark.long
-def test_evaluate_compares_model_and_other_person_with_a_persons_marks(obygaze, films, tmp_path):
-    """AB's marks are the truth: the model pcbm_lr agrees with them well, and so does CD, who is 6 s late.
-
-    Each of CD's marks is within a collar of 15 s of AB's, and not of 5 s. A timeline shifted against the
-    film agrees by chance alone. An interval of a mean over films needs more than the two films.
-    """
-    truth = write_truth(tmp_path)
-    printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
-
+@pytest.fixture
+def agreement_with_ab(obygaze, films, tmp_path):
+    """How far others agree with AB's marks of two films, by (who, metric), as `film evaluate` writes it."""
+    obygaze("film", "evaluate", films, "--truth", write_truth(tmp_path), "--out", tmp_path / "run")
     agreement = pd.read_csv(tmp_path / "run" / "film-agreement.csv")
     is_of_all_films = agreement["movie"].isna()
     is_with_ab = agreement["truth"] == "AB"
-    with_ab = agreement[is_of_all_films & is_with_ab].set_index(["who", "metric"])["value"]
-    assert with_ab["pcbm_lr", "second_f1"] > 0.8
-    assert with_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
-    assert with_ab["human: CD", "boundary_f1_15s"] == 1
-    assert with_ab["human: CD", "boundary_f1_5s"] < 1
-    assert with_ab["shifted", "second_f1"] < 0.5
+    return agreement[is_of_all_films & is_with_ab].set_index(["who", "metric"])["value"]
+
+
+@pytest.mark.long
+def test_evaluate_compares_model_and_other_person_with_a_persons_marks(agreement_with_ab):
+    """AB's marks are the truth: the model pcbm_lr agrees with them well, and so does CD, who is 6 s late.
+
+    Each of CD's marks is within a collar of 15 s of AB's, and not of 5 s. A timeline shifted against the
+    film agrees by chance alone.
+    """
+    assert agreement_with_ab["pcbm_lr", "second_f1"] > 0.8
+    assert agreement_with_ab["pcbm_lr", "segment_f1_0.5"] >= 0.8
+    assert agreement_with_ab["human: CD", "boundary_f1_15s"] == 1
+    assert agreement_with_ab["human: CD", "boundary_f1_5s"] < 1
+    assert agreement_with_ab["shifted", "second_f1"] < 0.5
+
+
+@pytest.mark.long
+def test_evaluate_prints_the_agreement_with_each_person_without_an_interval(obygaze, films, tmp_path):
+    """AB and CD marked two films; an interval of a mean over films needs more than two of them."""
+    truth = write_truth(tmp_path)
+    printed = obygaze("film", "evaluate", films, "--truth", truth, "--out", tmp_path / "run").out
 
     assert printed.count(": kappa ") == 2  # one of the model with AB, and one with CD
     assert "pcbm_lr and CD: kappa" in printed
@@ -148,30 +158,38 @@ def test_an_export_with_people_says_if_nobody_decided(obygaze, film_a, tmp_path)
     assert "nobody decided anything at a desk" in notice
 
 
-def test_an_export_has_the_tiers_of_people_and_model_that_are_asked_for(
-    obygaze, film_a_with_a_decision, tmp_path
-):
+def test_an_export_with_people_has_their_tiers_beside_the_models(obygaze, film_a_with_a_decision, tmp_path):
     """AB judged one passage at the desk, in sight of the model's score.
 
-    Tiers of people are called "human: ...", and tiers of a model "obygaze: ...". A TextGrid has no place for
-    the id of a decision: the command says that this is lost.
+    A TextGrid has no place for the id of a decision: the command says that this is lost.
     """
     path = tmp_path / "film.TextGrid"
-    export = export_textgrid(film_a_with_a_decision, path)
 
-    notice = obygaze(*export, "--people").err
-    of_both = path.read_text(encoding="utf-8")
-    obygaze(*export, "--people", "--tiers", "people")
-    of_people = path.read_text(encoding="utf-8")
-    obygaze(*export)
-    of_model = path.read_text(encoding="utf-8")
+    notice = obygaze(*export_textgrid(film_a_with_a_decision, path), "--people").err
 
-    assert 'name = "human: level, in sight@AB"' in of_both
-    assert "obygaze: segments" in of_both
+    text = path.read_text(encoding="utf-8")
+    assert 'name = "human: level, in sight@AB"' in text
+    assert "obygaze: segments" in text
     assert "which decision a span shows" in notice
-    assert 'name = "human: level, in sight@AB"' in of_people
-    assert "obygaze:" not in of_people
-    assert "human:" not in of_model
+
+
+def test_an_export_of_the_tier_people_has_nothing_of_the_model(obygaze, film_a_with_a_decision, tmp_path):
+    """AB judged one passage of the film at the desk. Tiers of a model are called "obygaze: ..."."""
+    path = tmp_path / "film.TextGrid"
+    obygaze(*export_textgrid(film_a_with_a_decision, path), "--people", "--tiers", "people")
+
+    text = path.read_text(encoding="utf-8")
+    assert 'name = "human: level, in sight@AB"' in text
+    assert "obygaze:" not in text
+
+
+def test_an_export_without_people_has_nothing_of_what_people_decided(
+    obygaze, film_a_with_a_decision, tmp_path
+):
+    """AB judged one passage of the film at the desk. Tiers of people are called "human: ..."."""
+    path = tmp_path / "film.TextGrid"
+    obygaze(*export_textgrid(film_a_with_a_decision, path))
+    assert "human:" not in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -198,18 +216,16 @@ def test_an_import_under_a_codebook_of_another_name_in_the_ledger_says_so(obygaz
     assert sentence in second.err
 
 
-@pytest.mark.parametrize(
-    ("options", "asked"),
-    [
-        pytest.param(["--blind"], "--annotator", id="who annotated"),
-        pytest.param(["--annotator", "AB"], "--blind", id="whether they saw the score"),
-    ],
-)
-def test_an_import_assumes_neither_a_name_nor_whether_the_score_was_seen(
-    obygaze, import_of_two_annotations, options, asked
-):
-    """The table has no column of annotators. Blind annotations and those in sight count differently."""
-    assert asked in obygaze(*import_of_two_annotations, *options, code=1).err
+def test_an_import_asks_who_annotated(obygaze, import_of_two_annotations):
+    """The table has no column of annotators, and no name is assumed."""
+    refused = obygaze(*import_of_two_annotations, "--blind", code=1)
+    assert "--annotator" in refused.err
+
+
+def test_an_import_asks_whether_annotators_saw_the_score(obygaze, import_of_two_annotations):
+    """Blind annotations and those in sight of the score count differently: neither is assumed."""
+    refused = obygaze(*import_of_two_annotations, "--annotator", "AB", code=1)
+    assert "--blind" in refused.err
 
 
 def change_in_file(path, old, new):
@@ -411,16 +427,24 @@ def next_of_computable_name(trained_models, tmp_path):
     return ["film", "next", folder, "--blind", "--n", 2, "--codebook", book]
 
 
-def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list_alone(
+def test_a_name_that_a_spreadsheet_would_compute_is_quoted_in_a_list(
     obygaze, next_of_computable_name, tmp_path
 ):
-    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text.
+    """A spreadsheet would show 2 for a film called =1+1; with a quote before it, it is text."""
+    sheet = tmp_path / "sheet.csv"
+    obygaze(*next_of_computable_name, "--out", sheet)
+    assert set(pd.read_csv(sheet)["movie"]) == {"'=1+1"}
+
+
+def test_a_name_that_is_quoted_in_a_list_is_read_without_the_quote(
+    obygaze, next_of_computable_name, tmp_path
+):
+    """The film is called =1+1, and '=1+1 in the list.
 
     To see which name is read, the list is changed to '=1+2, which is no film: the message has no quote.
     """
     sheet = tmp_path / "sheet.csv"
     obygaze(*next_of_computable_name, "--out", sheet)
-    assert set(pd.read_csv(sheet)["movie"]) == {"'=1+1"}
     change_in_file(sheet, "'=1+1", "'=1+2")
 
     printed = obygaze(*next_of_computable_name, "--judged", sheet, "--out", tmp_path / "more.csv")
@@ -614,13 +638,13 @@ def test_judgements_saved_by_a_spreadsheet_give_the_same_rate(
     assert rate_film_a(imported) == expected
 
 
-def test_rates_of_two_judges_hold_the_planted_share_and_are_kept_beside_the_film(
-    films, judgements_of_two, write_judgements, rate_film_a
+def test_a_rate_of_two_judges_holds_the_planted_share_and_has_their_agreement(
+    judgements_of_two, write_judgements, rate_film_a
 ):
     """AB and CD judged 30 windows of a film of 600 s: violent where a gun is planted.
 
     So the interval of both holds the share of time with a gun. CD says the opposite of AB of one window:
-    they agree on 29. Reports read the file of rates, so that it must have what the command printed.
+    they agree on 29.
     """
     seconds_with_gun = sum(end - start for start, end in PLANTED)
     share_with_gun = seconds_with_gun / 600
@@ -632,10 +656,17 @@ def test_rates_of_two_judges_hold_the_planted_share_and_are_kept_beside_the_film
     (pair,) = rate_of_both["agreement"]
     assert pair["alike"] == 29
 
+
+def test_rates_of_each_judge_and_of_both_are_kept_beside_the_film(
+    films, judgements_of_two, write_judgements, rate_film_a
+):
+    """Reports read the file of rates, so that it must have what the command printed: of AB, CD and both."""
+    printed_rates = rate_film_a(write_judgements(judgements_of_two))["rates"]
     (rates_by_one_definition,) = read_rates(films / "a")
     kept_rates = rates_by_one_definition.rates
+
     assert [rate.annotators for rate in kept_rates] == [["AB"], ["CD"], ["AB", "CD"]]
-    assert [rate.value for rate in kept_rates] == [rate["value"] for rate in rates]
+    assert [rate.value for rate in kept_rates] == [rate["value"] for rate in printed_rates]
 
 
 def test_a_judgement_in_sight_of_the_score_changes_no_rate_and_is_noticed(
@@ -769,12 +800,11 @@ def on_one_line(printed):
     return printed.replace(" \\\n   ", "")
 
 
-def test_a_run_calls_four_commands_with_the_models_own_features_and_prints_them(film, tmp_path, capsys):
+def test_a_run_calls_four_commands_with_the_models_own_features(film, tmp_path):
     """A run cuts the film into windows, extracts features, scores them and writes a page.
 
     Features are extracted as those that the model was trained with: its card names the backbone xclip, the
-    weights microsoft/xclip of revision abc, and 32 frames a window. The film is called "my film.mkv": with
-    its blank it is quoted, so that a printed command can be repeated.
+    weights microsoft/xclip of revision abc, and 32 frames a window.
     """
     commands, out = FakeObygaze(XCLIP_CARD), tmp_path / "out"
 
@@ -796,6 +826,12 @@ def test_a_run_calls_four_commands_with_the_models_own_features_and_prints_them(
         *("--shots", shots, "--out", str(out / "scored")),
     ]
     assert report[:3] == ["film", "report", str(out / "scored")]
+
+
+def test_a_run_prints_its_four_commands_and_where_the_page_is(film, tmp_path, capsys):
+    """The film is called "my film.mkv": with its blank it is quoted, so that the command can be repeated."""
+    out = tmp_path / "out"
+    run_film(FakeObygaze(XCLIP_CARD), film, "--model", "m.model", "--window", 8, "--hop", 4, "--out", out)
 
     printed = capsys.readouterr().out
     assert printed.count("$ obygaze") == 4
@@ -850,19 +886,27 @@ def test_a_run_is_resumed_only_with_the_same_windows(film, finished_run, options
     assert "--force" not in str(refused.value)
 
 
-def test_a_run_of_a_replaced_film_is_refused_and_made_anew_by_force(film, finished_run):
-    """A run is finished with windows of 8 s, and then the film's file gets other content.
+def test_a_run_of_a_replaced_film_is_refused(film, finished_run):
+    """A run is finished, and then the film's file gets other content.
 
-    The features in the run's folder are of another film now, which are not to be scored. With --force all
-    four steps are done again, and other windows can be asked for, here of 9 s.
+    The features in the run's folder are of another film now, which are not to be scored.
     """
     film.write_bytes(b"another film")
-    options = ("--model", "m.model", "--hop", 4, "--out", finished_run)
+    options = ("--model", "m.model", "--window", 8, "--hop", 4, "--out", finished_run)
     with pytest.raises(click.UsageError, match="other films"):
-        run_film(FakeObygaze(XCLIP_CARD), film, *options, "--window", 8)
+        run_film(FakeObygaze(XCLIP_CARD), film, *options)
 
+
+def test_a_run_of_a_replaced_film_is_made_anew_by_force(film, finished_run):
+    """A run is finished with windows of 8 s, and then the film's file gets other content.
+
+    With --force all four steps are done again, and other windows can be asked for, here of 9 s.
+    """
+    film.write_bytes(b"another film")
     commands = FakeObygaze(XCLIP_CARD)
-    assert run_film(commands, film, *options, "--window", 9, "--force") == 0
+    options = ("--model", "m.model", "--window", 9, "--out", finished_run, "--force")
+
+    assert run_film(commands, film, *options) == 0
     assert len(commands.called) == 4
 
 
@@ -1192,12 +1236,13 @@ def test_layers_are_extracted_as_the_models_read_them(norm, frames, options):
 @pytest.mark.parametrize(
     "of_second_model",
     [Layers((2,), norm=True, frames=False), Layers((2,), norm=False, frames=True)],
-    ids=["a norm", "frames"],
+    ids=["after a norm", "of each frame"],
 )
 def test_layers_that_models_read_in_different_ways_are_refused(of_second_model):
-    """Two models read layers of the backbone "image", the second one with a norm, or of each frame.
+    """Two models read layers of the backbone "image": the first raw ones, with one vector for each clip.
 
-    Layers with and without it cannot be in one store.
+    The second one reads layers after a norm, or with a vector for each frame. In one store all layers of a
+    backbone are alike.
     """
     of_first_model = Layers((12, 4), norm=False, frames=False)
     with pytest.raises(click.UsageError):

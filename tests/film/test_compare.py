@@ -105,9 +105,8 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
 def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
     """Films are of 1995 to 2008. Five are of the 1990s, all judged, and nine of the 2000s, of which six are.
 
-    AB judged ten windows of each. The films are in the order of their years.
+    AB judged ten windows of each.
     """
-    assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
     nineties, noughties = by_decade.groups.to_dict("records")
 
     assert nineties["group"] == "1990s"
@@ -125,16 +124,19 @@ def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
 
 @pytest.mark.long
 def test_groups_of_scored_films_have_a_difference_and_a_trend(by_decade):
-    """AB judged both, and calls more windows positive the later the film is: the 1990s have less.
+    """AB calls more windows positive the later the film is, so that the 1990s have less than the 2000s.
 
     The difference is that of the 1990s minus the 2000s; the trend is by ten years.
     """
     difference, trend = by_decade.changes.to_dict("records")
     assert difference["low"] < difference["value"] < 0
     assert 0 < trend["value"] < trend["high"]
-    assert [difference["reason"], trend["reason"]] == ["", ""]
-    assert by_decade.groups["judges"].tolist() == ["AB", "AB"]
-    assert sentence_on_groups(by_decade).startswith("AB ")
+
+
+@pytest.mark.long
+def test_compared_films_are_in_the_order_of_their_years(by_decade):
+    """14 films of 1995 to 2008 are compared."""
+    assert [film.facts["year"] for film in by_decade.films] == [str(year) for year in range(1995, 2009)]
 
 
 @pytest.mark.long
@@ -190,14 +192,16 @@ def test_a_report_says_by_what_films_are_grouped(by_decade, ungrouped):
 
 
 @pytest.mark.long
-def test_a_report_has_no_empty_columns_and_numbers_its_rows_throughout(by_decade):
-    """No change is refused, so that there is neither a reason ("none") nor a note.
-
-    The data of a report are those of several tables in one.
-    """
+def test_a_report_has_no_empty_columns_of_reasons_and_notes(by_decade):
+    """No change is refused, so that there is neither a reason ("none") nor a note."""
     headings = headings_of(by_decade)["Changes"]
     assert "none" not in headings
     assert "note" not in headings
+
+
+@pytest.mark.long
+def test_rows_of_a_reports_data_have_numbers_of_their_own(by_decade):
+    """The data of a report are those of several tables in one: their rows are numbered throughout."""
     assert comparison_report(by_decade).data.index.is_unique
 
 
@@ -264,11 +268,10 @@ def test_changes_are_not_explained_where_there_are_none(with_one_positive_film_o
     assert "trend" not in " ".join(notes)
 
 
-def test_a_group_of_too_few_judged_films_names_films_to_judge_and_has_no_trend(films, judgements_by_ab):
+def test_a_group_of_too_few_judged_films_names_films_to_judge(films, judgements_by_ab):
     """Of nine films of the 2000s tt05, tt06 and tt07 are judged, and a share needs five.
 
-    So two more are named, of those that are not judged yet: tt08 to tt13. Eight films are judged in all, and
-    a trend needs ten.
+    So two more are named, of those that are not judged yet: tt08 to tt13.
     """
     eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
     compared = compare_films(films, eight_judged, by="decade", trend="year")
@@ -280,6 +283,12 @@ def test_a_group_of_too_few_judged_films_names_films_to_judge_and_has_no_trend(f
     assert len(films_to_judge) == 2
     for movie in films_to_judge:
         assert movie >= "tt08"
+
+
+def test_a_trend_of_too_few_judged_films_is_refused(films, judgements_by_ab):
+    """Eight films are judged, and a trend needs ten."""
+    eight_judged = judgements_by_ab.with_clips(clip for clip in judgements_by_ab if clip.movie < "tt08")
+    compared = compare_films(films, eight_judged, by="decade", trend="year")
     trend = compared.changes.iloc[-1]
     assert np.isnan(trend["value"])
     assert "a trend needs 10 films" in trend["reason"]
@@ -775,6 +784,14 @@ def test_groups_of_different_judges_keep_their_shares_and_name_their_judges(by_d
 
 
 @pytest.mark.long
+def test_groups_of_one_judge_have_a_difference_and_a_trend(by_decade):
+    """AB judged both decades."""
+    assert by_decade.groups["judges"].tolist() == ["AB", "AB"]
+    assert by_decade.changes["reason"].tolist() == ["", ""]
+    assert sentence_on_groups(by_decade).startswith("AB ")
+
+
+@pytest.mark.long
 def test_the_page_has_the_share_and_the_interval_of_every_group(by_decade):
     """Groups are the 1990s and the 2000s. A share stands in a cell as 30% [20%–42%]."""
     words = Words("en")
@@ -790,14 +807,19 @@ def test_the_page_has_the_share_and_the_interval_of_every_group(by_decade):
 
 
 @pytest.mark.long
-def test_the_french_pages_of_decades_and_of_one_group_have_no_english_words(by_decade, ungrouped):
-    """English words to look for: "minus", "model", decades as "1990s", and the name of the only group."""
+def test_the_french_page_of_decades_has_no_english_words(by_decade):
+    """English words to look for: "minus", "model", and decades as "1990s"."""
     page = side_by_side.comparison_page(by_decade, language="fr")
     _head, body = page.split("<body", 1)
     text = re.sub("<[^>]*>", " ", body)
     assert "les années 1990 moins les années 2000" in page
     assert "minus" not in page
     assert re.findall(r"\d0s\b|\bmodel\b", text) == []
+
+
+@pytest.mark.long
+def test_the_french_page_of_one_group_has_no_english_name_for_it(ungrouped):
+    """In English it is called "all films"."""
     assert "all films" not in side_by_side.comparison_page(ungrouped, language="fr")
 
 

@@ -132,20 +132,32 @@ def test_windows_without_content_are_not_drawn(law):
     assert sorted(order) == list(range(40))
 
 
-def test_the_order_of_a_draw_is_by_random_numbers_and_content():
-    """Three windows get random numbers u between 0 and 1, from the seed 5 and the bytes of a name, film.
+@pytest.fixture
+def random_numbers():
+    """A number between 0 and 1 for each of three windows, from the seed 5 and the bytes of a name, film."""
+    return np.random.default_rng([5, *b"film"]).random(3)
 
-    They come in the order of -log(u) / content, or by sequential Poisson sampling of u / content: long
-    windows come early.
+
+def test_the_order_of_a_successive_draw(random_numbers):
+    """Three windows of the film called "film" get random numbers u, by the seed 5 (`random_numbers`).
+
+    They come in the order of -log(u) / content: long windows come early.
     """
-    random_numbers = np.random.default_rng([5, *b"film"]).random(3)
     content_s = np.array([10.0, 20.0, 40.0])
-    keys_of = {
-        SUCCESSIVE: -np.log(random_numbers) / content_s,
-        SEQUENTIAL_POISSON: random_numbers / content_s,
-    }
-    for law, keys in keys_of.items():
-        assert random_order(content_s, "film", seed=5, sampling=law) == np.argsort(keys).tolist()
+    keys = -np.log(random_numbers) / content_s
+    windows_by_key = np.argsort(keys).tolist()
+    assert random_order(content_s, "film", seed=5, sampling=SUCCESSIVE) == windows_by_key
+
+
+def test_the_order_of_a_sequential_poisson_draw(random_numbers):
+    """Three windows of the film called "film" get random numbers u, by the seed 5 (`random_numbers`).
+
+    They come in the order of u / content: long windows come early.
+    """
+    content_s = np.array([10.0, 20.0, 40.0])
+    keys = random_numbers / content_s
+    windows_by_key = np.argsort(keys).tolist()
+    assert random_order(content_s, "film", seed=5, sampling=SEQUENTIAL_POISSON) == windows_by_key
 
 
 def test_a_draw_that_is_read_back_has_the_same_order():

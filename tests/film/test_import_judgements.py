@@ -65,23 +65,32 @@ def test_the_last_judgement_of_a_span_counts_however_it_is_spelled(files_of_two,
     assert first_by_cd.concepts == ("Look", "Body")  # in the order of the codebook
 
 
-def test_imported_judgements_are_a_manifest_with_ids_of_their_own_and_an_account_of_each_file(
-    files_of_two, tmp_path
-):
+def test_imported_judgements_are_a_manifest_with_ids_of_film_and_annotator(files_of_two, tmp_path):
     """AB's table and another person's both have rows a and b, so that these ids cannot stay.
 
-    Three judgements are imported and get new ids. The film is called =tt1, of which an id has no =. AB's
-    table has three rows: that in line 3 has no level, and the last one judges the first span again. The table
-    of the other person has two good rows.
+    Three judgements are imported and get new ids. The film is called =tt1, of which an id has no =.
     """
-    imported = import_judgements(files_of_two, tmp_path)
+    tables_of_both = files_of_two
 
-    write_manifest(imported.manifest, tmp_path / "m.csv")
+    manifest = import_judgements(tables_of_both, tmp_path).manifest
+    write_manifest(manifest, tmp_path / "m.csv")
+
     ids = [clip.clip_id for clip in read_manifest(tmp_path / "m.csv")]
     assert ids[0] == "tt1-AB-0001"
     assert len(set(ids)) == 3
 
+
+def test_each_file_has_an_account_of_what_was_read_and_left_out(files_of_two, tmp_path):
+    """AB's table has three rows: that in line 3 has no level, and the last one judges the first span again.
+
+    The table of the other person has two good rows.
+    """
+    tables_of_both = files_of_two
+
+    imported = import_judgements(tables_of_both, tmp_path)
+
     ab_account, cd_account = imported.accounts
+
     assert (ab_account.seen, ab_account.used) == (3, 2)
     assert ab_account.left_out == [("line 3", "without a level")]
     assert any("judged again" in note for note in ab_account.notes)

@@ -27,28 +27,32 @@ from obygaze_film.windows_to_judge import choose_next, content_notices, unknown_
 from tests.film.films import scored_film
 from tests.planted_models import codebook
 
-
-@pytest.mark.parametrize(
+FILMS_OF_LENGTHS = pytest.mark.parametrize(
     "end_s",
     [5.0, 9.0, 100.5, 600.0],
-    ids=["shorter than a window", "a little longer", "no whole number of windows", "ten minutes"],
+    ids=["shorter than a window of 8 s", "a little longer", "no whole number of windows", "ten minutes"],
 )
-def test_cells_cover_the_film_without_gaps_and_add_up_to_its_content_and_rate(
-    trained_models, tmp_path, end_s
-):
-    """Cells are the windows that people judge, one after the other. All are as long as a window, 8 s.
 
-    The last one takes in what is left of the film, so that none is shorter. Content is what is neither black
-    nor credits; `p` is the model's mean probability in each cell.
-    """
+
+def film_of(end_s, folder, trained_models):
+    """Score a film of so many seconds; a very short one has no shots."""
     _folder, film = scored_film(
-        tmp_path, trained_models, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20
+        folder, trained_models, end_s=end_s, window_s=min(8.0, end_s), with_shots=end_s > 20
     )
+    return film
+
+
+@FILMS_OF_LENGTHS
+def test_cells_cover_the_film_without_gaps(trained_models, tmp_path, end_s):
+    """Cells are the windows that people judge, one after the other. All are as long as a window.
+
+    The last one takes in what is left of the film, so that none is shorter.
+    """
+    film = film_of(end_s, tmp_path, trained_models)
     window_s = max(film.record.windows.window_s, film.model().clip_s)
 
-    cells = cells_of(film)
+    starts_s, ends_s = cells_of(film).spans.T
 
-    starts_s, ends_s = cells.spans.T
     assert len(starts_s) == max(1, int(end_s // window_s))
     assert starts_s[0] == 0
     assert starts_s[1:].tolist() == ends_s[:-1].tolist()
@@ -57,9 +61,17 @@ def test_cells_cover_the_film_without_gaps_and_add_up_to_its_content_and_rate(
     assert lengths_s[:-1] == pytest.approx(window_s)
     assert lengths_s[-1] >= min(window_s, end_s) - 1e-9
 
+
+@FILMS_OF_LENGTHS
+def test_cells_add_up_to_the_films_content_and_expected_rate(trained_models, tmp_path, end_s):
+    """Content is what is neither black nor credits; `p` is the model's mean probability in each cell."""
+    film = film_of(end_s, tmp_path, trained_models)
     rows = film.rows()
     seconds = rows["end_s"] - rows["start_s"]
     is_black_or_credits = rows["flags"].str.contains("black|credits")
+
+    cells = cells_of(film)
+
     assert cells.content_s.sum() == pytest.approx(seconds[~is_black_or_credits].sum())
     mean_p = np.average(cells.p, weights=cells.content_s)
     assert mean_p == pytest.approx(film.rate().value)
@@ -74,6 +86,12 @@ def judged_by_ab(clips, folder, is_violent=lambda clip: clip.start_s < 200):
     return Manifest(tuple(judged), folder, codebook(folder))
 
 
+def content_of(timeline, clip):
+    """Seconds of a window that are neither black nor credits."""
+    cells = cells_of(timeline)
+    return cells.content_s[cells.index_with_content(clip.start_s, clip.end_s)]
+
+
 def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """Who judges blindly must not know the model's score, and the estimate must know the draw.
 
@@ -81,9 +99,7 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
     """
     windows = choose_next([timeline], 30, blind=True)
 
-    cells = cells_of(timeline)
     for number, window in enumerate(windows, 1):
-        content_s = cells.content_s[cells.index_with_content(window.start_s, window.end_s)]
         assert window.duration_s == 8.0
         assert window.extras == {
             "draw": "random",
@@ -91,7 +107,7 @@ def test_blind_windows_say_how_they_were_drawn_and_no_score(timeline):
             "place": str(number),
             "law": "successive",
             "seed": "0",
-            "content_s": f"{content_s:g}",
+            "content_s": f"{content_of(timeline, window):g}",
         }
 
 

@@ -641,22 +641,28 @@ def test_alpha_is_of_three_judges_who_share_ten_windows(n_shared):
     assert alpha.n_unsure == 2
 
 
-def test_two_judges_have_no_alpha_and_three_who_always_say_one_thing_neither():
-    """Two have a kappa. Where three call nothing positive, chance alone would let them agree.
+def test_two_judges_have_no_alpha():
+    """Two who share windows have a kappa."""
+    of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
+    assert alpha_of_judges([of_two]) is None
 
-    A third who judged another film shares no window with anybody, and is not counted.
-    """
+
+def test_three_judges_who_always_say_one_thing_have_no_alpha():
+    """Where three call nothing positive, chance alone would let them agree."""
+    of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
+    never = dict.fromkeys(range(1, 13), False)
+    who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
+    assert alpha_of_judges([of_three]).value == 1.0
+    assert alpha_of_judges([who_say_no]) is None
+
+
+def test_a_judge_of_another_film_is_not_counted_for_an_alpha():
+    """GH judged another film than AB, CD and EF: nothing says how far GH agrees with anybody."""
     of_two = film_judged(AB=SURE * 12, CD=SURE * 12)
     of_three = film_judged(AB=SURE * 12, CD=SURE * 12, EF=SURE * 12)
     another_film = film_judged(GH=SURE * 12)
-    never = dict.fromkeys(range(1, 13), False)
-    who_say_no = replace(of_three, answers=dict.fromkeys(of_three.answers, never))
-
-    assert alpha_of_judges([of_two]) is None
     assert alpha_of_judges([of_two, another_film]) is None
-    assert alpha_of_judges([of_three]).value == 1.0
     assert alpha_of_judges([of_three, another_film]).annotators == ["AB", "CD", "EF"]
-    assert alpha_of_judges([who_say_no]) is None
 
 
 # --- one rate of several
@@ -785,7 +791,6 @@ def test_a_judges_rate_has_the_agreement_with_each_other_and_a_panels_that_withi
         (9, 10, 40, None),
         (39, 10, 40, 39),
         (39.99, 39, 40, 39.99),
-        (15.46, 10, 40, 15.46),  # not rounded to 15.5, which would be printed as 16
     ],
 )
 def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(worth, n, n_windows, expected):
@@ -793,6 +798,16 @@ def test_a_model_that_saves_no_whole_judgement_is_not_said_to_save_any(worth, n,
     estimates = estimates_worth(worth, n=n, n_windows=n_windows)
     n_needed = _n_needed_without_model(estimates, n, n_windows)
     assert n_needed == (None if expected is None else pytest.approx(expected))
+
+
+def test_the_worth_of_a_model_is_rounded_once():
+    """A model and 10 judgements, of a film of 40 windows, are worth 15.46 judgements without the model.
+
+    This is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16.
+    """
+    estimates = estimates_worth(15.46, n=10, n_windows=40)
+    n_needed = _n_needed_without_model(estimates, 10, 40)
+    assert round(n_needed) == 15
 
 
 def test_a_model_saves_nothing_where_all_windows_are_judged():

@@ -202,8 +202,7 @@ def test_windows_that_count_in_a_films_and_in_a_groups_share(tmp_path, timeline,
 def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, all_but_the_tenth):
     """CD skipped the tenth of 15 windows: five after it, 11 to 15, count in no share of AB and CD.
 
-    The notes say so, and so does the row of the film. The film's share is AB's alone, and so counts all 15;
-    so does that of its group.
+    The notes say so, and so does the row of the film.
     """
     compared = compare_films([timeline], all_but_the_tenth)
     (film,) = compared.films
@@ -212,6 +211,15 @@ def test_a_comparison_says_how_many_windows_after_a_gap_do_not_count(timeline, a
     assert film.n_after_gap == 5
     assert row["n_after_gap"] == 5
     assert "5 windows that each of its judges judged, after the first gap" in " ".join(compared.notes)
+
+
+def test_windows_after_another_judges_gap_count_in_a_judges_own_share(timeline, all_but_the_tenth):
+    """CD skipped the tenth of 15 windows. The film's share is AB's alone, and so counts all 15.
+
+    So does that of its group.
+    """
+    compared = compare_films([timeline], all_but_the_tenth)
+    (film,) = compared.films
     assert compared_share(film, compared).n == 15
     assert film.windows_of_group.n == 15
 
@@ -353,19 +361,12 @@ def test_judgements_under_two_definitions_have_no_joint_share(timeline, under_tw
         correct_rates(timeline, under_two_definitions)
 
 
-def test_judgements_under_two_definitions_have_a_share_under_each(
-    timeline, under_two_definitions, drawn_windows
-):
+def test_judgements_under_two_definitions_have_a_share_under_each(timeline, under_two_definitions):
     """AB judged 20 windows before the definition of a level changed, and CD 12 after.
 
-    EF's 15 judgements, of which the definition isn't known, are left out and counted. 20 rows more are not
-    filled in, and no judgements. AB and CD were each alone under theirs, so no alpha is known.
+    EF's 15 judgements, of which the definition isn't known, are left out and counted.
     """
-    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
-    not_filled_in = under("", not_filled_in)
-    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
-
-    rates = rates_by_definition(timeline, judgements)
+    rates = rates_by_definition(timeline, under_two_definitions)
 
     rate_of_ab, rate_of_cd = rates.rates
     assert rate_of_ab.definition == BEFORE
@@ -375,10 +376,7 @@ def test_judgements_under_two_definitions_have_a_share_under_each(
     assert rate_of_cd.annotators == ["CD"]
     assert rate_of_cd.n == 12
     assert not rates.too_few
-    assert rates.n_definitions == 2
-    assert rates.alpha is None
     assert any("15 judgements" in notice for notice in rates.notices)
-    assert not any("35 judgements" in notice for notice in rates.notices)
 
 
 def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
@@ -463,24 +461,30 @@ def first_by_cd_and_three_of_second_by_ab(tmp_path, drawn_windows):
 
 
 @pytest.mark.parametrize(
-    ("names", "language", "beginning"),
+    ("language", "beginning"),
     [
-        ({FIRST: "violence, version 1"}, "en", "under the definition of violence, version 1: CD would mark"),
-        ({FIRST: "violence, version 1"}, "fr", "selon la définition de violence, version 1 : CD "),
-        ({}, "en", "under definition 111111111111: CD would mark"),
+        ("en", "under the definition of violence, version 1: CD would mark"),
+        ("fr", "selon la définition de violence, version 1 : CD "),
     ],
-    ids=["a name", "a name, in French", "no name"],
 )
-def test_a_definition_is_called_by_its_name_or_else_by_its_digest(
-    timeline, first_by_cd_and_three_of_second_by_ab, names, language, beginning
+def test_a_definition_that_has_a_name_is_called_by_it(
+    timeline, first_by_cd_and_three_of_second_by_ab, language, beginning
 ):
     """Name and version of a codebook say more to readers than the digits of a digest.
 
-    CD judged by the first definition, whose digest begins with twelve times 1.
+    Only the first definition, by which CD judged, has a name.
     """
+    names = {FIRST: "violence, version 1"}
     rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab, names=names)
     (sentence,) = sentences(rate_claims(rates), language)
     assert sentence.startswith(beginning)
+
+
+def test_a_definition_without_a_name_is_called_by_its_digest(timeline, first_by_cd_and_three_of_second_by_ab):
+    """CD judged by a definition whose digest begins with twelve times 1."""
+    rates = rates_by_definition(timeline, first_by_cd_and_three_of_second_by_ab)
+    (sentence,) = sentences(rate_claims(rates))
+    assert sentence.startswith("under definition 111111111111: CD would mark")
 
 
 def test_a_notice_says_under_which_definition_there_is_no_share(
@@ -548,6 +552,25 @@ def test_a_share_under_the_only_definition_has_its_name_and_without_any_none(
         assert rates.agreement
         for part in (*rates.rates, *rates.too_few, *rates.agreement):
             assert (part.definition, part.definition_name) == expected
+
+
+def test_windows_nobody_judged_are_no_judgements_of_an_unknown_definition(
+    timeline, under_two_definitions, drawn_windows
+):
+    """EF's 15 judgements do not say under which of two definitions they were made; 20 rows are not filled in.
+
+    Only what was judged is said to be left out. AB and CD were each alone under theirs, so no alpha is known.
+    """
+    not_filled_in = [replace(clip, clip_id=f"open-{clip.clip_id}", level=None) for clip in drawn_windows[20:]]
+    not_filled_in = under("", not_filled_in)
+    judgements = under_two_definitions.with_clips([*under_two_definitions, *not_filled_in])
+
+    rates = rates_by_definition(timeline, judgements)
+
+    assert any("15 judgements" in notice for notice in rates.notices)
+    assert not any("35 judgements" in notice for notice in rates.notices)
+    assert rates.n_definitions == 2
+    assert rates.alpha is None
 
 
 def test_without_judgements_of_an_unknown_definition_none_are_said_to_be_left_out(

@@ -191,25 +191,36 @@ def labelled_at_random(seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_share_counts_windows_in_which_the_concept_is_named_or_of_the_level(seed):
+def test_a_concepts_share_counts_windows_in_which_it_is_named(seed):
     """AB gives windows random levels, NS (not sure) among them, and names Body in some.
 
-    By a model of Body a window counts if AB names Body, even if not sure of its level. By a model of the
-    level S, the windows count that AB called S, whatever concepts they have.
+    By a model of Body a window counts if AB names Body, even if not sure of its level.
     """
     windows = labelled_at_random(seed)
 
     rates = correct_rates(FILM_OF_BODY, judged(AB=windows.labels))
-    rates_of_level = correct_rates(fake_scored_film(**SMALL), judged(AB=windows.labels))
 
     (claim,) = [claim for claim in rate_claims(rates) if isinstance(claim, kinds.JudgedShare)]
+
     assert claim.what == "Body"
     assert claim.positives == (windows.n_body,)
     assert (claim.n, claim.n_unsure) == (len(WINDOWS), 0)
     assert claim.has(kinds.OF_CONCEPT)
     assert "Body" in sentences([claim], "en")[0]
     assert "Corps" in sentences([claim], "fr")[0]
-    assert rates_of_level.rates[0].positives == [windows.n_sure]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_levels_share_counts_the_same_judgements_by_level(seed):
+    """AB gives windows random levels and concepts.
+
+    By a model of the level S, the windows count that AB called S, whatever concepts they have.
+    """
+    windows = labelled_at_random(seed)
+
+    rates = correct_rates(fake_scored_film(**SMALL), judged(AB=windows.labels))
+
+    assert rates.rates[0].positives == [windows.n_sure]
 
 
 LEVELS_ALONE = [("EN",), ("S",)] * 15
@@ -370,9 +381,13 @@ def test_how_far_experts_agree_is_said_on_the_levels_that_the_model_finds(agreem
         assert words.number(agreement.kappa) in sentence
 
 
-def test_the_agreement_of_experts_is_unknown_for_other_levels_and_codebooks():
+def test_the_agreement_of_experts_is_unknown_for_other_levels():
     """It was measured with the levels of obygaze12, for S and for other sets, but not for HN alone."""
     assert agreement_of_people("obygaze12", ["HN"]) is None
+
+
+def test_the_agreement_of_experts_is_unknown_for_other_codebooks():
+    """It was measured with the levels of obygaze12; "violence" is another codebook."""
     assert agreement_of_people("violence", ["S"]) is None
 
 

@@ -38,14 +38,25 @@ def trained_models(folder, **made_by):
     return om.save_models(run, data, ["linear"], folder / "kept")["linear"]
 
 
-def planned(capsys, folder, *models, code=0):
-    """Return the commands that `film run` would run for models, or with the code 2 why it refuses them."""
+def dry_run(folder, *models):
+    """Ask `film run` what it would run for models, and return its exit code."""
     (folder / "film.mkv").write_bytes(b"")
     options = [word for model in models for word in ("--model", model)]
-    ended = obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
+    return obygaze("film", "run", folder / "film.mkv", *options, "--out", folder / "out", "--dry-run")
+
+
+def planned(capsys, folder, *models):
+    """Return the commands that `film run` would run for models; fail if it refuses them."""
+    code = dry_run(folder, *models)
     printed = capsys.readouterr()
-    assert ended == code, printed.err
-    return printed.err if code else printed.out
+    assert code == 0, printed.err
+    return printed.out
+
+
+def refusal(capsys, folder, *models):
+    """Return what `film run` says of models that it refuses to run together."""
+    assert dry_run(folder, *models) == 2
+    return capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -72,7 +83,7 @@ def test_a_strict_model_and_another_are_run_one_by_one(tmp_path, capsys):
         (tmp_path / name).mkdir()
         files.append(trained_models(tmp_path / name, sampling=UNIFORM, decoder=decoder))
 
-    assert "--strict" in planned(capsys, tmp_path, *files, code=2)
+    assert "--strict" in refusal(capsys, tmp_path, *files)
 
 
 FP32 = {
@@ -113,5 +124,5 @@ def test_models_whose_features_of_one_backbone_were_made_differently_are_run_one
         (tmp_path / name).mkdir()
         files.append(trained_models(tmp_path / name, compute=FP32 | changes))
 
-    assert "descriptors" in planned(capsys, tmp_path, *files, code=2)
+    assert "descriptors" in refusal(capsys, tmp_path, *files)
     assert "--dtype" not in planned(capsys, tmp_path, files[0])

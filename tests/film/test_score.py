@@ -49,11 +49,10 @@ def intersection_over_union(one, other):
 
 
 @pytest.mark.long
-def test_all_planted_segments_are_found_for_their_guns_and_at_most_one_more(timeline):
-    """A gun is planted in four spans of a film (`PLANTED`), and violence comes with guns: the first reason.
+def test_all_planted_segments_are_found_and_at_most_one_more(timeline):
+    """A gun is planted in four spans of a film (`PLANTED`), and violence comes with guns.
 
-    A span is found if a segment overlaps it by a half of both together. Segments come in the order of their
-    ranks, the strongest first: 1, 2, 3, ...
+    A span is found if a segment overlaps it by a half of both together.
     """
     segments = timeline.segments()
     marked = segments[segments["reaches"] == 1]
@@ -65,7 +64,19 @@ def test_all_planted_segments_are_found_for_their_guns_and_at_most_one_more(time
         overlaps_with_marked = [intersection_over_union(span, planted_span) for span in marked_spans]
         assert max(overlaps_with_marked) >= 0.5
 
+
+@pytest.mark.long
+def test_the_first_reason_of_each_planted_segment_is_the_gun(timeline):
+    """A gun is planted in four spans of a film, and violence comes with guns."""
+    segments = timeline.segments()
+    marked = segments[segments["reaches"] == 1]
     assert marked["concepts"].str.startswith("Gun").all()
+
+
+@pytest.mark.long
+def test_segments_are_ranked_from_1(timeline):
+    """The segments of a scored film come in the order of their ranks, the strongest first: 1, 2, 3, ..."""
+    segments = timeline.segments()
     assert segments["rank"].tolist() == list(range(1, len(segments) + 1))
 
 
@@ -233,12 +244,16 @@ def test_long_shots_are_cut_at_milliseconds_and_keep_their_flags(tmp_path):
     assert grid.flags["credits"].tolist() == (starts >= 20).tolist()
 
 
-def test_the_hop_of_windows_is_the_time_between_their_starts_and_their_length_in_milliseconds():
-    """Three windows begin at 0, 4 and 8 s; one alone has 8.12349 s."""
-    three_windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [4.0, 12.0], [8.0, 20.0]]))
-    only_window = Windows(("a",), np.array([[0.0, 8.12349]]))
-    assert three_windows.hop_s == 4
-    assert only_window.window_s == 8.123
+def test_the_hop_of_windows_is_the_time_between_their_starts():
+    """Windows begin at 0, 4 and 8 s."""
+    windows = Windows(("a", "b", "c"), np.array([[0.0, 8.0], [4.0, 12.0], [8.0, 20.0]]))
+    assert windows.hop_s == 4
+
+
+def test_the_length_of_windows_is_in_milliseconds():
+    """The only window has 8.12349 s."""
+    windows = Windows(("a",), np.array([[0.0, 8.12349]]))
+    assert windows.window_s == 8.123
 
 
 def test_a_concept_has_the_metric_of_its_own_task():
@@ -591,7 +606,7 @@ def test_flags_by_a_person_keep_the_cuts_of_shots(flagged_by_hand):
 def test_a_persons_flags_replace_those_of_shots_in_their_time(trained_models, flagged_by_hand):
     """A person says that the first half of the black shot is not black, and that 50 to 62.5 s are credits.
 
-    All other flags stay, and rows are cut at the ends of the person's.
+    All other flags stay.
     """
     models = [trained_models.paths["pcbm_lr"]]
     seconds_before = score_film(flagged_by_hand.store, models, shots=flagged_by_hand.shots).model().flags
@@ -602,6 +617,11 @@ def test_a_persons_flags_replace_those_of_shots_in_their_time(trained_models, fl
     assert seconds["black"] == pytest.approx(seconds_before["black"] - flagged_by_hand.black_s / 2, abs=0.001)
     assert seconds["credits"] == pytest.approx(seconds_before["credits"] + 12.5)
     assert film.record.shots.detector == "by_hand.csv+own"
+
+
+def test_rows_are_cut_at_the_ends_of_a_persons_flags(trained_models, flagged_by_hand):
+    """A person says that 50 to 62.5 s are credits."""
+    film = score_film(flagged_by_hand.store, [trained_models.paths["pcbm_lr"]], shots=flagged_by_hand.flagged)
     rows = film.rows()
     rows_of_credits = rows[(rows["start_s"] >= 50) & (rows["end_s"] <= 62.5)]
     assert (rows_of_credits["flags"] == "credits").all()
@@ -780,24 +800,28 @@ def test_subtitles_that_begin_after_the_last_window_are_named(tmp_path):
 
 
 def test_subtitles_are_matched_to_films_by_name(tmp_path):
-    """a.en.srt is of film a, whatever its language. The only file of the only film may have any name."""
-    file_of_a = write_subtitles(tmp_path, "a.en.srt")
-    file_of_b = write_subtitles(tmp_path, "b.srt")
-    assert list(read_subtitles_of([file_of_a, file_of_b], ["b", "a"])) == ["a", "b"]
-    assert list(read_subtitles_of([file_of_a], ["other"])) == ["other"]
+    """a.en.srt is of film a, whatever its language."""
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")]
+    assert list(read_subtitles_of(files, ["b", "a"])) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("second_file", "message"),
-    [
-        pytest.param("b.srt", r"b\.srt: no scored film", id="of a film that is not scored"),
-        pytest.param("a.fr.srt", r"a\.fr\.srt: of film a, as", id="a second file of one film"),
-    ],
-)
-def test_subtitles_of_no_scored_film_or_of_one_twice_are_refused(tmp_path, second_file, message):
-    """Films a and c are scored, and the first file, a.en.srt, is of film a."""
-    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, second_file)]
-    with pytest.raises(FilmError, match=message):
+def test_the_only_file_of_the_only_film_may_have_any_name(tmp_path):
+    """The film is called other, and its subtitles are in the file a.en.srt: they can be of no other film."""
+    file = write_subtitles(tmp_path, "a.en.srt")
+    assert list(read_subtitles_of([file], ["other"])) == ["other"]
+
+
+def test_subtitles_of_a_film_that_is_not_scored_are_refused(tmp_path):
+    """Films a and c are scored, and b is not."""
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "b.srt")]
+    with pytest.raises(FilmError, match=r"b\.srt: no scored film"):
+        read_subtitles_of(files, ["a", "c"])
+
+
+def test_two_files_of_subtitles_of_one_film_are_refused(tmp_path):
+    """a.en.srt and a.fr.srt are both of film a, in two languages: nobody says which is to be taken."""
+    files = [write_subtitles(tmp_path, "a.en.srt"), write_subtitles(tmp_path, "a.fr.srt")]
+    with pytest.raises(FilmError, match=r"a\.fr\.srt: of film a, as"):
         read_subtitles_of(files, ["a", "c"])
 
 

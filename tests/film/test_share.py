@@ -127,12 +127,10 @@ def test_a_planted_share_is_recovered_if_a_model_is_calibrated_on_all_levels(pla
     assert share == pytest.approx(0.2, abs=0.06)
 
 
-def test_a_model_that_never_saw_a_level_refuses_a_share_and_gives_scores_and_passages(planted):
-    """.2 of a film's clips are S, .3 HN and .5 EN; the model ("narrow") was calibrated on HN and S alone.
+def test_a_model_that_never_saw_a_level_refuses_a_share(planted):
+    """Half of a film is EN, and the model ("narrow") was trained and calibrated on HN and S alone.
 
-    It would expect about the share of S among HN and S, .2 / (.2 + .3) = .4, and less for clips of EN: too
-    much. Less than a fifth of the film is unlike training, so that this is not why. Only a share depends on
-    how often each level is; scores and passages compare a film's moments.
+    Less than a fifth of the film is unlike training, so that this is not why.
     """
     film, *_ = score_films(planted.new, [planted.paths["narrow"]])
     rate = film.rate()
@@ -143,7 +141,20 @@ def test_a_model_that_never_saw_a_level_refuses_a_share_and_gives_scores_and_pas
     assert rate.calibration_low is None
     assert "EN" in rate.reason
     assert rate.unreliable < 0.2
+
+
+def test_a_share_by_a_model_that_never_saw_a_level_would_be_too_high(planted):
+    """.2 of the film's clips are S, .3 HN and .5 EN, of which the model never saw any.
+
+    It would expect about the share of S among HN and S, .2 / (.2 + .3) = .4, and less for clips of EN.
+    """
+    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
     assert film.rows()["p"].mean() > 0.2 + 0.08
+
+
+def test_a_model_that_never_saw_a_level_gives_scores_and_passages(planted):
+    """Only a share depends on how often each level is; scores and passages compare a film's moments."""
+    film, *_ = score_films(planted.new, [planted.paths["narrow"]])
     assert film.rows()["logit"].notna().all()
     assert len(film.segments()) > 0
 
@@ -263,7 +274,7 @@ def test_a_model_without_named_clips_of_another_codebook_refuses_a_share(planted
     assert len(rate.reason.splitlines()) == 1
 
 
-def test_the_bracket_of_a_share_is_the_error_measured_on_films_and_is_read_back(planted, tmp_path):
+def test_the_bracket_of_a_share_is_the_error_measured_on_films(planted):
     """`film_margin` is measured with films left out of training. A share lies between 0 and 1.
 
     The band around it, from `calibration_low` to `calibration_high`, is how far it would differ with other
@@ -277,5 +288,9 @@ def test_the_bracket_of_a_share_is_the_error_measured_on_films_and_is_read_back(
     assert rate.bracket_high == min(rate.value + margin, 1)
     assert rate.calibration_low < rate.value < rate.calibration_high
 
+
+def test_a_share_is_read_back_with_its_film(planted, tmp_path):
+    """A scored film is written to a folder; read again, it has the same share with all its bounds."""
+    film, *_ = score_films(planted.new, [planted.paths["recipe"]])
     film.write(tmp_path)
-    assert Timeline.read(tmp_path).rate() == rate
+    assert Timeline.read(tmp_path).rate() == film.rate()

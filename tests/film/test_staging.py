@@ -51,18 +51,20 @@ def table_with_more_rows(write_table):
     )
 
 
-def test_a_table_is_read_by_film_with_empty_cells_and_a_notice_of_what_is_left_out(table_with_more_rows):
-    """Films a and c are asked for. Of a the table has two rows, with cuts 12 and none, and of c nothing.
-
-    The column `black` is empty, one row is of film b, and one begins at the end of film a, 60 s.
-    """
-    notices = []
-    variables = read_variables(table_with_more_rows, films_of_one_minute("a", "c"), notices.append)
+def test_a_table_is_read_by_film_with_empty_cells_where_nothing_is_known(table_with_more_rows):
+    """Films a and c are asked for. Of a the table has two rows, with cuts 12 and none, and of c nothing."""
+    variables = read_variables(table_with_more_rows, films_of_one_minute("a", "c"))
 
     assert list(variables) == ["a"]
     variables_of_a = variables["a"].drop(columns="black")
     assert list(variables_of_a) == ["start_s", "end_s", "loudness", "cuts", "camera"]
     assert variables_of_a["cuts"].tolist() == pytest.approx([12, np.nan], nan_ok=True)
+
+
+def test_a_notice_says_what_of_a_table_is_left_out(table_with_more_rows):
+    """The column `black` is empty, one row is of film b, and one begins at the end of film a, 60 s."""
+    notices = []
+    read_variables(table_with_more_rows, films_of_one_minute("a", "c"), notices.append)
     assert notices == [
         "v.csv: loudness, cuts, camera; left out black, 2 rows of other films, or behind a film's end"
     ]
@@ -92,27 +94,32 @@ def test_impossible_times_are_refused_by_line(write_table, times):
         read_variables(path, films_of_one_minute("a"))
 
 
-ROW_OF_A = "a-0001,a,0.0,8.0,-23.5,12,"
+def test_a_table_without_a_window_of_the_film_is_refused(write_table):
+    """The table has windows of film a, and those of z are asked for."""
+    path = write_table("a-0001,a,0.0,8.0,-23.5,12,")
+    with pytest.raises(FilmError, match="no window of z"):
+        read_variables(path, films_of_one_minute("z"))
 
 
-@pytest.mark.parametrize(
-    ("rows", "movie", "message"),
-    [
-        pytest.param([ROW_OF_A], "z", "no window of z", id="no window of the film"),
-        pytest.param(["a-0001,a,0,8,,,"], "a", "no column of numbers", id="no numbers"),
-        pytest.param(
-            ["a-0,a,0,200,1,1,1", "a-1,a,200,400,1,1,1", "a-2,a,400,600,1,1,1"],
-            "a",
-            "film a begin behind",
-            id="two windows of three after the film's end",
-        ),
-        pytest.param([ROW_OF_A, ROW_OF_A], "a", "two rows", id="a window twice"),
-    ],
-)
-def test_a_table_that_cannot_be_of_the_film_is_refused(write_table, rows, movie, message):
-    """The film lasts 60 s. A window that is there twice would count twice in a mean."""
-    with pytest.raises(FilmError, match=message):
-        read_variables(write_table(*rows), films_of_one_minute(movie))
+def test_a_table_without_numbers_is_refused(write_table):
+    """Its only variable, `cuts`, is empty."""
+    path = write_table("a-0001,a,0,8,", head="clip_id,movie,start_s,end_s,cuts")
+    with pytest.raises(FilmError, match="no column of numbers"):
+        read_variables(path, films_of_one_minute("a"))
+
+
+def test_a_table_of_windows_mostly_after_the_films_end_is_refused(write_table):
+    """The film lasts 60 s, and only the first of three windows begins in it."""
+    path = write_table("a-0,a,0,200,1,1,1", "a-1,a,200,400,1,1,1", "a-2,a,400,600,1,1,1")
+    with pytest.raises(FilmError, match="film a begin behind"):
+        read_variables(path, films_of_one_minute("a"))
+
+
+def test_two_rows_of_a_window_are_refused(write_table):
+    """The table of film a has the window from 0 to 8 s twice: it would count twice in a mean."""
+    row = "a-0001,a,0.0,8.0,-23.5,12,"
+    with pytest.raises(FilmError, match="two rows"):
+        read_variables(write_table(row, row), films_of_one_minute("a"))
 
 
 @pytest.mark.parametrize(
@@ -155,8 +162,8 @@ def films(trained_models, tmp_path_factory):
     return score_films(store, [trained_models.paths["pcbm_lr"]], variables=variables_of)
 
 
-def test_variables_are_kept_and_drawn_of_a_film_that_has_some(films, tmp_path):
-    """The first of four films has a variable, the motion of the camera, and the last one has none."""
+def test_variables_are_kept_with_a_film_that_has_some(films, tmp_path):
+    """The first of four films has variables of staging, and the last one has none."""
     with_variables, *_, without = films
     with_variables.write(tmp_path / "with")
     without.write(tmp_path / "without")
@@ -164,6 +171,11 @@ def test_variables_are_kept_and_drawn_of_a_film_that_has_some(films, tmp_path):
     pd.testing.assert_frame_equal(Timeline.read(tmp_path / "with").variables, with_variables.variables)
     assert len(Timeline.read(tmp_path / "without").variables) == 0
     assert not (tmp_path / "without" / "variables.csv").exists()
+
+
+def test_variables_are_drawn_on_the_page_of_a_film_that_has_some(films):
+    """The first of four films has a variable, the motion of the camera, and the last one has none."""
+    with_variables, *_, without = films
     assert "Motion of the camera" in film_page([with_variables])
     assert "Mouvement de la caméra" in film_page([with_variables], language="fr")
     assert "Motion of the camera" not in film_page([without])
@@ -224,11 +236,17 @@ def test_films_are_grouped_by_the_median_of_a_variable(films):
     assert any("without camera" in note and "(d)" in note for note in compared.notes)
 
 
-def test_a_trend_may_be_by_a_variable_and_names_a_film_without_it(films):
-    """The camera's means in films a, b and c are 0, .1 and .2; film d has no variables."""
-    compared = compare_films(films, NOTHING_JUDGED, trend="camera")
+def test_a_trend_may_be_by_a_variable(films):
+    """The camera's means in films a, b and c are 0, .1 and .2: so far along are the films."""
+    films_with_variables = films[:3]
+    compared = compare_films(films_with_variables, NOTHING_JUDGED, trend="camera")
     values = {film.timeline.movie: film.x for film in compared.films}
-    assert values == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2, "d": np.nan}, nan_ok=True)
+    assert values == pytest.approx({"a": 0.0, "b": 0.1, "c": 0.2})
+
+
+def test_a_film_without_the_variable_of_a_trend_is_named(films):
+    """Of the films a to d the last one has no variables."""
+    compared = compare_films(films, NOTHING_JUDGED, trend="camera")
     assert any("camera" in note and "(d)" in note for note in compared.notes)
 
 

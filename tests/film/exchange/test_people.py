@@ -157,14 +157,21 @@ def test_an_imported_label_names_the_decision_that_it_shows(film, export_format,
 def test_a_file_shows_model_output_only_if_it_has_the_models_tiers(
     film, export_format, tmp_path, options, has_tiers_of_model
 ):
-    """A decision of AB is exported, with the model's passages or without them: it alone is a label.
+    """A decision of AB is exported, with the model's passages or without them.
 
     The account of the import says whether the file shows what a model says.
     """
     path = export_decisions(film, export_format, tmp_path, AB_BLIND, **options)
-    imported = import_spans([path], tmp_path)
-    assert imported.accounts[0].shows_model_output == has_tiers_of_model
-    assert labels_of_clips(imported.manifest) == labels_of_decisions(AB_BLIND)
+    account = import_spans([path], tmp_path).accounts[0]
+    assert account.shows_model_output == has_tiers_of_model
+
+
+@pytest.mark.parametrize("export_format", READ_BACK)
+def test_decisions_alone_come_back_without_the_models_tiers(film, export_format, tmp_path):
+    """With `tiers=["people"]` a file has AB's blind judgement and nothing of the model: one label is read."""
+    path = export_decisions(film, export_format, tmp_path, AB_BLIND, tiers=["people"])
+    manifest = import_spans([path], tmp_path).manifest
+    assert labels_of_clips(manifest) == labels_of_decisions(AB_BLIND)
 
 
 def test_elan_has_a_tier_of_levels_for_each_person_and_way_of_deciding(film, tmp_path):
