@@ -138,8 +138,12 @@ def fuzz(name: str, seconds: float, seed: int, maximum: int) -> None:
 
 
 def all_names(wanted: list[str]) -> list[str]:
-    """Name every target; if all that are wanted are of spans, those of spans, which takes less."""
-    only = SPANS if wanted and all(name.startswith(SPANS) for name in wanted) else ""
+    """Name every target; if only targets of spans are wanted, those alone, as the others take long to make.
+
+    `wanted` are the targets that were named on the command line; without any, all are wanted.
+    """
+    are_of_spans = [name.startswith(SPANS) for name in wanted]
+    only = SPANS if wanted and all(are_of_spans) else ""
     with tempfile.TemporaryDirectory() as place:
         return [*targets(Path(place), only)]
 

@@ -279,7 +279,10 @@ SPANS = "spans "
 
 
 def reader_targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
-    """Give name -> (a good file, what reads it when it has other bytes); for a name of spans, only spans."""
+    """Give name -> (a good file, what reads it when it has other bytes).
+
+    If `only` is the name of a target of spans, or how these begin, only targets of spans are made.
+    """
     files = foreign_spans() if only.startswith(SPANS) else {**media(), **documents()}
     targets = {}
     for name, (suffix, data, read) in files.items():

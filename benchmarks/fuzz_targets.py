@@ -291,7 +291,10 @@ def forget(store: Path) -> None:
 
 
 def targets(folder: Path, only: str = "") -> dict[str, tuple[Path, Target]]:
-    """Give name -> (a good file, what reads it when it has other bytes); for one name maybe not all."""
+    """Give name -> (a good file, what reads it when it has other bytes).
+
+    If `only` names a target, what it does not need is not made, so that other targets may be left out.
+    """
     if only.startswith(SPANS):
         return reader_targets(folder, only)
     store = make_store(folder)

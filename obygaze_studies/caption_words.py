@@ -187,9 +187,7 @@ def audit_words(
         Naming the image or set: no captions, an emotion without words, a missing column, an unknown
         condition.
     """
-    totals: Counter[str] = Counter()  # occurrences of each listed word, in the captions of all images
-    for words_of_captions in counts.values():
-        totals.update(chain.from_iterable(words_of_captions))
+    totals = _totals_of_words(counts)
     frequent_words = {}
     for emotion, words in lists.items():
         frequent_words[emotion] = [word for word in words if totals[word] >= min_total]
@@ -212,12 +210,8 @@ def audit_words(
         "min_total": min_total,
         "ratio": list(ratio) if ratio else None,
     }
-    remarks = []
     if read is not None:
         record = {"texts": read.fingerprint, **record}
-        if read.n_unnamed:
-            texts = counted(read.n_unnamed, "text")
-            remarks.append(f"not in --captions, and counted nowhere: {texts} of the store")
     return Finding(
         rows=rows,
         columns=["ratio"] if ratio else [],
@@ -233,9 +227,25 @@ def audit_words(
             *_note_on_left_out("words too rare", rare_words),
             *_note_on_left_out("images without an item", images_without_item),
         ],
-        remarks=remarks,
+        remarks=_remarks_on_unnamed_texts(read),
         draw=_rates_chart(rows),
     )
+
+
+def _totals_of_words(counts: Mapping[str, ImageWords]) -> Counter[str]:
+    """Count every listed word in the captions of all images: word -> occurrences."""
+    totals: Counter[str] = Counter()
+    for words_of_captions in counts.values():
+        totals.update(chain.from_iterable(words_of_captions))
+    return totals
+
+
+def _remarks_on_unnamed_texts(captions: Captions | None) -> list[str]:
+    """Write a remark that counts the texts of the store that the table does not name; none without any."""
+    if captions is None or not captions.n_unnamed:
+        return []
+    texts = counted(captions.n_unnamed, "text")
+    return [f"not in --captions, and counted nowhere: {texts} of the store"]
 
 
 def _note_on_left_out(reason: str, names: Sequence[str]) -> list[str]:

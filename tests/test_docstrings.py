@@ -1,7 +1,14 @@
-"""Every public name has an example that runs, in a folder with a corpus of toy films and models of it."""
+"""Docstrings: every public name has an example that runs, and the private names that texts mention are there.
 
+Examples run in a folder with a corpus of toy films and models of it.
+"""
+
+import ast
 import doctest
 import inspect
+import io
+import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -47,3 +54,47 @@ def test_the_docstring_of_a_package_has_an_example_that_runs(package):
     assert with_examples
 
     assert doctest.testmod(package).failed == 0
+
+
+PRIVATE_NAME = re.compile(r"`(?:\w+\.)?(_[a-z]\w+)(?:\(\))?`")
+"""A private name of ours between backticks, maybe with its class before it: `_read_rows`, `Table._rows`."""
+
+
+def names_and_texts(source):
+    """Return the names in a module's code, and the texts that mention names: comments and docstrings.
+
+    A string that is no docstring is code: it may name a key.
+    """
+    expressions = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr)]
+    docstrings = [expression for expression in expressions if isinstance(expression, ast.Constant)]
+    lines_of_docstrings = {docstring.lineno for docstring in docstrings}
+    texts = [str(docstring.value) for docstring in docstrings]
+
+    names = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            texts.append(token.string)
+        elif token.type == tokenize.NAME:
+            names.add(token.string)
+        elif token.type == tokenize.STRING and token.start[0] not in lines_of_docstrings:
+            names.update(re.findall(r"\w+", token.string))
+    return names, texts
+
+
+def test_a_private_name_that_a_comment_or_docstring_mentions_is_in_the_code():
+    """A function that was renamed, or put into its caller, may still be mentioned where nobody looks."""
+    names = set()
+    texts_of_module = {}
+    for package in ("obygaze", "obygaze_features", "obygaze_models", "obygaze_film", "obygaze_studies"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            names_of_module, texts = names_and_texts(path.read_text(encoding="utf-8"))
+            names |= names_of_module
+            texts_of_module[path.relative_to(ROOT)] = texts
+
+    mentions = set()
+    for path, texts in texts_of_module.items():
+        for text in texts:
+            mentions.update((name, str(path)) for name in PRIVATE_NAME.findall(text))
+
+    assert len(mentions) > 50  # else they would be written in another way
+    assert [mention for mention in sorted(mentions) if mention[0] not in names] == []

@@ -43,7 +43,8 @@ def test_the_bar_of_a_command_moves_the_cursor_although_its_output_makes_control
 
     written = capsys.readouterr().err
     assert written.startswith("\rverify")
-    assert "u000d" not in written
+    carriage_return_made_visible = "u000d"
+    assert carriage_return_made_visible not in written
 
 
 @pytest.fixture

@@ -266,7 +266,7 @@ def _read_unfinished(path: Path, digest: "NDArray[np.uint8]") -> "Dictionary | N
     """Read the dictionary of units that an interrupted run saved, to resume from it.
 
     None if there is no such file, if it is damaged, or if it was made with other settings: units are then
-    learnt from the start. `digest` is that of the settings (`_digest_of_settings`).
+    learnt from the start. `digest` is that of the settings.
     """
     import numpy as np
 

@@ -498,8 +498,9 @@ def _count_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """
     verdict_of_claim = {}
     for row in rows:
-        without_details = re.split("[:;]", str(row["verdict"]))[0]
-        verdict_of_claim[row["claim"]] = without_details
+        verdict_text = str(row["verdict"])  # details follow behind a colon or semicolon
+        verdict_alone = re.split("[:;]", verdict_text)[0]
+        verdict_of_claim[row["claim"]] = verdict_alone
     on_own_data: Counter[str] = Counter()
     on_other_data: dict[str, Counter[str]] = {}  # key of `DATA` -> numbers of sentences by verdict
     lines_of_ours = []

@@ -205,9 +205,7 @@ def audit_gender_score(
         raise AuditError(f"none of {counted(len(rows), 'caption')} could be scored; {first}")
 
     by_gender = _by_gender(rows, mode, model)
-    gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
     shares = _shares_of_man(by_gender, estimated=estimated, has_published=bool(model))
-    share_cells = tuple((name, cell(value)) for name, value in shares.items())
     object_rows = by_object(scored_objects, names, model)
     example_rows = examples(scored_objects) if estimated else []
 
@@ -215,8 +213,7 @@ def audit_gender_score(
         rows=rows,
         columns=["gs_man", "gs_woman", "to_man", "predicted"] if estimated else ["gs"],
         blocks=[
-            table("By gender", gender_rows, list(gender_rows[0])),
-            Block("Share of man", ("by", "share"), share_cells),
+            *_gender_blocks(by_gender, shares),
             *object_blocks(object_rows, model, estimated=estimated),
             *example_blocks(example_rows, model),
         ],
@@ -256,6 +253,26 @@ def _n_counted_captions(rows: Sequence[Mapping[str, Any]], *, estimated: bool) -
     if estimated:
         return len(scored_rows)
     return len([row for row in scored_rows if row["gender"] in GENDERS])
+
+
+def _gender_blocks(
+    by_gender: Mapping[str, Mapping[str, Any]], shares: Mapping[str, float | None]
+) -> list[Block]:
+    """Make the table of counts and sums of each gender, and the table of the shares of man.
+
+    Parameters
+    ----------
+    by_gender
+        Gender -> counts and sums of scores, all with the same names.
+    shares
+        What is counted or summed -> the share of man.
+    """
+    gender_rows = [{"gender": gender, **counts} for gender, counts in by_gender.items()]
+    share_cells = tuple((name, cell(value)) for name, value in shares.items())
+    return [
+        table("By gender", gender_rows, list(gender_rows[0])),
+        Block("Share of man", ("by", "share"), share_cells),
+    ]
 
 
 def _shares_of_man(

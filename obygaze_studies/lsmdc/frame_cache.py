@@ -139,13 +139,26 @@ class FrameCache:
                 clip_id: path for clip_id, path in videos.items() if not self._is_current(clip_id, path)
             }
             if missing:
-                progress(0, len(missing))
-                with closing(LineJournal(self.folder / INDEX)) as index:
-                    for number, entry in enumerate(self._decode_all(missing, workers, stopped), start=1):
-                        index.append(asdict(entry), force=False)
-                        self._entries[entry.clip_id] = entry
-                        progress(number, len(missing))
+                self._decode_and_record(missing, workers, progress, stopped)
         return {clip_id: self._entries[clip_id] for clip_id in videos if clip_id in self._entries}
+
+    def _decode_and_record(
+        self,
+        missing: Mapping[str, Path],
+        workers: int,
+        progress: Callable[[int, int], None],
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Decode the clips that are not cached, and add each one's record to the index as it is finished.
+
+        The parameters are those of `fill`; `missing` are the clips that are not cached.
+        """
+        progress(0, len(missing))
+        with closing(LineJournal(self.folder / INDEX)) as index:
+            for number, entry in enumerate(self._decode_all(missing, workers, stopped), start=1):
+                index.append(asdict(entry), force=False)
+                self._entries[entry.clip_id] = entry
+                progress(number, len(missing))
 
     def read(self, clip_id: str) -> NDArray[np.uint8]:
         """Read the frames of a clip that has some, uint8 `[F, h, w, 3]`.

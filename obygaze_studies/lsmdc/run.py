@@ -171,9 +171,7 @@ def train(
         if is_first_process:  # it alone shows progress, and writes files
             _announce(watch, plan, data.left_out)
             stack.enter_context(folder.locked_for_training())
-            record = plan.record() | {"data": data.record, "processes": processes.count, "chunk": plan.chunk}
-            left_out_csv = "".join(map(csv_line, (samples.LeftOut._fields, *data.left_out)))
-            folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=settings.resume)
+            _begin_folder(folder, plan, data, processes.count)
         else:
             watch = TrainingCallbacks()  # shows nothing
         processes.wait()  # until process 0 has begun the folder
@@ -203,6 +201,24 @@ class _Data:
     record: Mapping[str, Any]
 
 
+def _begin_folder(folder: RunFolder, plan: LsmdcPlan, data: _Data, n_processes: int) -> None:
+    """Write the first files of a run, or check that the run in the folder is the same and can be resumed.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+    plan, data
+        The checked inputs and settings, and the data, of which the run's record is made.
+    n_processes
+        Number of processes that train together.
+    """
+    record = plan.record() | {"data": data.record, "processes": n_processes, "chunk": plan.chunk}
+    header_and_rows = (samples.LeftOut._fields, *data.left_out)
+    left_out_csv = "".join(map(csv_line, header_and_rows))
+    folder.begin(record, left_out_csv, plan.network.tokenizer.files, resume=plan.settings.resume)
+
+
 def _choose_data(plan: LsmdcPlan, entries: Mapping[str, CachedClip]) -> _Data:
     """Choose the sentences whose clips were decoded, and pair them with the clips.
 
@@ -219,13 +235,18 @@ def _choose_data(plan: LsmdcPlan, entries: Mapping[str, CachedClip]) -> _Data:
     n_left_out = {}
     record = {}
     for split, captions_of_split in captions.items():
-        clip_ids = tuple(caption.clip_id for caption in captions_of_split)
-        tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions_of_split])
-        pairs[split] = samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
+        pairs[split] = _pairs_of(captions_of_split, plan)
         n_left_out[split] = rows_of_split[split]
         annotations = plan.settings.annotations / FILES[split]
         record[split] = _describe_data(captions_of_split, n_left_out[split], entries, annotations)
     return _Data(pairs, left_out, n_left_out, record)
+
+
+def _pairs_of(captions: Sequence[Caption], plan: LsmdcPlan) -> samples.Pairs:
+    """Tokenize the sentences of a split, and pair each with its clip."""
+    clip_ids = tuple(caption.clip_id for caption in captions)
+    tokens = plan.network.tokenizer.ids([caption.sentence for caption in captions])
+    return samples.Pairs(clip_ids, tokens, plan.cache, plan.size.max_frames)
 
 
 def _describe_data(
@@ -525,25 +546,50 @@ def _announce(watch: TrainingCallbacks, plan: LsmdcPlan, left_out: Sequence[samp
 
     `left_out` has a row for each sentence that is left out, and for each damaged clip.
     """
+    notes = [
+        *_notes_on_left_out(plan, left_out),
+        *_notes_on_damaged(left_out),
+        *_notes_on_shared_films(plan),
+        *_notes_on_titles_without_clip(plan),
+    ]
+    for note in notes:
+        watch.say(note)
+
+
+def _notes_on_left_out(plan: LsmdcPlan, left_out: Sequence[samples.LeftOut]) -> list[str]:
+    """Say for each split how many sentences are left out, with the first as an example."""
+    notes = []
     for split, captions_of_split in plan.captions.items():
         rows = [row for row in left_out if row.split == split]
         if rows:
             first = rows[0]
             example = f"line {first.line}, {first.clip_id}: {first.reason}"
             total = counted(len(captions_of_split), "sentence")
-            watch.say(f"{split}: {len(rows)} of {total} left out, e.g. {example}")
+            notes.append(f"{split}: {len(rows)} of {total} left out, e.g. {example}")
+    return notes
 
+
+def _notes_on_damaged(left_out: Sequence[samples.LeftOut]) -> list[str]:
+    """Say how many damaged clips are used; `left_out` lists them too, as not left out."""
     damaged = [row for row in left_out if row.left_out == "no"]
-    if damaged:
-        example = f"{damaged[0].clip_id}: {damaged[0].reason}"
-        watch.say(f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}")
+    if not damaged:
+        return []
+    example = f"{damaged[0].clip_id}: {damaged[0].reason}"
+    return [f"{len(damaged)} damaged clips are used as far as they can be read, e.g. {example}"]
 
-    if plan.shared_movies:
-        films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
-        watch.say(f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}")
 
-    # Titles without a clip may be misspelt.
+def _notes_on_shared_films(plan: LsmdcPlan) -> list[str]:
+    """Say how many training sentences are of films of ObyGaze12."""
+    if not plan.shared_movies:
+        return []
+    films = ", ".join(f"{title} ({count})" for title, count in plan.shared_movies.items())
+    return [f"training sentences of ObyGaze12 films (--exclude-movies leaves them out): {films}"]
+
+
+def _notes_on_titles_without_clip(plan: LsmdcPlan) -> list[str]:
+    """Say which films to leave out have no clip, as their titles may be misspelt."""
     titles_with_clips = set(chain.from_iterable(plan.excluded.values()))
     titles_without_clip = [title for title in plan.titles if title not in titles_with_clips]
-    if titles_without_clip:
-        watch.say(f"--exclude-movies: no clip is of {', '.join(titles_without_clip)}")
+    if not titles_without_clip:
+        return []
+    return [f"--exclude-movies: no clip is of {', '.join(titles_without_clip)}"]

@@ -135,11 +135,8 @@ def choose_samples(
     readable = {clip_id for clip_id, entry in entries.items() if entry.frames}
     for split, captions_of_split in captions.items():
         chosen[split] = tuple(caption for caption in captions_of_split if caption.clip_id in readable)
-        for caption in captions_of_split:
-            if caption.clip_id not in readable:
-                entry = entries.get(caption.clip_id)  # None if there is no video of it
-                reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
-                rows.append(LeftOut(split, str(caption.line), caption.clip_id, "yes", reason))
+        left_out = [caption for caption in captions_of_split if caption.clip_id not in readable]
+        rows += [_row_of_unreadable(split, caption, entries.get(caption.clip_id)) for caption in left_out]
         if not chosen[split]:
             last = f"line {rows[-1].line}, {rows[-1].clip_id}: {rows[-1].reason}"
             raise TrainError(f"not one {split} sentence has a video that can be read ({last})")
@@ -150,6 +147,17 @@ def choose_samples(
             row = LeftOut(split="", line="", clip_id=clip_id, left_out="no", reason=f"damaged: {note}")
             rows.append(row)
     return chosen, rows
+
+
+def _row_of_unreadable(split: str, caption: Caption, entry: CachedClip | None) -> LeftOut:
+    """Make the row of a sentence that is left out, as its clip cannot be read.
+
+    `entry` is the cache's record of the clip; None if there is no video of it.
+    """
+    reason = f"unreadable: {entry.note}" if entry else NO_VIDEO
+    return LeftOut(
+        split=split, line=str(caption.line), clip_id=caption.clip_id, left_out="yes", reason=reason
+    )
 
 
 def steps_of_an_epoch(samples: int, batch: int) -> int:

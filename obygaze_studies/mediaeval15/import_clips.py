@@ -6,7 +6,7 @@ LIRIS-ACCEDE (`ACCEDE00000.mp4`), and that the split is by film.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import obygaze_features.manifest as manifests
@@ -77,18 +77,33 @@ def import_mediaeval15(source: Path, root: Path, videos: Path | None = None) -> 
     notices = _notices_on_clips(collected.clips)
     if videos:
         notices.append(manifests.videos_found(collected.clips, root, videos))
-    left_out = [column for column in table.columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
-    if left_out:
-        notices.append(f"left out {manifests.counted(len(left_out), 'column')}: {', '.join(left_out)}")
-    without_clip = sorted(set(listed_sides).difference(side_of_movie))
-    if without_clip:
-        n_listed = manifests.counted(len(without_clip), "listed movie")
-        notices.append(f"no clip of {n_listed}; the first is {without_clip[0]}")
+    notices += _notices_on_columns(table.columns)
+    notices += _notices_on_movies(listed_sides, side_of_movie)
     codebook = manifests.builtin_codebook("mediaeval15")
     return manifests.Imported(
         manifests.Manifest(tuple(collected.clips), root, codebook),
         tuple(notices),
     )
+
+
+def _notices_on_columns(columns: Iterable[str]) -> list[str]:
+    """Write a notice of the table's columns that are left out of the manifest, if there are any.
+
+    Columns that are not left out are clip, movie, split, valence, arousal and violence.
+    """
+    left_out = [column for column in columns if column not in {"clip", "movie", *EXTRA_COLUMNS}]
+    if not left_out:
+        return []
+    return [f"left out {manifests.counted(len(left_out), 'column')}: {', '.join(left_out)}"]
+
+
+def _notices_on_movies(listed_movies: Iterable[str], movies_of_table: Iterable[str]) -> list[str]:
+    """Write a notice of how many movies of the lists of films have no clip in the table, if there are any."""
+    without_clip = sorted(set(listed_movies).difference(movies_of_table))
+    if not without_clip:
+        return []
+    n_listed = manifests.counted(len(without_clip), "listed movie")
+    return [f"no clip of {n_listed}; the first is {without_clip[0]}"]
 
 
 def _clip(

@@ -441,12 +441,7 @@ def check_runs(folder: Path, clips: Sequence[Annotated]) -> Answer:
         findings += checked_run.findings
     for subtask in run_files.SUBTASKS:
         runs_of_subtask = [run for run in runs if run["subtask"] == subtask]
-        if len(runs_of_subtask) > MAX_RUNS:
-            too_many = f"{len(runs_of_subtask)} runs; at most {MAX_RUNS} may be submitted"
-            findings.append(_problem(subtask, too_many))
-        has_run_without = any(run["external_data"] is False for run in runs_of_subtask)
-        if runs_of_subtask and not has_run_without:
-            findings.append(_problem(subtask, "no run without external data; at least one is required"))
+        findings += _check_subtask(subtask, runs_of_subtask)
     return _answer_of_check(runs, findings)
 
 
@@ -462,6 +457,19 @@ def _problem(about: str, what: str) -> Finding:
 def _warning(about: str, what: str) -> Finding:
     """Make a finding that affects how a number is to be read."""
     return {"severity": "warning", "about": about, "what": what}
+
+
+def _check_subtask(subtask: str, runs: Sequence[Row]) -> list[Finding]:
+    """Check the rules of the task for the runs of a subtask together.
+
+    There may be five runs at most, and one of them must do without external data.
+    """
+    findings = []
+    if len(runs) > MAX_RUNS:
+        findings.append(_problem(subtask, f"{len(runs)} runs; at most {MAX_RUNS} may be submitted"))
+    if runs and not any(run["external_data"] is False for run in runs):
+        findings.append(_problem(subtask, "no run without external data; at least one is required"))
+    return findings
 
 
 def _answer_of_check(runs: Sequence[Row], findings: Sequence[Finding]) -> Answer:

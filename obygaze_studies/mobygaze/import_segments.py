@@ -8,7 +8,7 @@ minutes last 157.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -105,19 +105,32 @@ def import_mobygaze(
     if records != "full":
         segments = manifests.counted(len(collected.clips), "segment")
         notices.append(f"record set mobygaze-{records}: {len(clips):,} of {segments}")
-    unlisted = sorted({clip.movie for clip in clips} - facts.keys())
-    if facts and unlisted:
-        notices.append(f"{MOVIE_LIST} has no year and genre of {', '.join(unlisted)}")
-    unread = [column for column in table.columns if column and column not in (*COLUMNS, SUBTITLE)]
-    if unread:
-        notices.append(f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}")
+    if facts:
+        notices += _notice_on_unlisted_films(clips, facts)
+    notices += _notice_on_unread_columns(table.columns)
     notices += _notices_on_cells(n_repeating, n_misread)
-    without_video = sorted({clip.movie for clip in clips if not clip.video})
-    if videos and without_video:
-        n_films = manifests.counted(len(without_video), "film")
-        notices.append(f"no video in {videos} for {n_films}: {', '.join(without_video)}")
+    if videos:
+        notices += _missing_videos(clips, videos)
     texts = [(clip.clip_id, subtitles[clip.clip_id]) for clip in clips if subtitles[clip.clip_id]]
     return manifests.Imported(manifests.Manifest(tuple(clips), root, codebook), tuple(notices), tuple(texts))
+
+
+def _notice_on_unlisted_films(
+    clips: Sequence[manifests.Clip], facts: Mapping[str, Mapping[str, str]]
+) -> list[str]:
+    """Write a notice that names the films of clips that the list of films lacks; nothing if it has all."""
+    unlisted = sorted({clip.movie for clip in clips} - facts.keys())
+    if not unlisted:
+        return []
+    return [f"{MOVIE_LIST} has no year and genre of {', '.join(unlisted)}"]
+
+
+def _notice_on_unread_columns(columns: Sequence[str]) -> list[str]:
+    """Write a notice that names the columns of the segments that are not read; nothing if all are."""
+    unread = [column for column in columns if column and column not in (*COLUMNS, SUBTITLE)]
+    if not unread:
+        return []
+    return [f"left out {manifests.counted(len(unread), 'column')}: {', '.join(unread)}"]
 
 
 def _notices_on_cells(n_repeating: int, n_misread: int) -> list[str]:
@@ -139,6 +152,14 @@ def _notices_on_cells(n_repeating: int, n_misread: int) -> list[str]:
         letters = "have letters of Windows-1252 as control characters: read as those"
         notices.append(f"subtitles of {segments} {letters}")
     return notices
+
+
+def _missing_videos(clips: Sequence[manifests.Clip], videos: Path) -> list[str]:
+    """Write a notice that names the films without a video in a folder; nothing if all have one."""
+    missing = sorted({clip.movie for clip in clips if not clip.video})
+    if not missing:
+        return []
+    return [f"no video in {videos} for {manifests.counted(len(missing), 'film')}: {', '.join(missing)}"]
 
 
 def _read_years_and_genres(path: Path) -> dict[str, dict[str, str]]:

@@ -26,6 +26,7 @@ from obygaze_models.report import NOTHING, Block, Column, Report, block, cell, n
 from obygaze_studies.audit_common.findings import share
 from obygaze_studies.obygaze12.corpus import CAPTIONS, columns
 from obygaze_studies.obygaze12.statistics import (
+    Statistics,
     by_film,
     clip_table,
     grouped,
@@ -428,19 +429,9 @@ def sweep_report(
     codebook = counts_at[first].codebook
     levels = codebook.level_names
 
-    rows: list[dict[str, Any]] = []  # one per threshold and level
     shown_rows: list[dict[str, Any]] = []  # one per threshold, with a column per level
     for threshold, counts in counts_at.items():
         shown_rows.append({"threshold": threshold, **counts.clips, "none": counts.unlabelled})
-        for level in levels:
-            row = {
-                "threshold": threshold,
-                "level": level,
-                "clips": counts.clips[level],
-                "share": counts.share(level),
-                "concepts": counts.mean_concepts(level),
-            }
-            rows.append(row)
     columns: list[Column] = [
         ("threshold", "threshold", "{:g}".format),
         *((level, level, "{:,}".format) for level in levels),
@@ -463,9 +454,25 @@ def sweep_report(
         notes=tuple(note.format(onto=onto, policy=policy) for note in notes),
         blocks=(block("Clips", columns, shown_rows, last=[last_line]),),
         answers=(f"from threshold {first:g} to {last:g}: {changes} clips",),
-        data=pd.DataFrame(rows),
+        data=pd.DataFrame(_sweep_rows(counts_at)),
         record={"onto": onto, "policy": str(policy), "thresholds": list(counts_at)},
     )
+
+
+def _sweep_rows(counts_at: Mapping[float, Statistics]) -> list[dict[str, Any]]:
+    """List the counts of each level at each projection threshold as rows: the data of `sweep_report`."""
+    rows = []
+    for threshold, counts in counts_at.items():
+        for level in counts.codebook.level_names:
+            row = {
+                "threshold": threshold,
+                "level": level,
+                "clips": counts.clips[level],
+                "share": counts.share(level),
+                "concepts": counts.mean_concepts(level),
+            }
+            rows.append(row)
+    return rows
 
 
 def composition_report(manifest: manifests.Manifest, policy: manifests.LabelPolicy) -> Report:

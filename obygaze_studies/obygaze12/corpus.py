@@ -271,9 +271,7 @@ class PaperCorpus:
         if not any(self.printed_backbones):
             blocks_without_printed = [_without_empty_printed(table) for table in blocks]
             if self.has_printed_numbers and blocks_without_printed != blocks:
-                note: str = CAPTIONS["notes"]["unprinted"]  # a text of captions.toml, with fields
-                titles = ", ".join(source.title for source in self.sources)
-                all_notes.append(note.format(printed=", ".join(PAPER_NAME_OF_BACKBONE), titles=titles))
+                all_notes.append(self._note_on_unprinted())
             blocks = blocks_without_printed
 
         return reports.Report(
@@ -296,6 +294,12 @@ class PaperCorpus:
         notes_of_both = captions.get("printed", ())
         notes = captions.get(f"{protocol}_printed", notes_of_both)
         return self.if_printed(*notes)
+
+    def _note_on_unprinted(self) -> str:
+        """Write a note that the papers print no numbers of these backbones, and of which they do."""
+        note: str = CAPTIONS["notes"]["unprinted"]  # a text of captions.toml, with fields
+        titles = ", ".join(source.title for source in self.sources)
+        return note.format(printed=", ".join(PAPER_NAME_OF_BACKBONE), titles=titles)
 
     def _shown_columns(self, data: pd.DataFrame) -> pd.DataFrame:
         """Drop from the rows of a report the columns that only its tables show: their names begin with "_".

@@ -132,9 +132,7 @@ def figure4(
         blocks.append(_block_of_all_columns("Clips", _clip_rows(shown)))
 
     # The texts of captions.toml have these words as fields.
-    first_segment = next(clip for clip in annotations if clip.movie == movie)
-    title = first_segment.extras.get("movie_title") or movie
-    words = {"title": title, "threshold": threshold}
+    words = {"title": _title_of(annotations, movie), "threshold": threshold}
     captions = CAPTIONS["figure4"]
     draw = drawn_by("draw_timelines", rows=_spans_in_minutes(shown), shades=SHADES)
     return Report(
@@ -158,6 +156,12 @@ def figure4(
 def _block_of_all_columns(title: str, rows: Sequence[Mapping[str, Any]]) -> Block:
     """Make a table of all columns of some rows, under their own names; there must be a row."""
     return block(title, [(name, name, str) for name in rows[0]], rows)
+
+
+def _title_of(annotations: Manifest, movie: str) -> str:
+    """Return the title of a film in the annotations, or its id if they have none."""
+    first_segment = next(clip for clip in annotations if clip.movie == movie)
+    return first_segment.extras.get("movie_title") or movie
 
 
 def _count_levels(spans: Sequence[Clip]) -> str:

@@ -130,9 +130,7 @@ def redo(
         on_report(report_without_training)
 
     trained_names = [name for name in names if name != FIGURE2]
-    protocols: tuple[str, ...] = ()
-    if trained_names:
-        protocols = ("paper", "strict") if protocol == "both" else (protocol,)
+    protocols = _protocols(protocol) if trained_names else ()
     reports: list[Report] = []
     notes: list[str] = []
     tables: dict[str, pd.DataFrame] = {}
@@ -257,6 +255,11 @@ def _trained_report(name: str, results: Sequence[PaperResults] | Sequence[Strict
         with one_blas_thread():
             report = module.paper_report(results)
     return report
+
+
+def _protocols(protocol: Protocol) -> tuple[str, ...]:
+    """List the protocols to use, in the order in which reports are made."""
+    return ("paper", "strict") if protocol == "both" else (protocol,)
 
 
 table2, table4, figure3, figure5, figure6 = (partial(redo, [name]) for name in MODULES)

@@ -514,11 +514,7 @@ def _strict_row(
         "_printed_text": NOTHING if printed is None else str(printed),
     }
     for shown_metric, with_interval in SHOWN_METRICS.items():
-        values = metrics[shown_metric]
-        if with_interval:
-            row[shown_metric] = interval(values["pooled"], values["pooled_low"], values["pooled_high"])
-        else:
-            row[shown_metric] = number(values["pooled"])
+        row[shown_metric] = _format_metric(metrics[shown_metric], with_interval)
     return row
 
 
@@ -556,6 +552,17 @@ def _strict_block(summary: pd.DataFrame, cell: Cell, rows: Sequence[Mapping[str,
         [note],
         writers={"model": model_title},
     )
+
+
+def _format_metric(row: Mapping[Any, Any], with_interval: bool) -> str:
+    """Format a metric that is pooled over movies, with its interval if asked.
+
+    `row` is the metric's row of a run: its value is `pooled`, with an interval from `pooled_low` to
+    `pooled_high`.
+    """
+    if not with_interval:
+        return number(row["pooled"])
+    return interval(row["pooled"], row["pooled_low"], row["pooled_high"])
 
 
 def movie_knowledge(results: Sequence[StrictResults]) -> pd.DataFrame:

@@ -186,7 +186,8 @@ def test_films_of_the_demo_drawn_again_have_the_same_bytes(demo_folder, tree, tm
     for film in (film_of_clips, film_of_one_file):
         folder = tmp_path / film.movie
         folder.mkdir(exist_ok=True)
-        _write_movie((film, folder), None)
+        no_parent = None  # drawn in this process
+        _write_movie((film, folder), no_parent)
 
         assert tree(folder) == tree(demo_folder / "films" / film.movie)
 

@@ -96,8 +96,8 @@ def test_latex_escapes_special_characters_and_balances_braces_in_each_line():
     lines = [line for line in text.splitlines() if not line.startswith("%")]  # without comments
     for line in lines:
         assert not re.search(r"(?<!\\)[%_#$]", line), line
-        raw_stream = line.replace(r"\{", "").replace(r"\}", "")
-        assert raw_stream.count("{") == raw_stream.count("}"), line
+        without_escaped_braces = line.replace(r"\{", "").replace(r"\}", "")
+        assert without_escaped_braces.count("{") == without_escaped_braces.count("}"), line
 
 
 def test_csv_writes_integers_booleans_and_missing_cells_plainly():

@@ -454,30 +454,36 @@ def test_a_number_without_an_interval_counts_as_the_lowest():
     assert np.isnan(measures.lowest([of_four_films, of_no_films]).p)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("levels", "is_defined"),
-    [({"EN", "HN", "NS", "S"}, True), ({"EN", "HN", "NS"}, False), ({"EN"}, False)],
-    ids=["all levels", "without S", "EN alone"],
-)
-def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch, levels, is_defined):
-    """The claim compares HN, NS and S of MObyGaze; in four films no segment has S, or none of the three.
-
-    Of all segments of these films the number is there.
-    """
+def claim_on_rising_annotators(segments, levels, folder, monkeypatch):
+    """Test the claim that compares HN, NS and S of MObyGaze on four films' segments with these levels."""
     monkeypatch.setattr(nulls, "N_DRAWS", 20)  # few, since what chance gives does not matter
     films = set(segments.movies[:4])
     part_of_segments = segments.with_clips(
         clip for clip in segments if clip.movie in films and clip.level in levels
     )
-    write_manifest(part_of_segments, tmp_path / "part.csv")
+    write_manifest(part_of_segments, folder / "part.csv")
+    table = claims([folder / "part.csv"]).data.set_index("claim")
+    return table.loc["rising-annotators"]
 
-    table = claims([tmp_path / "part.csv"]).data.set_index("claim")
 
-    row = table.loc["rising-annotators"]
-    assert np.isfinite(row["value"]) == is_defined
-    if not is_defined:
-        assert row["verdict"] == "undecided"
+@pytest.mark.long
+@pytest.mark.parametrize("levels", [{"EN", "HN", "NS"}, {"EN"}], ids=["without S", "EN alone"])
+def test_segments_without_a_level_decide_nothing(segments, tmp_path, monkeypatch, levels):
+    """No segment has the level S, or none has one of the three that the claim compares."""
+    claim = claim_on_rising_annotators(segments, levels, tmp_path, monkeypatch)
+
+    assert claim["verdict"] == "undecided"
+    assert np.isnan(claim["value"])
+
+
+@pytest.mark.long
+def test_segments_of_four_films_with_all_levels_have_a_number(segments, tmp_path, monkeypatch):
+    """So it is for want of a level, not of films, that the same films without it decide nothing."""
+    all_levels = {"EN", "HN", "NS", "S"}
+
+    claim = claim_on_rising_annotators(segments, all_levels, tmp_path, monkeypatch)
+
+    assert np.isfinite(claim["value"])
 
 
 CONCEPTS = ("Body", "Look", "Activity")
@@ -689,15 +695,16 @@ def test_every_measure_has_the_null_that_its_part_names(measured_claims):
     for claim in CLAIMS:
         for part in claim.parts:
             is_argued_for = part.argued != ""
-            assert (part.null == CONSTANT_NULL) == is_argued_for
+            assert (part.null == CONSTANT_NULL) == is_argued_for, claim.name
         if claim.needs not in kinds_measured:
             continue
         for part, measured in zip(claim.parts, measured_claims.findings[claim.name], strict=True):
             if part.null in {NO_NULL, CONSTANT_NULL}:
-                assert measured.null is None
+                assert measured.null is None, claim.name
             else:
-                assert measured.null.kind == part.null
-            assert (part.null == NO_NULL) == (measured.unit in measures.COUNTED_UNITS)
+                assert measured.null.kind == part.null, claim.name
+            is_counted_over_all = measured.unit in measures.COUNTED_UNITS
+            assert (part.null == NO_NULL) == is_counted_over_all, claim.name
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ Batch = lazy_import("obygaze_studies.lsmdc.step", "Batch")
 
 pytestmark = pytest.mark.long
 
-SEEDS = [0, pytest.param(1, marks=pytest.mark.nightly)]
+SEEDS = [0, pytest.param(1, marks=pytest.mark.nightly)]  # training takes seconds: the second one by night
 
 FRAMES = 2
 WORDS = 8
