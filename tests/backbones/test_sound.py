@@ -147,25 +147,50 @@ def test_silence_is_a_floor_and_not_minus_infinity():
     assert descriptors["voiced"] == 0.0
 
 
-@given(st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
-def test_parts_are_means_of_steps_and_clips_are_means_of_parts(lengths, seed):
-    """A step has 320 samples, 20 ms. A clip has one to five parts, each of so many steps (`lengths`).
+SAMPLES_A_STEP = 320
+"""The samples of 20 ms, in which sound is measured once."""
 
-    Parts are filled up with NaN to the same length. The loudness, column 0, stands for all columns.
+
+def pad_with_nan(parts):
+    """Stack parts [steps, descriptors] of different lengths, the shorter ones filled up with NaN."""
+    longest = max(len(part) for part in parts)
+    n_descriptors = parts[0].shape[1]
+    padded = np.full((len(parts), longest, n_descriptors), np.nan, np.float32)
+    for number, part in enumerate(parts):
+        padded[number, : len(part)] = part
+    return padded
+
+
+@given(n_steps_of_parts=st.lists(st.integers(1, 40), min_size=1, max_size=5), seed=st.integers(0, 2**32 - 1))
+def test_descriptors_of_a_part_are_means_over_its_steps_alone(n_steps_of_parts, seed):
+    """`measure` measures noise in steps of 20 ms, and `prepare` averages the steps of each part of a clip.
+
+    Parts have different numbers of steps. The shorter ones are filled up with NaN, which must not count.
+    Loudness is left out here: it is the logarithm of such a mean.
     """
-    n_steps = sum(lengths)
-    samples = np.random.default_rng(seed).normal(0, 0.1, n_steps * 320).astype(np.float32)
-    steps = measure(samples)  # [steps, descriptors]
-    steps_of_parts = np.split(steps, np.cumsum(lengths)[:-1])
-    padded_parts = np.full((len(lengths), max(lengths), steps.shape[1]), np.nan, np.float32)
-    for padded_part, part in zip(padded_parts, steps_of_parts, strict=True):
-        padded_part[: len(part)] = part
+    n_samples = sum(n_steps_of_parts) * SAMPLES_A_STEP
+    noise = np.random.default_rng(seed).normal(0, 0.1, n_samples).astype(np.float32)
+    steps = measure(noise)  # [steps, descriptors]
+    ends_of_parts = np.cumsum(n_steps_of_parts)
+    steps_of_parts = np.split(steps, ends_of_parts[:-1])
 
-    parts = prepare(padded_parts)
-    clip = encode(parts[None])["pooled"][0]
+    parts = prepare(pad_with_nan(steps_of_parts))  # [parts, descriptors]
 
-    expected_loudness = [part[:, 0].mean() for part in steps_of_parts]
-    assert np.allclose(parts[:, 0], expected_loudness, atol=1e-4)
+    is_mean_of_steps = np.array(FEATURES) != "loudness"
+    for part, steps_of_part in zip(parts, steps_of_parts, strict=True):
+        expected = steps_of_part.mean(axis=0)
+        assert np.allclose(part[is_mean_of_steps], expected[is_mean_of_steps], atol=1e-4)
+
+
+@given(n_parts=st.integers(1, 5), seed=st.integers(0, 2**32 - 1))
+def test_descriptors_of_a_clip_are_means_over_its_parts(n_parts, seed):
+    """`encode` gets a batch of clips, here one, each with the descriptors of its parts."""
+    descriptors_of_parts = np.random.default_rng(seed).normal(size=(n_parts, len(FEATURES)))
+    parts = descriptors_of_parts.astype(np.float32)
+    batch_of_one_clip = parts[np.newaxis]
+
+    (clip,) = encode(batch_of_one_clip)["pooled"]
+
     assert np.allclose(clip, parts.mean(axis=0), atol=1e-4)
 
 

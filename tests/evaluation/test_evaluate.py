@@ -390,18 +390,28 @@ def test_two_films_are_refused(learnable_clips):
         evaluate(clips_of_two_films, ["linear"], "en_s")
 
 
-S_VS_EN = level_target(("S",), ("EN",), builtin_codebook("obygaze12"))
+def test_an_evaluation_without_a_task_is_refused_with_the_option_that_gives_one(learnable_clips):
+    """Nothing says which levels are to be told from each other."""
+    with pytest.raises(ProtocolError, match="--task"):
+        evaluate(learnable_clips, ["linear"])
 
 
-@pytest.mark.parametrize(
-    ("tasks", "message"),
-    [([], "--task"), (["hn_s", "levels"], r"hn_s .* levels"), (["en_s", S_VS_EN], r"'EN'|'S'")],
-    ids=["no task", "two classes tested on ordered levels", "classes exchanged in the test"],
-)
-def test_tasks_that_cannot_be_evaluated_are_refused(learnable_clips, tasks, message):
-    """The first task is trained on, and the second one tested."""
-    with pytest.raises(ProtocolError, match=message):
-        evaluate(learnable_clips, ["linear"], *tasks)
+def test_a_model_of_two_classes_is_not_tested_on_ordered_levels(learnable_clips):
+    """A model that tells HN from S cannot say which of the three levels EN, HN and S a clip has."""
+    with pytest.raises(ProtocolError, match=r"hn_s .* levels"):
+        evaluate(learnable_clips, ["linear"], task="hn_s", test="levels")
+
+
+def test_a_test_that_exchanges_the_classes_of_training_is_refused(learnable_clips):
+    """In training S is the positive class and EN the negative one; in the test it is the other way round.
+
+    The message names a level that changes sides.
+    """
+    codebook = builtin_codebook("obygaze12")
+    en_is_positive = level_target(negatives=("S",), positives=("EN",), codebook=codebook)
+
+    with pytest.raises(ProtocolError, match=r"'EN'|'S'"):
+        evaluate(learnable_clips, ["linear"], task="en_s", test=en_is_positive)
 
 
 def test_a_run_appears_when_it_is_complete(run_of_linear_and_mlp, tmp_path):

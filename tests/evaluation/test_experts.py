@@ -314,25 +314,50 @@ def test_models_of_each_annotator_need_labels_of_several(corpus):
         om.evaluate(data, ["linear"], "en_s", experts="each")
 
 
-@pytest.mark.parametrize(
-    ("films_of_ben", "level_elsewhere"),
-    [(["f0"], ""), (["f0", "f1"], ""), ([], "EN")],
-    ids=["one film", "two films", "never S"],
-)
-def test_models_of_an_annotator_of_too_few_films_are_left_out_by_name(corpus, films_of_ben, level_elsewhere):
-    """Ann's labels do: the model that is trained on them is evaluated."""
+def with_levels_of_ben(data, levels):
+    """Give Ben other levels, one for each clip, and leave those of Ann as they are."""
+    ben = replace(data.labels.experts["ben"], levels=levels)
+    experts = {"ann": data.labels.experts["ann"], "ben": ben}
+    return replace(data, labels=replace(data.labels, experts=experts))
+
+
+def assert_only_models_of_ben_are_left_out(run):
+    """The run names the models that are trained on Ben's labels as left out, and has the one of Ann's."""
+    left_out = run.record["models_left_out"]
+    assert list(left_out) == ["models trained on ben"]
+    assert "by ben" in left_out["models trained on ben"]
+    linear_models = {model for _, model in mean_aucs(run) if model.startswith("linear")}
+    assert linear_models == {"linear@ann"}
+
+
+@pytest.mark.parametrize("films_judged_by_ben", [["f0"], ["f0", "f1"]], ids=["one film", "two films"])
+def test_models_of_an_annotator_who_judged_too_few_films_are_left_out_by_name(corpus, films_judged_by_ben):
+    """With `experts="each"` a model is trained on Ann's labels and one on Ben's, if films are enough for it.
+
+    Ann judged six films. Ben judged one or two here, and training, choosing and testing need three.
+    """
     data = corpus.dataset()
     ben = data.labels.experts["ben"]
-    levels_of_ben = np.where(np.isin(ben.movies, films_of_ben), ben.levels, level_elsewhere)
-    experts = {"ann": data.labels.experts["ann"], "ben": replace(ben, levels=levels_of_ben)}
-    with_fewer_labels = replace(data, labels=replace(data.labels, experts=experts))
+    not_judged = ""
+    is_judged_by_ben = np.isin(ben.movies, films_judged_by_ben)
+    levels_of_ben = np.where(is_judged_by_ben, ben.levels, not_judged)
 
-    run = om.evaluate(with_fewer_labels, ["linear"], "en_s", experts="each")
+    run = om.evaluate(with_levels_of_ben(data, levels_of_ben), ["linear"], "en_s", experts="each")
 
-    (reason,) = run.record["models_left_out"].values()
-    assert list(run.record["models_left_out"]) == ["models trained on ben"]
-    assert "by ben" in reason
-    assert {"linear@ann"} == {model for _, model in mean_aucs(run) if model.startswith("linear")}
+    assert_only_models_of_ben_are_left_out(run)
+
+
+def test_models_of_an_annotator_who_never_says_s_are_left_out_by_name(corpus):
+    """With `experts="each"` a model is trained on Ann's labels and one on Ben's, if they have both levels.
+
+    Ben says EN of all clips here, from which nobody can learn to tell S from EN.
+    """
+    data = corpus.dataset()
+    always_en = np.full(len(data), "EN")
+
+    run = om.evaluate(with_levels_of_ben(data, always_en), ["linear"], "en_s", experts="each")
+
+    assert_only_models_of_ben_are_left_out(run)
 
 
 def test_rows_of_annotators_are_read_back_from_a_file(corpus, tmp_path):

@@ -98,23 +98,55 @@ def test_more_frames_than_features_are_noted_unless_their_axes_are_stated(save_f
         ((7, 16, 1, 2), "TD11"),
         ((2, 7, 16), "DT"),
         ((16,), "TD"),
-        ((7, 3, 16), None),
-        ((1, 1, 16, 1), None),
     ],
 )
 def test_an_array_whose_axes_are_not_those_of_the_option_is_refused(shape, axes):
-    """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
+    """The option names the axes of an array: T is that of frames, D that of features, 1 one of length one.
+
+    The arrays have another number of axes, or a longer one where the option says 1. The message begins with
+    the place of the array.
+    """
+    saved = np.zeros(shape, np.float32)
+    frames_and_features = 2
+
     with pytest.raises(StoreError, match=r"a\.npy, frames: "):
-        reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, location="a.npy, frames")
+        reorder_axes(saved, n_axes=frames_and_features, axes=axes, location="a.npy, frames")
+
+
+@pytest.mark.parametrize("shape", [(7, 3, 16), (1, 1, 16, 1)])
+def test_an_array_whose_axes_cannot_be_guessed_is_refused(shape):
+    """Without an option axes of length one are left out, until two are left: those of frames and features.
+
+    Of three longer axes none can be left out, and of three axes of length one it is unclear which one stays.
+    """
+    saved = np.zeros(shape, np.float32)
+    frames_and_features = 2
+
+    with pytest.raises(StoreError, match=r"a\.npy, frames: "):
+        reorder_axes(saved, n_axes=frames_and_features, axes=None, location="a.npy, frames")
+
+
+NO_OPTION = None
+"""In place of the option --axes: the axes are guessed."""
 
 
 @pytest.mark.parametrize(
-    ("shape", "axes"), [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), None)]
+    ("shape", "axes"),
+    [((1, 1, 16), "T1D"), ((1, 16, 1, 1), "TD11"), ((16, 1), "DT"), ((1, 1, 16), NO_OPTION)],
 )
 def test_the_axis_of_a_single_frame_is_kept(shape, axes):
-    """T is the axis of frames, D that of features, 1 one of length 1; None: no option was given."""
-    reordered = reorder_axes(np.zeros(shape, np.float32), n_axes=2, axes=axes, location="a.npy")
-    assert reordered.shape == (1, 16)
+    """An array of one frame of 16 features is read as [1, 16], in whatever order its axes were saved.
+
+    Axes of length one that mean nothing are left out. That of the frames has length one here, too, and must
+    stay. The option names the axes: T is that of frames, D that of features, and 1 means nothing.
+    """
+    features = np.arange(16, dtype=np.float32)
+    saved = features.reshape(shape)
+    frames_and_features = 2
+
+    reordered = reorder_axes(saved, n_axes=frames_and_features, axes=axes, location="a.npy")
+
+    assert reordered.tolist() == [features.tolist()]
 
 
 @pytest.mark.parametrize(("axes", "form"), FORMS_OF_AXES)

@@ -589,7 +589,7 @@ def scored_anew(timeline, tmp_path):
     former = replace(timeline, subtitles=subtitles)
     new = with_probability(timeline, NO_MORE, p=0.02)
     new = with_probability(new, FOUND_NOW, p=0.9)
-    beside_former(new, former).write(tmp_path / "scored")
+    beside_former(scored=new, film=former).write(tmp_path / "scored")
     return Timeline.read(tmp_path / "scored")
 
 
@@ -626,23 +626,36 @@ def test_a_film_that_is_scored_anew_says_which_passages_moved(scored_anew):
 
 
 def test_only_the_last_former_curve_is_kept(timeline):
-    """A film that was scored anew twice has no curve of the first time."""
-    scored_anew = beside_former(timeline, timeline)
-    scored_anew_again = beside_former(scored_anew, scored_anew)
+    """A film that was scored anew twice has no curve of the first time.
+
+    `keys` names the models whose probabilities a film has: after each time, the new model and the former one.
+    """
+    scored_anew = beside_former(scored=timeline, film=timeline)
+    scored_anew_again = beside_former(scored=scored_anew, film=scored_anew)
     assert scored_anew_again.keys == scored_anew.keys
 
 
 def test_a_former_curve_of_other_rows_is_not_kept(timeline):
-    """Without the rows of the first 100 s the two curves cannot be compared row by row."""
-    other_rows = replace(timeline, table=timeline.table[timeline.table["start_s"] > 100])
-    assert beside_former(timeline, other_rows).keys == timeline.keys
+    """A film scored by a new model keeps the former model's curve of probabilities beside the new one.
+
+    Curves are compared row by row. Here the former one lacks the rows of the first 100 s, so that it cannot
+    be compared and is left out: the film has the curve of the new model alone. `keys` names the models whose
+    curves a film has.
+    """
+    is_after_100_s = timeline.table["start_s"] > 100
+    without_first_100_s = replace(timeline, table=timeline.table[is_after_100_s])
+
+    scored_anew = beside_former(scored=timeline, film=without_first_100_s)
+
+    assert scored_anew.keys == timeline.keys
 
 
 @pytest.fixture(scope="module")
 def halved_beside_former(timeline):
     """A film whose probabilities are halved by a new model, beside the former curve."""
     halved = timeline.table.assign(p=timeline.table["p"] * 0.5)
-    return beside_former(replace(timeline, table=halved), timeline)
+    scored_anew = replace(timeline, table=halved)
+    return beside_former(scored=scored_anew, film=timeline)
 
 
 def test_the_desk_has_the_former_curve_and_links_to_moved_passages(timeline, halved_beside_former, tmp_path):

@@ -14,7 +14,7 @@ from msgspec.structs import replace as changed
 
 from obygaze_film.claims import Words, phrases
 from obygaze_film.claims.kinds import ClaimTime
-from obygaze_film.claims.of_film import passage as claim_of
+from obygaze_film.claims.of_film import passage as claim_of_passage
 from obygaze_film.claims.of_film import passage_reasons
 from obygaze_film.exchange import KINDS, collect, export, write_export
 from obygaze_film.page import charts, film_page
@@ -68,21 +68,37 @@ def test_a_segment_keeps_all_reasons_and_says_which_are_seen(film, strongest_seg
     assert strongest["contributions"] == "5.0000;-4.0000;0.5000"
 
 
-def test_numbers_of_reasons_are_printed_from_unrounded_means(film):
-    """.78496 is 0.78; rounded to four decimals first, as in the file, it would be 0.79."""
+@pytest.fixture
+def film_with_activity_of_78496(film):
+    """The film, with the concept Activity at a probability of .78496 throughout its best passage."""
     best_passage = film.segments().iloc[0]
     table = film.table.copy()
-    inside = (table["start_s"] >= best_passage["start_s"]) & (table["end_s"] <= best_passage["end_s"])
-    table.loc[inside, "Activity_p"] = 0.78496
-    film = replace(film, table=table)
+    is_inside = (table["start_s"] >= best_passage["start_s"]) & (table["end_s"] <= best_passage["end_s"])
+    table.loc[is_inside, "Activity_p"] = 0.78496
+    return replace(film, table=table)
 
-    claim = claim_of(film.model(), film.segments().iloc[0])
-    segments_csv = files_of(film)["segments.csv"]
+
+def test_a_sentence_prints_the_probability_of_a_reason_from_its_unrounded_mean(film_with_activity_of_78496):
+    """Activity is a reason for the best passage, with a mean probability of .78496.
+
+    To two decimals that is 0.78. Rounded to four decimals first (.7850), it would become 0.79.
+    """
+    film = film_with_activity_of_78496
+    best_passage = film.segments().iloc[0]
+
+    claim = claim_of_passage(film.model(), best_passage)
 
     (activity,) = [reason for reason in claim.reasons if reason.what == "Activity"]
     assert phrases.reason_p(activity, Words("en")) == "0.78"
-    written = pd.read_csv(io.BytesIO(segments_csv))
-    assert "0.7850" in written.loc[0, "concepts_p"].split(";")
+
+
+def test_the_file_of_passages_has_the_probability_of_a_reason_to_four_decimals(film_with_activity_of_78496):
+    """Activity has a mean probability of .78496 in the best passage, which is the first row of the file."""
+    segments_csv = files_of(film_with_activity_of_78496)["segments.csv"]
+
+    best_passage = pd.read_csv(io.BytesIO(segments_csv)).iloc[0]
+
+    assert "0.7850" in best_passage["concepts_p"].split(";")
 
 
 def reason_to_lower_p(concept, *, contribution, change_of_p):
@@ -471,24 +487,24 @@ def test_an_export_calls_a_tiny_probability_below_a_hundredth(improbable, export
     assert not re.search(r"\b0\.00\b", text)
 
 
-@pytest.mark.parametrize(("gap_s", "n_segments"), [(4.9, 1), (5.0, 1), (5.1, 2)])
-def test_a_segment_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_segments):
-    """Two spans of 8 s have the threshold's probability, .5, and the gap between them has .1.
+@pytest.mark.parametrize(("gap_s", "n_passages"), [(4.9, 1), (5.0, 1), (5.1, 2)])
+def test_a_passage_goes_on_over_a_gap_of_five_seconds_at_most(gap_s, n_passages):
+    """A film reaches the threshold, .5, from 20 to 28 s, and for 8 s more after a gap that is below it.
 
-    `n_reaching` counts the passages that reach the threshold: the two spans are one passage if the gap is
-    short.
+    That is one passage if the gap is short, and two if it is longer.
     """
     gap_end_s = 28.0 + gap_s
-    rows = pd.DataFrame(
-        {
-            "start_s": [0.0, 20.0, 28.0, gap_end_s],
-            "end_s": [20.0, 28.0, gap_end_s, gap_end_s + 8.0],
-            "p": [0.1, 0.5, 0.1, 0.5],
-            "flags": "",
-        }
-    )
-    model = changed(fake_scored_film(**SMALL).model(), threshold_p=0.5)
-    assert n_reaching(rows, model) == n_segments
+    before = {"start_s": 0.0, "end_s": 20.0, "p": 0.1}
+    first_reaching = {"start_s": 20.0, "end_s": 28.0, "p": 0.5}
+    gap = {"start_s": 28.0, "end_s": gap_end_s, "p": 0.1}
+    second_reaching = {"start_s": gap_end_s, "end_s": gap_end_s + 8.0, "p": 0.5}
+    rows = pd.DataFrame([before, first_reaching, gap, second_reaching]).assign(flags="")
+    any_model = fake_scored_film(**SMALL).model()
+    model = changed(any_model, threshold_p=0.5)
+
+    n_passages_that_reach_the_threshold = n_reaching(rows, model)
+
+    assert n_passages_that_reach_the_threshold == n_passages
 
 
 @pytest.mark.parametrize(

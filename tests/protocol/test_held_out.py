@@ -78,7 +78,7 @@ def test_scores_in_another_unit_have_weights_that_are_smaller_by_this_unit(unit)
 
     The squares of scores in these units are far beyond what single precision holds.
     """
-    scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
+    scores, labels, movies = scores_labels_and_movies(seed=0, strengths=(0.6, 0.4))
 
     weights, intercept = HeldOut(scores, labels, movies).fit_weights()
     weights_in_unit, intercept_in_unit = HeldOut(unit * scores, labels, movies).fit_weights()
@@ -93,7 +93,7 @@ def test_scores_in_another_unit_have_sigmoids_whose_slopes_are_smaller_by_this_u
 
     So where scores are multiplied by a unit, slopes are divided by it.
     """
-    scores, labels, movies = scores_labels_and_movies(0, strengths=(0.6, 0.4))
+    scores, labels, movies = scores_labels_and_movies(seed=0, strengths=(0.6, 0.4))
     scores = scores[:, 0]
 
     slopes, intercepts = drawn_sigmoids(HeldOut(scores, labels, movies)).T
@@ -105,7 +105,7 @@ def test_scores_in_another_unit_have_sigmoids_whose_slopes_are_smaller_by_this_u
 
 def test_scores_of_a_movie_that_was_tested_in_two_folds_are_centred_in_each_of_them():
     """Every second clip of eight movies was tested in fold 1, whose model gives scores higher by 100."""
-    scores, labels, movies = scores_labels_and_movies(0, strengths=(1.0,))
+    scores, labels, movies = scores_labels_and_movies(seed=0, strengths=(1.0,))
     folds = np.arange(len(labels)) % 2
     scores_of_folds = scores[:, 0] + 100 * folds
 
@@ -136,7 +136,7 @@ def test_weights_are_not_negative_and_give_probabilities_whose_mean_is_the_share
 
 def test_where_the_scores_of_all_models_fall_with_the_label_the_least_bad_model_decides_alone():
     """Positive clips have lower scores by all three models, but by the second only by .3 SDs."""
-    scores, labels, movies = scores_labels_and_movies(0, strengths=(-1.0, -0.3, -2.0))
+    scores, labels, movies = scores_labels_and_movies(seed=0, strengths=(-1.0, -0.3, -2.0))
 
     weights, _ = HeldOut(scores, labels, movies).fit_weights()
 
@@ -145,7 +145,7 @@ def test_where_the_scores_of_all_models_fall_with_the_label_the_least_bad_model_
 
 def test_weights_are_those_of_logistic_regression_where_these_are_positive():
     """The regression reads the scores of two models, less their means within movies, in units of their SD."""
-    scores, labels, movies = scores_labels_and_movies(1, strengths=(0.8, 0.5))
+    scores, labels, movies = scores_labels_and_movies(seed=1, strengths=(0.8, 0.5))
     held_out = HeldOut(scores, labels, movies)
 
     weights, _ = held_out.fit_weights()
@@ -159,13 +159,16 @@ def test_weights_are_those_of_logistic_regression_where_these_are_positive():
 
 
 def test_the_threshold_is_chosen_for_the_scores_without_centring():
-    """The scores of a new film are compared with it as they are.
+    """Centring takes off the mean score of each movie. Of a new film this mean is unknown.
 
-    The best threshold is the one of the highest F1. Centring would take off the mean of each movie.
+    A new film's scores are therefore compared with the threshold as they are, and so the threshold must be
+    the best one (of the highest F1) for the scores as they are. For centred ones another would be best.
     """
-    scores, labels, movies = scores_labels_and_movies(3, strengths=(1.0,))
-    scores = scores[:, 0]
+    scores, labels, movies = scores_labels_and_movies(seed=3, strengths=(1.0,))
+    (scores_of_one_model,) = scores.T
+    held_out = HeldOut(scores_of_one_model, labels, movies)
 
-    threshold = HeldOut(scores, labels, movies).threshold()
+    threshold = held_out.threshold()
 
-    assert threshold == best_threshold(labels, scores)
+    assert threshold == best_threshold(labels, scores_of_one_model)
+    assert threshold != best_threshold(labels, held_out.centred())

@@ -111,6 +111,14 @@ def nodes(corpus, tmp_path, monkeypatch):
     return lambda name: Node(name, corpus, tmp_path / "store", monkeypatch)
 
 
+def seal_store_of_nodes(tmp_path, **options):
+    """Make a finished store of what the machines (`nodes`) have written, and return its path.
+
+    They wrote it into the staging folder beside the store, where it is looked for without a path.
+    """
+    return seal(stage_path=None, destination=tmp_path / "store", licence="CC0-1.0", **options)
+
+
 def hide(corpus: Manifest, movie: str = "tt1") -> None:
     (corpus.root / movie).rename(corpus.root / "away")
 
@@ -185,14 +193,14 @@ def test_clips_that_one_machine_alone_did_not_find_forbid_sealing_until_another_
     assert seeing.done == []
 
     with pytest.raises(StoreError, match="tt1-16"):
-        seal(None, tmp_path / "store", licence="CC0-1.0")
+        seal_store_of_nodes(tmp_path)
     allowed = {"allow_missing": True, "version": "0.9.0"}
-    assert seal(None, tmp_path / "store", licence="CC0-1.0", **allowed).exists()
+    assert seal_store_of_nodes(tmp_path, **allowed).exists()
 
     seeing.run()
     clips_of_tt1 = SECOND
     assert seeing.done == clips_of_tt1
-    assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
+    assert seal_store_of_nodes(tmp_path).exists()
 
 
 def test_a_run_stops_when_its_videos_go_away(nodes, corpus):
@@ -244,17 +252,23 @@ def test_a_video_that_no_machine_finds_is_a_failed_clip(nodes, corpus, tmp_path)
     all_clips = [*FIRST, *SECOND]
     assert first.done == all_clips
     assert second.done == []
-    assert seal(None, tmp_path / "store", licence="CC0-1.0").exists()
+    assert seal_store_of_nodes(tmp_path).exists()
 
 
 def test_a_store_with_more_failed_clips_than_wanted_is_not_sealed(nodes, tmp_path):
-    """The files are no videos, so all 32 clips fail: more than 3, and not more than 32."""
-    nodes("n1").run()
+    """A machine has tried all 32 clips, and all failed, as the files are no videos.
+
+    A finished store is made of them (`seal`) only if no more failed than the caller allows: not if 3 may
+    fail, and well if 32 may.
+    """
+    machine = nodes("n1")
+    machine.run()
+    assert len(machine.done) == 32
 
     with pytest.raises(StoreError):
-        seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=3)
+        seal_store_of_nodes(tmp_path, max_failed=3)
 
-    assert seal(None, tmp_path / "store", licence="CC0-1.0", max_failed=32).exists()
+    assert seal_store_of_nodes(tmp_path, max_failed=32).exists()
 
 
 # --- four clips and their videos

@@ -10,6 +10,7 @@ from obygaze_features.video.bitstream import (
     NO_HEADER,
     READERS,
     FieldReader,
+    PictureHeader,
     frame_number_bits,
     gif,
     picture_header,
@@ -57,31 +58,38 @@ def recovery_sei(frames: int) -> bytes:
     return H264_SEI + message + END_OF_UNIT
 
 
-@pytest.mark.parametrize(
-    ("join", "length_size"), [(with_lengths, 4), (with_start_codes, 0)], ids=["lengths", "start codes"]
-)
-@pytest.mark.parametrize(
-    ("units", "header"),
-    [
-        ((H264_SPS, H264_IDR), picture_header(start=True, sets=H264_SPS)),
-        ((recovery_sei(0), H264_SLICE), picture_header(start=True)),
-        ((recovery_sei(5), H264_SLICE), NO_HEADER),
-        ((H264_SPS, H264_SLICE), NO_HEADER),
-        ((H264_SPS,), NO_HEADER),
-    ],
-    ids=["IDR", "recovered at once", "recovered 5 frames later", "another picture", "no picture"],
-)
-def test_decoding_of_h264_starts_at_idr_pictures_and_recovery_points_of_zero_frames(
-    join, length_size, units, header
-):
-    """A packet of H.264 holds units: settings (SPS), messages and a picture, here the first bytes of each.
+def headers_in_mp4_and_in_a_transport_stream(*units: bytes) -> list[PictureHeader]:
+    """Read a packet of H.264 units in both ways in which files join them.
 
-    In MP4 a unit stands behind its length in 4 bytes, in transport streams behind a start code (length 0).
-    A slice is a picture that refers to others: decoding can start there only if a message says so.
+    The reader is told how many bytes the length before each unit has: 4 in MP4, and 0 in transport streams,
+    where a start code stands in its place.
     """
-    packet = join(*units)
+    header_in_mp4 = read_h264(with_lengths(*units), 4)
+    header_in_transport_stream = read_h264(with_start_codes(*units), 0)
+    return [header_in_mp4, header_in_transport_stream]
 
-    assert read_h264(packet, length_size) == header
+
+def test_decoding_of_h264_starts_at_an_idr_picture():
+    """An IDR picture refers to no other one. The settings (SPS) before it are handed on with its header."""
+    for header in headers_in_mp4_and_in_a_transport_stream(H264_SPS, H264_IDR):
+        assert header == picture_header(start=True, sets=H264_SPS)
+
+
+def test_decoding_of_h264_starts_at_a_recovery_point_of_zero_frames():
+    """The picture refers to others, but a message before it says that pictures are right from it on."""
+    for header in headers_in_mp4_and_in_a_transport_stream(recovery_sei(frames=0), H264_SLICE):
+        assert header == picture_header(start=True)
+
+
+@pytest.mark.parametrize(
+    "units",
+    [[recovery_sei(frames=5), H264_SLICE], [H264_SPS, H264_SLICE], [H264_SPS]],
+    ids=["right 5 frames later alone", "settings and a picture that refers to others", "settings alone"],
+)
+def test_decoding_of_h264_does_not_start_at_other_packets(units):
+    """A picture that refers to others cannot be decoded without them, unless a message says that it can."""
+    for header in headers_in_mp4_and_in_a_transport_stream(*units):
+        assert header == NO_HEADER
 
 
 @given(frames=st.integers(0, 600), n_full_bytes=st.integers(0, 5))
