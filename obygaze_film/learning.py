@@ -808,7 +808,17 @@ def _joined(manifest: Manifest, judged: Sequence[Clip]) -> Manifest:
 
 
 def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after: Run) -> pd.DataFrame:
-    """Compute the AUC of each film before and after; see `Learnt.films`.
+    """Compute the AUC of each film by models without and with the judgements: a row for each film.
+
+    A film is tested by models that were not trained on it. The films are those of the corpus, and those in
+    which people judged clips. The columns are (as in `Learnt.films`):
+
+    - `movie`;
+    - `judged`: clips that people judged; 0 for a film of the corpus;
+    - `in_sight`: how many of these were judged with the model's score in sight, and so are not tested;
+    - `tested`: how many of the judged clips were tested;
+    - `before`: AUC by models of the corpus alone;
+    - `after`: AUC by models of the corpus and the judgements.
 
     Parameters
     ----------
@@ -819,22 +829,23 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     before, after : Run
         Evaluations of the model on them.
     """
-    # Scores of all tested clips, after and before
-    scores_after = _scores_of_films_left_out(after, model)
-    tested = scores_after[~scores_after["movie"].isin(data.movies)]  # clips of judged films
     scores_before = _scores_of_films_left_out(before, model)
-    if len(tested):
-        # The evaluation before has no scores of judged films.
-        scored = _scored_by_corpus(model, before, data, joined_data, tested)
-        scores_before = pd.concat([scores_before, scored])
+    scores_after = _scores_of_films_left_out(after, model)
+    is_of_judged_film = ~scores_after["movie"].isin(data.movies)  # not of the corpus
+    tested_judged_clips = scores_after[is_of_judged_film]
+    if len(tested_judged_clips):
+        # The evaluation before has clips of the corpus alone. Its model of the whole corpus, which has seen
+        # no judged film, scores the others.
+        judged_before = _with_scores_of_corpus_model(model, before, data, joined_data, tested_judged_clips)
+        scores_before = pd.concat([scores_before, judged_before])
 
     # Each column is indexed by movie; pandas aligns them.
-    judged = _judged_clips(data, joined_data).groupby("movie")
+    judged_clips_by_movie = _judged_clips(data, joined_data).groupby("movie")
     films = pd.DataFrame(
         {
-            "judged": judged.size(),
-            "in_sight": judged["in_sight"].sum(),
-            "tested": tested.groupby("movie").size(),
+            "judged": judged_clips_by_movie.size(),
+            "in_sight": judged_clips_by_movie["in_sight"].sum(),
+            "tested": tested_judged_clips.groupby("movie").size(),
             "before": _auc_by_movie(scores_before),
             "after": _auc_by_movie(scores_after),
         }
@@ -845,7 +856,7 @@ def _by_film(model: str, data: Dataset, joined_data: Dataset, before: Run, after
     return films.rename_axis("movie").reset_index()
 
 
-def _scored_by_corpus(
+def _with_scores_of_corpus_model(
     model: str, before: Run, data: Dataset, joined_data: Dataset, clips: pd.DataFrame
 ) -> pd.DataFrame:
     """Score clips of judged films by a model of the whole corpus, which has not seen these films.

@@ -123,7 +123,7 @@ def sets_of_alike_clips(result):
 class TwoStores:
     """A store with `clip` and six other clips, and one with changed copies of `clip` alone.
 
-    The copies are called as their change in `CHANGES`; `lazy_import` begins three frames later.
+    The copies are called as their change in `CHANGES`; `later` begins three frames later.
     """
 
     originals: Store
@@ -150,7 +150,7 @@ def comparison(two_stores):
 def test_the_same_pictures_are_found_whatever_was_done_to_them(comparison):
     """One store has `clip` and six other clips, the other thirteen copies of `clip`, changed in twelve ways.
 
-    The copies are called as the change, such as "mirrored"; `lazy_import` begins three frames later. All
+    The copies are called as the change, such as "mirrored"; `later` begins three frames later. All
     clips have pictures that can be compared: none is plain.
     """
     copies = {"later", *CHANGES}

@@ -52,6 +52,9 @@ AnySpec = TypeVar("AnySpec", bound=EncoderSpec | TextSpec)
 VISION = "vision_config"
 """Field of a configuration of pictures and texts that holds the one of the half that sees."""
 
+USUAL_SIDE = 224
+"""Side in pixels of the pictures of a named preset, for a network that takes pictures of many sizes."""
+
 
 def image(
     n_frames: int | None = None,
@@ -416,14 +419,16 @@ class SeeingHalf(Half[EncoderSpec]):
         """
         side = self.input_side()  # None if the network takes any multiple of its patch
         if name is not None:
-            return choose_preset(name, (*self.spec.preset_names, *other_presets), size=side or 224)
-        usual_processor = "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor
+            allowed = (*self.spec.preset_names, *other_presets)
+            return choose_preset(name, allowed, size=side or USUAL_SIDE)
+
+        # The processor's configuration need not name its class.
+        usual_class = "SigLIP2ImageProcessor" if self.is_siglip2 else self.spec.processor
+        # Pictures must have the network's side or, if it takes many sizes, be divisible into whole patches.
+        side_is_multiple_of = 1 if side else int(self.half_config.patch_size)
+        presets_to_compare = self.spec.preset_names if by_known_name else ()
         return preset_of_processor(
-            self.weights,
-            usual_processor,
-            side=side,
-            multiple=1 if side else int(self.half_config.patch_size),
-            names=self.spec.preset_names if by_known_name else (),
+            self.weights, usual_class, side=side, multiple=side_is_multiple_of, names=presets_to_compare
         )
 
     def clip_length(self, backbone: str, n_frames: int | None) -> ClipLength:

@@ -43,7 +43,12 @@ class StoredLayer(NamedTuple):
 def layer_group_fields(layers: Sequence[StoredLayer], *, with_frames: bool) -> dict[str, dict[str, Any]]:
     """Return the provenance fields of the groups in which a network's layers are stored: group -> fields.
 
-    Only the fields that differ from those of the network's main group are returned.
+    Only the fields that differ from those of the network's main group are returned:
+
+    - `head`: what the network applies to its output, which is nothing (None) for a layer;
+    - `layer`: the number of the layer;
+    - `norm`: name of the network's final normalisation, if the layer's tokens went through it, else None;
+    - `arrays`: what each array of the group holds.
 
     Parameters
     ----------
@@ -57,9 +62,14 @@ def layer_group_fields(layers: Sequence[StoredLayer], *, with_frames: bool) -> d
         arrays = {"pooled": f"{layer.meaning}, of the whole clip"}
         if with_frames:
             arrays["frames"] = f"{layer.meaning}, of one frame or step in time"
-        norm_name = None if layer.final_norm is None else layer.stack.norm
-        fields = {"head": None, "layer": str(layer.number), "norm": norm_name, "arrays": arrays}
-        fields_of_groups[str(layer.number)] = fields
+        is_normalised = layer.final_norm is not None
+        group = str(layer.number)
+        fields_of_groups[group] = {
+            "head": None,
+            "layer": str(layer.number),
+            "norm": layer.stack.norm if is_normalised else None,
+            "arrays": arrays,
+        }
     return fields_of_groups
 
 

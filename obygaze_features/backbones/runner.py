@@ -205,7 +205,7 @@ class Runner:
         self.busy_s = 0.0
 
         self._on_gpu = self.device.type == "cuda"
-        self._size = BatchSize(name, compute.initial_batch_size(), "clip", self.device)
+        self._batch_size = BatchSize(name, compute.initial_batch_size(), "clip", self.device)
         self._dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else torch.float32
         self.network: Any = network.eval()
         self._affine = affine
@@ -215,7 +215,7 @@ class Runner:
     @property
     def clips_at_once(self) -> int:
         """Clips in every call of the network at present."""
-        return self._size.current
+        return self._batch_size.current
 
     def card_record(self) -> dict[str, Any]:
         """Describe the GPU and its peak memory so far, for the provenance."""
@@ -266,7 +266,9 @@ class Runner:
         for clip in clips:
             if clip.dtype != np.uint8 or clip.shape != self.shape:
                 raise self._unexpected(f"found {clip.dtype} {list(clip.shape)}")
-        return Pending(self, self._size.map(self._call, clips))
+        # One call of the network for each batch of clips; batches become smaller if memory runs out.
+        calls = self._batch_size.map(self._call, clips)
+        return Pending(self, calls)
 
     def _unexpected(self, problem: str) -> BackboneError:
         """Return the error for clips that the network does not take; `problem` says what was found."""
@@ -299,7 +301,7 @@ class Runner:
         self._load()
         self._wait_if_many_are_queued()
         n_clips = len(clips)
-        at_once = self._size.current  # the batch size
+        at_once = self._batch_size.current  # the batch size
         pixels = self._padded(clips, at_once).to(self.device, non_blocking=True)
 
         began = self._record_event()
@@ -439,7 +441,7 @@ class TextRunner:
         self.device = compute.torch_device()
         dtype = torch.bfloat16 if compute.precision == "bfloat16-weights" else None
         self.network: Any = network.to(device=self.device, dtype=dtype).eval()
-        self._size = BatchSize(name, compute.initial_batch_size(), "text", self.device)
+        self._batch_size = BatchSize(name, compute.initial_batch_size(), "text", self.device)
 
     def __call__(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:
         """Encode tokens of texts, int64 `[B, L]`, to vectors, float32 `[B, D]`.
@@ -450,7 +452,7 @@ class TextRunner:
             If not even one text fits in the memory.
         """
         with _one_thread():
-            vectors_of_batches = self._size.map(self._encode, tokens)
+            vectors_of_batches = self._batch_size.map(self._encode, tokens)
         return np.concatenate(vectors_of_batches)
 
     def _encode(self, tokens: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -97,9 +97,9 @@ def xclip_lsmdc_network(
         The checkpoint's tensors by name, in place of those of `weights`.
     """
     source = find_weights(weights)
-    network, size = load(source, tensors)
-    tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
-    preset = choose_preset("clip", ("clip",), size=size.image)
+    network, lsmdc_format = load(source, tensors)
+    tokenizer = CaptionTokenizer(source, vocabulary=lsmdc_format.vocabulary, max_words=lsmdc_format.max_words)
+    preset = choose_preset("clip", ("clip",), size=lsmdc_format.image)
     return LoadedNetwork(network, source, preset, tokenizer, tokenizer.digests)
 
 
@@ -145,18 +145,22 @@ def xclip_lsmdc(
         Layers of CLIP's vision transformer to store in addition, each in its own group of the store.
     """
     source = find_weights(weights)
-    network, size = load(source)
-    frames = n_frames or size.max_frames
-    if frames != size.max_frames:  # the network mixes the frames of a clip
+    network, lsmdc_format = load(source)
+    frames = n_frames or lsmdc_format.max_frames
+    if frames != lsmdc_format.max_frames:  # the network mixes the frames of a clip
         raise BackboneError(
-            f"backbone 'xclip-lsmdc' with these weights takes {size.max_frames} frames a clip, not {frames}"
+            f"backbone 'xclip-lsmdc' with these weights takes {lsmdc_format.max_frames} frames a clip, "
+            f"not {frames}"
         )
     if tokens not in ("none", "frames"):
         raise BackboneError(f"backbone 'xclip-lsmdc' has no tokens '{tokens}'; there is none, frames")
 
-    shapes: dict[str, tuple[int, ...]] = {"frames": (frames, size.embed), "pooled": (size.embed,)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "frames": (frames, lsmdc_format.embed),
+        "pooled": (lsmdc_format.embed,),
+    }
     if tokens == "frames":
-        shapes["tokens"] = (frames, size.embed)
+        shapes["tokens"] = (frames, lsmdc_format.embed)
 
     module: nn.Module = XClipLsmdcTokens(network)
     side_group_fields: dict[str, dict[str, Any]] = {}
@@ -171,9 +175,9 @@ def xclip_lsmdc(
         )
         side_group_fields = layer_group_fields(stored_layers, with_frames=wanted_layers.frames)
         for layer in stored_layers:
-            shapes[f"{layer.number}/pooled"] = (size.vision_width,)
+            shapes[f"{layer.number}/pooled"] = (lsmdc_format.vision_width,)
             if wanted_layers.frames:
-                shapes[f"{layer.number}/frames"] = (frames, size.vision_width)
+                shapes[f"{layer.number}/frames"] = (frames, lsmdc_format.vision_width)
 
     return network_backbone(
         "xclip-lsmdc",
@@ -182,11 +186,11 @@ def xclip_lsmdc(
         shapes=shapes,
         meanings=MEANINGS,
         weights=source,
-        preset=choose_preset(preset, ("clip", "obygaze12"), size=size.image),
+        preset=choose_preset(preset, ("clip", "obygaze12"), size=lsmdc_format.image),
         compute=compute or Compute(),
         head="visual projection and temporal transformer",
         layer="temporal transformer",
-        architecture=size.record(),
+        architecture=lsmdc_format.record(),
         citation=CITATION,
         side_group_fields=side_group_fields,
         **_training_field(source),
@@ -220,15 +224,18 @@ class XClipLsmdcTokens(nn.Module):
 def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBackbone:
     """Build the text half of the network whose visual half is `xclip-lsmdc`; both map to one space.
 
+    The network scores a sentence s for a video v by s^T G v, where G is a matrix that it has learnt. The
+    vector of a text is G^T s (`sentence_vectors`), so that its dot product with a video vector is that score.
+
     Parameters
     ----------
     weights
         As for `xclip-lsmdc`, with CLIP's tokenizer (vocab.json, merges.txt, tokenizer_config.json) beside the
-        file or in the folder. `obygaze train` puts it there.
+        file or in the folder. `obygaze train` puts the tokenizer there.
     """
     source = find_weights(weights)
-    network, size = load(source)
-    tokenizer = CaptionTokenizer(source, vocabulary=size.vocabulary, max_words=size.max_words)
+    network, lsmdc_format = load(source)
+    tokenizer = CaptionTokenizer(source, vocabulary=lsmdc_format.vocabulary, max_words=lsmdc_format.max_words)
     del network.vision, network.temporal  # not used for texts
     return text_backbone(
         "xclip-lsmdc-text",
@@ -241,7 +248,7 @@ def xclip_lsmdc_text(*, weights: str, compute: Compute | None = None) -> TextBac
         head="text projection and matrix of the video-sentence score",
         layer="sentence embedding",
         meaning="unit sentence embedding times the matrix of the video-sentence score",
-        architecture=size.record(),
+        architecture=lsmdc_format.record(),
         citation=CITATION,
         libraries=("torch", "transformers", "tokenizers", "ftfy"),
         **_training_field(source),

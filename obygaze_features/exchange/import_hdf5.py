@@ -338,25 +338,31 @@ def _read_file(path: Path, choice: ArrayChoice) -> dict[str, NDArray[Any]]:
 def _read_group(
     node: h5py.Group | h5py.Dataset, location: str, choice: ArrayChoice
 ) -> dict[str, NDArray[Any]]:
-    """Read the chosen datasets of a group, or one dataset: name -> array.
+    """Read the features of a clip: name -> array. Nothing is read before all of them are checked.
 
-    Nothing is read before all of them are checked.
-
-    The array of a dataset that is a clip itself gets the name "".
+    Parameters
+    ----------
+    node
+        The clip in the file: a group, whose datasets are its arrays, or a dataset, which is its only array
+        and has the name "".
+    location
+        What messages call the clip.
+    choice
+        Chooses by their names which datasets are features.
 
     Raises
     ------
     StoreError
-        A dataset holds no numbers, is too large or cannot be read.
+        A dataset holds no numbers, the datasets are too large together, or one cannot be read.
     """
     with explain_hdf5_damage(location):
         nodes = _plain_nodes(node, location)
         chosen: dict[str, h5py.Dataset] = {name: nodes[name] for name in choice(location, nodes)}
-        n_bytes = 0  # of all chosen datasets together
+        total_bytes = 0
         for name, dataset in chosen.items():
             _refuse_other_than_numbers(dataset, f"{location}: {name}" if name else location)
-            n_bytes += int(dataset.size) * dataset.dtype.itemsize
-            refuse_larger(n_bytes, location)
+            total_bytes += int(dataset.size) * dataset.dtype.itemsize
+            refuse_larger(total_bytes, location)
             refuse_unreadable(dataset, location)
         arrays = {}
         for name, dataset in chosen.items():

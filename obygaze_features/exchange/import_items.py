@@ -297,11 +297,15 @@ class _FileInWorker:
     def items(self, path: Path) -> dict[str, ImportItem]:
         """Request the list of the file's items: name -> item, whose arrays are requested by its `load`.
 
+        The answer of the worker (`_describe_items`) also has texts about the file, which are kept in `texts`.
+
         The worker may have to read the whole file to list the items, so it gets more time for a large one.
         """
         n_megabytes = path.stat().st_size // MEGABYTE if path.is_file() else 0
         limit_s = LIMIT_S + n_megabytes * SECONDS_PER_MEGABYTE
-        answer, _ = _send_request(self._request, self._library, str(path), limit_s)
+        answer, _ = _send_request(self._request, library=self._library, location=str(path), limit_s=limit_s)
+        self.texts.update(answer["texts"])
+
         items = {}
         for item_index, description in enumerate(answer["items"]):
             location = description["where"]
@@ -312,7 +316,6 @@ class _FileInWorker:
                 reason=description["reason"],
                 without_pictures=description["without_pictures"],
             )
-        self.texts.update(answer["texts"])
         return items
 
     def _load(self, item_index: int, location: str) -> Arrays:
@@ -328,7 +331,9 @@ class _FileInWorker:
         if not self._is_open:
             raise StoreError(f"{location}: the file is closed")
         request_for_item = self._request._replace(item_index=item_index)
-        answer, array_bytes = _send_request(request_for_item, self._library, location, LIMIT_S)
+        answer, array_bytes = _send_request(
+            request_for_item, library=self._library, location=location, limit_s=LIMIT_S
+        )
         self.texts.update(answer["texts"])  # loading a clip may add to the note on what is left out
         arrays = {}
         for (name, dtype, shape), data in zip(answer["arrays"], array_bytes, strict=True):
@@ -364,7 +369,9 @@ def _close_file_of_worker() -> None:
         pool.put(None, request)
 
 
-def _send_request(request: _Request, library: str, location: str, limit_s: float) -> tuple[Any, list[bytes]]:
+def _send_request(
+    request: _Request, *, library: str, location: str, limit_s: float
+) -> tuple[Any, list[bytes]]:
     """Send a request to the worker process, which is started if need be, and wait for its answer.
 
     Parameters

@@ -200,26 +200,31 @@ def _with_times(
     on_gpu
         Whether networks run on a GPU.
     """
+    # All work of the processor, after libraries and networks are loaded
     writing_s = estimate.feature_bytes * CPU_S_PER_BYTE
-    cpu_s = decoding.cpu + writing_s + inference.cpu
+    work_s = decoding.cpu + writing_s + inference.cpu
 
+    # How long that takes if nothing waits. Decoding is divided among the decoders: these are at most as many
+    # as the workers, and as the passes, since a pass is not divided. All work together is divided among all
+    # cores. Both bounds hold, so that the larger one counts.
     n_cores = usable_cores()
     n_decoders = min(estimate.workers, estimate.passes, n_cores)
-    # With fewer decoders than cores, the decoders may set the pace; else all work is divided among all cores.
-    decoders_s = decoding.cpu / n_decoders
-    all_cores_s = cpu_s / n_cores
-    processor_s = loading_s + max(decoders_s, all_cores_s)
+    decoding_among_decoders_s = decoding.cpu / n_decoders
+    work_among_cores_s = work_s / n_cores
+    without_waiting_s = loading_s + max(decoding_among_decoders_s, work_among_cores_s)
 
-    # Wall-clock seconds of a processor second: above 1 if a decoder waits for the disk, or if other processes
-    # use the cores.
+    # A decoder waits for the disk, or for other processes that use the cores: in the trial its wall-clock
+    # time was then longer than its processor time, and so it will be in the run.
     slowdown = max(1.0, decoding.wall / max(decoding.cpu, MIN_S))
+    with_waiting_s = slowdown * without_waiting_s
 
     # The networks run at the same time as the decoders, so that the slower of both sets the pace.
-    wall_s = max(slowdown * processor_s, inference.wall)
+    wall_s = max(with_waiting_s, inference.wall)
 
-    with_cpu_times = replace(estimate, seconds=wall_s, cpu_s=loading_s + cpu_s)
+    with_cpu_times = replace(estimate, seconds=wall_s, cpu_s=loading_s + work_s)
     if not on_gpu:
         return with_cpu_times
+    # So many cores decode all clips in the time in which the GPU encodes them.
     cores_per_card = decoding.cpu / max(inference.wall, MIN_S)
     return replace(with_cpu_times, gpu_s=inference.wall, cores_per_card=cores_per_card)
 

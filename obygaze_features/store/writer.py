@@ -244,7 +244,7 @@ class StageWriter:
         missing.
         """
         open_piece = self._open_piece(number)
-        damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
+        damaged_entries = open_piece.copy_missing_rows(self._reader, best=self._best)
         for damaged_entry in damaged_entries:
             reason = "its bytes are not what they were"
             entry = JournalEntry(damaged_entry.row, damaged_entry.clip_id, "missing", reason)
@@ -283,18 +283,24 @@ class StageWriter:
         self._close_piece(open_piece, whole=has_whole_shards)
 
     def _make_shards_whole(self, open_piece: "_OpenPiece") -> bool:
-        """Complete the shards of a piece whose clips are all done; return whether sealing can link them now.
+        """Complete the shards of a piece (16 neighbouring rows) if possible; return whether they are whole.
 
-        Rows that earlier attempts have written are copied first. If one of them is damaged, or clips are not
-        done, the shards stay incomplete.
+        A shard is a file with the rows of the piece in one array. Sealing makes a whole shard a file of the
+        store by a hard link, without copying it. Where the rows of a piece were written in several attempts,
+        such as before and after an interruption, each attempt has shards with its own rows alone: the rows of
+        earlier attempts are copied into these first.
+
+        The shards stay incomplete if a clip of the piece was not tried yet, or a row to be copied is damaged.
         """
         rows = self._layout.rows(open_piece.attempt.piece)
-        # Done now, or by an earlier attempt.
-        all_done = all(row in open_piece.entries or row in self._best for row in rows)
-        if not all_done or not self._layout.sharded_arrays:
+        rows_written_now = open_piece.entries.keys()
+        rows_written_before = self._best.keys()
+        all_written = all(row in rows_written_now or row in rows_written_before for row in rows)
+        has_shards = bool(self._layout.sharded_arrays)
+        if not all_written or not has_shards:
             return False
 
-        damaged_entries = open_piece.copy_missing_rows(self._reader, self._best)
+        damaged_entries = open_piece.copy_missing_rows(self._reader, best=self._best)
         if damaged_entries:
             return False
         open_piece.complete_shards()

@@ -1182,18 +1182,21 @@ class PeoplesDecisions(NamedTuple):
 def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
     """Read what people decided in a scored film's folder, under the codebook that they used last.
 
-    If nobody decided anything, a notice says so. It does not where decisions are left out, as other notices
-    say which and why.
+    If nobody decided anything, a notice says so. If there are decisions and all are left out, as they are not
+    valid for example, that notice would be wrong: the notices of these decisions say which and why.
     """
-    has_ledger = (folder / LEDGER).is_dir()
-    has_table = any((folder / name).is_file() for name in COLUMNS)
     nobody_decided = message("nobody_decided", folder=folder)
+    has_ledger = (folder / LEDGER).is_dir()
+    has_table = any((folder / table).is_file() for table in KINDS.values())
     if not has_ledger and not has_table:
         return PeoplesDecisions([], [nobody_decided])
-    decisions = Decisions(folder, film, codebook_in_ledger(folder, film.model().codebook))
+
+    last_codebook = codebook_in_ledger(folder, name=film.model().codebook)
+    decisions = Decisions(folder, film, last_codebook)
     decided = decisions.decided()
     notices = [*decisions.notices]
-    if not decided and not notices:
+    is_explained = bool(notices)
+    if not decided and not is_explained:
         notices.append(nobody_decided)
     return PeoplesDecisions(decided, notices)
 

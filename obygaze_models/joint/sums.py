@@ -496,22 +496,27 @@ def _check_values(about: About, arrays: Mapping[str, NDArray[Any]]) -> None:
 def _check_derivatives(
     counts: NDArray[np.float64], gradients: NDArray[np.float64], curvatures: NDArray[np.float64]
 ) -> None:
-    """Raise if the derivatives by the intercept, which are last, are larger than the number of clips allows.
+    """Raise if derivatives by the intercept are larger than those of any clips: the file was then changed.
 
-    They are derivatives of the logistic loss of each film's clips. A clip with label y and probability p has
-    the derivative p - y by the intercept, at most 1, and the second derivative p (1 - p), at most 1/4.
+    They are derivatives of the logistic loss, summed over the clips of each film. One clip with label y and
+    probability p has the first derivative p - y by the intercept, which is at most 1 in size, and the second
+    derivative p (1 - p), at most 1/4. So those of n clips are at most n, and n / 4 but for rounding. Other
+    derivatives depend on features, whose size has no such bound.
 
     Parameters
     ----------
     counts : ndarray, shape [F]
+        Clips of each film.
     gradients : ndarray, shape [F, D + 1]
+        First derivatives by the weights of D features and, last, by the intercept.
     curvatures : ndarray, shape [F, D + 1, D + 1]
+        Second derivatives, in the same order.
     """
-    first_derivatives = gradients[:, -1]
-    second_derivatives = curvatures[:, -1, -1]
-    has_large_gradient = abs(first_derivatives) > counts
-    has_large_curvature = second_derivatives > counts / 4 + ROUNDING_OF_COUNT
-    if (has_large_gradient | has_large_curvature).any():
+    by_intercept = gradients[:, -1]
+    twice_by_intercept = curvatures[:, -1, -1]
+    has_impossible_gradient = abs(by_intercept) > counts
+    has_impossible_curvature = twice_by_intercept > counts / 4 + ROUNDING_OF_COUNT
+    if (has_impossible_gradient | has_impossible_curvature).any():
         raise ModelError("gradients or curvatures are larger than any")
 
 

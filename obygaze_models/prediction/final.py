@@ -801,18 +801,29 @@ def _scores_of_test(run: Run, model: str, target: Target, test: Target) -> _Held
 
 
 def _scores_of_inner_folds(run: Run, data: Dataset, target: Target, fitted: Fitted) -> _HeldOutScores:
-    """Return the scores of a fitted model's inner folds, on which it is calibrated.
+    """Return the held-out scores of a fitted model where no wider test of the run has any.
 
-    The evidence are the run's scores of the same task, if the run has them, as no parameter was chosen by
-    them; otherwise it is the scores of the inner folds, too.
+    Its parameters were chosen in inner folds of the training films, each of which was scored by models that
+    were not trained on it. The model is calibrated on these scores.
+
+    How well it does (the evidence) is better judged by scores by which no parameter was chosen. These are
+    the run's, if it tested the model on the task that the model learns. If it did not, the scores of the
+    inner folds are the evidence, too.
     """
-    # The clips of the task, in the order of the dataset: the scores of the inner folds are in this order.
-    clip_ids = data.clip_ids[target.of(data.labels) != NOT_ASKED]
-    held_out: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
-    for_evidence = _predictions_of_test(run, fitted.spec.name, target, target)
-    if for_evidence.empty and held_out is not None:
-        for_evidence = as_left_out(clip_ids, held_out.movies, held_out.y, held_out.scores)
-    return _HeldOutScores(target, clip_ids, for_calibration=held_out, for_evidence=for_evidence)
+    # Inner folds have scores of the task's clips alone, in the order of the dataset.
+    is_in_task = target.of(data.labels) != NOT_ASKED
+    clip_ids = data.clip_ids[is_in_task]
+    # Estimators without inner folds have no such attribute.
+    inner_scores: HeldOut | None = getattr(fitted.estimator, "held_out_", None)
+
+    scores_in_run = _predictions_of_test(run, fitted.spec.name, target, test=target)
+    if scores_in_run.empty and inner_scores is not None:
+        for_evidence = as_left_out(clip_ids, inner_scores.movies, inner_scores.y, inner_scores.scores)
+    else:
+        for_evidence = scores_in_run
+    return _HeldOutScores(
+        target=target, clip_ids=clip_ids, for_calibration=inner_scores, for_evidence=for_evidence
+    )
 
 
 def _held_out_in_run(run: Run, model: str, predictions: pd.DataFrame) -> HeldOut:

@@ -219,16 +219,23 @@ def _counts(label: str, captions: Sequence[_Naming]) -> dict[str, Any]:
 def _published_shares(model: str | None, label: str) -> dict[str, float | None]:
     """Return the published shares of both genders beside an object, as columns of its row.
 
-    They are None without a captioner (`model`), and for an object without published values. `label` is the
-    object in lower case, or `ALL_CAPTIONS`.
+    For each captioner, `TOTALS` has what Sabir and Padró print: the numbers of captions with man and with
+    woman (`cooc`), from which the shares in all captions are computed, and of a few objects the shares
+    themselves (`object_to_man`, `object_to_woman`).
+
+    Parameters
+    ----------
+    model
+        The captioner. Without one, the shares are None.
+    label
+        The object in lower case, or `ALL_CAPTIONS`. The shares of an object that is not printed are None.
     """
     to_man: float | None = None
     to_woman: float | None = None
     if model is not None and label == ALL_CAPTIONS:
-        # Of all captions numbers are published, of objects shares.
-        n_captions = TOTALS[model]["cooc"]
-        to_man = share(n_captions["man"], n_captions["woman"])
-        to_woman = share(n_captions["woman"], n_captions["man"])
+        n_captions_with = TOTALS[model]["cooc"]
+        to_man = share(n_captions_with["man"], n_captions_with["woman"])
+        to_woman = share(n_captions_with["woman"], n_captions_with["man"])
     elif model is not None:
         to_man = TOTALS[model]["object_to_man"].get(label)
         to_woman = TOTALS[model]["object_to_woman"].get(label)

@@ -321,9 +321,9 @@ def _write_comparisons(folder: Path, clips: list[Clip]) -> None:
     write_manifest(Manifest(tuple(without_levels), folder, codebook), folder / "scaled.csv")
     header = "worker,left,right,chosen"
     comparisons = []
-    for later_place, lazy_import in enumerate(clips):
+    for later_place, later in enumerate(clips):
         for index, earlier in enumerate(clips[:later_place]):
-            comparisons.append(f"w{index % 3},{earlier.clip_id},{lazy_import.clip_id},{lazy_import.clip_id}")
+            comparisons.append(f"w{index % 3},{earlier.clip_id},{later.clip_id},{later.clip_id}")
     _write_lines(folder / "pairs.csv", [header, *comparisons])
     _write_lines(folder / "one-pair.csv", [header, "w,m0-00,m0-01,m0-02", "w,m0-00,x,x"])
 

@@ -42,7 +42,7 @@ NO: Final = {
 
 MARKS: Final = YES | NO
 
-MAX_SHARE = 2 / 3
+MIN_SHARE = 2 / 3
 """A column is of a kind, such as times, if at least this share of its cells is; others may be mistyped."""
 
 SHORTEST_IN_HEADING: Final = 4
@@ -135,25 +135,25 @@ def is_time(cell: str) -> bool:
 
 
 def are_times(cells: Sequence[str]) -> bool:
-    """Return whether most cells (two thirds) are times; the others may be mistyped."""
+    """Return whether at least two thirds of the cells are times; the others may be mistyped."""
     n_times = sum(not math.isnan(seconds) for seconds in seconds_in(cells))
-    return bool(cells) and n_times >= MAX_SHARE * len(cells)
+    return bool(cells) and n_times >= MIN_SHARE * len(cells)
 
 
 def are_clocks(cells: Sequence[str]) -> bool:
-    """Return whether most cells are times as clocks show them, such as `00:01:05`."""
+    """Return whether at least two thirds of the cells are times as clocks show them, such as `00:01:05`."""
     # A text may have the form of a clock and be no time, such as `00:99:99`.
     n_clocks = sum(is_clock(cell) and is_time(cell) for cell in cells)
-    return bool(cells) and n_clocks >= MAX_SHARE * len(cells)
+    return bool(cells) and n_clocks >= MIN_SHARE * len(cells)
 
 
 def are_ranges(cells: Sequence[str]) -> bool:
-    """Return whether most cells of a column hold two times, such as `12.5-18`."""
+    """Return whether at least two thirds of a column's cells hold a start and an end, such as `12.5-18`."""
     n_ranges = 0
     for cell, n_rows in Counter(cells).items():  # equal cells are read once
         if range_in(cell) is not None:
             n_ranges += n_rows
-    return bool(cells) and n_ranges >= MAX_SHARE * len(cells)
+    return bool(cells) and n_ranges >= MIN_SHARE * len(cells)
 
 
 def range_in(cell: str) -> tuple[str, str] | None:
@@ -406,4 +406,4 @@ def are_files(cells: Sequence[str]) -> bool:
     # A suffix has a point, which a URL may write as %2E.
     candidates = [cell for cell in cells if "." in cell or "%" in cell]
     n_films = sum(path_of(cell).suffix.lower() in FILM_SUFFIXES for cell in candidates)
-    return bool(cells) and n_films >= MAX_SHARE * len(cells)
+    return bool(cells) and n_films >= MIN_SHARE * len(cells)

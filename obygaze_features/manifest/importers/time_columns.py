@@ -8,7 +8,7 @@ from statistics import median
 from typing import Final
 
 from obygaze_features.manifest.importers.column_contents import (
-    MAX_SHARE,
+    MIN_SHARE,
     are_clocks,
     are_ranges,
     range_in,
@@ -321,7 +321,7 @@ class TimeColumns:
         for column in columns:
             lengths = self._span_lengths(start, column)
             not_negative = [length for length in lengths if length >= 0]
-            are_mostly_later = len(not_negative) >= MAX_SHARE * len(lengths)
+            are_mostly_later = len(not_negative) >= MIN_SHARE * len(lengths)
             if lengths and are_mostly_later:
                 return column
         return ""

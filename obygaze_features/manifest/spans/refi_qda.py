@@ -109,12 +109,20 @@ def read_refi_qda(file: SpanFile) -> Iterator[RawSpan]:
 
 
 def is_damaged_archive(file: SpanFile) -> bool:
-    """Return whether a file seems to be a project's archive, but the document in it is not found."""
-    if not file.content.startswith(ZIP) or _document_name(file):
+    """Return whether a file seems to be a project's archive, but the document in it is not found.
+
+    A project's archive is a zip archive called .qdpx with a document called .qde in it. If it was cut short,
+    its list of members, which is at its end, is lost. It is then known by its own name or, as it may have
+    been renamed, by the document's name, which an archive has at its beginning if that is its first member.
+    """
+    if not file.content.startswith(ZIP):
         return False
-    # An archive begins with the name of its first member.
+    has_document = _document_name(file) != ""
+    if has_document:
+        return False
+    is_named_as_project = file.path.suffix.lower() == ".qdpx"
     begins_with_document = b".qde" in file.content[:FIRST_NAME_BYTES].lower()
-    return file.path.suffix.lower() == ".qdpx" or begins_with_document
+    return is_named_as_project or begins_with_document
 
 
 def _document_name(file: SpanFile) -> str:

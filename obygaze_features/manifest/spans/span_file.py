@@ -46,8 +46,8 @@ HEAD_BYTES = 1 << 16
 _ENCODING = re.compile(r"""\s*<\?xml[^>]*\sencoding\s*=\s*["'](?!utf)([\w.-]+)""", re.IGNORECASE)
 _LINE_ENDS = re.compile(r"\r++\n?")
 _WITHOUT_DIRECTION = str.maketrans("", "", SIGNS_OF_DIRECTION)
-_CONTROLS = re.compile("[\x80-\x84\x86-\x9f]")
-"""Letters that were saved in a wrong encoding; U+0085 is none of them, as it ends lines."""
+_WRONGLY_ENCODED = re.compile("[\x80-\x84\x86-\x9f]")
+"""Control characters that are letters saved in a wrong encoding; U+0085 is none of them, as it ends lines."""
 
 
 def _one_for_each(ends: re.Match[str]) -> str:
@@ -146,13 +146,17 @@ class SpanFile:
         return self._text_in(self.reading.encoding)
 
     def _text_in(self, encoding: str) -> str:
-        """Decode the file and note what was changed; `encoding` is used if the file is not UTF-8."""
+        """Decode the file, leave out NUL characters and byte order marks, and note what is left out of texts.
+
+        `encoding` is used if the file is not UTF-8. The controls U+0080 to U+009F are only noted here: they
+        stay in this text, and `one_line` removes them from the texts of records.
+        """
         with error_context(self.path):
             text, notice = decoded(self.content, encoding)
         self.account.note(notice)
         if "\0" in text:
             self.account.note("characters NUL left out")
-        if not text.isascii() and _CONTROLS.search(text):
+        if not text.isascii() and _WRONGLY_ENCODED.search(text):
             self.account.note(
                 "U+0080 to U+009F left out of texts: letters that were saved in a wrong encoding"
             )

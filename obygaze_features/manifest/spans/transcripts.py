@@ -145,6 +145,9 @@ def _of_segments(file: SpanFile, items: Sequence[Mapping[str, Any]]) -> Iterator
     """Yield the segments of Whisper and WhisperX, the utterances of other recognisers, or texts of YouTube.
 
     The texts of YouTube (youtube-transcript-api) have a duration in place of an end.
+
+    The file does not say whether its times are seconds or milliseconds. Decimals tell that they are seconds,
+    and texts that would last hours as seconds (`LONGEST_TEXT_S`) tell that they are milliseconds.
     """
     segments = []
     for place, item in enumerate(items, start=1):
@@ -189,7 +192,16 @@ def _in_seconds(
 ) -> Iterator[RawSpan]:
     """Yield the records of segments whose times are numbers of a unit that is found out here.
 
-    The parameters are those of `_seconds_per_number`, which finds the unit.
+    Parameters
+    ----------
+    file
+        The file, with the unit that the person gives, if any.
+    segments
+        Texts with their times, whether these are seconds or milliseconds.
+    has_decimals
+        Whether a time is written with decimals: then all are seconds, unless the person says otherwise.
+    longest_s
+        Seconds that no text lasts: if most texts would last longer, the times are milliseconds.
     """
     unit_s = _seconds_per_number(file, segments, has_decimals=has_decimals, longest_s=longest_s)
     for location, start, end, text, speaker in segments:
