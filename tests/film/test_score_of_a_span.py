@@ -1,10 +1,13 @@
 """A span has a probability by one rule, wherever it is listed, cited or explained."""
 
+from dataclasses import replace
+
 import pytest
 
 from obygaze_features.manifest import builtin_codebook
 from obygaze_film.claims import Words
 from obygaze_film.exchange.decided import Decided
+from obygaze_film.learning import beside_former
 from obygaze_film.page.view import FilmView
 from obygaze_film.page.view_model import decisions_data
 from obygaze_film.workspace.decisions import Decisions
@@ -54,3 +57,23 @@ def test_list_evidence_and_citations_agree_whether_a_span_has_a_score(
     expected_end = ", in sight of the model's score" if is_scored else ", not blindly"
     assert listed["cited"].endswith(expected_end)
     assert on_page["cited"].endswith(expected_end)
+
+
+def test_a_passage_that_learning_moved_has_the_probability_of_the_list_of_passages():
+    """The model marks 20 s in which one second is black; having learnt from the film, it gives that a p too.
+
+    Of a film that a model was trained on, black pictures have a probability, and count in no number.
+    """
+    former = film_of_seconds("", has_p=True)
+    former.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.05
+    learnt = replace(former, table=former.table.copy())
+    learnt.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.9
+    learnt.table.loc[110, ["p", "p_low", "p_high"]] = 0.1
+    learnt.table.loc[110, "flags"] = "black"
+
+    view = FilmView(beside_former(scored=learnt, film=former), "f", Words("en"), top=5)
+
+    [moved] = [claim for claim in view.changed_passages if claim.time.start_s == 100]
+    [passage] = [row for row in view.segments.to_dict("records") if row["start_s"] == 100]
+    assert passage["p"] == pytest.approx(0.9)
+    assert moved.number == pytest.approx(0.9)
