@@ -6,6 +6,7 @@ import pytest
 
 from obygaze_features.manifest import builtin_codebook
 from obygaze_film.claims import Words
+from obygaze_film.exchange import collect
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.learning import beside_former
 from obygaze_film.page.view import FilmView
@@ -77,3 +78,14 @@ def test_a_passage_that_learning_moved_has_the_probability_of_the_list_of_passag
     [passage] = [row for row in view.segments.to_dict("records") if row["start_s"] == 100]
     assert passage["p"] == pytest.approx(0.9)
     assert moved.number == pytest.approx(0.9)
+
+
+def test_an_export_has_no_score_of_the_time_that_it_says_has_none():
+    """The first minute is credits; of a film that the model was trained on they have a probability too."""
+    film = film_of_seconds("credits", has_p=True)
+
+    exported = collect(film, "csv", tiers=["level", "concepts"])
+
+    assert any("has no score" in caveat or "have no score" in caveat for caveat in exported.caveats)
+    assert {placed.tier.kind for placed in exported.spans} == {"level", "concepts"}
+    assert min(placed.span.start_s for placed in exported.spans) >= 60
