@@ -194,7 +194,7 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
     list of str
         A notice for each of these films, with the number of its windows that changed.
     """
-    blind_clips = [clip for clip in judged if is_blind(clip)]
+    blind_clips = [clip for clip in judged if clip.level and is_blind(clip)]  # not those still to judge
     notices: list[str] = []
     for film in films:
         cells = cells_of(film)

@@ -639,6 +639,13 @@ def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, 
     assert content_notices([timeline], judged) == []
 
 
+def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(timeline, drawn_with_4_s):
+    """The first row had other content when it was drawn, and is not filled in yet: it was not judged."""
+    first, *others = drawn_with_4_s.clips
+    partly_filled = drawn_with_4_s.with_clips([replace(first, level=None), *others])
+    assert content_notices([timeline], partly_filled) == []
+
+
 def test_a_draw_goes_on_though_content_changed(timeline, drawn_with_4_s):
     """20 windows were judged, the first of which has other content now."""
     next_five = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)
