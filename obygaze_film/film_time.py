@@ -229,6 +229,32 @@ def is_enough_judged(judged_s: NDArray[np.float64], overlap_s: NDArray[np.float6
     return needed_s > 0 and float(judged_s.sum()) >= needed_s
 
 
+def mean_probability(rows: pd.DataFrame, start_s: float, end_s: float) -> float | None:
+    """Return a model's mean probability in a span, weighted by the seconds of each row in the span.
+
+    Only rows that count have a part in it (`is_counted`): of a film that the model was trained on, black
+    pictures and credits have a probability too.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of one model.
+    start_s, end_s : float
+        Ends of the span, in seconds.
+
+    Returns
+    -------
+    float or None
+        None if too little of the span is judged (`is_enough_judged`).
+    """
+    seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
+    is_used = (seconds > 0) & is_counted(rows)
+    if not is_enough_judged(seconds[is_used], seconds):
+        return None
+    p = rows["p"].to_numpy(dtype=np.float64)
+    return float(np.average(p[is_used], weights=seconds[is_used]))
+
+
 def informative_flags_in(rows: pd.DataFrame) -> list[str]:
     """List the flags of some rows, each once, in the order of the first row that has it.
 

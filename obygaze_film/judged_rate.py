@@ -226,6 +226,7 @@ def rates_by_definition(
         There is a rate under no definition: nobody was sure of 10 cells of the film or judged all of it, or
         the judgements are of two draws.
     """
+    judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
     definitions = [*judgements_of(of_film).definitions]
     names = names or {}

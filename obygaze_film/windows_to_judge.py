@@ -66,8 +66,9 @@ def choose_next(
         Model; by default the first with logits. Blind draws do not depend on it.
     blind : bool
     judged : collection of Clip
-        Judgements, whose windows are left out. With `blind` only those made blindly are: a draw without the
-        windows that were judged with their scores shown would not be of the whole film.
+        Judgements, whose windows are left out. With `blind` only those of windows that were drawn and judged
+        blindly are (`is_blind`), as a share is estimated from these: a draw without the windows that were
+        judged in another way would not be of the whole film.
     seed : int
         Of the random order: the same seed draws the same windows, and a larger `n` adds to them. If windows
         of a film were judged blindly before, the seed that they name is used for it.
@@ -91,7 +92,7 @@ def choose_next(
     clips: list[Clip] = []
     n_unknown = 0  # windows left of which the model says too little to choose them
     if blind:
-        judged_blindly = [clip for clip in judged_clips if clip.extras.get(SEEN_SCORE) == "0"]
+        judged_blindly = [clip for clip in judged_clips if is_blind(clip)]
         for film in films:
             clips += _next_blind(film, judged_blindly, seed)[:n]
     else:
@@ -194,7 +195,7 @@ def content_notices(films: Sequence[Timeline], judged: Iterable[Clip]) -> list[s
     list of str
         A notice for each of these films, with the number of its windows that changed.
     """
-    blind_clips = [clip for clip in judged if is_blind(clip)]
+    blind_clips = [clip for clip in judged if clip.level and is_blind(clip)]  # not those still to judge
     notices: list[str] = []
     for film in films:
         cells = cells_of(film)

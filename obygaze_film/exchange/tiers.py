@@ -25,7 +25,7 @@ from obygaze_film.claims.of_film import (
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.notes import message
 from obygaze_film.positive import positive_of
-from obygaze_film.schema import ModelRecord, durations
+from obygaze_film.schema import ModelRecord, durations, is_counted
 
 if TYPE_CHECKING:
     from obygaze_film.timeline import Timeline
@@ -472,12 +472,13 @@ def _scored_span(row: Mapping[Any, Any], text: str, **fields: Any) -> TierSpan:
 
 
 def _levels(film: "Timeline", model: ModelRecord) -> list[TierSpan]:
-    """Make a span of each row of a film's timeline that has a probability, which is the span's text.
+    """Make a span of each row of a film's timeline that counts; its text is the row's probability.
 
     A row is a shot, or a step of time if shots are not known.
     """
-    rows = _records(film.rows(model.key).dropna(subset="p"))
-    return [_scored_span(row, ENGLISH.probability(row["p"])) for row in rows]
+    rows = film.rows(model.key)
+    counted = _records(rows[is_counted(rows)])
+    return [_scored_span(row, ENGLISH.probability(row["p"])) for row in counted]
 
 
 def _shots(film: "Timeline") -> list[TierSpan]:
@@ -496,7 +497,8 @@ def _concepts(film: "Timeline", model: ModelRecord) -> list[Tier]:
 
     A model without concepts has no such tier, even if another model of the film finds concepts.
     """
-    rows = film.rows(model.key)
+    all_rows = film.rows(model.key)
+    rows = all_rows[is_counted(all_rows)]
     tiers = []
     for concept in model.concepts:
         p = rows.get(f"{concept.name}_p")

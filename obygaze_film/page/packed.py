@@ -42,8 +42,10 @@ def packed_shares(shares: ArrayLike) -> str:
 
 
 def whole_percentages(shares: ArrayLike) -> NDArray[np.float64]:
-    """Round shares to whole percentages, a half up; NaN stays."""
-    percentages: NDArray[np.float64] = np.floor(100 * np.asarray(shares, dtype=np.float64) + 0.5)
+    """Round shares to whole percentages, a half up as in the texts of the page (`rounded`); NaN stays."""
+    # The last digits of a float may be wrong: 100 * 0.285 is 28.499999999999996, and 28.5 is meant.
+    exact = np.round(100 * np.asarray(shares, dtype=np.float64), 10)
+    percentages: NDArray[np.float64] = np.floor(exact + 0.5)
     return percentages
 
 

@@ -13,7 +13,13 @@ from obygaze_film.claims.kinds import FilmClaim, Moved
 from obygaze_film.claims.of_judgements import rate_claims
 from obygaze_film.claims.words import Words
 from obygaze_film.codebook_names import names_of
-from obygaze_film.film_time import BLACK_OR_CREDITS, UNJUDGED, informative_flags_in, parts_of
+from obygaze_film.film_time import (
+    BLACK_OR_CREDITS,
+    UNJUDGED,
+    informative_flags_in,
+    mean_probability,
+    parts_of,
+)
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
 from obygaze_film.page.translated import model_title, named_rates, task_title
@@ -559,17 +565,15 @@ class FilmView:
     def _change_by_learning(self, start_s: float, end_s: float) -> "ChangeByLearning":
         """Compute the mean probability of a span before and after the model learnt from judgements.
 
-        Each row is weighted by its seconds in the span, as in the probability of a passage on the desk.
+        Each is NaN if too little of the span is judged (`mean_probability`).
         """
-        inside = self.between(start_s, end_s)
-        seconds = inside["end_s"].clip(upper=end_s) - inside["start_s"].clip(lower=start_s)
-        # Both versions of the model have the same rows, with the same index.
-        p_before = self.rows_before_learning.loc[inside.index, "p"]
+        before = mean_probability(self.rows_before_learning, start_s, end_s)
+        after = mean_probability(self.rows, start_s, end_s)
         return ChangeByLearning(
             start_s,
             end_s,
-            before=_weighted_mean(p_before, seconds),
-            after=_weighted_mean(inside["p"], seconds),
+            before=np.nan if before is None else before,
+            after=np.nan if after is None else after,
         )
 
     @property
@@ -706,13 +710,6 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
         ends=rows["end_s"].to_numpy(dtype=np.float64),
         values=rows["p"].to_numpy(dtype=np.float64),
     )
-
-
-def _weighted_mean(values: pd.Series, weights: pd.Series) -> float:
-    """Return the weighted mean of the values that are not NaN; NaN if all are."""
-    weighted_sum = (values * weights).sum()  # NaN counts as 0
-    sum_of_weights = weights[values.notna()].sum(min_count=1)  # NaN if all values are
-    return float(weighted_sum / sum_of_weights)
 
 
 def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:

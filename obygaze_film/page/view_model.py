@@ -15,7 +15,7 @@ from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.film_time import informative_flags
+from obygaze_film.film_time import informative_flags, mean_probability
 from obygaze_film.page import charts
 from obygaze_film.page.packed import packed_numbers, packed_shares, packed_times, whole_percentages
 from obygaze_film.positive import Verdict, positive_of
@@ -297,7 +297,7 @@ def _citation(decision: Decided, title: str, view: "FilmView") -> str:
     `title` is the title of the level.
     """
     start_s, end_s = decision.start_s, decision.end_s
-    has_score = bool(view.between(start_s, end_s)["p"].notna().any())
+    has_score = mean_probability(view.rows, start_s, end_s) is not None
     claim = decision_claim(
         decision.judges,
         title,

@@ -408,14 +408,15 @@ class Decisions:
     def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports.
 
-        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Empty ones, which
-        have neither a level nor a note, are left out.
+        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Those about another
+        film are left out, and so are empty ones, which have neither a level nor a note.
         """
         decisions = []
         for clips in self.clips_by_kind.values():
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                if not is_shown or not self.is_current(clip.clip_id):
+                is_listed = is_shown and self.rules.is_about_film(clip)
+                if not is_listed or not self.is_current(clip.clip_id):
                     continue
                 decision = self._described(clip)
                 if decision.level or decision.note:

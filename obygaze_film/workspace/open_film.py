@@ -9,12 +9,11 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from obygaze_features.errors import ObygazeError
 from obygaze_features.manifest import Clip, Codebook, Manifest
-from obygaze_film.film_time import is_enough_judged, seconds_inside
+from obygaze_film.film_time import mean_probability
 from obygaze_film.notes import Message, message
 from obygaze_film.segments import LISTED
 from obygaze_film.timeline import Timeline
@@ -254,17 +253,8 @@ class OpenFilm:
         return None
 
     def probability_of(self, start_s: float, end_s: float) -> float | None:
-        """Return the model's mean probability in a span, weighted by the seconds of each row in the span.
-
-        None if too little of the span has a probability (`is_enough_judged`).
-        """
-        rows = self._rows
-        seconds = seconds_inside(rows, start_s, end_s)  # [N rows]
-        p = rows["p"].to_numpy(dtype=np.float64)
-        is_used = (seconds > 0) & ~np.isnan(p)
-        if not is_enough_judged(seconds[is_used], seconds):
-            return None
-        return float(np.average(p[is_used], weights=seconds[is_used]))
+        """Return the model's mean probability in a span; None if it has none (`mean_probability`)."""
+        return mean_probability(self._rows, start_s, end_s)
 
     @cached_property
     def _rows(self) -> pd.DataFrame:

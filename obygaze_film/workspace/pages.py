@@ -364,7 +364,7 @@ def shown_decisions(
     for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
             is_empty = not clip.level and kind != "note"  # a person cleared the level
-            if clip.movie != film.timeline.movie or is_empty:
+            if is_empty or not decisions.rules.is_about_film(clip):
                 continue
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue

@@ -150,6 +150,10 @@ class FilmRules:
             windows_by_method[sampling] = [spans[index] for index in draw.order()]
         return windows_by_method
 
+    def is_about_film(self, clip: Clip) -> bool:
+        """Whether a decision is about this film; those of another are neither shown nor exported."""
+        return clip.movie == self.film.movie
+
     def place_of(self, clip: Clip) -> int:
         """Return the place of a blind judgement's window in its draw, from 1 on.
 
@@ -357,7 +361,7 @@ def read_line(rules: FilmRules, line: Line, path: Path, number: int) -> Reading:
     clip = rules.checked(line.kind, line.row, line.id, problems, number)
     place = 0
     if clip is not None:
-        is_of_film = clip.movie == rules.film.movie
+        is_of_film = rules.is_about_film(clip)
         is_blind_judgement = line.kind == "judgement" and clip.extras.get(SEEN_SCORE) == "0"
         if not is_of_film:
             problems.add(number, "of another film: it is not shown here", "movie")

@@ -639,6 +639,28 @@ def test_who_draws_more_windows_is_told_nothing_if_no_content_changed(timeline, 
     assert content_notices([timeline], judged) == []
 
 
+def test_who_draws_more_windows_is_told_nothing_of_those_still_to_judge(timeline, drawn_with_4_s):
+    """The first row had other content when it was drawn, and is not filled in yet: it was not judged."""
+    first, *others = drawn_with_4_s.clips
+    partly_filled = drawn_with_4_s.with_clips([replace(first, level=None), *others])
+    assert content_notices([timeline], partly_filled) == []
+
+
+def test_a_window_judged_blindly_outside_the_draw_is_still_to_be_drawn(timeline, tmp_path):
+    """Somebody judged the first three windows of the draw without a score, in a table that names no places.
+
+    No share counts these judgements, and the desk asks for the windows too: the draw is of the whole film.
+    """
+    drawn = choose_next([timeline], 5, blind=True)
+    without_place = [replace(clip, extras=clip.extras | {"place": ""}) for clip in drawn[:3]]
+    judged = judged_by_ab(without_place, tmp_path)
+
+    next_five = choose_next([timeline], 5, blind=True, judged=judged)
+
+    assert [clip.start_s for clip in next_five] == [clip.start_s for clip in drawn]
+    assert places_of(next_five) == [1, 2, 3, 4, 5]
+
+
 def test_a_draw_goes_on_though_content_changed(timeline, drawn_with_4_s):
     """20 windows were judged, the first of which has other content now."""
     next_five = choose_next([timeline], 5, blind=True, judged=drawn_with_4_s)

@@ -379,6 +379,13 @@ def test_judgements_under_two_definitions_have_a_share_under_each(timeline, unde
     assert any("15 judgements" in notice for notice in rates.notices)
 
 
+def test_a_film_in_capitals_has_a_share_under_each_definition_too(timeline, under_two_definitions):
+    """A table may write TT0000001 for tt0000001, as it may for a rate under one definition."""
+    in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in under_two_definitions]
+    rates = rates_by_definition(timeline, under_two_definitions.with_clips(in_capitals)).rates
+    assert [(rate.definition, rate.n) for rate in rates] == [(BEFORE, 20), (AFTER, 12)]
+
+
 def test_judgements_without_a_definition_count_under_the_only_known_one(timeline, under_two_definitions):
     """AB judged under the definition `BEFORE`, and EF's judgements do not say under which they were made.
 

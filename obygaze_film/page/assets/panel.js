@@ -60,9 +60,7 @@ export class Panel {
   const link = near
    ? make("button", {type: "button", title: words.this_film, onclick: () => this.act.jump({start: there.start, end: there.end, type: "span", origin: "own"})}, still, label)
    : make("a", {href: `../${there.film}/read#t=${there.start},${there.end}`}, still, label);
-  const shared = (mine) => Math.min(mine.end, there.end) - Math.max(mine.start, there.start);
-  // A decision on less than half of the span says nothing of the whole.
-  const said = near && this.store.judged.find((mine) => shared(mine) > (there.end - there.start) / 2);
+  const said = near && this.store.saidOf(there);
   return make("li", {}, link, said ? ` ${filled(words.you_said, said)}` : "");
  }
 }

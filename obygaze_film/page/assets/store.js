@@ -1,6 +1,8 @@
 // What is decided and what is selected. Form and evidence follow from the selected object, never from what was selected before.
 export const sameSpan = (a, b) => Math.abs(a.start - b.start) < 1e-3 && Math.abs(a.end - b.end) < 1e-3;
 const named = (text) => text.trim().replace(/\s+/g, " ");
+// Whether a decision says something of the whole of a span: it is on half of it or more.
+const over = (one, span) => overlap(one, span) >= (span.end - span.start) / 2;
 const overlap = (a, b) => Math.min(a.end, b.end) - Math.max(a.start, b.start);
 
 export class Store {
@@ -77,12 +79,13 @@ export class Store {
   if (k < 0) k = it ? list.findIndex((one) => one.start > it.start) - (step > 0 ? 1 : 0) : step > 0 ? -1 : 0;
   return list[(k + step + list.length) % list.length];
  }
+ // What was said of a span that need not be the decision's own; of several decisions the last one's.
+ saidOf(span, decisions = this.judged) { return decisions.findLast((one) => over(one, span)) ?? null; }
  // Who has seen how many of the passages, and what they said of them.
  get progress() {
   const read = this.judged.filter((one) => !one.place), found = {passages: this.passages.length, seen: 0, agree: 0, disagree: 0, unsure: 0, added: 0};
-  const over = (one, passage) => overlap(one, passage) >= (passage.end - passage.start) / 2;
   for (const passage of this.passages) {
-   const said = read.filter((one) => over(one, passage)).at(-1);
+   const said = this.saidOf(passage, read);
    if (said) { found.seen++; found[said.verdict]++; }
   }
   found.added = read.filter((one) => !this.passages.some((passage) => over(one, passage)) && one.verdict === "agree").length;

@@ -408,6 +408,23 @@ def test_a_wrong_line_of_the_ledger_is_named_once_and_not_shown(scored_tt1, wron
     assert decisions.notices == notices
 
 
+def test_a_judgement_of_another_film_is_neither_shown_nor_exported(scored_tt1):
+    """A file of the ledger has two judgements of AB, of which the second is of another film.
+
+    A notice says that it is not shown here. An export has it no more than the desk.
+    """
+    folder, film, book = scored_tt1
+    ledger_with_second_line(folder, {"movie": "tt2", "start_s": "40", "end_s": "48"})
+
+    decisions = Decisions(folder, film, book)
+    shown = shown_decisions(OpenFilm(0, film, decisions), "AB")
+    exported = decisions.decided()
+
+    assert [decision["start"] for decision in shown] == [0.0]
+    assert [decision.start_s for decision in exported] == [0.0]
+    assert any("of another film" in notice for notice in decisions.notices)
+
+
 @pytest.mark.parametrize("wrong", NOT_OF_THE_DRAW.values(), ids=NOT_OF_THE_DRAW)
 def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_tt1, wrong):
     """A file of the ledger has two judgements of AB: in sight of the score, and blind with a wrong place.

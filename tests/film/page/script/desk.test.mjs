@@ -113,6 +113,16 @@ test("progress counts passages seen, agreed with or not, and what was added", ()
  assert.deepEqual(store.progress, {passages: 2, seen: 1, agree: 0, disagree: 0, unsure: 1, added: 0});
 });
 
+test("a span that is like the selected one was judged as the passage of its times was", () => {
+ const half = made([kept({id: "1", start: 15, end: 25})]);
+ assert.equal(half.progress.seen, 1);
+ assert.equal(half.saidOf({start: 10, end: 20}).id, "1");
+ const twice = made([kept({id: "1", start: 10, end: 18}), kept({id: "2", start: 12, end: 20, level: "EN", verdict: "disagree"})]);
+ assert.deepEqual([twice.progress.agree, twice.progress.disagree], [0, 1]);
+ assert.equal(twice.saidOf({start: 10, end: 20}).verdict, "disagree");
+ assert.equal(made([kept({id: "1", start: 16, end: 25})]).saidOf({start: 10, end: 20}), null);
+});
+
 test("what was decided under other words is offered again, in the mode that it was decided in", () => {
  const own = [kept({id: "a-1", start: 1, end: 9, place: 2, otherwise: true}), kept({id: "a-2", start: 10, end: 20, otherwise: true}), kept({id: "a-3", start: 50, end: 60}), kept({id: "b-1", who: "CD", start: 1, end: 9, otherwise: true})];
  assert.deepEqual(made(own).otherwise.map((one) => one.id), ["a-2", "a-1"]);

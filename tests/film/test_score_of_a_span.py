@@ -1,0 +1,91 @@
+"""A span has a probability by one rule, wherever it is listed, cited or explained."""
+
+from dataclasses import replace
+
+import pytest
+
+from obygaze_features.manifest import builtin_codebook
+from obygaze_film.claims import Words
+from obygaze_film.exchange import collect
+from obygaze_film.exchange.decided import Decided
+from obygaze_film.learning import beside_former
+from obygaze_film.page.view import FilmView
+from obygaze_film.page.view_model import decisions_data
+from obygaze_film.workspace.decisions import Decisions
+from obygaze_film.workspace.evidence import span_evidence
+from obygaze_film.workspace.open_film import OpenFilm
+from obygaze_film.workspace.pages import shown_decisions
+from tests.film.page.invented import fake_scored_film, with_columns
+from tests.film.workspace.deciding import judge
+
+
+def film_of_seconds(flags_of_first_minute, *, has_p):
+    """Make a film of 600 rows of a second each; those of the first minute have flags, and a p or none."""
+    film = fake_scored_film(n_rows=600, duration_s=600.0, unlike_parts=(), trained_on=True)
+    seconds = film.table.index.to_numpy(dtype=float)
+    film = with_columns(film, start_s=seconds, end_s=seconds + 1, flags="")
+    film.table.loc[:59, "flags"] = flags_of_first_minute
+    if not has_p:
+        film.table.loc[:59, ["p", "p_low", "p_high"]] = float("nan")
+    return film
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_p", "end_s", "is_scored"),
+    [
+        pytest.param("credits", True, 20.0, False, id="credits of a film that the model was trained on"),
+        pytest.param("unlike", False, 60.2, False, id="a fifth of a second is judged"),
+        pytest.param("unlike", False, 62.0, True, id="two seconds are judged"),
+    ],
+)
+def test_list_evidence_and_citations_agree_whether_a_span_has_a_score(
+    tmp_path, flags, has_p, end_s, is_scored
+):
+    """A level for the film's first seconds, given in sight of the score where there is one."""
+    film = film_of_seconds(flags, has_p=has_p)
+    decisions = Decisions(tmp_path, film, builtin_codebook("obygaze12"))
+    judge(decisions, 0, end_s, "S")
+    opened = OpenFilm(0, film, decisions)
+    words = Words("en")
+
+    [listed] = shown_decisions(opened, "AB")
+    evidence = span_evidence(opened, [opened], 0.0, end_s, words)
+    decided = Decided(0.0, end_s, ("AB",), level="S")
+    [on_page] = decisions_data([decided], FilmView(film, "f", words, top=5))
+
+    assert bool(evidence["p"]) == is_scored
+    assert listed["value"] == evidence["p"]
+    expected_end = ", in sight of the model's score" if is_scored else ", not blindly"
+    assert listed["cited"].endswith(expected_end)
+    assert on_page["cited"].endswith(expected_end)
+
+
+def test_a_passage_that_learning_moved_has_the_probability_of_the_list_of_passages():
+    """The model marks 20 s in which one second is black; having learnt from the film, it gives that a p too.
+
+    Of a film that a model was trained on, black pictures have a probability, and count in no number.
+    """
+    former = film_of_seconds("", has_p=True)
+    former.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.05
+    learnt = replace(former, table=former.table.copy())
+    learnt.table.loc[100:119, ["p", "p_low", "p_high"]] = 0.9
+    learnt.table.loc[110, ["p", "p_low", "p_high"]] = 0.1
+    learnt.table.loc[110, "flags"] = "black"
+
+    view = FilmView(beside_former(scored=learnt, film=former), "f", Words("en"), top=5)
+
+    [moved] = [claim for claim in view.changed_passages if claim.time.start_s == 100]
+    [passage] = [row for row in view.segments.to_dict("records") if row["start_s"] == 100]
+    assert passage["p"] == pytest.approx(0.9)
+    assert moved.number == pytest.approx(0.9)
+
+
+def test_an_export_has_no_score_of_the_time_that_it_says_has_none():
+    """The first minute is credits; of a film that the model was trained on they have a probability too."""
+    film = film_of_seconds("credits", has_p=True)
+
+    exported = collect(film, "csv", tiers=["level", "concepts"])
+
+    assert any("has no score" in caveat or "have no score" in caveat for caveat in exported.caveats)
+    assert {placed.tier.kind for placed in exported.spans} == {"level", "concepts"}
+    assert min(placed.span.start_s for placed in exported.spans) >= 60
