@@ -19,7 +19,7 @@ from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.clip_table import ClipTable, clip_table
 from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened, refuse_another_store
 from obygaze_features.store.files_remote import as_url, open_url
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
+from obygaze_features.store.files_zip import is_zip_name, open_zip
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAG_INFO,
@@ -110,7 +110,7 @@ def resolve(path: Path) -> Path:
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
 
     is_folder_of_store = (path / FEATURES).is_dir()
-    is_zip = path.suffix == ZIP_SUFFIX and path.is_file()
+    is_zip = is_zip_name(path.name) and path.is_file()
     if is_folder_of_store or is_zip:
         return path
     versions = sealed_versions(path)
