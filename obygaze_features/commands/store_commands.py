@@ -313,12 +313,11 @@ def _describe_store(path: Path) -> ListedStore:
 
 
 def _may_be_sealed(path: Path) -> bool:
-    """Return whether a path looks like a sealed store: a zip, or a folder with features not being built."""
+    """Return whether a path looks like a sealed store: a zip, or a folder (`is_store_folder`)."""
+    from obygaze_features.store.store import is_store_folder
+
     is_zip = is_zip_name(path.name) and path.is_file()
-    if is_zip:
-        return True
-    is_being_built = path.name.endswith(".building")
-    return (path / "data" / "features.zarr").is_dir() and not is_being_built
+    return is_zip or is_store_folder(path)
 
 
 @command()
