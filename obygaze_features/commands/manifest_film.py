@@ -247,7 +247,7 @@ def _clips_of_films(imported: "manifests.Imported") -> list[dict[str, object]]:
 
 
 def _median_duration(path: Path) -> float:
-    """Return the median duration of the clips of a store, in seconds rounded to milliseconds.
+    """Return the median duration of a store's clips with features, in seconds rounded to milliseconds.
 
     Raises
     ------
@@ -256,7 +256,9 @@ def _median_duration(path: Path) -> float:
     """
     import numpy as np
 
-    clips = [clip for clip in of.open_store(path).clips if clip.status != "failed"]
+    from obygaze_features.store.format import STATUSES_WITH_FEATURES
+
+    clips = [clip for clip in of.open_store(path).clips if clip.status in STATUSES_WITH_FEATURES]
     durations_s = [clip.duration_s for clip in clips if clip.duration_s is not None]
     n_unknown = len(clips) - len(durations_s)
     if not durations_s or n_unknown:

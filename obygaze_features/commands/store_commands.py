@@ -17,6 +17,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.options import LOCAL, PROBLEMS_FOUND, Answer
 from obygaze_features.screen import progress_bar, table
 from obygaze_features.signatures import Json, StoresFolder, Yes, argument, command, option
+from obygaze_features.store.files_zip import is_zip_name
 from obygaze_features.store.format import BAGIT, FEATURES, PLAN, STAGING_SUFFIX
 from obygaze_features.text import visible
 
@@ -312,12 +313,11 @@ def _describe_store(path: Path) -> ListedStore:
 
 
 def _may_be_sealed(path: Path) -> bool:
-    """Return whether a path looks like a sealed store: a zip, or a folder with features not being built."""
-    is_zip = path.suffix == ".zip" and path.is_file()
-    if is_zip:
-        return True
-    is_being_built = path.name.endswith(".building")
-    return (path / "data" / "features.zarr").is_dir() and not is_being_built
+    """Return whether a path looks like a sealed store: a zip, or a folder (`is_store_folder`)."""
+    from obygaze_features.store.store import is_store_folder
+
+    is_zip = is_zip_name(path.name) and path.is_file()
+    return is_zip or is_store_folder(path)
 
 
 @command()

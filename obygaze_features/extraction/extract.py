@@ -26,6 +26,7 @@ from obygaze_features.extraction.prepared import Extraction, OnNote
 from obygaze_features.extraction.ray_leader import run_ray
 from obygaze_features.extraction.report import Run
 from obygaze_features.extraction.texts import TextEstimate, TextJob, estimate_texts, run_texts
+from obygaze_features.file_kinds import VIDEO_SUFFIXES
 from obygaze_features.io import NO_LICENCE, local_path, store_path
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import (
@@ -50,8 +51,6 @@ CLIPS_AT_ONCE = 8
 """Clips that are encoded together, unless a backbone takes more."""
 TEXTS_AT_ONCE = 64
 """Texts that are encoded together."""
-VIDEO_SUFFIXES = (".mp4", ".mkv", ".avi", ".mov", ".webm", ".ts")
-"""Suffixes of videos, which are refused where a manifest is expected."""
 
 MaybeNone = Any
 """In a union: None in a rare case. Type checkers would make every caller check for None, but not for Any."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.identity import plain
 from obygaze_features.manifest.clip import Clip, grouped
+from obygaze_features.manifest.identity import refuse_twins
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.text import composed, counted
 
@@ -104,13 +104,16 @@ def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: 
 
     if not all(name.strip() for name in names):
         raise ManifestError("an annotator has no name")
-    are_repeated = len({plain(name) for name in names}) < len(names)
+    are_repeated = len(set(names)) < len(names)
     are_enough = 1 <= each <= len(names)
     if are_repeated or not are_enough:
         raise ManifestError(
             f"{each} of {counted(len(names), 'annotator')} ({', '.join(names)}): name each once, "
             "and at least as many as a film gets"
         )
+    refuse_twins(
+        "annotator", {name: ("", f"annotator {number}") for number, name in enumerate(names, start=1)}
+    )
 
     # All clips of a manifest have the same further columns.
     taken_columns = sorted({CALIBRATION, ORDER}.intersection(clips.clips[0].extras))

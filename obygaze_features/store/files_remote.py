@@ -9,7 +9,7 @@ from obygaze_features.errors import StoreError
 from obygaze_features.store.files_http import HttpFiles
 from obygaze_features.store.files_hub import open_hub
 from obygaze_features.store.files_obstore import ObstoreFiles, connect
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip_in
+from obygaze_features.store.files_zip import is_zip_name, open_zip_in
 from obygaze_features.store.store_files import StoreFiles
 
 BACKSLASH = "\\"
@@ -50,7 +50,7 @@ def open_url(url: str) -> StoreFiles:
     if parts.scheme == "hf":
         return open_hub(url)
     parent_url, _, name = url.rpartition("/")
-    if name.lower().endswith(ZIP_SUFFIX):
+    if is_zip_name(name):
         folder_of_zip = _files_below(parent_url, name="")  # without a name, as this folder is no store
         return open_zip_in(folder_of_zip, name, url)
     return _files_below(url, name)

@@ -27,6 +27,11 @@ TAIL_BYTES = (1 << 16, 1 << 20, 1 << 26)
 """Bytes at the end of a zip that are searched for its directory, one after the other; no store needs more."""
 
 
+def is_zip_name(name: str) -> bool:
+    """Return whether a file is a zip by its name; Windows also writes the suffix in capitals."""
+    return name.lower().endswith(ZIP_SUFFIX)
+
+
 @dataclass(frozen=True)
 class ZipFiles:
     """A store that is a zip.

@@ -19,7 +19,7 @@ from obygaze_features.schema import Name, expected, fits
 from obygaze_features.store.clip_table import ClipTable, clip_table
 from obygaze_features.store.files_as_opened import FilesAsOpened, FolderAsOpened, refuse_another_store
 from obygaze_features.store.files_remote import as_url, open_url
-from obygaze_features.store.files_zip import ZIP_SUFFIX, open_zip
+from obygaze_features.store.files_zip import is_zip_name, open_zip
 from obygaze_features.store.format import (
     ATTRIBUTE,
     BAG_INFO,
@@ -76,6 +76,16 @@ def locate(store: Path | str) -> StoreFiles:
     return open_zip(path) if path.is_file() else FolderFiles(path)
 
 
+def is_in_the_making(path: Path) -> bool:
+    """Return whether a folder's name says that a store is being made in it, or was until a stop."""
+    return path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX))
+
+
+def is_store_folder(path: Path) -> bool:
+    """Return whether a path looks like a sealed store: a folder with features, not one in the making."""
+    return (path / FEATURES).is_dir() and not is_in_the_making(path)
+
+
 def _suggest_similar_name(path: Path) -> str:
     """Return a hint " (did you mean PATH?)" with the store in the same folder whose name is most similar.
 
@@ -87,7 +97,7 @@ def _suggest_similar_name(path: Path) -> str:
         return ""
     names = set()
     for node in path.parent.iterdir():
-        if (node / FEATURES).is_dir():
+        if is_store_folder(node):
             names.add(node.name)
             names.add(VERSIONED.sub("", node.name))
     similar_names = get_close_matches(path.name, sorted(names), n=1)
@@ -106,12 +116,11 @@ def resolve(path: Path) -> Path:
     """
     if (path / PLAN).is_file():
         raise _stage_error(path)
-    if path.name.endswith((PULLING_SUFFIX, BUILDING_SUFFIX)):
+    if is_in_the_making(path):
         raise StoreError(f"{path}: a store in the making, or whose making was stopped; pull or seal it again")
 
-    is_folder_of_store = (path / FEATURES).is_dir()
-    is_zip = path.suffix == ZIP_SUFFIX and path.is_file()
-    if is_folder_of_store or is_zip:
+    is_zip = is_zip_name(path.name) and path.is_file()
+    if is_store_folder(path) or is_zip:
         return path
     versions = sealed_versions(path)
     if versions:
@@ -139,7 +148,7 @@ def _why_no_store(path: Path) -> str:
         return f"no such store{no_version}{_suggest_similar_name(path)}"
     if path.is_file():
         return "a file; expected the folder of a store, or a zip that 'obygaze store pack' made"
-    stores_inside = sorted(node.name for node in path.iterdir() if (node / FEATURES).is_dir())
+    stores_inside = sorted(node.name for node in path.iterdir() if is_store_folder(node))
     if stores_inside:
         return f"not a store, but stores are in it; name one: {', '.join(stores_inside)}"
     return f"not a store (no {FEATURES} in it)"

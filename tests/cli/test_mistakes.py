@@ -205,6 +205,8 @@ MISTAKES = f"""
     '1' is not i/n
 1 extract in/video.mp4 out/films
     obygaze manifest import folder 'in' --out video.csv
+1 extract in/tape.MPG out/films
+    obygaze manifest import folder 'in' --out tape.csv
 1 extract in/texts.csv out/prompts
     texts.csv is a list of texts, and descriptors reads frames
 1 extract in/prompts.txt out/prompts

@@ -25,7 +25,10 @@ from obygaze_features.manifest import (
     window_of_model,
 )
 from obygaze_features.manifest.importers.imported import Imported
-from obygaze_features.store.testing import seal_arrays
+from obygaze_features.store.records import ClipFeatures, ClipResult, PlannedClip
+from obygaze_features.store.sealing import seal
+from obygaze_features.store.stage import Stage
+from obygaze_features.store.testing import seal_arrays, toy_group
 from obygaze_features.video import frame_times, read_frames, uniform
 from obygaze_features.video.sampling import FrameTimes
 from tests.files import written
@@ -379,6 +382,29 @@ def test_a_window_may_be_as_long_as_the_median_clip_of_a_store(wrestling, tmp_pa
 
     code, output = import_film_by_command(
         wrestling, "--window", "train", "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"
+    )
+
+    assert code == 0
+    assert "windows of 5 s every 5 s" in output
+
+
+def test_a_clip_that_a_store_lacks_has_no_part_in_the_length_of_windows(wrestling, tmp_path):
+    """Clip x is 5 s long. Clip y was planned as a whole file, whose length nobody knows, and never made."""
+    values = np.zeros((1, 2), np.float32)
+    stage_folder = tmp_path / "s.staging"
+    stage = Stage.open(
+        stage_folder,
+        [PlannedClip("x", "m", 0, 5), PlannedClip("y", "m")],
+        [toy_group("d", {"pooled": values})],
+        {"name": "toy"},
+    )
+    features = ClipFeatures(np.arange(2.0), np.arange(2), {"pooled": values[0]})
+    with stage.writer() as writer:
+        writer.commit([ClipResult("x", "ok", groups={"d": features})])
+    store = seal(stage_folder, tmp_path / "s", licence="CC0-1.0", allow_missing=True)
+
+    code, output = import_film_by_command(
+        wrestling, "--store", store, "--shots", "none", "--out", tmp_path / "windows.csv"
     )
 
     assert code == 0

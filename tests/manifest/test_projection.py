@@ -90,10 +90,22 @@ def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
 
 
 @pytest.mark.parametrize(
-    ("movie_of_annotation", "movie_of_clip"), [("54215", "tt0054215"), ("M", "m"), ("f/m.mp4", "m")]
+    ("movie_of_annotation", "movie_of_clip"),
+    [
+        ("54215", "tt0054215"),
+        ("M", "m"),
+        ("f/m.mp4", "m"),
+        ("Amelie", "Am\u00e9lie"),
+        ("f/Amelie.mp4", "Am\u00e9lie"),
+        ("Psych\u043e", "Psycho"),
+    ],
+    ids=["number", "capital", "path", "without accent", "path without accent", "Cyrillic o"],
 )
 def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, movie_of_clip):
-    """An IMDb number, other capitals and a path of the video mean the same film."""
+    """An IMDb number, other capitals and a path of the video mean the same film.
+
+    So do names without accents, or with a letter that looks alike: one manifest of both would be refused.
+    """
     annotations = manifest_of(annotation(0, 10, "S", movie=movie_of_annotation))
     clips = manifest_of(Clip("c1", movie_of_clip, "", 0, 10))
 

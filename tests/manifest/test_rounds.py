@@ -209,6 +209,22 @@ def test_impossible_rounds_are_refused(annotators, annotators_per_film, n_calibr
         assign(three_films, annotators, annotators_per_film, calibration=n_calibration)
 
 
+@pytest.mark.parametrize(
+    "twin", ["Rene", "REN\u00c9 ", "R\u0435n\u00e9"], ids=["accent", "case", "Cyrillic e"]
+)
+def test_one_annotator_is_not_two_of_a_round_also_where_one_of_them_gets_no_film(twin):
+    """Of one film, René would get it and the twin nothing, so that no manifest of both would refuse them."""
+    with pytest.raises(ManifestError, match="one name"):
+        assign(make_corpus(n_films=1), ["Ren\u00e9", twin], 1)
+
+
+def test_two_names_of_a_manifest_are_two_in_a_round():
+    """An and Lee are names in either order; only titles of films have an article behind them."""
+    assignment = assign(make_corpus(n_films=2), ["Lee, An", "An Lee"], 1)
+
+    assert {clip.annotator for clip in assignment} == {"Lee, An", "An Lee"}
+
+
 def test_names_are_stored_in_one_form_of_unicode():
     """The accent of Léa is given as a sign of its own (NFD). It is stored as one letter with the e."""
     decomposed_name = normalize("NFD", "Léa")

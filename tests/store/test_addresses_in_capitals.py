@@ -23,6 +23,18 @@ def test_a_store_is_read_at_an_address_in_capitals(server, scheme, name):
     assert store.where.startswith("http://")
 
 
+def test_a_zip_in_capitals_is_a_store_on_disk_as_on_a_server(server, served_folder, tmp_path):
+    """Windows and cameras write suffixes in capitals; the zip is the same."""
+    packed = served_folder / "toy-1.0.0.zip"
+    at_server = packed.with_name("TOY.ZIP")
+    on_disk = tmp_path / "TOY.ZIP"
+    for copy in (at_server, on_disk):
+        copy.write_bytes(packed.read_bytes())
+
+    assert len(open_store(f"{server.url}/{at_server.name}")["toy"]) == 150
+    assert len(open_store(on_disk)["toy"]) == 150
+
+
 @pytest.mark.parametrize(
     ("written", "url"),
     [

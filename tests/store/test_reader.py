@@ -1,11 +1,14 @@
 """Reading: what comes back is what was committed, and nothing else is passed off as it."""
 
+import json
 import re
 import sys
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from obygaze.cli import root_command
 from obygaze_features.errors import StoreError
 from obygaze_features.store import ArraySpec, GroupSpec, Stage, open_store, seal, staging_path
 from tests.process import python
@@ -130,6 +133,25 @@ def test_a_path_or_url_that_is_no_sealed_store_is_refused_by_name(tmp_path):
     for place in (*(tmp_path / path for path in paths), "ftp://example.org/toy-1.0.0"):
         with pytest.raises(StoreError, match=re.escape(str(place))):
             open_store(place)
+
+
+@pytest.mark.parametrize("suffix", ["building", "pulling"])
+def test_a_half_made_store_is_neither_listed_nor_offered(tmp_path, suffix):
+    """A process that seals or copies was stopped: its folder has features, and cannot be opened."""
+    store = make_sealed_store(tmp_path, 8)
+    half_made = tmp_path / "stores" / f"toy-1.0.0.{suffix}"
+    half_made.parent.mkdir()
+    store.rename(half_made)
+
+    listed = CliRunner().invoke(root_command(), ["store", "ls", str(half_made.parent), "--json"])
+    with pytest.raises(StoreError) as refused:
+        open_store(half_made.parent)
+    with pytest.raises(StoreError) as refused_by_name:
+        open_store(half_made.with_name("toy-1.0.1"))
+
+    assert json.loads(listed.stdout) == []
+    assert f".{suffix}" not in str(refused.value)
+    assert f".{suffix}" not in str(refused_by_name.value)
 
 
 @pytest.mark.parametrize(

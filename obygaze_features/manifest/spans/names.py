@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.identity import imdb_id, plain
+from obygaze_features.identity import imdb_id, is_one_name, plain
 from obygaze_features.text import composed, first_few, number_of
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
@@ -329,7 +329,8 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
 
     1. the text is the id;
     2. the text is the id in another spelling, or a path or URL whose file has the id as its name;
-    3. the text has the same IMDb id, or is the title.
+    3. the text has the same IMDb id, or is the title;
+    4. the text, or its file's name, is one name with the id (`is_one_name`), as without its accents.
 
     Parameters
     ----------
@@ -353,15 +354,23 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     films = tuple(movies)
     matches = [movie for movie in films if composed(movie) == composed(text.strip())]
     if not matches:
-        spellings = {plain(text), plain(path_of(text).name), plain(stem_of(text))}
+        spellings = {plain(name) for name in _names_in(text)}
         matches = [movie for movie in films if plain(movie) in spellings]
     if not matches:
         matches = _films_by_imdb_id_or_title(text, films, titles or {})
+    if not matches:
+        names = _names_in(text)
+        matches = [movie for movie in films if any(is_one_name(movie, name) for name in names)]
     if len(matches) > 1:
         raise ManifestError(
             f"{text!r} names {len(matches)} films: {first_few(matches, MAX_NAMES)}; give the id"
         )
     return matches[0] if matches else None
+
+
+def _names_in(text: str) -> set[str]:
+    """Return what may be a film's id in a text: the text, and the name of a file, with and without suffix."""
+    return {text, path_of(text).name, stem_of(text)}
 
 
 def _films_by_imdb_id_or_title(text: str, films: Sequence[str], titles: Mapping[str, str]) -> list[str]:

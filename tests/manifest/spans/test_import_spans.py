@@ -5,6 +5,7 @@ import json
 import re
 import unicodedata
 from fractions import Fraction
+from pathlib import PurePosixPath
 
 import pytest
 
@@ -354,6 +355,17 @@ def test_a_video_of_another_computer_is_looked_for_beside_the_table(
     (clip,), _ = import_files({"s.csv": f"video,start_s,end_s\n{place},1,2\n"})
 
     assert clip.video == video
+
+
+@pytest.mark.parametrize("movie", ["Am\u00e9lie", "Am\u0435lie"], ids=["accent", "Cyrillic e"])
+def test_a_film_has_the_video_whose_name_is_one_with_its_own(import_files, films, movie):
+    """The folder has Amelie.mp4. A manifest of Amelie and this movie would be refused as one film twice."""
+    (films / "Amelie.mp4").touch()
+
+    (clip,), notices = import_files({"s.csv": f"movie,start_s,end_s,level\n{movie},1,2,S\n"}, videos=films)
+
+    assert PurePosixPath(clip.video).name == "Amelie.mp4"
+    assert not any("missing" in notice for notice in notices)
 
 
 COMPOSED = "D\u00e9shabill\u00e9"
