@@ -6,6 +6,7 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.predict_remarks import remarks
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.joined_model import WAYS_TO_FUSE
@@ -274,3 +275,14 @@ def test_an_explanation_says_what_could_not_be_read_in_whichever_store_it_is(mod
     assert om.predict(model, stores).has("partial").all()
     assert explained.read_in_part == f"the file of {cut} is cut off"
     assert explained.unread_s == 5
+
+
+def test_a_clip_of_which_half_is_missing_in_two_stores_is_counted_once(model_files, tmp_path):
+    """5 of the 8 s of the only clip have no pictures, in what is seen and in what is heard."""
+    model = om.load_model(model_files["concat"])
+    stores = stores_of_a_clip_that_is_cut_short(tmp_path, cut=["seen", "heard"])
+
+    lines = remarks(om.predict(model, stores), model, stores)
+
+    (on_partial_clips,) = [line for line in lines if "partial" in line]
+    assert "less than half of 1 clip was read" in on_partial_clips
