@@ -489,7 +489,12 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     with_common_clips = []
     for data, label in zip(datasets, labels, strict=True):
         in_common = np.flatnonzero(np.isin(data.clip_ids, sorted(common)))
-        with_common_clips.append(replace(data.take(in_common), label=label, excluded=excluded))
+        partial = data.partial & common
+        counts = {**data.counts, "with_features": len(common), "partial": len(partial)}
+        with_common = data.take(in_common)
+        with_common_clips.append(
+            replace(with_common, label=label, excluded=excluded, counts=counts, partial=partial)
+        )
     return tuple(with_common_clips)
 
 
