@@ -1,7 +1,7 @@
 """Write the remarks that readers of a model's predictions need; every function returns lines."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from obygaze_features.manifest import counted
@@ -177,27 +177,26 @@ def _partial_clips_remark(predicted: "Predicted", stores: Sequence["Store"]) -> 
     partial = counted(n_clips, "clip is partial", "clips are partial")
     line = f"{partial}: a part of the video could not be read"
     clip_ids = set(predicted.table["clip_id"][is_partial])
-    n_less_than_half = sum(_n_less_than_half_read(store, clip_ids) for store in stores)
-    if n_less_than_half:
-        clips = counted(n_less_than_half, "clip")
+    # A clip of several stores may be cut short in each of them, and counts once.
+    hardly_read = set[str]().union(*(_less_than_half_read(store) for store in stores)) & clip_ids
+    if hardly_read:
+        clips = counted(len(hardly_read), "clip")
         # When a whole film is scored, such windows are left out of all results.
         line += f"; less than half of {clips} was read: such a window counts nowhere in a scored film"
     return [line]
 
 
-def _n_less_than_half_read(store: "Store", clip_ids: Collection[str]) -> int:
-    """Count those of the given clips of a store that have no pictures for more than half of their length."""
+def _less_than_half_read(store: "Store") -> set[str]:
+    """Return the ids of a store's clips that have no pictures for more than half of their length."""
     clips = store.table
-    n_clips = 0
+    clip_ids = set()
     # Row of a clip -> the stretches of it without pictures, each with start and end in seconds.
     for row, stretches in clips.without_pictures_s.items():
-        if clips.clip_ids[row] not in clip_ids:
-            continue
         missing_s = sum(end_s - start_s for start_s, end_s in stretches)
         length_s = float(clips.end_s[row] - clips.start_s[row])
         if missing_s > length_s / 2:
-            n_clips += 1
-    return n_clips
+            clip_ids.add(clips.clip_ids[row])
+    return clip_ids
 
 
 def _unlike_clip_remarks(predicted: "Predicted") -> list[str]:

@@ -96,6 +96,8 @@ class Dataset:
         ``in_no_task``: of these, with a level that no task uses; ``with_features``: in the dataset;
         ``partial``: of these, with a part of the video that could not be read; ``in_store_only``: in the
         store but not in the manifest.
+    partial : frozenset of str
+        Ids of the clips of which a part of the video could not be read, in any store.
     group : Group, optional
         Group of the store from which frames and tokens are read.
     reduction : ReducedTokens, optional
@@ -140,6 +142,7 @@ class Dataset:
     untrained: bool = False
     excluded: tuple[Exclusion, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    partial: frozenset[str] = frozenset()
     group: Group | None = None
     reduction: ReducedTokens | None = None
     modalities: tuple[Modality, ...] = ()

@@ -103,7 +103,9 @@ def load_dataset(
     if not len(usable.rows):
         raise DatasetError(_explain_no_clips(store, manifest, usable.excluded))
 
-    n_partial = sum(store.clips[row].status == "partial" for row in usable.rows.tolist())
+    partial = frozenset(
+        store.clips[row].clip_id for row in usable.rows.tolist() if store.clips[row].status == "partial"
+    )
     n_in_store_only = len(set(group.clip_ids) - set(labels.clip_ids.tolist()))
     X = read_features(group, array, pool, usable.rows)
     reduction = None
@@ -119,9 +121,10 @@ def load_dataset(
         counts={
             **counts_of(labels, is_annotated),
             "with_features": len(usable.rows),
-            "partial": n_partial,
+            "partial": len(partial),
             "in_store_only": n_in_store_only,
         },
+        partial=partial,
         group=group,
         reduction=reduction,
         seconds=lengths_of(store, usable.rows.tolist()),
@@ -354,6 +357,8 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
 
     # Where a dataset holds one value, it is that of the first part; `modalities` holds the values of all.
     first = parts[0]
+    # A clip is partial if it is so in any part, as in predictions; it may be so in several.
+    partial = frozenset[str]().union(*(part.partial for part in parts))
     return Dataset(
         X=_join_features(modalities, parts, row_of),
         labels=labels,
@@ -368,9 +373,9 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
         counts={
             **first.counts,
             "with_features": len(row_of),
-            # Not the sum: a clip may be partial in several parts.
-            "partial": max(part.counts["partial"] for part in parts),
+            "partial": len(partial),
         },
+        partial=partial,
         modalities=modalities,
         seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
@@ -484,7 +489,12 @@ def load_datasets(stores: Sequence[Store], manifest: Manifest) -> tuple[Dataset,
     with_common_clips = []
     for data, label in zip(datasets, labels, strict=True):
         in_common = np.flatnonzero(np.isin(data.clip_ids, sorted(common)))
-        with_common_clips.append(replace(data.take(in_common), label=label, excluded=excluded))
+        partial = data.partial & common
+        counts = {**data.counts, "with_features": len(common), "partial": len(partial)}
+        with_common = data.take(in_common)
+        with_common_clips.append(
+            replace(with_common, label=label, excluded=excluded, counts=counts, partial=partial)
+        )
     return tuple(with_common_clips)
 
 
@@ -560,21 +570,24 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
         raise DatasetError(f"no annotated clip of the manifest holds the middle of a window of {store.name}")
 
     is_partial = np.array([store.clips[row].status == "partial" for row in windows.rows.tolist()])
-    n_partial = sum(bool(is_partial[bag].any()) for bag in bags.windows)
+    has_partial_window = [bool(is_partial[bag].any()) for bag in bags.windows]
+    labels_of_bags = labels.take(bags.indices)
+    partial = frozenset(labels_of_bags.clip_ids[np.array(has_partial_window)].tolist())
     n_used_windows = len(np.unique(np.concatenate(bags.windows)))
 
     return Dataset(
         X=np.stack([vectors[bag].max(axis=0) for bag in bags.windows]),
-        labels=labels.take(bags.indices),
+        labels=labels_of_bags,
         pool="max",
         **_source_fields(store, group, manifest, array),
         excluded=bags.excluded,
         counts={
             **counts_of(labels, is_annotated),
             "with_features": len(bags.windows),
-            "partial": n_partial,
+            "partial": len(partial),
             "in_store_only": len(windows.rows) - n_used_windows,
         },
+        partial=partial,
         seconds=bags.seconds,
         bags=_frames_of_bags(vectors, bags.windows),
     )

@@ -313,7 +313,7 @@ def marked_segments(
     manifest : Manifest
         Annotated spans. Clips without an annotator's name count as those of one annotator.
     positive : sequence of str
-        Levels to find.
+        Levels to find, in any spelling of the codebook.
     concept : str, optional
         Concept to find, instead of levels.
 
@@ -325,14 +325,23 @@ def marked_segments(
     Raises
     ------
     ProtocolError
-        Neither or both of `positive` and `concept` are given; or the codebook lacks one of the names; or a
-        marked clip has no span; or nothing is marked.
+        Neither or both of `positive` and `concept` are given; or a marked clip has no span; or nothing is
+        marked.
+    ManifestError
+        The codebook lacks one of the names; the message suggests the nearest one.
     """
-    _check_what_to_find(manifest, positive, concept)
+    are_levels_wanted = bool(positive)
+    is_concept_wanted = concept is not None
+    if are_levels_wanted == is_concept_wanted:
+        raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
+    # The names as the codebook spells them.
+    levels = [manifest.codebook.level_spelled(name) for name in positive]
+    name_of_concept = None if concept is None else manifest.codebook.concept_spelled(concept)
+
     segments: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for clip in manifest:
-        has_level = clip.level in positive
-        has_concept = concept is not None and concept in clip.concepts
+        has_level = clip.level in levels
+        has_concept = name_of_concept in clip.concepts
         if not has_level and not has_concept:
             continue
         if clip.start_s is None or clip.end_s is None:
@@ -346,24 +355,6 @@ def marked_segments(
             f"no clip of the manifest is marked {', '.join(positive) or concept}: nothing to find"
         )
     return dict(sorted(segments.items()))
-
-
-def _check_what_to_find(manifest: Manifest, positive: Sequence[str], concept: str | None) -> None:
-    """Raise unless either levels (`positive`) or a concept are to be found, and the codebook has them."""
-    codebook = manifest.codebook
-    if positive and concept is None:
-        names = list(positive)
-        known = list(codebook.level_names)
-    elif concept is not None and not positive:
-        names = [concept]
-        known = list(codebook.concept_names)
-    else:
-        raise ProtocolError("say what is to be found: levels (--positive) or a concept (--concept), not both")
-    for name in names:
-        if name not in known:
-            raise ProtocolError(
-                f"codebook {codebook.name} has no {name!r}: expected one of {', '.join(known)}"
-            )
 
 
 def read_frames(path: Path) -> pd.DataFrame:

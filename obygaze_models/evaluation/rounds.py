@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri, stdtrit
 
-from obygaze_features.manifest import ORDER, Clip, Codebook, Manifest, merge_annotators, project
+from obygaze_features.manifest import (
+    ORDER,
+    Clip,
+    Codebook,
+    Manifest,
+    judgements_of,
+    merge_annotators,
+    project,
+)
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
 from obygaze_models.protocol.targets import NOT_ASKED, Target, all_levels, experts_of, find_target
@@ -269,7 +277,12 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     ProtocolError
         A clip of `planned` has no number in the column `order`; or a film has several numbers, or a number
         several films, for one annotator.
+    ManifestError
+        Labels were given under two definitions of the codebook: a change from one to the other is no drift.
     """
+    # Asked before the columns that say so are left out below.
+    judgements_of(annotated).refuse_two_definitions()
+
     # --- the clips of the round, each once, and all annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.

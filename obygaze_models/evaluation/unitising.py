@@ -25,6 +25,7 @@ from obygaze_features.manifest import (
     PairAgreement,
     blind_labels,
     in_common_stretches,
+    judgements_of,
 )
 from obygaze_features.manifest.agreement import distances
 from obygaze_features.manifest.near import Pairs, overlapping
@@ -307,8 +308,10 @@ def unitised_agreement(
     Raises
     ------
     ManifestError
-        A labelled segment has no times, or no movie has two annotators.
+        A labelled segment has no times, no movie has two annotators, or labels were given under two
+        definitions of the codebook.
     """
+    judgements_of(manifest).refuse_two_definitions()
     codebook = manifest.codebook
     blind = blind_labels(manifest, whole_films=True)
     pairs: list[PairAgreement[UnitGamma]] = []

@@ -256,7 +256,7 @@ def _explain_decision(
     is_out_of_distribution = bool(model.is_out_of_distribution(block.X)[0])
     recognition = recognise(card, model.training, stores)
     levels_left_out = card.levels_left_out or ()
-    unread = _find_unread(store, row, is_partial=bool(block.clips.is_partial[0]))
+    unread = _find_unread(stores, clip_id)
     return Explained(
         clip_id,
         movie,
@@ -293,13 +293,22 @@ class _Unread(NamedTuple):
     seconds: float
 
 
-def _find_unread(store: Store, row: int, *, is_partial: bool) -> _Unread:
-    """Look up which part of the clip in a row of a store could not be read: nothing, unless it is partial."""
-    if not is_partial:
-        return _Unread(reason="", seconds=0.0)
-    clip = store.clips_at([row])[row]
-    seconds = sum(end_s - start_s for start_s, end_s in clip.without_pictures_s)
-    return _Unread(clip.reason, float(seconds))
+def _find_unread(stores: Sequence[Store], clip_id: str) -> _Unread:
+    """Look up which part of a clip could not be read: the longest that a store tells, nothing if none does.
+
+    Like the flag `partial` of predictions, this asks every store that has the clip.
+    """
+    longest = _Unread(reason="", seconds=0.0)
+    for store in stores:
+        table = store.table
+        for row, (stored_id, status) in enumerate(zip(table.clip_ids, table.status, strict=True)):
+            if stored_id != clip_id or status != "partial":
+                continue
+            stretches = table.without_pictures_s.get(row, ())
+            seconds = float(sum(end_s - start_s for start_s, end_s in stretches))
+            if not longest.reason or seconds > longest.seconds:
+                longest = _Unread(table.reasons[row], seconds)
+    return longest
 
 
 def _explain_concepts(

@@ -213,28 +213,54 @@ def labels_by_annotator(manifest: Manifest, merged: Manifest) -> Labels:
 def labels_of_people(manifest: Manifest) -> Manifest:
     """Return a manifest in which the rows of machines have no label, so that people's labels remain.
 
-    If no person labelled a clip, the manifest is returned as it is.
+    The rows of people come before those of machines on the same clip, as merging takes what it does not
+    merge, such as ranks on scales, from the first row. If no person labelled a clip, the manifest is returned
+    as it is.
     """
     machines = machines_of(manifest)
-    rows = []
+    codebook = manifest.codebook
+    place_of_clip: dict[str, int] = {}  # among the clips, each counted once
     for clip in manifest:
-        is_of_machine = clip.annotator in machines
-        rows.append(replace(clip, level=None, concepts=()) if is_of_machine else clip)
+        place_of_clip.setdefault(clip.clip_id, len(place_of_clip))
+    people_first = sorted(
+        manifest, key=lambda clip: (place_of_clip[clip.clip_id], clip.annotator in machines)
+    )
 
-    has_label_of_people = any(clip.level is not None for clip in rows)
+    rows = []
+    for clip in people_first:
+        is_of_machine = clip.annotator in machines
+        rows.append(_without_label(clip, codebook) if is_of_machine else clip)
+
+    has_label_of_people = any(_is_labelled(clip, codebook) for clip in rows)
     return manifest.with_clips(rows) if has_label_of_people else manifest
+
+
+def _is_labelled(clip: Clip, codebook: Codebook) -> bool:
+    """Tell whether a row says something of its clip: it has a level, or a rank on a scale of the codebook."""
+    if clip.level is not None:
+        return True
+    return any(scale.level_of(clip.extras.get(scale.name, "")) is not None for scale in codebook.scales)
+
+
+def _without_label(clip: Clip, codebook: Codebook) -> Clip:
+    """Return a clip without what somebody said of it: no level, no concepts and no rank on any scale."""
+    extras = dict(clip.extras)
+    for scale in codebook.scales:
+        if scale.name in extras:
+            extras[scale.name] = ""
+    return replace(clip, level=None, concepts=(), extras=extras)
 
 
 def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
     """Count the labels of each machine among a manifest's annotators: name -> number of labelled rows."""
     counts = dict.fromkeys(machines_of(manifest), 0)
     for clip in manifest:
-        if clip.annotator in counts and clip.level is not None:
+        if clip.annotator in counts and _is_labelled(clip, manifest.codebook):
             counts[clip.annotator] += 1
     return counts
 
 
-def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:
+def _count_labels_of_models(clips: Iterable[Clip], codebook: Codebook) -> dict[str, int]:
     """Count the labels that each machine gave, in a manifest with one row for each clip.
 
     The column `model` of such a row names the machine that gave its label; it is empty for people's labels.
@@ -242,7 +268,7 @@ def _count_labels_of_models(clips: Iterable[Clip]) -> dict[str, int]:
     counts = Counter[str]()
     for clip in clips:
         machine = clip.extras.get(MODEL, "")
-        if machine and clip.level is not None:
+        if machine and _is_labelled(clip, codebook):
             counts[machine] += 1
     return dict(counts)
 
@@ -272,7 +298,7 @@ def _labels_of_clips(manifest: Manifest) -> Labels:
         seen_score=seen_score,
         not_visual={name: _mark_concept(clips, name) for name in other_concepts},
         annotators=_annotators(manifest),
-        machines=_count_labels_of_models(clips),
+        machines=_count_labels_of_models(clips, codebook),
     )
 
 
@@ -289,7 +315,7 @@ def _annotators(manifest: Manifest) -> tuple[str, ...]:
 
     The list is empty if a labelled clip does not state its annotator.
     """
-    names = {clip.annotator for clip in manifest if clip.level is not None}
+    names = {clip.annotator for clip in manifest if _is_labelled(clip, manifest.codebook)}
     some_are_unknown = "" in names
     return () if some_are_unknown else tuple(sorted(names))
 
@@ -323,18 +349,21 @@ def _read_scale_ranks(manifest: Manifest) -> dict[str, NDArray[np.int64]]:
 def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     """Collect the labels that each annotator gave to the clips of a merged manifest: annotator -> labels.
 
-    Clips that an annotator did not judge have no level and no concepts.
+    Clips that an annotator did not judge have no level, no concepts, and no rank on a scale.
     """
-    judgements = judgements_of(manifest)
+    codebook = manifest.codebook
+    rows_of_annotators: dict[str, dict[str, Clip]] = {}  # annotator -> clip id -> row with a label
+    for clip in manifest:
+        rows_of_annotator = rows_of_annotators.setdefault(clip.annotator, {})
+        if _is_labelled(clip, codebook):
+            rows_of_annotator[clip.clip_id] = clip
+
     labels_of_annotator = {}
-    for annotator in sorted({clip.annotator for clip in manifest}):
-        # The clips that this annotator labelled, by their ids. All others get no label.
-        judgements_of_annotator = judgements.of(annotator).every
-        judged = {judgement.clip.clip_id: judgement.clip for judgement in judgements_of_annotator}
+    for annotator, labelled in sorted(rows_of_annotators.items()):
         clips = []
         for clip in merged:
-            unlabelled = replace(clip, level=None, concepts=())
-            clips.append(judged.get(clip.clip_id, unlabelled))
+            row = labelled.get(clip.clip_id)
+            clips.append(_without_label(clip, codebook) if row is None else row)
         labels_of_annotator[annotator] = labels_of(merged.with_clips(clips))
     return labels_of_annotator
 

@@ -274,7 +274,11 @@ def test_frames_in_which_nothing_can_be_found_are_refused():
 
 # --- segments that people marked
 # ---------------------------------------------------------------------------
-@pytest.mark.parametrize(("levels", "concept"), [(["S"], None), ((), "Body")], ids=["by level", "by concept"])
+@pytest.mark.parametrize(
+    ("levels", "concept"),
+    [(["S"], None), ((), "Body"), ([" s"], None), ((), "body")],
+    ids=["by level", "by concept", "by a level in other letters", "by a concept in other letters"],
+)
 def test_marked_segments_are_listed_by_annotator(levels, concept):
     """Two annotators mark the film a from 0 to 4 s, as S and with Body, and say EN from 10 to 14 s."""
     clips = (
@@ -298,7 +302,7 @@ def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, m
     """Segments are chosen by levels or by a concept. The only one here has the level S, and no concept."""
     clips = (Clip("a-0", "a", "", 0.0, 4.0, "S"),)
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
-    with pytest.raises(ProtocolError, match=message):
+    with pytest.raises((ProtocolError, ManifestError), match=message):
         marked_segments(manifest, levels, concept)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import linregress, t
 
+from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     EafTier,
@@ -94,6 +95,18 @@ def test_films_of_unclear_numbers_are_refused(tmp_path, clip_ids, number, messag
 
     with pytest.raises(ProtocolError, match=message):
         round_progress(plan.with_clips(clips), plan)
+
+
+def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
+    """The last two of four films were judged when the codebook had been changed."""
+    plan = plan_round(tmp_path, films=4, clips_a_film=2)
+    labelled = []
+    for clip in plan:
+        definition = "a" * 64 if clip.movie in ("f00", "f01") else "b" * 64
+        labelled.append(replace(clip, level="EN", extras={"definition": definition}))
+
+    with pytest.raises(ManifestError, match="under aaaaaa"):
+        round_progress(plan, plan.with_clips(labelled))
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):

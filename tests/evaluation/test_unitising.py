@@ -219,3 +219,19 @@ def test_the_agreement_on_a_film_depends_neither_on_other_films_nor_on_the_order
     gammas = [pair.all_levels.value for pair in pairs]
     gammas_backwards = [pair.all_levels.value for pair in unitised_agreement(backwards, samples=20)]
     assert gammas_backwards == pytest.approx(gammas[::-1])
+
+
+def test_segments_under_two_definitions_are_not_compared(tmp_path):
+    """AB and CD mark the same two segments, CD when the codebook had been changed."""
+    clips = []
+    for annotator, definition in (("AB", "a" * 64), ("CD", "b" * 64)):
+        for start_s in (0.0, 50.0):
+            clip_id = f"{annotator}-{start_s:.0f}"
+            extras = {"definition": definition}
+            segment = Clip(
+                clip_id, "film", "", start_s, start_s + 20, "S", annotator=annotator, extras=extras
+            )
+            clips.append(segment)
+
+    with pytest.raises(ManifestError, match="under aaaaaa"):
+        unitised_agreement(Manifest(tuple(clips), tmp_path))

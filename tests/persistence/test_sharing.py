@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,13 @@ from obygaze_features.store.files_obstore import ObstoreFiles
 from obygaze_models.errors import ModelError
 from obygaze_models.persistence import sharing
 from obygaze_models.persistence.model_file import audit
-from obygaze_models.persistence.sharing import describe_model, pull_model, push_model, verify_models
+from obygaze_models.persistence.sharing import (
+    describe_model,
+    model_page,
+    pull_model,
+    push_model,
+    verify_models,
+)
 from obygaze_models.persistence.zoo_list import (
     LIST,
     default_zoo,
@@ -190,6 +197,23 @@ def test_a_page_has_its_parts_in_order(zoo):
 
     places = [page.index(phrase) for phrase in phrase_of_part.values()]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("p_skilled", "may_be_chance"), [(0.95, False), (0.6, True)])
+def test_a_page_and_predictions_agree_on_whether_a_model_may_be_chance(model_paths, p_skilled, may_be_chance):
+    """The interval of the AUC holds .5. Even so the model counts as skilled if that is probable by itself."""
+    data = model_paths["linear"].read_bytes()
+    file = audit("linear.model", data)
+    evidence = file.card.evidence | {"auc_low": 0.4, "p_skilled": p_skilled}
+    card = msgspec.structs.replace(file.card, evidence=evidence)
+    entry = entry_of(card, data, name="lab-linear", version="1.0.0", page_sha256="")
+    scores = [msgspec.structs.replace(score, low=0.4, chance=0.5) for score in entry.scores]
+
+    page = model_page(msgspec.structs.replace(entry, scores=scores), replace(file, card=card))
+
+    assert card.no_skill is may_be_chance
+    assert ("may be no better than chance" in page) is may_be_chance
+    assert "interval of its AUC within a film" in page
 
 
 def test_a_model_is_described_by_its_page_in_the_zoo(zoo):

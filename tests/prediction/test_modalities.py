@@ -6,11 +6,13 @@ import pytest
 import obygaze_features as of
 import obygaze_models as om
 from obygaze_features.store.testing import seal_arrays
+from obygaze_models.commands.predict_remarks import remarks
 from obygaze_models.errors import ConceptError, ModelError
 from obygaze_models.models.fusion import FusedClassifier
 from obygaze_models.models.joined_model import WAYS_TO_FUSE
 from obygaze_models.models.linear import PENALTIES
 from obygaze_models.prediction.explain import describe, explain
+from tests.planted_modalities import WIDTHS
 from tests.planted_modalities import planted as planted_corpus
 from tests.planted_models import load_checking_round_trip
 
@@ -240,3 +242,47 @@ def test_only_fused_linear_models_of_all_modalities_are_saved(corpus, tmp_path, 
 
     with pytest.raises(ModelError, match=f"model {name}"):
         om.save_models(run, data, [name], tmp_path, models=specs)
+
+
+def stores_of_a_clip_that_is_cut_short(folder, *, cut):
+    """Keep a clip of 8 s in a store of what is seen and one of what is heard.
+
+    In the stores in `cut` its file has no pictures in its last 5 s.
+    """
+    stores = []
+    for name in ("seen", "heard"):
+        is_cut = name in cut
+        path = seal_arrays(
+            folder / name,
+            {"new-00": "new"},
+            {name: {"pooled": np.zeros((1, WIDTHS[name]), np.float32)}},
+            spans={"new-00": (0.0, 8.0)},
+            partial={"new-00": f"the file of {name} is cut off"} if is_cut else {},
+            without_pictures_s={"new-00": [(3.0, 8.0)]} if is_cut else {},
+        )
+        stores.append(of.open_store(path))
+    return stores
+
+
+@pytest.mark.parametrize("cut", ["seen", "heard"])
+def test_an_explanation_says_what_could_not_be_read_in_whichever_store_it_is(model_files, tmp_path, cut):
+    """The file is cut off in one of the two stores; predictions flag the clip as partial in both cases."""
+    model = om.load_model(model_files["concat"])
+    stores = stores_of_a_clip_that_is_cut_short(tmp_path, cut=[cut])
+
+    explained = explain(model, stores, "new-00", set_to={})
+
+    assert om.predict(model, stores).has("partial").all()
+    assert explained.read_in_part == f"the file of {cut} is cut off"
+    assert explained.unread_s == 5
+
+
+def test_a_clip_of_which_half_is_missing_in_two_stores_is_counted_once(model_files, tmp_path):
+    """5 of the 8 s of the only clip have no pictures, in what is seen and in what is heard."""
+    model = om.load_model(model_files["concat"])
+    stores = stores_of_a_clip_that_is_cut_short(tmp_path, cut=["seen", "heard"])
+
+    lines = remarks(om.predict(model, stores), model, stores)
+
+    (on_partial_clips,) = [line for line in lines if "partial" in line]
+    assert "less than half of 1 clip was read" in on_partial_clips

@@ -119,6 +119,47 @@ def test_two_levels_are_a_task_of_two_classes_and_three_an_ordinal_one(
     assert target.of(labels).tolist() == expected
 
 
+def valence_by(annotator, clip_id, cell, *, level=None, model=""):
+    """A row in which an annotator answers for the scale valence of `MOODS`, and perhaps with a level."""
+    return Clip(clip_id, "m", annotator=annotator, level=level, extras={"valence": cell, "model": model})
+
+
+@pytest.mark.parametrize("level", ["yes", None], ids=["beside levels", "on the scale alone"])
+def test_an_annotator_has_the_ranks_that_he_gave_and_no_other(tmp_path, level):
+    """Ada and Bo differ on c0. Ada alone judged c1, and Bo alone c2."""
+    rows = (
+        valence_by("Ada", "c0", "high", level=level),
+        valence_by("Bo", "c0", "low", level=level),
+        valence_by("Ada", "c1", "high", level=level),
+        valence_by("Bo", "c2", "low", level=level),
+    )
+    labels = labels_of(Manifest(rows, tmp_path, codebook=MOODS))
+
+    valence = find_target("scale:valence", MOODS)
+
+    assert valence.of(labels.experts["Ada"]).tolist() == [2, 2, NOT_ASKED]
+    assert valence.of(labels.experts["Bo"]).tolist() == [0, NOT_ASKED, 0]
+    assert labels.annotators == ("Ada", "Bo")
+
+
+@pytest.mark.parametrize("level", ["yes", None], ids=["beside levels", "on the scale alone"])
+def test_ranks_of_a_machine_are_not_taken_for_those_of_people(tmp_path, level):
+    """The machine gpt judged c0 and c1, and Bo c0 and c2."""
+    rows = (
+        valence_by("gpt", "c0", "high", level=level, model="gpt"),
+        valence_by("Bo", "c0", "low", level=level),
+        valence_by("gpt", "c1", "high", level=level, model="gpt"),
+        valence_by("Bo", "c2", "low", level=level),
+    )
+    labels = labels_of(Manifest(rows, tmp_path, codebook=MOODS))
+
+    valence = find_target("scale:valence", MOODS)
+
+    assert labels.clip_ids.tolist() == ["c0", "c1", "c2"]
+    assert valence.of(labels).tolist() == [0, NOT_ASKED, 0]
+    assert labels.machines == {"gpt": 2}
+
+
 def test_the_title_of_an_ordinal_target_is_its_levels_in_order():
     """The codebook `MOODS` has a scale of valence, with the levels low, middle and high."""
     assert find_target("scale:valence", MOODS).title == "low < middle < high"
