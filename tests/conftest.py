@@ -150,7 +150,7 @@ def toy_films(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = om.evaluate(data, specs, task="hn_s", test="enhn_s")
     om.save_models(run, data, ["linear", "attention"], folder / "kept", models=specs, licence="MIT")
     frames = (np.full((48, 64, 3), 5 * index, np.uint8) for index in range(16))
-    write_video(folder / "videos" / "clip.mp4", frames, 8)
+    write_video(folder / "videos" / "clip.mp4", frames, rate=8)
     return folder
 
 

@@ -47,7 +47,9 @@ def seal_films(folder, arrays, movies, y, *, n_frames, name="films", concepts=No
     spans = {clip_id: (4.0 * index, 4.0 * index + 4) for index, clip_id in enumerate(ids)}
     path = seal_arrays(folder / name, movie_of, {"toy": arrays}, n_frames=n_frames, spans=spans)
     clips = tuple(
-        Clip(clip_id, movie, f"{movie}.mp4", 0.0, 4.0, "S" if label else "HN", concepts=own)
+        Clip(
+            clip_id, movie, f"{movie}.mp4", start_s=0.0, end_s=4.0, level="S" if label else "HN", concepts=own
+        )
         for (clip_id, movie), label, own in zip(movie_of.items(), y, concepts or [()] * len(ids), strict=True)
     )
     return open_store(path), Manifest(clips, folder, builtin_codebook("obygaze12"))

@@ -57,7 +57,7 @@ def planted_store(folder, *, n_films=8, n_clips=24, n_layers=6, best=3, auc=0.8,
     clips = []
     for row, (movie, label) in enumerate(zip(movies, labels, strict=True)):
         clips.append(of.Clip(f"c{row:04d}", str(movie), f"{movie}.mp4", level="S" if label else "EN"))
-    planned = [PlannedClip(clip.clip_id, clip.movie, None, None) for clip in clips]
+    planned = [PlannedClip(clip.clip_id, clip.movie, start_s=None, end_s=None) for clip in clips]
     stage = Stage.open(staging_path(folder / "films"), planned, specs, {"name": "planted"})
     times = np.zeros(2), np.zeros(2, np.int64)
     with stage.writer() as writer:

@@ -46,7 +46,9 @@ def store_of_answers(tmp_path_factory):
         toy_group("net", {"pooled": np.zeros((1, 4), np.float32)}),
         toy_group("net.answers", {"pooled": np.zeros((1, 3), np.float32)}, **provenance),
     ]
-    planned = [PlannedClip(name, f"tt-{name}", None, None) for name in (*PROBABILITIES, "broken")]
+    planned = [
+        PlannedClip(name, f"tt-{name}", start_s=None, end_s=None) for name in (*PROBABILITIES, "broken")
+    ]
     stage = Stage.open(staging_path(folder / "films"), planned, groups, {"name": "planted"})
     frame_times = np.zeros(2)
     frame_numbers = np.zeros(2, np.int64)
@@ -70,12 +72,12 @@ def planted_encoder(monkeypatch):
     known_texts = list(VECTOR_OF)
 
     def tokenize(texts):
-        return [Tokens((known_texts.index(text),), 1, 8) for text in texts]
+        return [Tokens((known_texts.index(text),), n_tokens=1, limit=8) for text in texts]
 
     def encode(ids):
         return np.array([VECTOR_OF[known_texts[number]] for (number,) in ids.tolist()], np.float32)
 
-    backbone = TextBackbone("planted", 3, tokenize, encode, {})
+    backbone = TextBackbone("planted", width=3, tokenize=tokenize, encode=encode, provenance={})
     monkeypatch.setattr("obygaze_features.text_search.load_text_backbone", lambda *_, **__: backbone)
     return backbone
 

@@ -67,7 +67,7 @@ def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
     The dataset's vector of a bag is the maximum over its windows; its frames are the windows. Of the store's
     four films of 240 windows all but three are in no bag.
     """
-    clips = [segment("f1", 2.4, 4.6)]
+    clips = [segment("f1", start_s=2.4, end_s=4.6)]
 
     data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
 
@@ -81,9 +81,9 @@ def test_a_bag_has_the_windows_whose_middles_lie_in_the_clip(windows):
 
 def test_clips_in_which_no_window_has_its_middle_are_excluded(windows):
     """Windows last a second, with middles at 0.5, 1.5, 2.5 s and so on; the films are f0 to f3."""
-    with_three_middles = segment("f1", 2.4, 4.6)
-    between_two_middles = segment("f1", 3.6, 3.9, "S")
-    of_no_film_in_store = segment("f9", 0, 9)
+    with_three_middles = segment("f1", start_s=2.4, end_s=4.6)
+    between_two_middles = segment("f1", start_s=3.6, end_s=3.9, level="S")
+    of_no_film_in_store = segment("f9", start_s=0, end_s=9)
     clips = [with_three_middles, between_two_middles, of_no_film_in_store]
 
     data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
@@ -97,7 +97,7 @@ def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded
 
     What the shorter clip lacks is NaN.
     """
-    short, long = segment("f1", 2.4, 4.6), segment("f2", 0, 200)
+    short, long = segment("f1", start_s=2.4, end_s=4.6), segment("f2", start_s=0, end_s=200)
 
     data = om.load_bags(windows.store, windows.manifest.with_clips([short, long]))
     frames_of_short, frames_of_long = data.read("frames")
@@ -112,7 +112,11 @@ def test_a_clip_of_many_windows_is_read_as_32_frames_and_a_shorter_one_is_padded
 
 def test_segments_without_a_level_of_a_task_are_counted_apart(windows):
     """The level NS, not sure, is in no task; the third segment has no level at all."""
-    clips = [segment("f1", 0, 5, "EN"), segment("f1", 5, 9, "NS"), segment("f1", 9, 12, None)]
+    clips = [
+        segment("f1", start_s=0, end_s=5, level="EN"),
+        segment("f1", start_s=5, end_s=9, level="NS"),
+        segment("f1", start_s=9, end_s=12, level=None),
+    ]
 
     data = om.load_bags(windows.store, windows.manifest.with_clips(clips))
 
@@ -133,7 +137,11 @@ def test_a_bag_with_a_window_that_was_read_in_part_is_counted(windows, tmp_path)
     vectors = np.zeros((8, 3), np.float32)
     partial = {"f1-w2": "cut short"}
     sealed = seal_arrays(tmp_path / "w", movie_of, {"toy": {"pooled": vectors}}, spans=spans, partial=partial)
-    clips = [segment("f1", 0, 2), segment("f1", 1, 4, "S"), segment("f2", 0, 4)]
+    clips = [
+        segment("f1", start_s=0, end_s=2),
+        segment("f1", start_s=1, end_s=4, level="S"),
+        segment("f2", start_s=0, end_s=4),
+    ]
 
     data = om.load_bags(of.open_store(sealed), windows.manifest.with_clips(clips))
 
@@ -191,7 +199,7 @@ def test_a_failed_window_is_in_no_bag(windows, tmp_path):
     store = of.open_store(
         seal_arrays(tmp_path / "s", movie_of, vectors, spans=spans, failed={"w1": "its file is cut off"})
     )
-    clip_of_both = segment("f0", 0, 2)
+    clip_of_both = segment("f0", start_s=0, end_s=2)
 
     data = om.load_bags(store, windows.manifest.with_clips([clip_of_both]))
 
@@ -200,7 +208,7 @@ def test_a_failed_window_is_in_no_bag(windows, tmp_path):
 
 def test_clips_without_a_window_are_refused(windows):
     """The windows of a film end at 240 s, so that a clip behind them has no features."""
-    behind_all_windows = segment("f0", 300, 310)
+    behind_all_windows = segment("f0", start_s=300, end_s=310)
 
     with pytest.raises(DatasetError, match="middle of a window"):
         om.load_bags(windows.store, windows.manifest.with_clips([behind_all_windows]))

@@ -63,7 +63,7 @@ def test_cosines_by_blocks_are_those_of_the_whole_array(group, standard):
     np.testing.assert_allclose(scores[group.usable], expected, atol=1e-6)
     assert np.isnan(scores[3])
     assert np.isnan(scores[2499])
-    assert best(scores, 2).tolist() == [7, 2040]
+    assert best(scores, top=2).tolist() == [7, 2040]
 
 
 @pytest.mark.parametrize("unit", [1e25, 1e-25, 1e-40])
@@ -123,7 +123,7 @@ def test_a_search_takes_less_memory_than_half_of_the_features(tmp_path):
     vector = group.read("c00007", "pooled").astype(np.float64)  # also makes the index of ids
 
     tracemalloc.start()
-    rows = best(cosines(group, vector, standard=True), 20).tolist()
+    rows = best(cosines(group, vector, standard=True), top=20).tolist()
     clips = store.clips_at(rows)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

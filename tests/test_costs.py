@@ -185,7 +185,7 @@ def test_models_of_many_folds_are_fitted_in_blocks_of_limited_memory(monkeypatch
     film_of_clip = np.arange(4000) % 100
     is_training = np.stack([film_of_clip != film for film in range(100)], axis=1)  # [clips, folds]
     monkeypatch.setattr(ridge_folds, "MAX_BYTES", 8 * MB)
-    probes = ridge_folds.FoldLogistic(X, y, 5.0)
+    probes = ridge_folds.FoldLogistic(X, y, limit=5.0)
 
     with measured_memory() as memory:
         for fits in probes.minima(is_training, [0.01] * 100):
@@ -294,9 +294,9 @@ def test_agreement_of_segments_takes_no_matrix_of_all_pairs():
     ranks = np.zeros(n_segments, np.int64)
 
     with measured_memory() as memory:
-        segment_f1(first, second, 0.5)
-        boundary_f1(first, second, 2.0)
-        segment_ap(first, second, rng.random(n_segments), 0.5)
+        segment_f1(first, second, threshold=0.5)
+        boundary_f1(first, second, collar_s=2.0)
+        segment_ap(first, second, rng.random(n_segments), threshold=0.5)
         best_alignment(Units(first, ranks), Units(second, ranks), np.zeros((1, 1)))
 
     assert memory.peak_mb < 4
@@ -316,7 +316,10 @@ def test_annotations_are_projected_without_a_matrix_of_all_pairs():
     ]
 
     with measured_memory() as memory:
-        projected = project(Manifest(tuple(spans), None, codebook), Manifest(tuple(clips), None, codebook))
+        projected = project(
+            Manifest(tuple(spans), root=None, codebook=codebook),
+            Manifest(tuple(clips), root=None, codebook=codebook),
+        )
 
     assert memory.peak_mb < 6
     clips_with_s = [clip for clip in projected.manifest if clip.level == "S"]

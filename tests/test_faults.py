@@ -85,7 +85,7 @@ def function_called(source: str, name: str) -> ast.FunctionDef:
 
 def parameter_of(source: str, fault: Fault) -> Parameter:
     arguments = function_called(source, fault.function).args
-    parameters = [Parameter(argument, None, is_option=False) for argument in arguments.args]
+    parameters = [Parameter(argument, default=None, is_option=False) for argument in arguments.args]
     for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         parameters.append(Parameter(argument, default, is_option=True))
     return next(each for each in parameters if each.argument.arg == fault.option)

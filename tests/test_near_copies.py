@@ -65,7 +65,7 @@ def test_a_twin_that_is_cut_is_found():
     rng = np.random.default_rng(1)
     films = {f"film{number}": shots(rng) for number in range(4)}
     cut = rng.permutation(films["film0"][20:].astype(np.float16))
-    twin = np.concatenate([cut, shots(rng, 10)])
+    twin = np.concatenate([cut, shots(rng, n_clips=10)])
 
     ((film, other, share),) = nearly_equal_films(dataset(**films, twin=twin))
 
@@ -127,7 +127,9 @@ def test_blank_clips_and_a_single_film_are_no_twins():
 def test_a_large_corpus_is_compared_in_seconds():
     """200 films of 200 clips; comparing each clip with each takes 100 times as long."""
     rng = np.random.default_rng(8)
-    films = {f"film{number}": shots(rng, 200, 512).astype(np.float32) for number in range(200)}
+    films = {
+        f"film{number}": shots(rng, n_clips=200, n_features=512).astype(np.float32) for number in range(200)
+    }
     data = dataset(**films, twin=films["film7"].astype(np.float16))
     begun = time.perf_counter()
     ((film, other, _),) = nearly_equal_films(data)

@@ -35,7 +35,9 @@ def films(tmp_path_factory):
     row r are at 100 r s and each half a second after. One clip has failed.
     """
     folder = tmp_path_factory.mktemp("ragged")
-    X, y, movies, _ = planted_frames(4, 24, LONGEST, 8, n_event=2, size=7.0)
+    X, y, movies, _ = planted_frames(
+        n_movies=4, n_per_movie=24, n_frames=LONGEST, n_features=8, n_event=2, size=7.0
+    )
     sizes = np.random.default_rng(1).integers(4, LONGEST + 1, len(y))
     clips, frames, times = [], {}, {}
     for row, (movie, label, size) in enumerate(zip(movies, y, sizes, strict=True)):
@@ -44,7 +46,9 @@ def films(tmp_path_factory):
         times[clip_id] = 100.0 * row + np.arange(size) / 2
         level, concepts = ("S", ("Body",)) if label else ("HN", ())
         if movie < 3:
-            clips.append(Clip(clip_id, f"film{movie}", "", None, None, level, concepts=concepts))
+            clips.append(
+                Clip(clip_id, f"film{movie}", "", start_s=None, end_s=None, level=level, concepts=concepts)
+            )
     movie_of = {clip_id: clip_id[:5] for clip_id in frames}
     failed = dict.fromkeys(list(frames)[5:6], "no such file")
     store = open_store(seal_frames(folder / "films", movie_of, frames, times=times, failed=failed))

@@ -134,7 +134,7 @@ class TwoStores:
 def two_stores(tmp_path_factory):
     """A store of seven clips, and one of thirteen copies of one of them."""
     folder = tmp_path_factory.mktemp("copies")
-    frames = draw_moving_clip(0, n_frames=16)
+    frames = draw_moving_clip(seed=0, n_frames=16)
     clip = frames[:12]
     originals = {"clip": clip} | {f"other-{seed}": draw_moving_clip(seed) for seed in range(1, 7)}
     copies = {name: change(clip) for name, change in CHANGES.items()} | {"later": frames[3:15]}
@@ -211,7 +211,7 @@ def test_clips_that_show_nothing_are_counted_and_not_compared(tmp_path):
     """One clip is black and one of even fog. Of the same pictures are two clips that are half black."""
     black = np.zeros((8, 96, 160, 3), np.uint8)
     fog = np.full((8, 96, 160, 3), 200, np.uint8)
-    half_black = np.concatenate([black[:4], draw_moving_clip(0)[:4]])
+    half_black = np.concatenate([black[:4], draw_moving_clip(seed=0)[:4]])
     clips = {"black": black, "fog": fog, "half": half_black, "again": half_black}
 
     result = duplicates(store_of(tmp_path / "a", clips))
@@ -268,8 +268,8 @@ def test_two_movies_with_four_same_clips_in_a_row_are_named_as_having_the_same_p
     scenes = [draw_moving_clip(seed) for seed in range(4)]
     mirrored_scenes = [scene[:, :, ::-1] for scene in scenes]
     movies = {
-        "whole": [*scenes, draw_moving_clip(100)],
-        "copy": [draw_moving_clip(101), *mirrored_scenes],
+        "whole": [*scenes, draw_moving_clip(seed=100)],
+        "copy": [draw_moving_clip(seed=101), *mirrored_scenes],
     }
 
     result = duplicates(store_of_movies(tmp_path / "a", movies))
@@ -284,8 +284,8 @@ def test_movies_are_not_named_for_three_same_clips_in_a_row(tmp_path):
     """It takes four. The three clips themselves are found, each with its copy."""
     scenes = [draw_moving_clip(seed) for seed in range(3)]
     movies = {
-        "whole": [*scenes, draw_moving_clip(100)],
-        "short": [draw_moving_clip(101), *scenes, draw_moving_clip(102)],
+        "whole": [*scenes, draw_moving_clip(seed=100)],
+        "short": [draw_moving_clip(seed=101), *scenes, draw_moving_clip(seed=102)],
     }
 
     result = duplicates(store_of_movies(tmp_path / "a", movies))
@@ -367,7 +367,7 @@ def test_the_mirrored_signature_is_the_signature_of_the_mirrored_clip(seed):
 @pytest.fixture
 def store_of_one_clip(tmp_path):
     """A store with the signatures of eight frames of one clip."""
-    return store_of(tmp_path / "known", {"one": draw_moving_clip(0)})
+    return store_of(tmp_path / "known", {"one": draw_moving_clip(seed=0)})
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_the_compared_features_are_those_of_the_backbone():
 
 def test_the_command_writes_all_clips_and_prints_the_nearest(tmp_path, capsys):
     """A clip and its mirror image are alike. The table has a line for each with the number of their group."""
-    clip = draw_moving_clip(0)
+    clip = draw_moving_clip(seed=0)
     store_of(tmp_path / "a", {"one": clip, "two": clip[:, :, ::-1]})
 
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0", "--out", tmp_path / "same.csv") == 0
@@ -450,8 +450,8 @@ def test_the_expected_time_of_a_comparison_grows_with_its_pairs(tmp_path):
 
     The expected time is two numbers of seconds: if no two clips look similar, and if all do.
     """
-    two_clips = store_of(tmp_path / "a", {"one": draw_moving_clip(0), "two": draw_moving_clip(1)})
-    three_clips = store_of(tmp_path / "b", {name: draw_moving_clip(2) for name in ("x", "y", "z")})
+    two_clips = store_of(tmp_path / "a", {"one": draw_moving_clip(seed=0), "two": draw_moving_clip(seed=1)})
+    three_clips = store_of(tmp_path / "b", {name: draw_moving_clip(seed=2) for name in ("x", "y", "z")})
 
     seconds_of_one_pair = expected_s(two_clips)
     seconds_of_six_pairs = expected_s(two_clips, three_clips)
@@ -469,7 +469,7 @@ def test_a_comparison_that_takes_long_is_announced(
 ):
     """Two clips are compared at once; from `announced_from_s` expected seconds on a line announces them."""
     monkeypatch.setattr(store_duplicates, "MIN_ANNOUNCED_S", announced_from_s)
-    store_of(tmp_path / "a", {"one": draw_moving_clip(0), "two": draw_moving_clip(1)})
+    store_of(tmp_path / "a", {"one": draw_moving_clip(seed=0), "two": draw_moving_clip(seed=1)})
 
     assert obygaze("store", "duplicates", tmp_path / "a-1.0.0") == 0
 

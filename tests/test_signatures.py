@@ -195,7 +195,7 @@ def test_an_option_that_is_needed_after_all_is_asked_for():
     """The value 0 was typed, and None was not."""
     assert needed(0, "weeks") == 0
     with pytest.raises(click.UsageError, match="--weeks"):
-        needed(None, "weeks")
+        needed(value=None, name="weeks")
 
 
 def test_options_that_go_together_are_given_together_or_not_at_all():

@@ -56,7 +56,7 @@ TEXTS = {
     "a.rttm": ("SPEAKER film 1 1.00 2.00 <NA> <NA> AB <NA> <NA>\n", spans),
     "a.srt": ("1\n00:00:01,000 --> 00:00:02,000\nhello there\n", read_subtitles),
     "a.sums": ("no sums", om.read_sums),
-    "table.csv": ("clip_id,f0,f1\na,0.5,1\n", lambda path: table_items(path, None).__enter__()),
+    "table.csv": ("clip_id,f0,f1\na,0.5,1\n", lambda path: table_items(path, ids=None).__enter__()),
     "zoo.toml": (
         (ROOT / "obygaze_models/zoo/zoo.toml").read_text("utf-8"),
         lambda path: read_zoo(path.parent),
@@ -219,9 +219,9 @@ def test_a_file_of_at_most_as_many_bytes_as_the_limit_is_read(tmp_path):
     nine_bytes = b"one\r\ntwo\n"
     path.write_bytes(nine_bytes)
 
-    assert read_bytes(path, 9) == nine_bytes
+    assert read_bytes(path, maximum=9) == nine_bytes
     with pytest.raises(InputError, match="a"):
-        read_bytes(path, 8)
+        read_bytes(path, maximum=8)
 
 
 def test_ends_of_lines_of_windows_become_those_of_python_in_text_but_not_in_bytes(tmp_path):
@@ -257,7 +257,7 @@ def test_bytes_that_are_added_while_a_file_is_read_count_for_its_limit(tmp_path,
 
     monkeypatch.setattr(untrusted, "open_regular", open_growing_file)
     with pytest.raises(InputError, match="a"):
-        read_bytes(path, 8)
+        read_bytes(path, maximum=8)
 
 
 @POSIX
@@ -270,7 +270,7 @@ def test_a_file_that_is_refused_is_closed(tmp_path):
 
     for path in (folder, long_file, pipe):
         with pytest.raises((InputError, OSError)):
-            open_regular(path, 1)
+            open_regular(path, maximum=1)
 
     open_after = sorted(Path("/dev/fd").iterdir())
     assert open_after == open_before
@@ -284,7 +284,7 @@ def test_a_socket_is_refused_by_its_name(tmp_path, monkeypatch):
         listening.bind("films.csv")
 
         with pytest.raises(InputError, match=r"films\.csv"):
-            open_regular(tmp_path / "films.csv", 1)
+            open_regular(tmp_path / "films.csv", maximum=1)
 
 
 @pytest.mark.parametrize("name", ["-", "/dev/stdin", "the pipe"])
@@ -305,9 +305,9 @@ def test_standard_input_and_pipes_are_read_once_and_to_the_limit(monkeypatch, na
 
     try:
         with pytest.raises(InputError):
-            read_bytes(path, 4)
-        assert read_bytes(path, 5) == b"12345"
-        assert read_bytes(path, 5) == b"12345"
+            read_bytes(path, maximum=4)
+        assert read_bytes(path, maximum=5) == b"12345"
+        assert read_bytes(path, maximum=5) == b"12345"
     finally:
         forget_what_was_read()
         os.close(reading_end)

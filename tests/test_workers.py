@@ -104,7 +104,7 @@ def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
     The other two send their own name, and are done. New workers take the places of those that died.
     """
     tasks = ["die", "leave", "tear", "fine", "good"]
-    with WorkerPool(2, work) as pool:
+    with WorkerPool(workers=2, work=work) as pool:
         for task in tasks:
             pool.put(task, task, limit_s=TEN_MINUTES_S)
 
@@ -126,7 +126,7 @@ def test_a_worker_that_dies_while_it_works_or_sends_costs_its_own_task_alone():
 @pytest.mark.long
 def test_an_idle_worker_may_be_killed_and_costs_no_task():
     """A task sends its name, then the id of its worker's process. The worker is killed between tasks."""
-    with WorkerPool(1, work) as pool:
+    with WorkerPool(workers=1, work=work) as pool:
         pool.put("first", "first", limit_s=TEN_MINUTES_S)
         _, first_worker, _ = collect(pool, ["first"])["first"]
         os.kill(first_worker.value, signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_an_idle_worker_may_be_killed_and_costs_no_task():
 def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
     """The first three workers are killed while they import their work; each leaves a file in a folder."""
     monkeypatch.setenv("CRASHES", str(tmp_path))
-    with WorkerPool(1, DiesThreeTimes()) as pool:
+    with WorkerPool(workers=1, work=DiesThreeTimes()) as pool:
         pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         events = collect(pool, ["any"])["any"]
@@ -156,7 +156,7 @@ def test_starting_workers_may_be_killed_and_cost_no_task(tmp_path, monkeypatch):
 @pytest.mark.long
 def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
     """One task would sleep for ten minutes, and may take 0.2 s; the next one is done by a new worker."""
-    with WorkerPool(1, work) as pool:
+    with WorkerPool(workers=1, work=work) as pool:
         pool.put("hang", "hang", limit_s=0.2)
         pool.put("fine", "fine", limit_s=TEN_MINUTES_S)
 
@@ -169,7 +169,7 @@ def test_a_task_that_takes_too_long_is_stopped_with_its_worker():
 @pytest.mark.long
 def test_an_error_of_the_work_is_raised_with_where_it_was_and_the_pool_goes_on():
     """A note of the error has the traceback of the worker, which names this file."""
-    with WorkerPool(1, work) as pool:
+    with WorkerPool(workers=1, work=work) as pool:
         pool.put("raise", "raise", limit_s=TEN_MINUTES_S)
         with pytest.raises(ZeroDivisionError, match="in the middle") as error:
             collect(pool, ["raise"])
@@ -184,7 +184,7 @@ def test_an_error_of_the_work_is_raised_with_where_it_was_and_the_pool_goes_on()
 @pytest.mark.long
 def test_an_error_in_importing_the_work_is_raised():
     """What a worker would import is a pickle that raises a ValueError."""
-    with WorkerPool(1, CannotBeImported()) as pool:
+    with WorkerPool(workers=1, work=CannotBeImported()) as pool:
         pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(ValueError, match="no number"):
@@ -195,7 +195,7 @@ def test_an_error_in_importing_the_work_is_raised():
 def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypatch):
     """Every worker dies while it imports its work. After three of them the user is told of --workers."""
     monkeypatch.setattr(workers, "MAX_CRASHES", 3)
-    with WorkerPool(1, DiesAtOnce()) as pool:
+    with WorkerPool(workers=1, work=DiesAtOnce()) as pool:
         pool.put("any", "any", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(WorkerError, match="--workers"):
@@ -204,7 +204,7 @@ def test_workers_that_die_again_and_again_without_a_result_end_the_run(monkeypat
 
 def test_no_more_workers_start_than_there_are_tasks():
     """Eight may start, but the second task is put when the first is done, and gets its worker."""
-    with WorkerPool(8, work) as pool:
+    with WorkerPool(workers=8, work=work) as pool:
         for task in ("once", "again"):
             pool.put(task, "parent", limit_s=TEN_MINUTES_S)
             collect(pool, [task])
@@ -215,7 +215,7 @@ def test_no_more_workers_start_than_there_are_tasks():
 
 def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
     """The task sends the id of its parent's process."""
-    with WorkerPool(1, work) as pool:
+    with WorkerPool(workers=1, work=work) as pool:
         pool.put("task", "parent", limit_s=TEN_MINUTES_S)
 
         parent, _ = collect(pool, ["task"])["task"]
@@ -225,7 +225,7 @@ def test_the_parent_of_a_worker_is_the_process_that_made_the_pool():
 
 def test_a_running_task_is_told_messages():
     """The task sends "ready", waits for a message and sends it back; what is told to another is lost."""
-    with WorkerPool(1, work) as pool:
+    with WorkerPool(workers=1, work=work) as pool:
         pool.put("wait", "wait", limit_s=TEN_MINUTES_S)
         assert pool.get(TEN_MINUTES_S).value == "ready"
 
@@ -259,7 +259,7 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
     It also sends the number of its blocks of shared memory: an array takes one, and gives it back when it is
     forgotten here.
     """
-    with WorkerPool(1, answer_with_two_arrays) as pool:
+    with WorkerPool(workers=1, work=answer_with_two_arrays) as pool:
         pool.put("session", None)
         for number in range(10):
             while not pool.pids() or pool._living[0].task is None:
@@ -279,7 +279,10 @@ def test_a_task_that_never_ends_uses_shared_memory_again_and_sends_from_threads(
 @pytest.mark.long
 def test_a_pool_beside_another_gives_its_events_there():
     """Each task sends its own name; those of both pools are got from the first."""
-    with WorkerPool(1, work) as pool, WorkerPool(1, work, beside=pool) as other_pool:
+    with (
+        WorkerPool(workers=1, work=work) as pool,
+        WorkerPool(workers=1, work=work, beside=pool) as other_pool,
+    ):
         pool.put("ours", "ours", limit_s=TEN_MINUTES_S)
         other_pool.put("theirs", "theirs", limit_s=TEN_MINUTES_S)
 
@@ -295,7 +298,7 @@ def send_bytes(n_bytes, parent):
 
 def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
     """With `max_bytes` a worker is not trusted, as one that reads files of strangers; it sends so many."""
-    with WorkerPool(1, send_bytes, max_bytes=1000) as pool:
+    with WorkerPool(workers=1, work=send_bytes, max_bytes=1000) as pool:
         pool.put("task", 1000, limit_s=TEN_MINUTES_S)
         item, end = collect(pool, ["task"])["task"]
 
@@ -305,7 +308,7 @@ def test_an_untrusted_worker_sends_bytes_up_to_the_limit():
 
 def test_an_untrusted_worker_that_sends_more_is_ended_and_nothing_is_read():
     """The limit is 1000 bytes, and it sends 1001."""
-    with WorkerPool(1, send_bytes, max_bytes=1000) as pool:
+    with WorkerPool(workers=1, work=send_bytes, max_bytes=1000) as pool:
         pool.put("task", 1001, limit_s=TEN_MINUTES_S)
         (end,) = collect(pool, ["task"])["task"]
 
@@ -318,7 +321,7 @@ def raise_type_error(task, _):
 
 def test_an_error_of_an_untrusted_worker_is_read_as_text_and_never_unpickled():
     """The work raises a TypeError. Of a trusted worker this would be unpickled, which may run any code."""
-    with WorkerPool(1, raise_type_error, max_bytes=1000) as pool:
+    with WorkerPool(workers=1, work=raise_type_error, max_bytes=1000) as pool:
         pool.put("task", "task", limit_s=TEN_MINUTES_S)
 
         with pytest.raises(RuntimeError, match="TypeError"):

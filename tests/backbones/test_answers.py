@@ -122,7 +122,7 @@ def classifiers(tmp_path_factory):
 def load(model_type, folder, **options):
     """Load a network of videos or of pictures from a folder, as a backbone of four frames."""
     name = "video" if model_type in VIDEOS else "image"
-    return load_backbone(name, 4, weights=str(folder), compute=cpu(), **options)
+    return load_backbone(name, n_frames=4, weights=str(folder), compute=cpu(), **options)
 
 
 LISTED_AND_UNLISTED = pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_the_vector_of_a_clip_classifier_is_its_class_token(classifiers, model_t
 def test_answers_of_a_type_without_a_classifier_are_refused():
     """Transformers has no classifier for DINOv3."""
     with pytest.raises(BackboneError, match="no classifier"):
-        load_backbone("image", 1, weights="random:0:dinov3_vit", answers=True, compute=cpu())
+        load_backbone("image", n_frames=1, weights="random:0:dinov3_vit", answers=True, compute=cpu())
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_answers_of_weights_without_a_classifier_are_refused(tmp_path, model_typ
     (tmp_path / "preprocessor_config.json").write_text(json.dumps(processor))
 
     with pytest.raises(BackboneError, match=r"classifier\.weight.*without --answers"):
-        load_backbone("image", 1, weights=str(tmp_path), answers=True, compute=cpu())
+        load_backbone("image", n_frames=1, weights=str(tmp_path), answers=True, compute=cpu())
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_classifiers_without_a_network_of_pictures_inside_are_refused_by_type(mo
     weights = f"random:0:{model_type}"
 
     with pytest.raises(BackboneError, match=why) as refused:
-        load_backbone("image", 1, weights=weights, answers=True, compute=cpu())
+        load_backbone("image", n_frames=1, weights=weights, answers=True, compute=cpu())
 
     assert str(refused.value).startswith(f"{weights}: ")
 
@@ -353,7 +353,7 @@ def test_a_network_that_needs_another_library_names_it():
         pytest.skip("natten is installed")
 
     with pytest.raises(BackboneError, match="requires the natten library"):
-        load_backbone("image", 1, weights="random:0:dinat", answers=True, compute=cpu())
+        load_backbone("image", n_frames=1, weights="random:0:dinat", answers=True, compute=cpu())
 
 
 def copy_classifier_with(folder, tmp_path, class_names=CLASS_NAMES, **fields):
@@ -459,7 +459,7 @@ def logits_of_second_of_noise(classifier, folder):
 def test_answers_of_sound_equal_the_probabilities_of_transformers(tmp_path, model_type):
     """We get a second of noise as a clip of two frames of half a second; transformers gets it whole."""
     classifier = save_sound_classifier(model_type, tmp_path)
-    backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
+    backbone = load_backbone("waveform", n_frames=2, weights=str(tmp_path), answers=True, compute=cpu())
 
     answers = backbone.encode([CLIP_OF_TWO_HALVES])["answers/pooled"]
 
@@ -476,8 +476,8 @@ def test_vectors_of_sound_are_the_same_with_answers_as_without(tmp_path, model_t
     """
     save_sound_classifier(model_type, tmp_path)
     options = {"weights": str(tmp_path), "layers": Layers((1,)), "compute": cpu()}
-    without_answers = load_backbone("waveform", 2, **options)
-    with_answers = load_backbone("waveform", 2, answers=True, **options)
+    without_answers = load_backbone("waveform", n_frames=2, **options)
+    with_answers = load_backbone("waveform", n_frames=2, answers=True, **options)
 
     arrays = without_answers.encode([CLIP_OF_TWO_HALVES])
     arrays_beside_answers = with_answers.encode([CLIP_OF_TWO_HALVES])
@@ -492,7 +492,9 @@ def test_answers_of_sound_are_one_vector_a_clip_beside_layers_that_have_frames(t
     save_sound_classifier("hubert", tmp_path)
     layers = Layers((1,), frames=True)
 
-    backbone = load_backbone("waveform", 2, weights=str(tmp_path), layers=layers, answers=True, compute=cpu())
+    backbone = load_backbone(
+        "waveform", n_frames=2, weights=str(tmp_path), layers=layers, answers=True, compute=cpu()
+    )
 
     groups = {group.name: group for group in backbone.side_groups}
     assert [output.name for output in groups["1"].outputs] == ["frames", "pooled"]
@@ -507,7 +509,7 @@ def test_classes_of_a_multi_label_network_of_sound_are_independent(tmp_path):
     """Each class has its own sigmoid, and the probabilities need not sum to 1."""
     model_type = "audio-spectrogram-transformer"
     classifier = save_sound_classifier(model_type, tmp_path, problem_type="multi_label_classification")
-    backbone = load_backbone("waveform", 2, weights=str(tmp_path), answers=True, compute=cpu())
+    backbone = load_backbone("waveform", n_frames=2, weights=str(tmp_path), answers=True, compute=cpu())
 
     answers = backbone.encode([CLIP_OF_TWO_HALVES])["answers/pooled"]
 
@@ -525,7 +527,7 @@ def test_sound_without_a_classifier_has_no_answers(tmp_path, model_type):
     folder = tiny_sound_checkpoint(model_type, tmp_path)
 
     with pytest.raises(BackboneError):
-        load_backbone("waveform", 1, weights=str(folder), answers=True, compute=cpu())
+        load_backbone("waveform", n_frames=1, weights=str(folder), answers=True, compute=cpu())
 
 
 def run_command(line):

@@ -125,7 +125,7 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(save_network, netwo
     Each frame of two clips of three frames is given to transformers alone. A clip has the mean of its frames.
     """
     folder = save_network(model_type)
-    backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
+    backbone = load_backbone("image", n_frames=3, weights=str(folder), compute=cpu())
     clips = np.array([[backbone.prepare(frame) for frame in clip] for clip in FRAMES])
 
     arrays = backbone.encode(clips)
@@ -146,7 +146,7 @@ def test_an_unlisted_type_gives_what_its_class_gives_by_hand(save_network, netwo
 def test_wide_high_and_square_frames_are_prepared_to_one_shape(save_network, model_type):
     """These networks take pictures of any shape, but a store needs one."""
     folder = save_network(model_type)
-    prepare = load_backbone("image", 1, weights=str(folder), compute=cpu()).prepare
+    prepare = load_backbone("image", n_frames=1, weights=str(folder), compute=cpu()).prepare
 
     shape_of_wide = prepare(np.zeros((90, 160, 3), np.uint8)).shape
     shape_of_high = prepare(np.zeros((160, 90, 3), np.uint8)).shape
@@ -160,7 +160,7 @@ def test_wide_high_and_square_frames_are_prepared_to_one_shape(save_network, mod
 def test_decode_workers_prepare_frames_in_the_same_way(save_network, model_type):
     """Workers are processes, which get the function that prepares frames as a pickle."""
     folder = save_network(model_type)
-    prepare = load_backbone("image", 1, weights=str(folder), compute=cpu()).prepare
+    prepare = load_backbone("image", n_frames=1, weights=str(folder), compute=cpu()).prepare
     frame = FRAMES[0, 0]
 
     prepare_in_worker = pickle.loads(pickle.dumps(prepare))  # noqa: S301 - our own bytes
@@ -212,7 +212,7 @@ def test_pictures_of_a_siglip_2_have_the_vectors_of_transformers(siglip2):
     """The three frames of a clip are the same picture."""
     folder, network = siglip2
     picture = FRAMES[0, 0]
-    backbone = load_backbone("image", 3, weights=str(folder), compute=cpu())
+    backbone = load_backbone("image", n_frames=3, weights=str(folder), compute=cpu())
 
     clip = np.array([[backbone.prepare(picture)] * 3])
     vector = backbone.encode(clip)["frames"][0, 0]
@@ -228,7 +228,7 @@ def test_pictures_of_a_siglip_2_share_a_space_with_its_texts(siglip2):
     """Vectors of one space may be compared, such as a text with pictures."""
     folder, _network = siglip2
 
-    of_pictures = load_backbone("image", 3, weights=str(folder), compute=cpu())
+    of_pictures = load_backbone("image", n_frames=3, weights=str(folder), compute=cpu())
     of_texts = load_text_backbone("text", weights=str(folder), compute=cpu())
 
     assert of_pictures.provenance["space"] == of_texts.provenance["space"]

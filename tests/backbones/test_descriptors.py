@@ -213,7 +213,15 @@ def test_descriptors_say_what_they_perceive_where_they_state_it():
     """A histogram of single frames sees pictures and no motion. Our own descriptors do not state it."""
     fields = {"resize": "none", "crop": None, "order": "none", "citation": "none"}
 
-    histogram = descriptor("histogram", 4, ["dark", "light"], prepare, encode, perceives=["visual"], **fields)
+    histogram = descriptor(
+        "histogram",
+        n_frames=4,
+        features=["dark", "light"],
+        prepare=prepare,
+        encode=encode,
+        perceives=["visual"],
+        **fields,
+    )
     ours = descriptors()
 
     assert histogram.provenance["perceives"] == ["visual"]

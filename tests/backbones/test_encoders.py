@@ -190,11 +190,11 @@ def pixels_of_vivit(frame):
 
 
 def pixels_of_dinov3(frame):
-    return normalised_by_imagenet(resized_by_torch(frame, 32, 32, "bilinear"))
+    return normalised_by_imagenet(resized_by_torch(frame, height=32, width=32, mode="bilinear"))
 
 
 def pixels_of_videoprism(frame):
-    return resized_by_torch(frame, 36, 36, "bicubic") / 255
+    return resized_by_torch(frame, height=36, width=36, mode="bicubic") / 255
 
 
 def pixels_of_vjepa2(frame):
@@ -217,7 +217,11 @@ PIXELS_BY_STEPS = {
 def load_encoder(model_type, folder, **options):
     """Load a network of pictures or of videos from a folder, as a backbone of four frames."""
     return load_backbone(
-        "image" if model_type in IMAGES else "video", 4, weights=str(folder), compute=cpu(), **options
+        "image" if model_type in IMAGES else "video",
+        n_frames=4,
+        weights=str(folder),
+        compute=cpu(),
+        **options,
     )
 
 
@@ -413,7 +417,7 @@ def test_a_cuda_card_gives_the_vectors_of_the_cpu(folder_of, model_type, monkeyp
     PretendedGpu().install(monkeypatch)
     backbone_on_card = load_backbone(
         on_cpu.backbone.name,
-        4,
+        n_frames=4,
         weights=str(folder_of[model_type]),
         tokens=tokens_option(model_type),
         compute=Compute(device="cuda", clips_at_once=5),
@@ -571,7 +575,7 @@ def test_v_jepa_2_gives_a_vector_for_every_two_frames(folder_of):
 
     The tiny network's vectors have 32 numbers.
     """
-    backbone = load_backbone("video", 10, weights=str(folder_of["vjepa2"]), compute=cpu())
+    backbone = load_backbone("video", n_frames=10, weights=str(folder_of["vjepa2"]), compute=cpu())
     clip = np.zeros((1, 10, 32, 32, 3), np.uint8)
 
     frames = backbone.encode(clip)["frames"]

@@ -204,7 +204,7 @@ def sliced_axes(draw):
     axes = []
     for kind in kinds:
         if kind == "new":
-            axes.append(SlicedAxis(None, masks=("new_axis_mask",)))
+            axes.append(SlicedAxis(index=None, masks=("new_axis_mask",)))
             continue
         if not sizes:
             break

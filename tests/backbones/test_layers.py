@@ -183,7 +183,7 @@ def test_layers_of_videoprism_number_spatial_blocks_then_temporal_ones(tmp_path)
     """
     network = save_videoprism(tmp_path)
     layers = Layers(frames=True)
-    backbone = load_backbone("video", 4, weights=str(tmp_path), layers=layers, compute=cpu())
+    backbone = load_backbone("video", n_frames=4, weights=str(tmp_path), layers=layers, compute=cpu())
     clips = prepared_clips(backbone, n_clips=2)
 
     arrays = backbone.encode(clips)
@@ -204,7 +204,7 @@ def test_layers_of_videoprism_pass_the_normalisation_of_their_own_kind_of_blocks
     """
     network = save_videoprism(tmp_path)
     layers = Layers((2, 4), norm=True, frames=True)
-    backbone = load_backbone("video", 4, weights=str(tmp_path), layers=layers, compute=cpu())
+    backbone = load_backbone("video", n_frames=4, weights=str(tmp_path), layers=layers, compute=cpu())
     clips = prepared_clips(backbone, n_clips=2)
 
     arrays = backbone.encode(clips)
@@ -269,7 +269,7 @@ def test_a_layer_of_a_network_of_sound_is_the_mean_over_its_steps(tmp_path, mode
     """
     folder = tiny_sound_checkpoint(model_type, tmp_path)
     layers = Layers((1,), frames=True)
-    backbone = load_backbone("waveform", 1, weights=str(folder), layers=layers, compute=cpu())
+    backbone = load_backbone("waveform", n_frames=1, weights=str(folder), layers=layers, compute=cpu())
 
     arrays = backbone.encode([SOUND[None]])
 
@@ -320,7 +320,9 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
 
     The clip has one frame, to which all its sound belongs, so that its vector is that of the clip.
     """
-    backbone = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
+    backbone = load_backbone(
+        "waveform", n_frames=1, weights=str(clap), layers=Layers(frames=True), compute=cpu()
+    )
 
     arrays = backbone.encode([SOUND[None]])
 
@@ -341,8 +343,10 @@ def test_layers_of_clap_are_the_means_of_its_four_maps(clap):
 @without_gradients
 def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
     """`clap` is the folder of a tiny CLAP, a network of sound. The clip is a second of noise."""
-    with_layers = load_backbone("waveform", 1, weights=str(clap), layers=Layers(frames=True), compute=cpu())
-    without_layers = load_backbone("waveform", 1, weights=str(clap), compute=cpu())
+    with_layers = load_backbone(
+        "waveform", n_frames=1, weights=str(clap), layers=Layers(frames=True), compute=cpu()
+    )
+    without_layers = load_backbone("waveform", n_frames=1, weights=str(clap), compute=cpu())
 
     vector = with_layers.encode([SOUND[None]])["pooled"]
 
@@ -352,7 +356,7 @@ def test_the_vector_of_clap_is_the_same_with_layers_as_without(clap):
 def test_a_final_normalisation_of_layers_of_clap_is_refused(clap):
     """CLAP has none after its stages."""
     with pytest.raises(BackboneError):
-        load_backbone("waveform", 1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
+        load_backbone("waveform", n_frames=1, weights=str(clap), layers=Layers(norm=True), compute=cpu())
 
 
 @pytest.mark.parametrize("typed", ["", "0", "1,1", "4-8", "last", "-1", "1,,2"])
@@ -364,7 +368,7 @@ def test_text_that_is_no_list_of_layers_is_refused(typed):
 
 def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
     """A tiny ViT has two layers, of which the second is asked for; `Layers((2,))` would mean the same."""
-    backbone = load_backbone("image", 1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
+    backbone = load_backbone("image", n_frames=1, layers="2", weights=str(folder_of["vit"]), compute=cpu())
 
     assert [layer.name for layer in backbone.side_groups] == ["2"]
 
@@ -372,7 +376,7 @@ def test_layers_may_be_a_string_as_on_the_command_line(folder_of):
 def test_layers_that_are_a_number_are_refused(folder_of):
     """A single layer is written `Layers((2,))` in Python, or "2" as on the command line."""
     with pytest.raises(BackboneError):
-        load_backbone("image", 1, layers=2, weights=str(folder_of["vit"]), compute=cpu())
+        load_backbone("image", n_frames=1, layers=2, weights=str(folder_of["vit"]), compute=cpu())
 
 
 def test_every_type_of_network_says_where_its_blocks_are():

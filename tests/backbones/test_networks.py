@@ -78,7 +78,7 @@ def test_clip_gives_the_vector_of_transformers_for_a_jpeg_file(checkpoints, shar
     frame = read_frames(shared_data / "videos" / "arm_wrestling.mp4", uniform(1)).images[0]
     jpeg = tmp_path / "frame.jpg"
     Image.fromarray(frame).convert(mode).save(jpeg)
-    backbone = load_backbone("clip", 1, weights=str(checkpoints["clip"]))
+    backbone = load_backbone("clip", n_frames=1, weights=str(checkpoints["clip"]))
 
     (decoded,) = read_frames(jpeg, uniform(1)).images
     clip_of_one_frame = backbone.prepare(decoded)[None, None]

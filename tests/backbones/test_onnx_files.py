@@ -101,7 +101,7 @@ def test_vectors_are_those_of_onnxruntime_on_prepared_frames(tmp_path):
     The TOML beside the network states 24 x 24 pixels. The second clip is the first one backwards.
     """
     path = write_network(tmp_path)
-    backbone = load_backbone(f"onnx:{path}", 4)
+    backbone = load_backbone(f"onnx:{path}", n_frames=4)
     clip = four_prepared_frames(backbone)
     assert clip.shape == (4, 24, 24, 3)
 
@@ -124,8 +124,8 @@ def test_a_network_of_bgr_pictures_gets_blue_as_the_first_channel(tmp_path):
     fields = TOML_FIELDS | {"mean": [0.5, 0.5, 0.5], "std": [0.5, 0.5, 0.5]}
     path_of_bgr = write_network(tmp_path, fields | {"channels": "BGR"}, name="bgr")
     path_of_rgb = write_network(tmp_path, fields | {"channels": "RGB"}, name="rgb")
-    bgr = load_backbone(f"onnx:{path_of_bgr}", 4)
-    rgb = load_backbone(f"onnx:{path_of_rgb}", 4)
+    bgr = load_backbone(f"onnx:{path_of_bgr}", n_frames=4)
+    rgb = load_backbone(f"onnx:{path_of_rgb}", n_frames=4)
     clip = four_prepared_frames(bgr)[None]
 
     vectors_of_bgr = bgr.encode(clip)["frames"]
@@ -144,7 +144,7 @@ def network_of_uint8(tmp_path):
 
 def test_a_network_of_uint8_gets_the_pixels_as_they_are(network_of_uint8):
     """Nothing is normalised, so scale is 1 and shift 0, and the axes stay height, width, channels (NHWC)."""
-    backbone = load_backbone(f"onnx:{network_of_uint8}", 4)
+    backbone = load_backbone(f"onnx:{network_of_uint8}", n_frames=4)
     clip = four_prepared_frames(backbone)
 
     vectors = backbone.encode(clip[None])["frames"][0]
@@ -160,7 +160,7 @@ def test_a_layer_of_integers_is_refused(network_of_uint8):
     """The chosen layer is the input itself, which is uint8. Vectors are floats."""
     the_input = "x"
     with pytest.raises(BackboneError, match="vectors were expected"):
-        load_backbone(f"onnx:{network_of_uint8}:{the_input}", 4)
+        load_backbone(f"onnx:{network_of_uint8}:{the_input}", n_frames=4)
 
 
 def without(fields, *names):
@@ -181,7 +181,7 @@ def test_frames_are_squashed_to_the_height_and_width_that_the_toml_states(
     """The TOML states 16 rows of 28 pixels, and the library that resizes."""
     fields = without(TOML_FIELDS, "shortest") | {"fit": "squash", "size": [16, 28], "resize": resize}
     path = write_network(tmp_path, fields, shape=("n", 3, 16, 28))
-    backbone = load_backbone(f"onnx:{path}", 4)
+    backbone = load_backbone(f"onnx:{path}", n_frames=4)
 
     clip = four_prepared_frames(backbone)
     vectors = backbone.encode(clip[None])["frames"][0]
@@ -199,8 +199,8 @@ def test_a_network_of_a_fixed_batch_size_gets_that_many_frames_per_call(tmp_path
     """
     path_of_two_at_once = write_network(tmp_path, shape=(2, 3, 24, 24), name="two")
     path_of_any_number = write_network(tmp_path, shape=None, name="any")
-    two_at_once = load_backbone(f"onnx:{path_of_two_at_once}", 4)
-    any_number = load_backbone(f"onnx:{path_of_any_number}", 4)
+    two_at_once = load_backbone(f"onnx:{path_of_two_at_once}", n_frames=4)
+    any_number = load_backbone(f"onnx:{path_of_any_number}", n_frames=4)
     clip = four_prepared_frames(two_at_once)[None]
 
     vectors = two_at_once.encode(clip)["frames"]
@@ -213,7 +213,7 @@ def test_frames_that_do_not_fill_a_fixed_batch_size_are_refused(tmp_path):
     path = write_network(tmp_path, shape=(2, 3, 24, 24))
 
     with pytest.raises(BackboneError, match="3 frames"):
-        load_backbone(f"onnx:{path}", 3)
+        load_backbone(f"onnx:{path}", n_frames=3)
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs)
     onnxruntime gives it where it is an output of the network.
     """
     path = write_network(tmp_path)
-    backbone = load_backbone(f"onnx:{path}:inside", 4)
+    backbone = load_backbone(f"onnx:{path}:inside", n_frames=4)
     clip = four_prepared_frames(backbone)
 
     vectors = backbone.encode(clip[None])["frames"][0]
@@ -245,8 +245,8 @@ def test_a_layer_gives_the_mean_over_positions(tmp_path, network_of_two_outputs)
 
 def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outputs):
     """FILE:NAME chooses an output. The vectors are those of the network that has this output alone."""
-    of_one_output = load_backbone(f"onnx:{write_network(tmp_path)}", 4)
-    of_two_outputs = load_backbone(f"onnx:{network_of_two_outputs}:out", 4)
+    of_one_output = load_backbone(f"onnx:{write_network(tmp_path)}", n_frames=4)
+    of_two_outputs = load_backbone(f"onnx:{network_of_two_outputs}:out", n_frames=4)
     clip = four_prepared_frames(of_one_output)[None]
 
     vectors = of_two_outputs.encode(clip)["frames"]
@@ -262,7 +262,7 @@ def test_one_of_two_outputs_is_chosen_by_its_name(tmp_path, network_of_two_outpu
 def test_a_network_of_two_outputs_without_a_choice_of_one_is_refused(network_of_two_outputs, layer, message):
     """A backbone is named onnx:FILE or onnx:FILE:LAYER. The network has the outputs `out` and `inside`."""
     with pytest.raises(BackboneError, match=message):
-        load_backbone(f"onnx:{network_of_two_outputs}{layer}", 4)
+        load_backbone(f"onnx:{network_of_two_outputs}{layer}", n_frames=4)
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_layer_may_have_its_channels_at_another_axis(tmp_path, layout, to_othe
     transpose = onnx.helper.make_node("Transpose", ["x"], ["transposed"], perm=to_other_layout)
     model.graph.node.append(transpose)
     path.write_bytes(model.SerializeToString())
-    of_layer = load_backbone(f"onnx:{path}:transposed", 4)
-    of_output = load_backbone(f"onnx:{path}:out", 4)
+    of_layer = load_backbone(f"onnx:{path}:transposed", n_frames=4)
+    of_output = load_backbone(f"onnx:{path}:out", n_frames=4)
     clip = four_prepared_frames(of_output)[None]
 
     vectors_of_layer = of_layer.encode(clip)["frames"]
@@ -310,7 +310,7 @@ def test_a_network_that_gives_other_vectors_each_time_is_refused(tmp_path, kind)
     path.write_bytes(model.SerializeToString())
 
     with pytest.raises(BackboneError, match="each time"):
-        load_backbone(f"onnx:{path}", 32)
+        load_backbone(f"onnx:{path}", n_frames=32)
 
 
 @pytest.mark.parametrize("field", ["layout", "type", "channels", "resize", "size", "fit", "mean", "shortest"])
@@ -319,7 +319,7 @@ def test_a_field_that_the_toml_lacks_is_named(tmp_path, field):
     path = write_network(tmp_path, without(TOML_FIELDS, field))
 
     with pytest.raises(BackboneError, match=rf"net\.toml.*{field}"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 @pytest.mark.parametrize(
@@ -357,7 +357,7 @@ def test_a_toml_that_contradicts_the_network_or_itself_is_refused(tmp_path, chan
     path = write_network(tmp_path, fields, kind=kind)
 
     with pytest.raises(BackboneError, match=message):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def test_the_toml_in_docs_backbones_is_complete(tmp_path):
@@ -371,7 +371,7 @@ def test_the_toml_in_docs_backbones_is_complete(tmp_path):
     path.with_suffix(".toml").write_text(toml_in_page, encoding="utf-8")
     write_labels(tmp_path)
 
-    backbone = load_backbone(f"onnx:{path}", 4)
+    backbone = load_backbone(f"onnx:{path}", n_frames=4)
 
     assert backbone.name == "lab-net"
     assert backbone.provenance["licence"] == "MIT"
@@ -396,7 +396,7 @@ def test_a_file_that_holds_no_network_is_refused_by_what_it_is(tmp_path, damage,
     path.write_bytes(damage(path.read_bytes()))
 
     with pytest.raises(BackboneError, match=words):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def test_a_network_whose_toml_alone_is_there_is_named(tmp_path):
@@ -405,7 +405,7 @@ def test_a_network_whose_toml_alone_is_there_is_named(tmp_path):
     path.rename(tmp_path / "moved.onnx")
 
     with pytest.raises(FileNotFoundError, match=r"net\.onnx"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def test_a_toml_in_the_place_of_the_network_is_named(tmp_path):
@@ -414,7 +414,7 @@ def test_a_toml_in_the_place_of_the_network_is_named(tmp_path):
     toml = path.with_suffix(".toml")
 
     with pytest.raises(BackboneError, match=r"net\.toml"):
-        load_backbone(f"onnx:{toml}", 4)
+        load_backbone(f"onnx:{toml}", n_frames=4)
 
 
 def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
@@ -427,7 +427,7 @@ def test_an_operator_that_onnx_does_not_have_is_named(tmp_path):
     path.write_bytes(model.SerializeToString())
 
     with pytest.raises(BackboneError, match="lab:Add"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
@@ -436,7 +436,7 @@ def test_a_network_without_a_toml_is_refused_with_the_needed_fields(tmp_path):
     (tmp_path / "net.toml").unlink()
 
     with pytest.raises(BackboneError, match=r"no such file.*layout.*type.*channels.*resize.*size.*fit"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
@@ -446,7 +446,7 @@ def test_a_folder_in_the_place_of_the_toml_is_named(tmp_path):
     (tmp_path / "net.toml").mkdir()
 
     with pytest.raises(OSError, match=r"net\.toml"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def write_network_with_external_weights(folder, file):
@@ -477,7 +477,7 @@ def test_a_network_with_weights_in_another_file_is_refused(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path / current)
 
     with pytest.raises(BackboneError, match="other files"):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)
 
 
 def write_network_that_fails_on_bright_clips(folder, operator):
@@ -513,7 +513,7 @@ def test_a_network_that_fails_on_some_clips_is_named_with_the_reason(tmp_path, o
     The error is what a store keeps as the reason of the failed clip.
     """
     path = write_network_that_fails_on_bright_clips(tmp_path, operator)
-    encode = load_backbone(f"onnx:{path}", 4).encode
+    encode = load_backbone(f"onnx:{path}", n_frames=4).encode
     black_clip = np.zeros((1, 4, 24, 24, 3), np.uint8)
     white_clip = np.full_like(black_clip, 255)
     encode(black_clip)
@@ -530,7 +530,7 @@ def test_without_onnxruntime_extract_says_which_extra_to_install(tmp_path, monke
     not_installed = None  # what makes an import fail
     monkeypatch.setitem(sys.modules, "onnxruntime", not_installed)
     (tmp_path / "videos").mkdir()
-    write_video(tmp_path / "videos" / "a.mp4", FRAMES, 4)
+    write_video(tmp_path / "videos" / "a.mp4", FRAMES, rate=4)
     monkeypatch.chdir(tmp_path)
     assert obygaze("manifest", "import", "folder", "videos", "--out", "clips.csv") == 0
     path = write_network(tmp_path)
@@ -547,7 +547,7 @@ def test_a_file_changed_before_a_worker_opens_it_is_refused(tmp_path):
     The file's digest must still be the one that is recorded, also if other bytes mean the same network.
     """
     path = write_network(tmp_path)
-    pickled = pickle.dumps(load_backbone(f"onnx:{path}", 4).encode)
+    pickled = pickle.dumps(load_backbone(f"onnx:{path}", n_frames=4).encode)
     empty_field_of_protobuf = b"\x32\x00"
     path.write_bytes(path.read_bytes() + empty_field_of_protobuf)
     onnx_files._session.cache_clear()  # another process has opened nothing yet
@@ -564,7 +564,7 @@ def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net", "licence": "MIT"})
     write_network(tmp_path, TOML_FIELDS | {"channels": "BGR"}, name="other")
     monkeypatch.chdir(tmp_path)
-    write_video(tmp_path / "a.mp4", FRAMES, 4)
+    write_video(tmp_path / "a.mp4", FRAMES, rate=4)
     manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     networks = ["onnx:net.onnx", "onnx:other.onnx:inside"]
 
@@ -583,7 +583,7 @@ def test_two_networks_are_extracted_into_one_store(tmp_path, monkeypatch):
 def lab_net(tmp_path):
     """The path of a network of the name `lab-net`, and the provenance of its vectors in a store."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
-    backbone = load_backbone(f"onnx:{path}", 4)
+    backbone = load_backbone(f"onnx:{path}", n_frames=4)
     return path, {"name": backbone.name, "sampling": {"n": 4}, **backbone.provenance}
 
 
@@ -626,7 +626,7 @@ def test_a_store_is_searched_with_the_onnx_file_in_another_folder(tmp_path, monk
     """The network and its TOML are moved to the folder `nets` after a store was made with them."""
     path = write_network(tmp_path, TOML_FIELDS | {"name": "lab-net"})
     monkeypatch.chdir(tmp_path)
-    write_video(tmp_path / "a.mp4", FRAMES, 4)
+    write_video(tmp_path / "a.mp4", FRAMES, rate=4)
     manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
     extract(manifest, tmp_path / "store", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
     (store_folder,) = tmp_path.glob("store-*")
@@ -656,7 +656,7 @@ def test_a_network_of_named_classes_has_their_probabilities_as_answers(tmp_path)
     """
     write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
     path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
-    backbone = load_backbone(f"onnx:{path}", 4)
+    backbone = load_backbone(f"onnx:{path}", n_frames=4)
     clip = four_prepared_frames(backbone)[None]
 
     arrays = backbone.encode(clip)
@@ -675,8 +675,8 @@ def test_vectors_are_the_same_whether_classes_are_named_or_not(tmp_path):
     fields_with_classes = TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"}
     path_with_classes = write_network(tmp_path, fields_with_classes, name="with_classes")
     path_without_classes = write_network(tmp_path, TOML_FIELDS, name="without_classes")
-    with_classes = load_backbone(f"onnx:{path_with_classes}", 4)
-    without_classes = load_backbone(f"onnx:{path_without_classes}", 4)
+    with_classes = load_backbone(f"onnx:{path_with_classes}", n_frames=4)
+    without_classes = load_backbone(f"onnx:{path_without_classes}", n_frames=4)
     clip = four_prepared_frames(with_classes)[None]
 
     vectors = without_classes.encode(clip)["frames"]
@@ -690,7 +690,7 @@ def test_answers_in_a_store_have_their_classes_and_the_call_that_made_them(tmp_p
     """The group of answers names the classes, and its provenance is enough to load the network again."""
     write_labels(tmp_path, ("a red thing", "a green thing", "a blue thing"))
     path = write_network(tmp_path, TOML_FIELDS | {"classes": "labels.txt", "gives": "logits"})
-    write_video(tmp_path / "a.mp4", FRAMES, 4)
+    write_video(tmp_path / "a.mp4", FRAMES, rate=4)
     manifest = Manifest((Clip("a", "a", "a.mp4"),), tmp_path)
 
     store = extract(manifest, tmp_path / "s", [f"onnx:{path}"], n_frames=4, licence="CC0-1.0", progress=False)
@@ -718,4 +718,4 @@ def test_classes_that_do_not_fit_the_network_are_refused(tmp_path, fields, names
     path = write_network(tmp_path, fields)
 
     with pytest.raises(BackboneError):
-        load_backbone(f"onnx:{path}", 4)
+        load_backbone(f"onnx:{path}", n_frames=4)

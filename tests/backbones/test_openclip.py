@@ -65,7 +65,7 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
     Two clips of three frames of noise are encoded by a tiny network, a ResNet or a vision transformer, which
     open_clip has loaded from the same folder.
     """
-    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+    backbone = load_backbone("openclip", n_frames=3, weights=str(folders[kind]), compute=cpu())
 
     arrays = backbone.encode(two_clips)
 
@@ -81,7 +81,7 @@ def test_vectors_of_pictures_are_those_of_the_package_open_clip(folders, opencli
 @pytest.mark.parametrize(("kind", "head"), [("resnet", "attention pooling"), ("vit", "visual projection")])
 def test_the_provenance_names_the_part_of_the_network_that_gives_the_vectors(folders, kind, head):
     """A tiny network whose part for pictures is a ResNet, or a vision transformer, is loaded."""
-    backbone = load_backbone("openclip", 3, weights=str(folders[kind]), compute=cpu())
+    backbone = load_backbone("openclip", n_frames=3, weights=str(folders[kind]), compute=cpu())
 
     assert backbone.provenance["head"] == head
 
@@ -108,7 +108,9 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
     The clips have three frames each; a layer has a vector for each frame, and their mean for the clip.
     """
     weights = str(folders[kind])
-    backbone = load_backbone("openclip", 3, weights=weights, layers=Layers(frames=True), compute=cpu())
+    backbone = load_backbone(
+        "openclip", n_frames=3, weights=weights, layers=Layers(frames=True), compute=cpu()
+    )
     visual = deepcopy(openclip_networks[kind].visual)
     outputs = collect_outputs(blocks_of(kind, visual))
     with torch.inference_mode():
@@ -134,8 +136,8 @@ def test_a_layer_is_the_mean_of_the_patches_or_map_of_a_block(folders, openclip_
 def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, kind):
     """Layers are groups of their own beside the vectors. Two clips of three frames of noise are encoded."""
     options = {"weights": str(folders[kind]), "compute": cpu()}
-    without_layers = load_backbone("openclip", 3, **options)
-    with_layers = load_backbone("openclip", 3, layers=Layers(frames=True), **options)
+    without_layers = load_backbone("openclip", n_frames=3, **options)
+    with_layers = load_backbone("openclip", n_frames=3, layers=Layers(frames=True), **options)
 
     arrays = without_layers.encode(two_clips)
     arrays_beside_layers = with_layers.encode(two_clips)
@@ -147,7 +149,9 @@ def test_other_arrays_are_the_same_with_layers_as_without(folders, two_clips, ki
 
 def test_layers_of_a_resnet_double_in_width_from_stage_to_stage(folders):
     """A ResNet has four stages, each twice as wide as the one before: 1, 2, 4 and 8 times the first."""
-    backbone = load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu())
+    backbone = load_backbone(
+        "openclip", n_frames=3, weights=str(folders["resnet"]), layers=Layers(), compute=cpu()
+    )
 
     widths = [layer.outputs[0].shape[0] for layer in backbone.side_groups]
 
@@ -160,7 +164,7 @@ def test_the_normalisation_of_layers_of_a_vision_transformer_is_ln_post(folders)
     normalised_layer = Layers((1,), norm=True)
     weights = str(folders["vit"])
 
-    backbone = load_backbone("openclip", 3, weights=weights, layers=normalised_layer, compute=cpu())
+    backbone = load_backbone("openclip", n_frames=3, weights=weights, layers=normalised_layer, compute=cpu())
 
     assert backbone.side_groups[0].provenance["norm"] == "ln_post"
 
@@ -170,7 +174,9 @@ def test_a_normalisation_of_layers_of_a_resnet_is_refused(folders):
     normalised_layer = Layers((1,), norm=True)
 
     with pytest.raises(BackboneError):
-        load_backbone("openclip", 3, weights=str(folders["resnet"]), layers=normalised_layer, compute=cpu())
+        load_backbone(
+            "openclip", n_frames=3, weights=str(folders["resnet"]), layers=normalised_layer, compute=cpu()
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -210,7 +216,7 @@ def test_no_texts_have_no_tokens(folders):
 def test_texts_and_pictures_share_a_space_of_openclip(folders):
     """Both encoders are in one file, so their vectors can be compared."""
     texts = load_text_backbone("openclip-text", weights=str(folders["vit"]), compute=cpu())
-    pictures = load_backbone("openclip", 1, weights=str(folders["vit"]), compute=cpu())
+    pictures = load_backbone("openclip", n_frames=1, weights=str(folders["vit"]), compute=cpu())
 
     assert texts.provenance["space"] == pictures.provenance["space"]
     assert pictures.provenance["space"].startswith("openclip sha256:")

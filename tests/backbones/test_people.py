@@ -174,7 +174,7 @@ def test_a_line_of_pixels_stays_a_line_when_it_is_resized(shape, new_shape):
     """The long side of 5,000 pixels becomes 500, and a tenth of one pixel is still one pixel."""
     grey_line = np.full(shape, 200, np.uint8)
 
-    resized = long_side_to(grey_line, 500, "pillow-bilinear")
+    resized = long_side_to(grey_line, size=500, resample="pillow-bilinear")
 
     assert resized.shape == new_shape
     assert (resized == 200).all()
@@ -213,7 +213,7 @@ def test_a_face_is_in_profile_where_its_nose_is_not_between_its_eyes(tmp_path, n
 
 @pytest.mark.parametrize(("height", "scale"), [(0.5, CLOSE_UP), (0.2, MEDIUM_SHOT), (0.05, LONG_SHOT)])
 @pytest.mark.parametrize(
-    "frame", [with_a_bright_cell(), with_a_bright_cell(1080, 1920)], ids=["small", "large"]
+    "frame", [with_a_bright_cell(), with_a_bright_cell(height=1080, width=1920)], ids=["small", "large"]
 )
 def test_a_face_of_centerface_has_the_planted_height_and_scale(planted_centerface, height, scale, frame):
     """The height is a share of the picture; a higher face is a closer shot."""
@@ -371,9 +371,9 @@ def test_a_person_by_joints_has_the_planted_height_and_no_face(tmp_path):
 @pytest.mark.parametrize(
     ("row", "persons"),
     [
-        (person_at(0.1, 0.2, 0.2, 0.44), 1),
-        (person_at(0.5, 0.2, 0.6, 0.38), 0),
-        (person_at(0, 0, 1, 1, score=0.2), 0),
+        (person_at(left=0.1, top=0.2, right=0.2, bottom=0.44), 1),
+        (person_at(left=0.5, top=0.2, right=0.6, bottom=0.38), 0),
+        (person_at(left=0, top=0, right=1, bottom=1, score=0.2), 0),
     ],
     ids=["0.24 of the picture high", "0.18 of the picture high", "unsure"],
 )
@@ -390,7 +390,7 @@ def test_a_small_person_is_counted_and_not_measured_and_a_smaller_or_unsure_one_
 @pytest.mark.parametrize(("n_sure", "persons"), [(4, 0), (5, 1)])
 def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
     """Of the 17 joints, the first four or five have the confidence .8, and the others .1."""
-    row = np.array(person_at(0.1, 0.2, 0.3, 0.8))
+    row = np.array(person_at(left=0.1, top=0.2, right=0.3, bottom=0.8))
     joints = row[:51].reshape(17, 3)  # x, y and confidence of each
     joints[:, 2] = 0.1
     joints[:n_sure, 2] = 0.8
@@ -402,8 +402,8 @@ def test_a_person_has_five_sure_joints(tmp_path, n_sure, persons):
 
 HEAD_AT_THE_FACE = (0.504, 0.511 * FILLED_SHARE)
 """Where the planted face is, in the input."""
-PERSON_OF_THE_FACE = person_at(0.4, 0.4, 0.6, 1.0, head=HEAD_AT_THE_FACE)
-ANOTHER_PERSON = person_at(0.1, 0.1, 0.2, 0.6)
+PERSON_OF_THE_FACE = person_at(left=0.4, top=0.4, right=0.6, bottom=1.0, head=HEAD_AT_THE_FACE)
+ANOTHER_PERSON = person_at(left=0.1, top=0.1, right=0.2, bottom=0.6)
 
 
 @pytest.mark.parametrize(
@@ -437,7 +437,7 @@ def test_a_face_and_the_joints_around_it_are_one_person(tmp_path, planted_center
 def test_a_person_as_high_as_the_picture_makes_a_long_shot(tmp_path, planted_centerface, top, scale):
     """A face of .125 of the picture's height alone would say medium. The person ends at the lower edge."""
     centerface = str(planted_centerface(height=0.125))
-    row = person_at(0.4, top, 0.6, 1.0, head=HEAD_AT_THE_FACE)
+    row = person_at(left=0.4, top=top, right=0.6, bottom=1.0, head=HEAD_AT_THE_FACE)
     detector_of_joints = with_joints(tmp_path, row)
 
     measures = measure_one([centerface, detector_of_joints], with_a_bright_cell())
@@ -473,7 +473,7 @@ def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path
 
     The person ends at the picture's lower edge.
     """
-    row = person_at(0.4, 1 - height, 0.6, 1.0, torso=torso, sure=sure)
+    row = person_at(left=0.4, top=1 - height, right=0.6, bottom=1.0, torso=torso, sure=sure)
 
     measures = measure_one([with_joints(tmp_path, row)])
 
@@ -485,10 +485,15 @@ def test_the_height_of_the_torso_gives_the_scale_where_no_face_is_found(tmp_path
     "row",
     [
         pytest.param([0.5] * 55, id="a row of 55 numbers in place of 56"),
-        pytest.param(person(0.5, 0.5, 0.4, 0.9), id="a box that ends before it begins"),
-        pytest.param(person(0.5, 0.5, 0.6, 90), id="a box beyond the picture"),
-        pytest.param(person(0.5, 0.5, 0.6, 0.9, score=np.nan), id="a score that is no number"),
-        pytest.param(person(0.5, 0.5, 0.6, 0.9, head=(np.nan, 0.3)), id="a joint that is no number"),
+        pytest.param(person(left=0.5, top=0.5, right=0.4, bottom=0.9), id="a box that ends before it begins"),
+        pytest.param(person(left=0.5, top=0.5, right=0.6, bottom=90), id="a box beyond the picture"),
+        pytest.param(
+            person(left=0.5, top=0.5, right=0.6, bottom=0.9, score=np.nan), id="a score that is no number"
+        ),
+        pytest.param(
+            person(left=0.5, top=0.5, right=0.6, bottom=0.9, head=(np.nan, 0.3)),
+            id="a joint that is no number",
+        ),
     ],
 )
 def test_numbers_that_are_no_person_are_refused(tmp_path, row):
@@ -502,7 +507,7 @@ def test_numbers_that_are_no_person_are_refused(tmp_path, row):
 def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
     """Frames are encoded in worker processes, to which the backbone is sent as a pickle."""
     centerface = str(planted_centerface())
-    backbone = load_backbone("people", 8, weights=centerface)
+    backbone = load_backbone("people", n_frames=8, weights=centerface)
     frames = [with_a_bright_cell(), DARK, with_a_bright_cell()]
     clip = np.stack([backbone.prepare(frame) for frame in frames])[None]
 
@@ -515,7 +520,7 @@ def test_the_backbone_measures_the_same_after_pickling(planted_centerface):
 
 def test_people_are_measured_in_three_frames_of_a_clip_at_most(planted_centerface):
     """Detectors are slow. Eight frames a clip are asked for."""
-    backbone = load_backbone("people", 8, weights=str(planted_centerface()))
+    backbone = load_backbone("people", n_frames=8, weights=str(planted_centerface()))
 
     assert backbone.n_frames == 3
 
@@ -524,7 +529,7 @@ def test_the_backbone_names_its_features_and_detectors(planted_centerface):
     """A store records them in its provenance, a detector by the digest of its file."""
     centerface = planted_centerface()
 
-    backbone = load_backbone("people", 8, weights=str(centerface))
+    backbone = load_backbone("people", n_frames=8, weights=str(centerface))
 
     architecture = backbone.provenance["architecture"]
     assert architecture["features"] == ["persons", "face", "height", "sides", "profiles", "scale"]

@@ -123,7 +123,7 @@ def test_a_geometry_survives_pickling(name):
     """
     presets_of_backbone = ("clip", name)
     geometry = choose_preset(name, presets_of_backbone).geometry
-    frame = noise(90, 120)
+    frame = noise(height=90, width=120)
 
     unpickled = pickle.loads(pickle.dumps(geometry))  # noqa: S301 - our own
 

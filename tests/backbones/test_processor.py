@@ -89,7 +89,7 @@ def tiny_siglip2(tiny_with_processor):
 
 
 def load_for_pictures(folder, **options):
-    return load_backbone("clip", 1, weights=str(folder), compute=cpu(), **options)
+    return load_backbone("clip", n_frames=1, weights=str(folder), compute=cpu(), **options)
 
 
 def load_for_texts(folder):
@@ -307,7 +307,7 @@ def test_fetch_brings_the_processor_of_the_same_commit(tiny_siglip2, save_as_hub
     save_as_hub_snapshot(folder)
 
     result = CliRunner().invoke(fetch, ["lab/net", "--json"], catch_exceptions=False)
-    of_repository = load_backbone("clip", 1, weights="lab/net", compute=cpu()).provenance
+    of_repository = load_backbone("clip", n_frames=1, weights="lab/net", compute=cpu()).provenance
 
     output = json.loads(result.stdout)
     assert "preprocessor_config.json" in output["beside"]

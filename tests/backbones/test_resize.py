@@ -55,7 +55,7 @@ def test_a_squash_to_224_pixels_has_the_bits_of_opencv(size):
     height, width = size
     image = noise(height, width)
 
-    assert np.array_equal(opencv_bilinear(image, 224, 224), cv2.resize(image, (224, 224)))
+    assert np.array_equal(opencv_bilinear(image, height=224, width=224), cv2.resize(image, (224, 224)))
 
 
 def test_the_installed_opencv_is_used_since_its_bits_are_ours():
@@ -132,10 +132,10 @@ def test_an_opencv_that_rounds_otherwise_is_not_used(monkeypatch):
     """
     monkeypatch.setattr(resize, "opencv", OpenCVThatRoundsOtherwise)
     resize._agrees.cache_clear()  # which remembers whether OpenCV was right
-    image = noise(100, 90)
+    image = noise(height=100, width=90)
 
     try:
-        resized = opencv_bilinear(image, 32, 32)
+        resized = opencv_bilinear(image, height=32, width=32)
     finally:
         resize._agrees.cache_clear()
 
@@ -161,7 +161,7 @@ def test_a_resize_to_any_size_has_the_bits_of_pillow(height, width, new_height, 
 @pytest.mark.parametrize("name", ["bilinear", "bicubic"])
 def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name):
     """Pillow resizes unless a trial picture shows that its bits are not ours, which is pretended here."""
-    frame = noise(1080, 1920)
+    frame = noise(height=1080, width=1920)
     size = (224, 398)
     middle = (0, 87, 224, 224)  # top, left, height, width; 87 = (398 - 224) // 2
 
@@ -174,7 +174,7 @@ def test_pillow_and_numpy_make_the_same_pixels_of_large_frames(monkeypatch, name
 
 def test_a_crop_is_a_part_of_the_whole_resized_picture():
     """A picture of 300 x 500 is resized to 120 x 200; a crop of 64 x 80 is the same part of the result."""
-    image = noise(300, 500)
+    image = noise(height=300, width=500)
     new_size = (120, 200)
     top, left, height, width = 7, 31, 64, 80
 
@@ -191,7 +191,7 @@ def test_the_pixels_of_the_squash_are_frozen():
     """
     picture = pattern(height=272, width=640)
 
-    squashed = opencv_bilinear(picture, 224, 224)
+    squashed = opencv_bilinear(picture, height=224, width=224)
 
     green_of_every_56th_pixel = squashed[::56, ::56, 1]
     assert green_of_every_56th_pixel.tolist() == [

@@ -312,7 +312,7 @@ def test_on_a_real_card_values_are_those_of_a_cpu_to_five_digits():
     results = encode_overlapping(runner("cuda", clips_at_once=4), batches, n_waiting=1)
 
     for result, on_cpu in zip(results, encode_on_cpu(batches), strict=True):
-        assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
+        assert_close(result.arrays["frames"], on_cpu["frames"], bound=1e-5)
 
 
 def encode_overlapping(run, batches, n_waiting):
@@ -357,7 +357,7 @@ def test_on_a_real_card_out_of_memory_halves_the_clips_at_once_until_they_fit(mo
     assert run.clips_at_once == 2
     assert result.at_once.tolist() == [2, 2, 2, 2, 2]
     (on_cpu,) = encode_on_cpu([five_clips])
-    assert_close(result.arrays["frames"], on_cpu["frames"], 1e-5)
+    assert_close(result.arrays["frames"], on_cpu["frames"], bound=1e-5)
 
 
 @pytest.mark.parametrize("failing_call", ["forward", "synchronize"])

@@ -35,7 +35,7 @@ def test_the_filters_at_48_khz_are_those_that_bs_1770_prints():
     shelf = [1.53512485958697, -2.69169618940638, 1.19839281085285, 1.0, -1.69065929318241, 0.73248077421585]
     high_pass = [1.0, -2.0, 1.0, 1.0, -1.99004745483398, 0.99007225036621]
 
-    coefficients = k_weighting(48_000)
+    coefficients = k_weighting(rate=48_000)
 
     assert np.abs(coefficients - [shelf, high_pass]).max() < 1e-12
 
@@ -46,7 +46,7 @@ def test_a_sine_of_997_hz_has_the_loudness_that_bs_1770_states(level):
 
     A tenth of the level is 20 dB less.
     """
-    three_seconds = tone(997, 3.0, level, RATE)
+    three_seconds = tone(hz=997, seconds=3.0, level=level, rate=RATE)
 
     loudness = describe(three_seconds)["loudness"]
 
@@ -90,13 +90,13 @@ def test_a_sound_shorter_than_a_block_has_the_loudness_of_a_long_one():
 
 def sound_of_tones(tones):
     """Join tones of 997 Hz, each of a level in dBFS and a duration in seconds."""
-    samples = [tone(997, seconds, 10 ** (level / 20), RATE) for level, seconds in tones]
+    samples = [tone(hz=997, seconds=seconds, level=10 ** (level / 20), rate=RATE) for level, seconds in tones]
     return np.concatenate(samples)
 
 
 def test_a_tone_is_voiced_and_peaked():
     """It repeats, and has its power at one frequency."""
-    descriptors = describe(tone(220, 3.0, 0.1, RATE))
+    descriptors = describe(tone(hz=220, seconds=3.0, level=0.1, rate=RATE))
 
     assert descriptors["harmonicity"] > 0.95
     assert descriptors["voiced"] == 1.0
@@ -108,7 +108,7 @@ def test_white_noise_is_neither_voiced_nor_peaked():
 
     Its flatness, the geometric over the arithmetic mean of powers, is exp(-0.5772) = .56.
     """
-    descriptors = describe(white_noise(3.0))
+    descriptors = describe(white_noise(seconds=3.0))
 
     assert descriptors["harmonicity"] < 0.3
     assert descriptors["voiced"] == 0.0
@@ -117,8 +117,8 @@ def test_white_noise_is_neither_voiced_nor_peaked():
 
 def test_the_spectrum_of_noise_changes_more_from_step_to_step_than_that_of_a_tone():
     """The descriptor `flux` is that change. Both sounds last three seconds; the tone has 220 Hz."""
-    flux_of_tone = describe(tone(220, 3.0, 0.1, RATE))["flux"]
-    flux_of_noise = describe(white_noise(3.0))["flux"]
+    flux_of_tone = describe(tone(hz=220, seconds=3.0, level=0.1, rate=RATE))["flux"]
+    flux_of_noise = describe(white_noise(seconds=3.0))["flux"]
 
     assert flux_of_noise > flux_of_tone
 
@@ -129,7 +129,7 @@ def test_the_loudest_band_is_at_the_tone(hz, band):
 
     A neighbouring band may be the loudest, as bands overlap.
     """
-    descriptors = describe(tone(hz, 3.0, 0.1, RATE))
+    descriptors = describe(tone(hz, seconds=3.0, level=0.1, rate=RATE))
 
     loudness_of_bands = [descriptors[f"log_mel_{number}"] for number in range(64)]
     loudest_band = int(np.argmax(loudness_of_bands))
@@ -196,7 +196,7 @@ def test_descriptors_of_a_clip_are_means_over_its_parts(n_parts, seed):
 
 def test_the_backbone_sound_states_its_sampling_rate_and_track():
     """The decoder reads them to know what to deliver: here the French track, at 16 kHz."""
-    backbone = load_backbone("sound", 4, track="fra")
+    backbone = load_backbone("sound", n_frames=4, track="fra")
 
     assert backbone.hears.rate == 16_000
     assert backbone.hears.track == "fra"
@@ -205,6 +205,6 @@ def test_the_backbone_sound_states_its_sampling_rate_and_track():
 
 def test_the_backbone_sound_gives_69_descriptors_of_each_part_and_of_the_clip():
     """A clip is heard in four parts: their descriptors are 4 x 69 numbers, and those of the clip 69."""
-    backbone = load_backbone("sound", 4)
+    backbone = load_backbone("sound", n_frames=4)
 
     assert [output.shape for output in backbone.outputs] == [(4, 69), (69,)]

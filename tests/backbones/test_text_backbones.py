@@ -23,7 +23,7 @@ Compute = lazy_import("obygaze_features.backbones.compute", "Compute")
 TextRunner = lazy_import("obygaze_features.backbones.runner", "TextRunner")
 load_lsmdc = lazy_import("obygaze_features.backbones.xclip_lsmdc", "load")
 sentence_vectors = lazy_import("obygaze_features.backbones.xclip_lsmdc", "sentence_vectors")
-NETWORK_ROUNDING = network_rounding(1)
+NETWORK_ROUNDING = network_rounding(patch=1)
 TEXTS = ("a", "a photo of a man", "sad man", "A Sad Man")
 LONG_TEXT = "a sad man of a sad man of a sad man of a sad man"
 """A text of more tokens than the networks take."""

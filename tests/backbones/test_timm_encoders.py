@@ -47,7 +47,7 @@ def test_the_vectors_of_a_repository_of_timm_are_those_of_timm(vit_of_timm):
     Transformers reads it by its class TimmWrapper. Four frames of noise make one clip.
     """
     folder, network = vit_of_timm
-    backbone = load_backbone("image", 4, weights=str(folder), compute=cpu())
+    backbone = load_backbone("image", n_frames=4, weights=str(folder), compute=cpu())
 
     vectors_of_frames = backbone.encode(clip_of_four_frames(backbone))["frames"][0]
 
@@ -84,7 +84,7 @@ def save_classifier(architecture, folder):
 def test_answers_of_a_classifier_of_timm_are_its_probabilities(tmp_path, architecture):
     """They are averaged over the four frames of a clip. The tiny classifier has three classes."""
     network = save_classifier(architecture, tmp_path)
-    backbone = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
+    backbone = load_backbone("image", n_frames=4, weights=str(tmp_path), answers=True, compute=cpu())
 
     answers = backbone.encode(clip_of_four_frames(backbone))["answers/pooled"][0]
 
@@ -101,8 +101,8 @@ def test_answers_of_a_classifier_of_timm_are_its_probabilities(tmp_path, archite
 def test_vectors_of_a_classifier_of_timm_are_the_same_with_answers_as_without(tmp_path, architecture):
     """Answers, the probabilities of the classifier's three classes, are additional outputs."""
     save_classifier(architecture, tmp_path)
-    without_answers = load_backbone("image", 4, weights=str(tmp_path), compute=cpu())
-    with_answers = load_backbone("image", 4, weights=str(tmp_path), answers=True, compute=cpu())
+    without_answers = load_backbone("image", n_frames=4, weights=str(tmp_path), compute=cpu())
+    with_answers = load_backbone("image", n_frames=4, weights=str(tmp_path), answers=True, compute=cpu())
     clip = clip_of_four_frames(without_answers)
 
     arrays = without_answers.encode(clip)
@@ -171,7 +171,7 @@ def test_a_perception_encoder_of_videos_gives_the_vectors_of_transformers(tmp_pa
         video_encoder = joint.video_model.video_encoder
     else:
         video_encoder = save_perception_encoder(kind, VIDEO, tmp_path)
-    backbone = load_backbone("video", 4, weights=str(tmp_path), compute=cpu())
+    backbone = load_backbone("video", n_frames=4, weights=str(tmp_path), compute=cpu())
 
     arrays = backbone.encode(clip_of_four_frames(backbone))
 
@@ -190,7 +190,7 @@ def test_a_perception_encoder_of_sound_gives_the_steps_of_transformers(tmp_path)
     So a second of noise, at 48 kHz, has 25 steps.
     """
     joint = save_perception_encoder("pe_audio_video", SOUND_AND_VIDEO, tmp_path)
-    encoder = load_backbone("waveform", 2, weights=str(tmp_path), compute=cpu()).encode
+    encoder = load_backbone("waveform", n_frames=2, weights=str(tmp_path), compute=cpu()).encode
     assert encoder.rate == 48_000
     second_of_noise = np.random.default_rng(0).normal(0, 0.1, 48_000).astype(np.float32)
 

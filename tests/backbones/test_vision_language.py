@@ -124,7 +124,9 @@ def probability_of_yes_by_hand(folder, clip, question):
 
 def load_model_that_is_asked_two_questions(checkpoint):
     """Load a vision-language model of clips of two frames, which is asked QUESTIONS of each clip."""
-    return of.load_backbone("vlm", 2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl")
+    return of.load_backbone(
+        "vlm", n_frames=2, weights=str(checkpoint), questions=checkpoint / "questions.jsonl"
+    )
 
 
 def two_clips_of_noise():
@@ -198,7 +200,7 @@ def test_a_concept_that_is_heard_is_not_asked_of_pictures(checkpoint, tmp_path):
     conveyed = {"concept:Body": "visual", "concept:Voice": "heard"}
     path = write_questions(tmp_path, questions=questions, conveyed=conveyed)
 
-    backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+    backbone = of.load_backbone("vlm", n_frames=2, weights=str(checkpoint), questions=path)
 
     assert backbone.provenance["architecture"]["features"] == ["level:S", "concept:Body"]
     assert list(backbone.provenance["absent"]) == ["concept:Voice"]
@@ -211,7 +213,7 @@ def test_questions_about_sound_alone_are_refused(checkpoint, tmp_path):
     path = write_questions(tmp_path, questions=QUESTION_ABOUT_VOICE, conveyed=conveyed)
 
     with pytest.raises(BackboneError, match="Voice is heard"):
-        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+        of.load_backbone("vlm", n_frames=2, weights=str(checkpoint), questions=path)
 
 
 def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_path):
@@ -221,7 +223,7 @@ def test_the_codebook_says_what_is_heard_where_questions_do_not(checkpoint, tmp_
     asked about it.
     """
     path = write_questions(tmp_path, questions=QUESTION_ABOUT_VOICE)
-    backbone = of.load_backbone("vlm", 2, weights=str(checkpoint), questions=path)
+    backbone = of.load_backbone("vlm", n_frames=2, weights=str(checkpoint), questions=path)
     manifest = of.Manifest((of.Clip("a", "m", "a.mp4"),), tmp_path)
 
     with pytest.raises(ExtractError, match="Voice is heard"):
@@ -245,7 +247,7 @@ def test_a_file_without_questions_is_refused(checkpoint, tmp_path):
     file_of_an_empty_object = write_questions(tmp_path)
 
     with pytest.raises(BackboneError, match="no questions"):
-        of.load_backbone("vlm", 2, weights=str(checkpoint), questions=file_of_an_empty_object)
+        of.load_backbone("vlm", n_frames=2, weights=str(checkpoint), questions=file_of_an_empty_object)
 
 
 def test_a_network_of_pictures_alone_is_refused(checkpoint, tmp_path):
@@ -256,7 +258,7 @@ def test_a_network_of_pictures_alone_is_refused(checkpoint, tmp_path):
     shutil.copy(checkpoint / "model.safetensors", tmp_path)
 
     with pytest.raises(BackboneError, match="takes no images and text"):
-        of.load_backbone("vlm", 2, weights=str(tmp_path), questions=checkpoint / "questions.jsonl")
+        of.load_backbone("vlm", n_frames=2, weights=str(tmp_path), questions=checkpoint / "questions.jsonl")
 
 
 class FourFilms(NamedTuple):

@@ -71,7 +71,7 @@ def test_a_repository_is_resolved_to_a_commit_without_network(cached_repository)
 
 def test_a_backbone_with_weights_of_a_repository_records_its_commit(cached_repository):
     """lab/net is in the cache of Hugging Face's hub, in a folder that is named after the commit."""
-    backbone = load_backbone("clip", 2, weights="lab/net")
+    backbone = load_backbone("clip", n_frames=2, weights="lab/net")
 
     assert backbone.provenance["hub"] == {"repository": "lab/net", "revision": cached_repository.name}
     assert "untrained" not in backbone.provenance
@@ -152,8 +152,8 @@ def test_a_file_with_its_configuration_beside_it_stands_for_its_folder(checkpoin
     """A folder of weights has model.safetensors and config.json; a user may name either."""
     folder = checkpoints["clip"]
 
-    by_file = load_backbone("clip", 2, weights=str(folder / "model.safetensors"))
-    by_folder = load_backbone("clip", 2, weights=str(folder))
+    by_file = load_backbone("clip", n_frames=2, weights=str(folder / "model.safetensors"))
+    by_folder = load_backbone("clip", n_frames=2, weights=str(folder))
 
     assert by_file.provenance == by_folder.provenance
 
@@ -163,7 +163,7 @@ def test_a_file_of_weights_without_a_configuration_beside_it_is_refused(checkpoi
     file_alone = shutil.copy(checkpoints["clip"] / "model.safetensors", tmp_path)
 
     with pytest.raises(BackboneError, match=r"config\.json"):
-        load_backbone("clip", 2, weights=str(file_alone))
+        load_backbone("clip", n_frames=2, weights=str(file_alone))
 
 
 def test_a_repository_without_weights_is_an_error(cached_repository):
@@ -332,8 +332,8 @@ def test_extract_warns_of_a_licence_that_is_wider_than_that_of_the_weights(
 
     folder = shutil.copytree(checkpoints["clip"], tmp_path / "net")
     (folder / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n", encoding="utf-8")
-    backbone = load_backbone("clip", 1, weights=str(folder))
-    clip = Clip("a", "m", str(shared_data / "videos" / "test.avi"), 0.0, 1.0)
+    backbone = load_backbone("clip", n_frames=1, weights=str(folder))
+    clip = Clip("a", "m", str(shared_data / "videos" / "test.avi"), start_s=0.0, end_s=1.0)
     notes = []
 
     store = extract(

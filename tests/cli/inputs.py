@@ -101,7 +101,7 @@ def write(folder: Path) -> None:
     _write_marked_movies(folder)
     _write_stages(folder)
     _write_small_stores(folder / "stores")
-    pack(folder / "films-1.0.0", folder / "packed.zip", None)
+    pack(folder / "films-1.0.0", folder / "packed.zip", progress=None)
     _write_inputs_of_audits(folder)
     _write_mediaeval(folder)
     _write_stills(folder / "stills")
@@ -175,7 +175,7 @@ def _write_videos_to_import(folder: Path, rng: np.random.Generator) -> None:
         noise = rng.integers(0, 255, (48, 64, 3), np.uint8)
         darkness = 1 + number % 5
         pictures.append(noise // darkness)
-    encode(folder / "video.mp4", pictures, "mpeg4", 8)
+    encode(folder / "video.mp4", pictures, "mpeg4", rate=8)
     shutil.copy(folder / "video.mp4", folder / "videos" / "m1" / "a.mp4")
     codebook = (folder / "violence.codebook.toml").read_text("utf-8")
     next_version = codebook.replace('version = "1"', 'version = "2"')
@@ -362,7 +362,7 @@ def _write_small_stores(folder: Path) -> None:
     for name, licence, citation in (("mit", "MIT", "A"), ("cc", "CC0-1.0", "B")):
         clip_id = name
         _write_stage(folder / name, [clip_id], [ClipResult(clip_id, "ok", groups=TOY_FEATURES)])
-        seal(None, folder / name, licence=licence, citation=citation)
+        seal(stage_path=None, destination=folder / name, licence=licence, citation=citation)
     rows = {"toy": {"pooled": np.ones((2, 4), np.float32)}}
     seal_arrays(folder / "left", {"a": "m", "b": "m"}, rows)
     seal_arrays(folder / "right", {"c": "m", "d": "m"}, rows)

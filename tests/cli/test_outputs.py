@@ -57,7 +57,7 @@ def run_expecting_code(run, workdir):
 def greys(workdir):
     """The film in/greys.mp4, 64 x 32 pixels, ten pictures a second: picture n of 20 has the grey 10 n."""
     pictures = (np.full((32, 64, 3), 10 * number, np.uint8) for number in range(20))
-    write_video(workdir / "in/greys.mp4", pictures, 10)
+    write_video(workdir / "in/greys.mp4", pictures, rate=10)
 
 
 @pytest.mark.long
@@ -284,7 +284,7 @@ def test_a_torn_row_of_predictions_is_named_by_its_line(run, two_films):
     assert "line 2" in err
 
 
-GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, 1)
+GROUP = toy_group("toy", {"pooled": np.zeros((1, 4), np.float32)}, n_frames=1)
 FEATURES = ClipFeatures(np.zeros(1), np.zeros(1, np.int64), {"pooled": np.ones(4, np.float32)})
 
 
@@ -316,7 +316,7 @@ def test_a_stage_that_is_written_to_is_not_removed(run, workdir):
 def stage_behind_its_store(workdir):
     """The store out/grown-1.0.0 of the clip a, whose stage got the clip b after it was sealed."""
     extract_clips(workdir, "out/grown", "a")
-    seal(None, workdir / "out/grown", licence="MIT", allow_missing=True)
+    seal(stage_path=None, destination=workdir / "out/grown", licence="MIT", allow_missing=True)
     extract_clips(workdir, "out/grown", "b")
 
 
@@ -340,7 +340,7 @@ def test_a_stage_without_a_store_is_not_removed_as_sealed(run, workdir):
 def test_removing_a_store_does_not_follow_links(run_expecting_code, workdir):
     """A link in the store leads to a folder outside, which must stay."""
     extract_clips(workdir, "out/films", clips="ab")
-    store = seal(None, workdir / "out/films", licence="MIT")
+    store = seal(stage_path=None, destination=workdir / "out/films", licence="MIT")
     (workdir / "outside").mkdir()
     (workdir / "outside" / "precious").touch()
     (store / "link").symlink_to(workdir / "outside")

@@ -132,7 +132,7 @@ def test_ridge_has_the_weights_of_scikit_learns_ridge():
     X, present, *_ = clips_with_concept()
     reference = Ridge(alpha=20).fit(X, present.astype(float))
 
-    (weights,) = ridge_hyperplanes(X, present[:, None], 0.05).weights
+    (weights,) = ridge_hyperplanes(X, present[:, None], C=0.05).weights
 
     assert np.abs(weights - reference.coef_).max() < 1e-10
 

@@ -43,7 +43,7 @@ def early_or_late_bodies(folder, name, films, n_per_film, seed):
 def model_file(tmp_path_factory):
     """The file of a `pcbm_time` that learnt that early bodies are S."""
     folder = tmp_path_factory.mktemp("early")
-    store, manifest = early_or_late_bodies(folder, "films", FILMS, 80, seed=0)
+    store, manifest = early_or_late_bodies(folder, "films", FILMS, n_per_film=80, seed=0)
     data = load_dataset(store, manifest)
     spec = replace(BUILTIN_MODELS["pcbm_time"], compared_with=())
     run = evaluate(data, [spec], "hn_s")
@@ -53,7 +53,7 @@ def model_file(tmp_path_factory):
 @pytest.fixture(scope="module")
 def film(tmp_path_factory):
     """The store of a film that the model has not seen."""
-    store, _ = early_or_late_bodies(tmp_path_factory.mktemp("new"), "new", [NEW_FILM], 40, seed=1)
+    store, _ = early_or_late_bodies(tmp_path_factory.mktemp("new"), "new", [NEW_FILM], n_per_film=40, seed=1)
     return store
 
 

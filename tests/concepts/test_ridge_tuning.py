@@ -89,7 +89,7 @@ def test_a_concept_that_features_do_not_show_is_shrunk_more_than_one_that_they_s
 
     So the best penalty of the second is the strongest that is tried.
     """
-    X, present, movies = planted(300, 40, strength=(3.0, 0.0))
+    X, present, movies = planted(300, n_features=40, strength=(3.0, 0.0))
 
     penalty_of_shown, penalty_of_not_shown = tuned_ridge(X, present, movies).penalties
 
@@ -99,7 +99,7 @@ def test_a_concept_that_features_do_not_show_is_shrunk_more_than_one_that_they_s
 
 def test_losses_do_not_depend_on_the_unit_of_the_features():
     """As metres may be written in millimetres, features are multiplied by 1000."""
-    X, present, movies = planted(240, 20)
+    X, present, movies = planted(240, n_features=20)
 
     losses = tuned_ridge(X, present, movies).losses
     losses_in_other_unit = tuned_ridge(1000 * X, present, movies).losses
@@ -109,7 +109,7 @@ def test_losses_do_not_depend_on_the_unit_of_the_features():
 
 def test_what_is_learnt_of_a_concept_does_not_depend_on_the_other_concepts():
     """The second of two concepts is fitted beside the first, and then alone."""
-    X, present, movies = planted(240, 20)
+    X, present, movies = planted(240, n_features=20)
     second_concept = present[:, [1]]
 
     beside_first = tuned_ridge(X, present, movies)
@@ -121,7 +121,7 @@ def test_what_is_learnt_of_a_concept_does_not_depend_on_the_other_concepts():
 
 def test_features_that_are_all_equal_are_refused():
     """All are 1: penalties are multiples of the features' variance, which is 0."""
-    X, present, movies = planted(60, 5)
+    X, present, movies = planted(60, n_features=5)
     constant_features = np.ones_like(X)
 
     with pytest.raises(ConceptError, match="constant"):
@@ -130,7 +130,7 @@ def test_features_that_are_all_equal_are_refused():
 
 def test_a_concept_that_is_in_one_movie_alone_is_refused():
     """Without this movie, m3, there is no clip with the second concept (number 1) to learn from."""
-    X, present, movies = planted(60, 5)
+    X, present, movies = planted(60, n_features=5)
     present[movies != "m3", 1] = False
 
     with pytest.raises(ConceptError, match="concept 1, without movie m3"):
@@ -142,7 +142,7 @@ def test_what_is_kept_of_the_same_features_changes_no_bit_whatever_the_movies_an
 
     Each of four cases, of concepts and movies, is computed with nothing kept, and then with what was kept.
     """
-    X, present, movies = planted(90, 20)
+    X, present, movies = planted(90, n_features=20)
     other_movies = np.roll(movies, 45)
     other_movies[:7] = "m0"
     cases = [

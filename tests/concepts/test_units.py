@@ -128,7 +128,7 @@ def test_tokens_that_are_all_equal_are_refused(clips):
 
 def test_a_clip_with_absent_frames_has_the_unit_values_of_the_frames_that_are_there(clips):
     """Absent frames are NaN; here all but the first 20 of 32 are."""
-    bank = UnitBank(24, 4, 2).fit(clips)
+    bank = UnitBank(n_units=24, n_active=4, n_epochs=2).fit(clips)
     first_20_frames = clips[:3, :20]
     others_absent = clips[:3].copy()
     others_absent[:, 20:] = np.nan

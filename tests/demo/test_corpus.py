@@ -29,7 +29,7 @@ from tests.private import files_below, marks_in
 
 def draw_frames(*concepts):
     """Draw 48 frames of a clip, all in one look, that shows the cues of concepts, or no cue without any."""
-    look = Look((1.0, 1.0, 1.0), 0.4, 0.0)
+    look = Look((1.0, 1.0, 1.0), brightness=0.4, grain=0.0)
     clip = DemoClip("clip", "S", concepts, look, strength=1.0, n_frames=48, seed=1)
     return np.stack(list(draw_clip(clip))).astype(int)
 

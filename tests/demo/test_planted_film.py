@@ -39,7 +39,9 @@ def draw_film(path, look):
         if not has_body:
             concepts = CONCEPTS_ELSEWHERE[rng.integers(len(CONCEPTS_ELSEWHERE))]
         seed = int(rng.integers(2**31))
-        scenes.append(draw_clip(DemoClip("", "", concepts, look, 1.0, SCENE_S * RATE, seed)))
+        scenes.append(
+            draw_clip(DemoClip("", "", concepts, look, strength=1.0, n_frames=SCENE_S * RATE, seed=seed))
+        )
     write_video(path, chain.from_iterable(scenes), RATE)
 
 
@@ -60,10 +62,10 @@ def test_every_planted_stretch_has_a_segment_and_at_most_one_segment_lies_elsewh
     segment lies in a stretch if at least three quarters of it do. The share of the film that the model
     expects to be positive is about the planted one.
     """
-    look = Look((0.93, 0.97, 0.95), 0.43, 3.5)
+    look = Look((0.93, 0.97, 0.95), brightness=0.43, grain=3.5)
     draw_film(tmp_path / "planted.mkv", look)
 
-    timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", 0)
+    timeline = score(obygaze, tmp_path, "planted.mkv", demo_folder / "run" / "pcbm_lr.model", code=0)
 
     segments = timeline.segments()
     segments = segments[segments["reaches"] == 1]  # those that reach the threshold somewhere
@@ -105,7 +107,7 @@ def test_a_film_unlike_the_training_films_gets_no_probability_no_rate_and_exit_3
     """
     write_video(tmp_path / "odd.mkv", draw_noise(30 * RATE), RATE)
 
-    timeline = score(obygaze, tmp_path, "odd.mkv", demo_folder / "run" / "pcbm_lr.model", 3)
+    timeline = score(obygaze, tmp_path, "odd.mkv", demo_folder / "run" / "pcbm_lr.model", code=3)
 
     rows = timeline.rows()
     assert rows["flags"].str.contains("unlike").all()

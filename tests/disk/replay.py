@@ -195,11 +195,11 @@ class Log:
 
     def _name_change(self, record: Record) -> Change:
         old = self._find(record.path)
-        removal = NameChange(old.folder, old.name, None, removed=old.node)
+        removal = NameChange(old.folder, old.name, node=None, removed=old.node)
         if record.op is Op.CREATE_FILE:
             return Change([NameChange(old.folder, old.name, Node(b""))])
         if record.op is Op.CREATE_FOLDER:
-            return Change([NameChange(old.folder, old.name, Node(None))])
+            return Change([NameChange(old.folder, old.name, Node(data=None))])
         if record.op is Op.REMOVE:
             return Change([removal])
         new = self._find(record.other)

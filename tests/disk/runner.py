@@ -126,7 +126,7 @@ def make_small_store(folder: Path) -> None:
     n_small = PIECE_ROWS + 2
     opened = Stage.open(folder / "small.staging", PLANNED[:n_small], KINDS_OF_GROUPS, {"name": "toy"})
     fill(opened, STAGED[:n_small])
-    seal(None, folder / "small", licence="CC0-1.0")
+    seal(stage_path=None, destination=folder / "small", licence="CC0-1.0")
 
 
 def make_zips_and_partial_copies(folder: Path) -> None:
@@ -207,7 +207,7 @@ def make_video(path: Path, rng: np.random.Generator) -> None:
         light = 180 if is_bright else 60
         noise = rng.integers(0, 50, (48, 64, 3))
         pictures.append((light + noise).astype(np.uint8))
-    write_video(path, pictures, 5)
+    write_video(path, pictures, rate=5)
 
 
 def make_models(folder: Path) -> None:
@@ -252,9 +252,9 @@ def open_stage(path: Path) -> Stage:
     return Stage.open(path, PLANNED, KINDS_OF_GROUPS, {"name": "toy"})
 
 
-PLANNED = [PlannedClip(clip, "m", None, None) for clip in STAGED]
+PLANNED = [PlannedClip(clip, "m", start_s=None, end_s=None) for clip in STAGED]
 KINDS_OF_GROUPS = [
-    GroupSpec("toy", tuple(ARRAYS), 2, toy_provenance("toy")),
+    GroupSpec("toy", tuple(ARRAYS), n_frames=2, provenance=toy_provenance("toy")),
     GroupSpec(
         "ragged", (ArraySpec("frames", (ANY_NUMBER, 4), "float32"),), ANY_NUMBER, toy_provenance("ragged")
     ),
@@ -269,7 +269,7 @@ def stage(folder: Path) -> None:
     opened.sweep()
     todo = set(opened.missing())
     fill(opened, [clip for clip in IN_TURN if clip in todo], failed={"clip 01"})
-    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+    seal(stage_path=None, destination=folder / "new" / "toy", licence="CC0-1.0")
 
 
 def retry(folder: Path) -> None:
@@ -279,7 +279,7 @@ def retry(folder: Path) -> None:
     status = opened.status()
     tried = [clip for clip in status if status[clip].status == "failed" and status[clip].reason != AGAIN]
     fill(opened, tried, failed={"clip 02"}, reason=AGAIN)
-    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+    seal(stage_path=None, destination=folder / "new" / "toy", licence="CC0-1.0")
 
 
 def join(folder: Path) -> None:
@@ -287,7 +287,7 @@ def join(folder: Path) -> None:
     opened = read_stage(folder / "new" / "toy.staging")
     opened.sweep()
     fill(opened, [])  # nothing is missing: this only marks which clips the stage has
-    seal(None, folder / "new" / "toy", licence="CC0-1.0")
+    seal(stage_path=None, destination=folder / "new" / "toy", licence="CC0-1.0")
 
 
 def grow(folder: Path) -> None:
@@ -299,7 +299,7 @@ def grow(folder: Path) -> None:
     opened.sweep()
     todo = set(opened.missing())
     fill(opened, [clip for clip in IN_TURN if clip in todo])
-    seal(None, folder / "new" / "toy", version="1.1.0", licence="CC0-1.0")
+    seal(stage_path=None, destination=folder / "new" / "toy", version="1.1.0", licence="CC0-1.0")
 
 
 def fill(opened: Stage, clips: list[str], failed: Container[str] = (), reason: str = "no such file") -> None:

@@ -85,7 +85,7 @@ def draw_calls(seed, *, skills, machine_skill, n_films=20, n_clips=60):
 @pytest.fixture(scope="module")
 def one_clip_a_film():
     """Calls of three annotators and a machine on 400 films of a single clip."""
-    return draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
+    return draw_calls(seed=0, skills=(0.8, 0.8, 0.7), machine_skill=0.7, n_films=400, n_clips=1)
 
 
 def test_with_one_clip_a_film_the_test_by_films_is_that_by_clips(one_clip_a_film):
@@ -128,7 +128,7 @@ def test_a_machine_as_good_as_annotators_may_stand_in(name):
 
     It is compared beside two machines that know nothing, `constant` and `shuffled`; it may have their name.
     """
-    calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
 
     result = alt_test(calls.machine, calls.annotators, calls.films, name)
 
@@ -142,7 +142,7 @@ def test_a_machine_that_always_says_no_may_not_stand_in():
     A machine that always says no takes the place of the planted one. The published form, by clips, is lax on
     unequal classes: it lets this machine win against all three.
     """
-    calls = draw_calls(1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=1, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     always_no = np.zeros(1200, np.int64)
 
     result = alt_test(always_no, calls.annotators, calls.films)
@@ -156,7 +156,7 @@ def test_the_order_of_clips_does_not_matter():
 
     All forms of the test give the same p, here at a margin of .1.
     """
-    calls = draw_calls(0, skills=(0.8, 0.8, 0.7), machine_skill=0.7)
+    calls = draw_calls(seed=0, skills=(0.8, 0.8, 0.7), machine_skill=0.7)
     order = np.random.default_rng(1).permutation(1200)
     annotators_in_order = {name: codes[order] for name, codes in calls.annotators.items()}
 
@@ -173,7 +173,7 @@ def test_there_is_no_answer_where_annotators_hardly_agree():
 
     A machine that knows nothing could stand in for such annotators too.
     """
-    calls = draw_calls(2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
+    calls = draw_calls(seed=2, skills=(0.55, 0.55, 0.55), machine_skill=0.55)
     result = alt_test(calls.machine, calls.annotators, calls.films)
     assert result.answer == "these annotators agree too little to tell"
 
@@ -219,7 +219,7 @@ def test_only_clips_that_the_machine_and_two_annotators_judged_count():
 
     A fourth annotator, `new`, judged ten clips, which are too few to be compared.
     """
-    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     calls.annotators["h0"][0:20] = UNKNOWN
     calls.annotators["h1"][20:40] = UNKNOWN
     calls.annotators["h2"][40:60] = UNKNOWN
@@ -277,7 +277,7 @@ def rows_of(annotator, codes, films, *, clip_id, model=""):
 )
 def test_machines_are_compared_with_people_alone(tmp_path, clip_id):
     """The people are h0 and h1, the machines `opposite` and `vlm`. Clips go together by their spans."""
-    calls = draw_calls(5, skills=(0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=5, skills=(0.8, 0.8), machine_skill=0.8)
     clips = []
     for person, codes in calls.annotators.items():
         clips += rows_of(person, codes, calls.films, clip_id=clip_id)
@@ -328,10 +328,10 @@ def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, c
     They differ on a span, and on a whole file: the two labels of this one have no times.
     """
     clips = (
-        Clip("span", "m", "", 0, 4, "S", (), "AB"),
-        Clip("span", "m", "", 0, 4, "EN", (), "CD"),
-        Clip("whole-file", "m", "", None, None, "S", (), "AB"),
-        Clip("whole-file", "m", "", None, None, "EN", (), "CD"),
+        Clip("span", "m", "", start_s=0, end_s=4, level="S", concepts=(), annotator="AB"),
+        Clip("span", "m", "", start_s=0, end_s=4, level="EN", concepts=(), annotator="CD"),
+        Clip("whole-file", "m", "", start_s=None, end_s=None, level="S", concepts=(), annotator="AB"),
+        Clip("whole-file", "m", "", start_s=None, end_s=None, level="EN", concepts=(), annotator="CD"),
     )
     write_manifest(Manifest(clips, tmp_path), tmp_path / "a.csv")
 
@@ -342,7 +342,7 @@ def test_labels_of_whole_files_are_left_out_of_documents_and_counted(tmp_path, c
 @pytest.mark.long
 def test_a_machine_without_sound_is_compared_on_what_is_seen_and_not_on_voices(tmp_path):
     """Two people and the machine `vlm`, which only sees, mark some clips with Body and Voice at once."""
-    calls = draw_calls(5, skills=(0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=5, skills=(0.8, 0.8), machine_skill=0.8)
     clips = []
     for annotator, codes in {**calls.annotators, "vlm": calls.machine}.items():
         extras = {"model": "", "perceives": ""}
@@ -364,7 +364,7 @@ def test_a_machine_without_sound_is_compared_on_what_is_seen_and_not_on_voices(t
 
 def test_an_annotator_of_thirty_clips_is_compared():
     """`FEWEST_CLIPS` is 30: who judged 30 clips with others is compared, and who judged 29 is not."""
-    calls = draw_calls(3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
+    calls = draw_calls(seed=3, skills=(0.8, 0.8, 0.8), machine_skill=0.8)
     thirty_clips = np.full(1200, UNKNOWN)
     thirty_clips[100:130] = calls.annotators["h0"][100:130]
     one_less = thirty_clips.copy()

@@ -50,13 +50,13 @@ def run_of(table, name="run", **record):
 @pytest.fixture
 def run_of_strong_model():
     """A run whose model tells S clips apart by 3 SDs."""
-    return run_of(make_predictions(3.0, noise=1), "strong")
+    return run_of(make_predictions(strength=3.0, noise=1), "strong")
 
 
 @pytest.fixture
 def run_of_weak_model():
     """A run whose model tells S clips apart by half an SD."""
-    return run_of(make_predictions(0.5, noise=2), "weak")
+    return run_of(make_predictions(strength=0.5, noise=2), "weak")
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_two_models_of_equal_strength_are_not_told_apart():
     """
     n_found_different = 0
     for seed in range(20):
-        run_a = run_of(make_predictions(1.0, noise=seed + 100))
-        run_b = run_of(make_predictions(1.0, noise=seed + 200))
+        run_a = run_of(make_predictions(strength=1.0, noise=seed + 100))
+        run_b = run_of(make_predictions(strength=1.0, noise=seed + 200))
         comparison = compare(side(run_a), side(run_b))
         if comparison.metrics["p_holm"].min() < 0.05:
             n_found_different += 1
@@ -135,8 +135,8 @@ def test_two_models_of_equal_strength_are_not_told_apart():
 
 def test_seeds_are_averaged_within_a_movie(run_of_weak_model):
     """A run of two seeds is compared with another run: its metrics of a movie are the means of the seeds'."""
-    with_seed_0 = make_predictions(3.0, seed=0, noise=1)
-    with_seed_1 = make_predictions(3.0, seed=1, noise=3)
+    with_seed_0 = make_predictions(strength=3.0, seed=0, noise=1)
+    with_seed_1 = make_predictions(strength=3.0, seed=1, noise=3)
     with_both_seeds = pd.concat([with_seed_0, with_seed_1], ignore_index=True)
 
     def metrics_by_movie(table):
@@ -155,8 +155,8 @@ def test_a_movie_without_positives_is_left_out():
 
     With 11 films left there are 2^11 = 2048 patterns of signs.
     """
-    strong_predictions = make_predictions(3.0, noise=1)
-    weak_predictions = make_predictions(0.5, noise=2)
+    strong_predictions = make_predictions(strength=3.0, noise=1)
+    weak_predictions = make_predictions(strength=0.5, noise=2)
     for table in (strong_predictions, weak_predictions):
         table.loc[table["movie"] == "m00", "label"] = 0
 
@@ -179,7 +179,7 @@ def test_a_movie_without_positives_is_left_out():
 )
 def test_runs_of_different_records_are_refused(run_of_strong_model, record, message):
     """The first run is of the protocol "strict", and of the codebook obygaze12."""
-    other_run = run_of(make_predictions(0.5, noise=1), "other", **record)
+    other_run = run_of(make_predictions(strength=0.5, noise=1), "other", **record)
     with pytest.raises(CompareError, match=message):
         compare(side(run_of_strong_model), side(other_run))
 
@@ -215,7 +215,7 @@ def test_runs_of_different_clips_or_labels_are_refused(run_of_strong_model, chan
 
     The run "strong" has them all; the other one is changed. The first clip that differs is named.
     """
-    other_run = run_of(change(make_predictions(0.5, noise=1)), "other")
+    other_run = run_of(change(make_predictions(strength=0.5, noise=1)), "other")
     with pytest.raises(CompareError, match=message):
         compare(side(run_of_strong_model), side(other_run))
 
@@ -223,8 +223,8 @@ def test_runs_of_different_clips_or_labels_are_refused(run_of_strong_model, chan
 @pytest.fixture
 def run_of_mlp_and_prior():
     """A run of a good model, mlp, and one that knows nothing, prior."""
-    good = make_predictions(2.0, noise=1, model="mlp")
-    knows_nothing = make_predictions(0.0, noise=1, model="prior")
+    good = make_predictions(strength=2.0, noise=1, model="mlp")
+    knows_nothing = make_predictions(strength=0.0, noise=1, model="prior")
     return run_of(pd.concat([good, knows_nothing], ignore_index=True))
 
 
@@ -247,7 +247,7 @@ def test_a_model_that_a_run_does_not_have_is_refused(run_of_mlp_and_prior):
 @pytest.fixture
 def run_of_two_tasks():
     """A run that was tested on the tasks hn_s>hn_s and x>x."""
-    of_first_task = make_predictions(1.0, noise=1)
+    of_first_task = make_predictions(strength=1.0, noise=1)
     of_second_task = of_first_task.assign(task="x>x")
     return run_of(pd.concat([of_first_task, of_second_task], ignore_index=True))
 
@@ -364,8 +364,8 @@ def test_no_difference_from_constant_scores_is_larger_than_one_half_of_the_auc()
 
     Other metrics have no such value: the lead in average precision may be larger, with four films too.
     """
-    good = make_predictions(2.5, model="mlp", n_movies=4)
-    constant = make_predictions(0.0, model="prior", n_movies=4).assign(score=0.25)
+    good = make_predictions(strength=2.5, model="mlp", n_movies=4)
+    constant = make_predictions(strength=0.0, model="prior", n_movies=4).assign(score=0.25)
     run = run_of(pd.concat([good, constant], ignore_index=True))
 
     leads = compare(side(run, "mlp"), side(run, "prior")).metrics.set_index("metric")
@@ -378,6 +378,6 @@ def test_no_difference_from_constant_scores_is_larger_than_one_half_of_the_auc()
 
 def test_a_run_without_predictions_is_refused():
     """Such a run is left by a task without a clip: nothing of it can be compared."""
-    empty = run_of(make_predictions(1.0).iloc[:0], "empty")
+    empty = run_of(make_predictions(strength=1.0).iloc[:0], "empty")
     with pytest.raises(CompareError, match="empty: the run has no predictions"):
         side(empty)

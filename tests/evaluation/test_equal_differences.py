@@ -106,7 +106,7 @@ def test_an_undefined_lead_over_one_baseline_is_not_hidden_by_a_clear_lead_over_
         values[name] = pd.Series(of_baseline[name])
     task = _Task("", "levels", values, constant=[], variance_by_chance=np.nan)
 
-    comparison = _compare_with_baselines(task, metrics_of(4)["spearman"])
+    comparison = _compare_with_baselines(task, metrics_of(n_classes=4)["spearman"])
 
     assert comparison.nearest == "median_level"
     assert comparison.beating == []

@@ -30,7 +30,7 @@ ORIGIN = {"manifest_sha256": "0" * 64, "label_policy": "raw"}
 
 def perceptron(seed):
     """Make a small perceptron that trains fast."""
-    return MLPProbe(16, max_epochs=15, learning_rate=0.01, random_state=seed)
+    return MLPProbe(n_hidden=16, max_epochs=15, learning_rate=0.01, random_state=seed)
 
 
 @pytest.fixture(scope="module")
@@ -346,7 +346,7 @@ def test_models_of_concepts_are_left_out_of_all_models_where_there_are_too_few_f
     """Without a choice of models (None) all are evaluated that can be. Three features hold no concepts."""
     three_features = dataclasses.replace(learnable_clips, X=learnable_clips.X[:, :3])
 
-    run = evaluate(three_features, None, "hn_s", progress=lambda *_: None)
+    run = evaluate(three_features, models=None, task="hn_s", progress=lambda *_: None)
 
     left_out = set(run.record["models_left_out"])
     assert left_out == {"pcbm_lr", "pcbm_dt", "pcbm_lr_random", "pcbm_lr_shuffled"}

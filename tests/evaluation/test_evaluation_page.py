@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "evaluation.md"
 @pytest.fixture
 def predictions():
     """Two models and two tasks, on five films, of which one has no positive clip."""
-    clips = make_predictions(0.0, noise=1, n_movies=5, n_clips=20).assign(threshold=0.3)
+    clips = make_predictions(strength=0.0, noise=1, n_movies=5, n_clips=20).assign(threshold=0.3)
     clips.loc[clips["movie"] == "m04", "label"] = 0
     tables = []
     for number, model in enumerate(("mlp", "movie_prior")):

@@ -267,8 +267,10 @@ def test_annotators_are_merged_by_a_rule(tmp_path, rule, level, concepts):
     "expert" what Ben says.
     """
     rows = (
-        of.Clip("a", "f", "f.mp4", 0, 4, "S", ("Body",), "ann"),
-        of.Clip("a", "f", "f.mp4", 0, 4, "HN", ("Body", "Clothing"), "ben"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="S", concepts=("Body",), annotator="ann"),
+        of.Clip(
+            "a", "f", "f.mp4", start_s=0, end_s=4, level="HN", concepts=("Body", "Clothing"), annotator="ben"
+        ),
     )
     merged = merge_annotators(of.Manifest(rows, tmp_path), rule, "ben")
     (clip,) = merged
@@ -281,15 +283,15 @@ def test_annotators_are_merged_by_a_rule(tmp_path, rule, level, concepts):
 @pytest.mark.parametrize(
     "row",
     [
-        of.Clip("a", "f", "f.mp4", 0, 5, "S", (), "ben"),
-        of.Clip("a", "f", "f.mp4", 0, 4, "EN", (), "ann"),
-        of.Clip("a", "f", "f.mp4", 0, 4, "EN"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=5, level="S", concepts=(), annotator="ben"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="EN", concepts=(), annotator="ann"),
+        of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="EN"),
     ],
     ids=["another span", "the same annotator twice", "no annotator"],
 )
 def test_rows_of_a_clip_that_contradict_each_other_are_refused(tmp_path, row):
     """Ann says S of the clip "a", from 0 to 4 s. A second row of this clip does not fit hers."""
-    row_of_ann = of.Clip("a", "f", "f.mp4", 0, 4, "S", (), "ann")
+    row_of_ann = of.Clip("a", "f", "f.mp4", start_s=0, end_s=4, level="S", concepts=(), annotator="ann")
     with pytest.raises(ManifestError):
         of.Manifest((row_of_ann, row), tmp_path)
 

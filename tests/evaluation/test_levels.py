@@ -96,7 +96,7 @@ def summarise_planted_levels(*, noise, seed=0):
     levels = np.clip(np.round(mean_of_film.repeat(40) + rng.normal(size=480)), 0, 3).astype(int)
     score = 1.2 + rng.normal(size=480) if noise is None else levels + noise * rng.normal(size=480)
     predictions = Predictions(
-        make_predictions(0.0, n_clips=40).assign(label=levels, score=score), n_classes=4
+        make_predictions(strength=0.0, n_clips=40).assign(label=levels, score=score), n_classes=4
     )
     return summarise(predictions, LEVEL_METRICS).set_index("metric"), levels
 

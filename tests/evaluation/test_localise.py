@@ -282,10 +282,10 @@ def test_frames_in_which_nothing_can_be_found_are_refused():
 def test_marked_segments_are_listed_by_annotator(levels, concept):
     """Two annotators mark the film a from 0 to 4 s, as S and with Body, and say EN from 10 to 14 s."""
     clips = (
-        Clip("marked-ann", "a", "", 0.0, 4.0, "S", ("Body",), annotator="ann"),
-        Clip("other-ann", "a", "", 10.0, 14.0, "EN", (), annotator="ann"),
-        Clip("marked-bob", "a", "", 0.0, 4.0, "S", ("Body",), annotator="bob"),
-        Clip("other-bob", "a", "", 10.0, 14.0, "EN", (), annotator="bob"),
+        Clip("marked-ann", "a", "", start_s=0.0, end_s=4.0, level="S", concepts=("Body",), annotator="ann"),
+        Clip("other-ann", "a", "", start_s=10.0, end_s=14.0, level="EN", concepts=(), annotator="ann"),
+        Clip("marked-bob", "a", "", start_s=0.0, end_s=4.0, level="S", concepts=("Body",), annotator="bob"),
+        Clip("other-bob", "a", "", start_s=10.0, end_s=14.0, level="EN", concepts=(), annotator="bob"),
     )
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     segments = marked_segments(manifest, levels, concept)
@@ -300,7 +300,7 @@ def test_marked_segments_are_listed_by_annotator(levels, concept):
 )
 def test_levels_or_a_concept_that_cannot_be_found_are_refused(levels, concept, message):
     """Segments are chosen by levels or by a concept. The only one here has the level S, and no concept."""
-    clips = (Clip("a-0", "a", "", 0.0, 4.0, "S"),)
+    clips = (Clip("a-0", "a", "", start_s=0.0, end_s=4.0, level="S"),)
     manifest = Manifest(clips, Path(), builtin_codebook("obygaze12"))
     with pytest.raises((ProtocolError, ManifestError), match=message):
         marked_segments(manifest, levels, concept)

@@ -85,7 +85,7 @@ def test_features_tell_which_of_two_annotators_is_the_better():
     Their calls alone cannot tell which is which: where they differ, either may be right. The features do,
     as those of positive clips are 3 SDs higher.
     """
-    planted = simulate_annotators(0, n_clips=1200, label_effect=3.0, skills=np.array([0.6, 0.9]))
+    planted = simulate_annotators(seed=0, n_clips=1200, label_effect=3.0, skills=np.array([0.6, 0.9]))
 
     skills, p_positive = estimate_skills_and_labels(planted.calls, planted.movies, planted.X)
 
@@ -102,7 +102,7 @@ def test_skills_are_estimated_though_calls_and_features_are_missing():
 
     A quarter of the clips has no features.
     """
-    planted = simulate_annotators(1, n_clips=600)
+    planted = simulate_annotators(seed=1, n_clips=600)
     clips = np.arange(600)
     planted.calls[:, clips % 3 == 0] = NOT_ASKED
     planted.calls[0, clips % 3 == 1] = NOT_ASKED
@@ -121,7 +121,7 @@ def test_features_that_are_noise_do_not_change_the_estimated_skills(n_films):
 
     The skills must be those that are estimated by the annotators' calls alone.
     """
-    planted = simulate_annotators(2, n_clips=300, label_effect=0.0, n_features=400)
+    planted = simulate_annotators(seed=2, n_clips=300, label_effect=0.0, n_features=400)
     movies = planted.movies if n_films == 10 else np.full(300, "f")
 
     by_features, _ = estimate_skills_and_labels(planted.calls, movies, planted.X)

@@ -104,8 +104,8 @@ def test_a_metric_of_levels_is_computed_for_ordered_levels_only():
     """
     metric = Metric("off", "off", "called", accuracy, fixed(0.5), of_levels=True)
 
-    metrics_of_four_levels = metrics_of(4, [metric])
-    metrics_of_two_classes = metrics_of(2, [metric])
+    metrics_of_four_levels = metrics_of(n_classes=4, own=[metric])
+    metrics_of_two_classes = metrics_of(n_classes=2, own=[metric])
 
     assert "off" in metrics_of_four_levels
     assert list(metrics_of_two_classes) == list(METRICS)

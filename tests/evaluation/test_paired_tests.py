@@ -100,10 +100,10 @@ def test_the_detectable_difference_is_that_of_tables_of_power():
 
     Three films show only one of 3.26 SD, and two films none.
     """
-    assert detectable(3) == pytest.approx(3.26, abs=0.01)
-    assert detectable(12) == pytest.approx(0.889, abs=0.001)
-    assert detectable(34) == pytest.approx(0.495, abs=0.01)
-    assert np.isnan(detectable(2))
+    assert detectable(n_pairs=3) == pytest.approx(3.26, abs=0.01)
+    assert detectable(n_pairs=12) == pytest.approx(0.889, abs=0.001)
+    assert detectable(n_pairs=34) == pytest.approx(0.495, abs=0.01)
+    assert np.isnan(detectable(n_pairs=2))
 
 
 @pytest.fixture

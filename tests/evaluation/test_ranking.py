@@ -52,7 +52,7 @@ def share_within(low, values, high):
 @pytest.fixture(scope="module")
 def forty_items():
     """Forty items in 20 comparisons each, by nine workers of whom w0, w1 and w2 toss coins."""
-    return plant_items(0, n_items=40, n_per_item=20, n_coin_tossers=3)
+    return plant_items(seed=0, n_items=40, n_per_item=20, n_coin_tossers=3)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_an_item_that_always_wins_moves_no_other():
 
     Nobody can know how far above it is: its interval is wide, and zero stays amid the others.
     """
-    planted = plant_items(0, n_items=40, n_per_item=20)
+    planted = plant_items(seed=0, n_items=40, n_per_item=20)
     wins = [("w0", "always", f"i{number:02}") for number in range(40)]
 
     without_winner = rank_items(planted.comparisons, draws=300)
@@ -212,9 +212,9 @@ def test_linked_numbers_are_drawn_with_their_mean_and_covariance():
 
 def test_the_expected_time_of_a_ranking_grows_with_its_comparisons():
     """Ten times as many comparisons take 5 to 12 times as long."""
-    seconds_of_1_000 = expected_s(1_000)
-    seconds_of_10_000 = expected_s(10_000)
-    seconds_of_100_000 = expected_s(100_000)
+    seconds_of_1_000 = expected_s(n_comparisons=1_000)
+    seconds_of_10_000 = expected_s(n_comparisons=10_000)
+    seconds_of_100_000 = expected_s(n_comparisons=100_000)
     assert seconds_of_10_000 > 5 * seconds_of_1_000
     assert seconds_of_100_000 < 12 * seconds_of_10_000
 

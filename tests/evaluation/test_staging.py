@@ -29,7 +29,18 @@ def data_of_120_clips(tmp_path_factory):
     levels = np.where(rng.random(len(clip_ids)) < 0.5, "S", "EN")
     clips = []
     for clip_id, level in zip(clip_ids, levels, strict=True):
-        clips.append(of.Clip(clip_id, movie_of[clip_id], "", None, None, str(level), (), "a"))
+        clips.append(
+            of.Clip(
+                clip_id,
+                movie_of[clip_id],
+                "",
+                start_s=None,
+                end_s=None,
+                level=str(level),
+                concepts=(),
+                annotator="a",
+            )
+        )
     return om.load_dataset(store, of.Manifest(tuple(clips), folder))
 
 
@@ -137,8 +148,11 @@ def test_a_variable_that_is_the_label_is_refused(data_of_120_clips, tmp_path):
 @pytest.mark.parametrize(
     ("clip", "message"),
     [
-        (of.Clip("f0-01", "f0", "", 0, 4), r"line 3, column end_s: 5.0, and clip f0-01 has 4.0"),
-        (of.Clip("f0-01", "f1", "", 0, 5), r"column movie: f0, and clip f0-01 has f1"),
+        (
+            of.Clip("f0-01", "f0", "", start_s=0, end_s=4),
+            r"line 3, column end_s: 5.0, and clip f0-01 has 4.0",
+        ),
+        (of.Clip("f0-01", "f1", "", start_s=0, end_s=5), r"column movie: f0, and clip f0-01 has f1"),
     ],
     ids=["another end", "another film"],
 )
@@ -151,9 +165,9 @@ def test_a_row_of_another_window_than_its_clip_is_refused(data_of_120_clips, tab
 @pytest.mark.parametrize(
     ("clip", "columns"),
     [
-        (of.Clip("f0-01", "F0", "", 0, 5.001), ["movie", "start_s", "end_s"]),
+        (of.Clip("f0-01", "F0", "", start_s=0, end_s=5.001), ["movie", "start_s", "end_s"]),
         (of.Clip("f0-01", "f0"), ["movie", "start_s", "end_s"]),
-        (of.Clip("f0-01", "f1", "", 0, 4), []),
+        (of.Clip("f0-01", "f1", "", start_s=0, end_s=4), []),
     ],
     ids=["within a hundredth of a second", "a clip without times", "a table without films and times"],
 )
@@ -190,7 +204,7 @@ def test_times_under_names_in_other_letters_are_compared_with_those_of_clips(
     data_of_120_clips, table_of_data_frame
 ):
     """In the table f0-01 ends at 5 s, in a column named End_s, and the clip at 4 s."""
-    clip = of.Clip("f0-01", "f0", "", 0, 4)
+    clip = of.Clip("f0-01", "f0", "", start_s=0, end_s=4)
     with pytest.raises(ManifestError, match="column end_s"):
         with_variables(data_of_120_clips, table_of_data_frame, [clip])
 

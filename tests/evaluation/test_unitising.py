@@ -154,7 +154,10 @@ def test_where_neither_annotator_marked_anything_there_is_no_gamma():
     ("clips", "message"),
     [
         ((Clip("a", "m", level="S", annotator="a"), Clip("b", "m", level="S", annotator="b")), "'a'"),
-        ((Clip("a", "m", "", 0, 1, "S", (), "a"),), "nothing to compare"),
+        (
+            (Clip("a", "m", "", start_s=0, end_s=1, level="S", concepts=(), annotator="a"),),
+            "nothing to compare",
+        ),
     ],
     ids=["clips without times", "a single annotator"],
 )

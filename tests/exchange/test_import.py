@@ -127,7 +127,7 @@ def test_an_array_that_does_not_fit_the_others_is_refused_by_file(tmp_path, valu
 
 def import_times(folder, time_s, frame_index):
     """Import clips that last from second 100 to 103, each with three frames at these times."""
-    clips = [PlannedClip(clip, "m", 100.0, 103.0) for clip in "abc"]
+    clips = [PlannedClip(clip, "m", start_s=100.0, end_s=103.0) for clip in "abc"]
     frames = values_of("a", (3, N_FEATURES))
     arrays = {"frames": frames, "time_s": time_s, "frame_index": frame_index}
     return import_store(folder, {clip: ImportItem(clip, lambda: arrays) for clip in "abc"}, clips=clips)

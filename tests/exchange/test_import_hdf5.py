@@ -47,7 +47,7 @@ def through_anndata(source):
     """Export a store to AnnData, with the vectors of its clips, and import that."""
     path = source.path.with_name("a.h5ad")
     export_anndata(source, "toy", path)
-    with table_items(path, None) as (items, texts):
+    with table_items(path, ids=None) as (items, texts):
         return import_exported(source, items, texts)
 
 
@@ -327,5 +327,5 @@ def test_categorical_ids_are_read_and_a_missing_one_is_empty(tmp_path):
         obs = write_anndata(file, ids=())
         write_categorical_ids(obs, codes=(1, -1))
 
-    with table_items(tmp_path / "x.h5ad", None) as (items, _):
+    with table_items(tmp_path / "x.h5ad", ids=None) as (items, _):
         assert list(items) == ["b", ""]

@@ -216,7 +216,7 @@ def load(kind, source):
         with hdf5_items(source) as (items, _):
             items["a"].load()
     elif kind == "table":
-        with table_items(source, None) as (items, _):
+        with table_items(source, ids=None) as (items, _):
             items["a"].load()
     elif kind == "npy":
         array_files(source, ArrayChoice())["a"].load()
@@ -298,14 +298,14 @@ def partly_written(n_written, **layout):
     return write
 
 
-without_last_chunk = partly_written(2, chunks=(1, N_FEATURES))
+without_last_chunk = partly_written(n_written=2, chunks=(1, N_FEATURES))
 FILTER_OF_OTHERS = 32001
 """Number of a filter of HDF5, Blosc, that h5py has not."""
 
 
 def filter_of_others(folder):
     """Write a compressed dataset and put another number in place of that of its filter."""
-    write_compressed = partly_written(3, chunks=(3, N_FEATURES), compression="gzip")
+    write_compressed = partly_written(n_written=3, chunks=(3, N_FEATURES), compression="gzip")
     write_compressed(folder)
     path = folder / "a.h5"
     data = path.read_bytes()
@@ -339,7 +339,7 @@ LOST_OR_WRONG = {
     "Zarr as pth": (zarr_store, "pth", "", "Zarr store"),
     "Zarr as HDF5": (zarr_store, "hdf5", "", "Zarr store"),
     "Zarr as a table": (zarr_store, "table", "", "Zarr store"),
-    "HDF5 without a chunk": (partly_written(0), "hdf5", "", "1 of its 1 chunks"),
+    "HDF5 without a chunk": (partly_written(n_written=0), "hdf5", "", "1 of its 1 chunks"),
     "HDF5 without the last chunk": (without_last_chunk, "hdf5", "", "1 of its 3 chunks"),
     "HDF5 with a filter of others": (filter_of_others, "hdf5", "", str(FILTER_OF_OTHERS)),
     "AnnData without X": (anndata_without_x, "hdf5", "a.h5", "AnnData"),
@@ -367,7 +367,7 @@ def test_a_parquet_column_that_is_too_large_is_refused_before_it_is_read(tmp_pat
     matrices_in_parquet(tmp_path / "a.parquet", column)
     monkeypatch.setattr(row_ids, "MAX_UNPACKED", 100)
 
-    without_options = TableOptions(None, (), frozenset())
+    without_options = TableOptions(ids=None, columns=(), no_features=frozenset())
     rows = parquet_rows(tmp_path / "a.parquet", without_options)
 
     with pytest.raises(StoreError, match=f"column '{column}'"), rows:
@@ -408,7 +408,7 @@ def table_in_two_parts(tmp_path):
 
 def test_a_table_in_several_files_is_read_as_one(table_in_two_parts):
     """part-0.csv has clips a and b, and part-1.csv has c. Features are the code of the letter, and 1."""
-    with table_items(table_in_two_parts, None) as (items, _):
+    with table_items(table_in_two_parts, ids=None) as (items, _):
         features_of = {clip: array_of(item).tolist() for clip, item in items.items()}
 
     assert features_of == {"a": [ord("a"), 1], "b": [ord("b"), 1], "c": [ord("c"), 1]}
@@ -422,7 +422,7 @@ def test_a_table_in_several_files_is_read_as_one(table_in_two_parts):
 def test_a_file_of_a_table_that_does_not_fit_the_others_is_refused(table_in_two_parts, third_part):
     """Two files have clips a, b and c, with the columns clip_id, f0 and f1; part-2.csv is added."""
     (table_in_two_parts / "part-2.csv").write_text(third_part)
-    items = table_items(table_in_two_parts, None, columns=["*"])
+    items = table_items(table_in_two_parts, ids=None, columns=["*"])
 
     with pytest.raises(StoreError, match="part-2"), items:
         pytest.fail("it was opened")
@@ -455,11 +455,11 @@ def test_arrays_of_an_npz_with_a_number_for_each_clip_are_columns_of_a_table(tmp
     np.savez(tmp_path / "a.npz", clip_id=np.array(CLIPS), **columns)
     np.savez(tmp_path / "with_label.npz", clip_id=np.array(CLIPS), label=np.zeros(3), **columns)
 
-    with table_items(tmp_path / "a.npz", None) as (items, _):
+    with table_items(tmp_path / "a.npz", ids=None) as (items, _):
         assert array_of(items["b"]).tolist() == [0, 1, 2]
-    with table_items(tmp_path / "with_label.npz", None, columns=["f*"]) as (items, _):
+    with table_items(tmp_path / "with_label.npz", ids=None, columns=["f*"]) as (items, _):
         assert array_of(items["b"]).tolist() == [0, 1, 2]
-    with pytest.raises(StoreError, match="label"), table_items(tmp_path / "with_label.npz", None):
+    with pytest.raises(StoreError, match="label"), table_items(tmp_path / "with_label.npz", ids=None):
         pass
 
 
@@ -468,7 +468,7 @@ def test_an_array_frames_with_one_number_a_clip_is_no_features(tmp_path):
     matrix = np.stack([values_of(clip) for clip in CLIPS])
     np.savez(tmp_path / "a.npz", ids=np.array(CLIPS), x=matrix, frames=np.float32([7, 8, 9]))
 
-    with table_items(tmp_path / "a.npz", None) as (items, _):
+    with table_items(tmp_path / "a.npz", ids=None) as (items, _):
         assert items["b"].load()["x"].tolist() == values_of("b").tolist()
 
 
@@ -486,7 +486,7 @@ def test_features_of_an_anndata_file_are_asked_for_by_their_names(tmp_path):
         file["obsm/year"] = [3.0, 4.0]
 
     for columns, n_features in (((), 9), (("X_pca",), 4), (("age", "year"), 2)):
-        with table_items(path, None, columns=columns) as (items, about):
+        with table_items(path, ids=None, columns=columns) as (items, about):
             (array,) = items["b"].load().values()
             assert array.shape == (n_features,)
             assert about["left_out"]

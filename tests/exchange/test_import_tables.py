@@ -243,9 +243,9 @@ def test_a_column_of_ids_goes_before_the_index_of_a_data_frame(tmp_path):
     frame.to_parquet(tmp_path / "with_ids.parquet")
     frame.drop(columns="clip_id").to_parquet(tmp_path / "without_ids.parquet")
 
-    with table_items(tmp_path / "with_ids.parquet", None) as (items, _):
+    with table_items(tmp_path / "with_ids.parquet", ids=None) as (items, _):
         assert sorted(items) == ["a", "b"]
-    with table_items(tmp_path / "without_ids.parquet", None) as (items, _):
+    with table_items(tmp_path / "without_ids.parquet", ids=None) as (items, _):
         assert sorted(items) == ["x", "y"]
 
 

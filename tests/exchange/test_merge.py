@@ -36,7 +36,7 @@ def seal_part(tmp_path, name, rows, *, change=None, corpus=CORPUS, groups=None, 
             features = result(clip.clip_id, kinds, status_of(clip.clip_id))
             writer.commit([change(features) if change else features])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"} | settings
-    return open_store(seal(None, tmp_path / name, **about))
+    return open_store(seal(stage_path=None, destination=tmp_path / name, **about))
 
 
 def assert_not_merged(stores, tmp_path, match, **settings):
@@ -216,7 +216,9 @@ def test_clips_that_one_store_planned_and_has_not_are_taken_from_another(tmp_pat
     stage = Stage.open(staging_path(tmp_path / "a"), plan(N), [group()], CORPUS)
     commit_clips(stage, [clip.clip_id for clip in plan(N)[:8]])
     about = {"licence": "CC-BY-4.0", "citation": "Nobody, 2026"}
-    with_missing_clips = open_store(seal(None, tmp_path / "a", allow_missing=True, **about))
+    with_missing_clips = open_store(
+        seal(stage_path=None, destination=tmp_path / "a", allow_missing=True, **about)
+    )
 
     the_rest = seal_part(tmp_path, "b", range(8, N))
 

@@ -601,7 +601,7 @@ def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     The refusal names the options that seal it with one.
     """
     make_stage(tmp_path, 8)
-    store = seal(None, tmp_path / "toy", licence="NOASSERTION")
+    store = seal(stage_path=None, destination=tmp_path / "toy", licence="NOASSERTION")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
         with pytest.raises(StoreError, match=r"--licence.*--store-version"):
             push(FolderFiles(store), str(there))

@@ -90,7 +90,7 @@ def write_films(folder: Path, n_clips: int, gated: int | None = None) -> Path:
         width = GATED_WIDTH if number == gated else 64
         video = f"{movie}/clip-{number:02d}.mp4"
         n_frames = 12 + number % 24
-        write_video(folder / video, grey_frames(n_frames, first_grey=7 * number, width=width), 24)
+        write_video(folder / video, grey_frames(n_frames, first_grey=7 * number, width=width), rate=24)
         clips.append(Clip(f"{movie}-{number:03d}", movie, video))
     (folder / "tt1" / "empty.mp4").touch()
     clips += [Clip("tt1-900", "tt1", "tt1/empty.mp4"), Clip("tt1-901", "tt1", "tt1/absent.mp4")]

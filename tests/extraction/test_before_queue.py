@@ -31,8 +31,8 @@ def films(tmp_path):
     """A folder with three short videos and their manifest films.csv."""
     for i in range(3):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
-        write_video(tmp_path / f"{i}.mp4", frames, 24)
-    return write_manifest_of(tmp_path, 3)
+        write_video(tmp_path / f"{i}.mp4", frames, rate=24)
+    return write_manifest_of(tmp_path, n_clips=3)
 
 
 def write_manifest_of(folder: Path, n_clips: int, corpus: str = "films") -> Path:
@@ -337,7 +337,7 @@ def test_an_examination_without_the_weights_says_how_to_get_them(monkeypatch, tm
     """The cache of the Hugging Face Hub is an empty folder."""
     pytest.importorskip("huggingface_hub")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    recipe = Recipe("xclip", None, options)
+    recipe = Recipe("xclip", n_frames=None, options=options)
 
     with pytest.raises(BackboneError, match="obygaze weights fetch"):
         recipes_on_cpu([recipe])
@@ -350,7 +350,7 @@ def test_an_examination_loads_a_network_for_the_gpu_on_the_cpu():
 
     on_gpu = {"weights": "random:0", "compute": Compute("cuda", "bfloat16")}
 
-    network, descriptors = recipes_on_cpu([Recipe("clip", 2, on_gpu), Recipe("descriptors")])
+    network, descriptors = recipes_on_cpu([Recipe("clip", n_frames=2, options=on_gpu), Recipe("descriptors")])
 
     assert network.options["compute"] == Compute("cpu", "bfloat16")
     assert descriptors == Recipe("descriptors")  # they are no network
@@ -475,7 +475,7 @@ def test_a_run_that_begins_anew_names_its_renamed_stage(films):
 def test_a_run_of_other_clips_than_its_stage_says_how_many_differ(films):
     """The stage was begun with the three clips of films.csv; the manifest fewer.csv lists two of them."""
     prepare_extraction(films, limit=1).run()
-    write_manifest_of(films, 2, "fewer")
+    write_manifest_of(films, n_clips=2, corpus="fewer")
 
     with pytest.raises(StoreError, match=r"3 clips of 'films', 1 of which your list 'fewer' of 2 lacks"):
         prepare_extraction(films, "fewer").run()

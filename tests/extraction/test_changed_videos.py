@@ -12,7 +12,7 @@ SETTINGS = {"n_frames": 2, "workers": 1, "licence": "CC0-1.0"}
 def write_film(path, n_frames):
     """Write a film whose length, and so the size of its file, depends on `n_frames`."""
     rng = np.random.default_rng(n_frames)
-    write_video(path, (rng.integers(0, 255, (48, 64, 3), np.uint8) for _ in range(n_frames)), 24)
+    write_video(path, (rng.integers(0, 255, (48, 64, 3), np.uint8) for _ in range(n_frames)), rate=24)
 
 
 def write_clips(folder, name, movies):
@@ -29,8 +29,8 @@ def write_clips(folder, name, movies):
 @pytest.fixture
 def films(tmp_path):
     """A folder with the films a and b."""
-    write_film(tmp_path / "a.mp4", 12)
-    write_film(tmp_path / "b.mp4", 12)
+    write_film(tmp_path / "a.mp4", n_frames=12)
+    write_film(tmp_path / "b.mp4", n_frames=12)
     return tmp_path
 
 
@@ -46,7 +46,7 @@ def test_a_run_that_goes_on_after_a_video_was_replaced_says_which_clips_keep_the
     manifest = write_clips(films, "films.csv", ["a"])
     of.extract(manifest, films / "store", limit=1, note=notes.append, **SETTINGS)
     bytes_before = (films / "a.mp4").stat().st_size
-    write_film(films / "a.mp4", 20)
+    write_film(films / "a.mp4", n_frames=20)
     notes.clear()
 
     of.extract(manifest, films / "store", note=notes.append, **SETTINGS)
@@ -60,7 +60,7 @@ def test_a_run_that_goes_on_after_a_video_was_replaced_says_which_clips_keep_the
 def test_growing_a_store_says_which_of_its_clips_have_another_video_now(films, notes):
     """Film b is added to a store of film a, whose file was replaced since: its clips are not done again."""
     store = of.extract(write_clips(films, "a.csv", ["a"]), films / "store", **SETTINGS)
-    write_film(films / "a.mp4", 20)
+    write_film(films / "a.mp4", n_frames=20)
     both = write_clips(films, "both.csv", ["a", "b"])
 
     grown = of.extract(

@@ -115,7 +115,7 @@ def test_windows_that_are_decoded_together_are_those_decoded_alone(film, monkeyp
     tasks = [*twenty_windows, behind_the_end, whole_film]
     monkeypatch.setattr(file_facts, "LARGE_BYTES", 0)  # so that workers share what they know of the file
 
-    with DecodePool(2, 600) as pool:
+    with DecodePool(workers=2, timeout_s=600) as pool:
         together = in_order(pool.decode(tasks), tasks)
     alone = [decoded_alone(task) for task in tasks]
 
@@ -194,7 +194,7 @@ def test_a_crash_or_an_exception_fails_only_the_window_in_which_it_happens(film,
     windows = windows_of(film, prepare)
     tasks = [windows[0], windows[4], windows[8]]
 
-    with DecodePool(1, 600) as pool:
+    with DecodePool(workers=1, timeout_s=600) as pool:
         clip_before, clip_at_fault, clip_behind = in_order(pool.decode(tasks), tasks)
 
     assert clip_at_fault.status == "failed"
@@ -211,7 +211,7 @@ def test_an_encoder_that_fails_in_the_worker_fails_the_clip(film):
         raise ArithmeticError("no such layout")
 
     requests = {"five": Request(uniform(5), quarter, encode=fail)}
-    task = DecodeTask("a", film, 0.0, 1.0, requests)
+    task = DecodeTask("a", film, start_s=0.0, end_s=1.0, requests=requests)
 
     clip = decoded_alone(task)
 
@@ -223,7 +223,7 @@ def test_a_clip_is_decoded_for_other_backbones_where_reading_its_sound_fails(fil
     """The backbone "heard" has None where it should say which samples it takes, so that reading fails."""
     pictures = {"five": Request(uniform(5), quarter)}
     sounds = {"heard": (None, Request(uniform(5), quarter))}
-    task = DecodeTask("a", film, 0.0, 1.0, pictures, sounds=sounds)
+    task = DecodeTask("a", film, start_s=0.0, end_s=1.0, requests=pictures, sounds=sounds)
 
     clip = decoded_alone(task)
 
@@ -273,7 +273,7 @@ class PretendedWorkers:
             ended = heapq.heappop(self._running)
             self.clock_s = ended.end_s
             self._n_idle += 1
-            result = ClipMessage(0, DecodedClip(ended.clip_id, "ok"))
+            result = ClipMessage(position=0, clip=DecodedClip(ended.clip_id, "ok"))
             self._events += [Event(ended.key, "item", result), Event(ended.key, "done")]
         return self._events.popleft()
 
@@ -303,7 +303,7 @@ def test_clips_of_any_lengths_take_five_percent_longer_at_most_than_the_best_ord
         seconds_of_clip[str(number)] = seconds
     pretended_workers = PretendedWorkers(workers, seconds_of_clip)
 
-    with DecodePool(workers, 600.0, batch_size=8) as pool:
+    with DecodePool(workers, timeout_s=600.0, batch_size=8) as pool:
         pool._pool.close()  # the real workers
         pool._pool = pretended_workers
         clip_ids = [clip.clip_id for clip in pool.decode(tasks)]

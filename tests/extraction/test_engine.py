@@ -33,10 +33,13 @@ def corpus(tmp_path_factory) -> Manifest:
     folder = tmp_path_factory.mktemp("films")
     clips = []
     for i in range(8):
-        write_video(folder / f"clip-{i}.mp4", moving_square(20 + 3 * i, 5 * i), 24)
+        write_video(folder / f"clip-{i}.mp4", moving_square(20 + 3 * i, 5 * i), rate=24)
         clips.append(Clip(f"tt1-{i:03d}", "tt1", f"clip-{i}.mp4"))
-    write_video(folder / "film.mkv", moving_square(96, 3), 24)
-    clips += [Clip("tt2-001", "tt2", "film.mkv", 0.0, 2.0), Clip("tt2-002", "tt2", "film.mkv", 2.0, 4.0)]
+    write_video(folder / "film.mkv", moving_square(n_frames=96, offset=3), rate=24)
+    clips += [
+        Clip("tt2-001", "tt2", "film.mkv", start_s=0.0, end_s=2.0),
+        Clip("tt2-002", "tt2", "film.mkv", start_s=2.0, end_s=4.0),
+    ]
     (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     (folder / "empty.mp4").touch()
     clips += [Clip("tt3-001", "tt3", "garbage.mp4"), Clip("tt3-002", "tt3", "empty.mp4")]
@@ -47,7 +50,7 @@ def corpus(tmp_path_factory) -> Manifest:
 
 
 def job_of(manifest: Manifest) -> Job:
-    return Job(manifest, "films", (load_backbone("descriptors", 4),))
+    return Job(manifest, "films", (load_backbone("descriptors", n_frames=4),))
 
 
 def begin_with(manifest: Manifest, store: Path, **changes: object) -> tuple[Job, Stage]:
@@ -115,7 +118,7 @@ def test_features_are_those_of_the_very_frames(uninterrupted_run, corpus):
     Three clips are tried: a whole file, and two spans of one file.
     """
     group = open_store(uninterrupted_run.store)["descriptors"]
-    backbone = load_backbone("descriptors", 4)
+    backbone = load_backbone("descriptors", n_frames=4)
     for clip in corpus.clips[7:10]:
         path = corpus.video_path(clip)
         frames = read_frames(path, uniform(4), start_s=clip.start_s, end_s=clip.end_s, each=backbone.prepare)
@@ -212,7 +215,7 @@ def test_a_clip_that_crashes_or_hangs_the_decoder_fails_alone(corpus, tmp_path, 
 
 def encode_with_a_nan(batch: np.ndarray) -> dict[str, np.ndarray]:
     """Encode a batch, but for one value of its first clip, which is NaN."""
-    outputs = load_backbone("descriptors", 4).encode(batch)
+    outputs = load_backbone("descriptors", n_frames=4).encode(batch)
     outputs["frames"][0, 0, 0] = np.nan
     return outputs
 
@@ -235,8 +238,8 @@ def test_two_backbones_share_decoded_frames_and_give_the_features_of_each_alone(
     uninterrupted_run, corpus, tmp_path
 ):
     """One takes four frames of a clip, as the undisturbed extraction does, and the other one seven."""
-    four_frames = load_backbone("descriptors", 4)
-    seven_frames = replace(load_backbone("descriptors", 7), name="seven")
+    four_frames = load_backbone("descriptors", n_frames=4)
+    seven_frames = replace(load_backbone("descriptors", n_frames=7), name="seven")
     clips = ["tt1-000", "tt1-005", "tt2-002"]
 
     def n_frames_decoded_for(backbones, place):

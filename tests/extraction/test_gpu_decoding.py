@@ -56,7 +56,7 @@ def folder(tmp_path_factory) -> Path:
 
 def windows_of(path: Path, number=4, prepare=quarter, **changes) -> list[DecodeTask]:
     """Make tasks of windows of a second of a film, which begin every .6 s."""
-    requests = {"five": Request(uniform(5), prepare), "two": Request(fps(2), prepare)}
+    requests = {"five": Request(uniform(5), prepare), "two": Request(fps(rate=2), prepare)}
     return [
         DecodeTask(f"{path.name}-{i}", path, 0.6 * i, 0.6 * i + 1.0, requests, **changes)
         for i in range(number)
@@ -104,7 +104,7 @@ def wait_for_gpu(pool):
 
 def decode_with(gpu, tasks, timeout_s=LIMIT_S):
     """Decode clips by one worker and a GPU that is there before the first is begun."""
-    with GpuPool(1, timeout_s, 1, gpu) as pool:
+    with GpuPool(workers=1, timeout_s=timeout_s, batch_size=1, gpu=gpu) as pool:
         wait_for_gpu(pool)
         return in_order(pool.decode(tasks), tasks)
 
@@ -159,7 +159,7 @@ def test_a_codec_of_which_the_gpu_gives_a_wrong_bit_goes_to_the_cores(folder):
 def test_a_file_whose_first_picture_is_wrong_goes_to_the_cores(folder):
     """The GPU is right in the first group, by which the codec is tried, and wrong from then on."""
     film = folder / "h264.mp4"
-    n_in_first_group = len(group_around(index_packets(film), 0))
+    n_in_first_group = len(group_around(index_packets(film), frame=0))
     tasks = windows_of(film, number=2)
 
     clips = decode_with(WrongBit(right=n_in_first_group), tasks)
@@ -188,7 +188,7 @@ def test_only_clips_of_a_size_that_the_gpu_does_not_decode_go_to_the_cores(folde
     wide_tasks = windows_of(encode(tmp_path / "wide.mp4", wide_pictures), number=2)
     narrow_tasks = windows_of(folder / "h264.mp4", number=1)
 
-    with GpuPool(1, LIMIT_S, 1, Narrow()) as pool:
+    with GpuPool(workers=1, timeout_s=LIMIT_S, batch_size=1, gpu=Narrow()) as pool:
         wait_for_gpu(pool)
         wide_clips = in_order(pool.decode(wide_tasks), wide_tasks)
         narrow_clips = in_order(pool.decode(narrow_tasks), narrow_tasks)
@@ -386,7 +386,7 @@ def test_only_a_few_clips_at_a_time_are_begun_where_a_gpu_hands_all_back(folder,
     gpu_of_larger_pictures = PretendedGpu(min_pixels=2**30)
 
     max_running = 0
-    with GpuPool(1, LIMIT_S, 1, gpu_of_larger_pictures) as pool:
+    with GpuPool(workers=1, timeout_s=LIMIT_S, batch_size=1, gpu=gpu_of_larger_pictures) as pool:
         wait_for_gpu(pool)
         for _clip in pool.decode(tasks):
             n_begun = len(pool._running) + len(pool._handed_back)

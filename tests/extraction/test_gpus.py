@@ -38,9 +38,9 @@ def job(tmp_path_factory) -> Job:
     clips = [Clip(f"tt1-{number:02}", "tt1", f"{number}.mp4") for number in range(24)]
     for number in range(23):
         frames = (np.full((48, 64, 3), 9 * number + t, np.uint8) for t in range(12 + number))
-        write_video(folder / f"{number}.mp4", frames, 24)
+        write_video(folder / f"{number}.mp4", frames, rate=24)
     (folder / "23.mp4").touch()
-    recipe = Recipe("descriptors", 4)
+    recipe = Recipe("descriptors", n_frames=4)
     return Job(Manifest(tuple(clips), folder), "films", (recipe.build(),), recipes=(recipe,))
 
 
@@ -52,7 +52,7 @@ def pausing_job(job, pause, monkeypatch) -> Job:
     """The job in processes that pause after their first clip."""
     for name, value in pause.variables(after_clips=1).items():
         monkeypatch.setenv(name, value)
-    return replace(job, recipes=(PausingRecipe("descriptors", 4),))
+    return replace(job, recipes=(PausingRecipe("descriptors", n_frames=4),))
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_killed_gpu_processes_are_started_again_to_the_same_bytes(
 def test_a_gpu_whose_process_builds_another_backbone_is_refused(job, tmp_path):
     """The job is of four frames a clip, and its recipe tells the process of a GPU to take five."""
     stage = begin_stage(job, tmp_path / "films")
-    backbone_of_four_frames = load_backbone("descriptors", 4)
-    recipe_of_five_frames = Recipe("descriptors", 5)
+    backbone_of_four_frames = load_backbone("descriptors", n_frames=4)
+    recipe_of_five_frames = Recipe("descriptors", n_frames=5)
     mismatched_job = replace(job, backbones=(backbone_of_four_frames,), recipes=(recipe_of_five_frames,))
 
     with pytest.raises(ExtractError, match="GPU 0"):

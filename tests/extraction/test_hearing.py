@@ -28,8 +28,8 @@ def manifest(tmp_path_factory):
     `full` has sound, that of `short` ends after 6 s, `silent` has none, and `none` is no video.
     """
     folder = tmp_path_factory.mktemp("films")
-    write_film(folder / "full.mp4", {"eng": tone(330, 12.0)}, seconds=12.0)
-    write_film(folder / "short.mkv", {"eng": tone(330, 6.0)}, seconds=12.0, codec="flac")
+    write_film(folder / "full.mp4", {"eng": tone(hz=330, seconds=12.0)}, seconds=12.0)
+    write_film(folder / "short.mkv", {"eng": tone(hz=330, seconds=6.0)}, seconds=12.0, codec="flac")
     write_film(folder / "silent.mp4", {}, seconds=12.0)
     (folder / "none.mp4").write_bytes(b"no video")
     clips = []
@@ -102,7 +102,7 @@ def test_the_summary_of_an_extraction_counts_clips_without_sound_by_reason(seen_
     """Three clips are of the file without a sound track, the first of which is silent-0."""
     stage = read_stage(seen_and_heard_store.path.with_name("both.staging"))
 
-    summary = outcome(stage, RunReport(), None, Stop(), "clip")
+    summary = outcome(stage, RunReport(), sealed=None, stop=Stop(), unit="clip")
 
     assert re.search(r"3 +absent in sound +no sound track +silent-0", str(summary.text))
 
@@ -171,7 +171,7 @@ def test_sound_of_still_images_is_refused(tmp_path):
 def test_a_network_of_sound_is_extracted_beside_descriptors_of_pictures(manifest, tmp_path):
     """The network is a tiny HuBERT, whose vectors have 32 numbers; each clip has four."""
     weights = tiny_sound_checkpoint("hubert", tmp_path / "hubert")
-    hubert = of.load_backbone("waveform", 4, weights=str(weights))
+    hubert = of.load_backbone("waveform", n_frames=4, weights=str(weights))
 
     store = extract(manifest, tmp_path / "both", [hubert, "descriptors"], note=lambda _: None)
 
@@ -186,7 +186,7 @@ def sound_of_a_second(has_tone, generator):
     sound = generator.normal(0, 0.1, RATE).astype(np.float32)
     if has_tone:
         start = int(generator.integers(RATE // 10, RATE // 2))
-        sound[start:] = tone(330, seconds=1.0, level=0.1)[start:]
+        sound[start:] = tone(hz=330, seconds=1.0, level=0.1)[start:]
     return sound
 
 

@@ -41,7 +41,7 @@ def clips(tmp_path) -> Manifest:
     for number in range(2):
         encode(tmp_path / f"{number}.mp4", wandering_blocks(number), options={"preset": "ultrafast"})
     whole_files = [Clip(f"tt{number}-0", f"tt{number}", f"{number}.mp4") for number in range(2)]
-    span = Clip("tt0-1", "tt0", "0.mp4", 0.2, 0.8)
+    span = Clip("tt0-1", "tt0", "0.mp4", start_s=0.2, end_s=0.8)
     return Manifest((*whole_files, span), tmp_path)
 
 
@@ -65,7 +65,7 @@ def decode_and_keep(manifest, folder, backbones=("descriptors",), n_frames=4, **
     job = Job(manifest, "clips", built, keep_frames=folder, **settings)
     clip_ids = [clip.clip_id for clip in manifest]
     clip_of_id = {}
-    for pass_tasks in group_into_passes(job.tasks(clip_ids), 1):
+    for pass_tasks in group_into_passes(job.tasks(clip_ids), workers=1):
         for _, clip in decode_clips(pass_tasks, with_frame_cache(decode_with_av)):
             clip_of_id[clip.clip_id] = clip
     return [clip_of_id[clip_id] for clip_id in clip_ids]
@@ -129,7 +129,7 @@ def test_kept_frames_are_near_the_exact_ones(clips, tmp_path):
     """
     of_run_that_keeps = decode_and_keep(clips, tmp_path / "kept")
     of_run_that_reads = decode_and_keep(clips, tmp_path / "kept")
-    of_exact_frames = decode_and_keep(clips, None)
+    of_exact_frames = decode_and_keep(clips, folder=None)
 
     assert_same_features(of_run_that_reads, of_run_that_keeps)
     assert remarks(of_run_that_keeps) == remarks(of_exact_frames)
@@ -149,7 +149,7 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
 
     The provenance of jobs that do and do not keep frames differs in this key alone.
     """
-    backbones = (load_backbone("descriptors", 4),)
+    backbones = (load_backbone("descriptors", n_frames=4),)
     (keeping_group,) = Job(clips, "clips", backbones, keep_frames=tmp_path / "kept").groups()
     (exact_group,) = Job(clips, "clips", backbones, keep_frames=None).groups()
 
@@ -160,7 +160,7 @@ def test_the_provenance_names_kept_frames(clips, tmp_path):
 
 def test_a_large_picture_is_kept_with_a_shorter_side_of_256_pixels():
     """A picture of 300 x 400 pixels becomes one of 256 x 341: 400 * 256 / 300, rounded down."""
-    wide = wandering_blocks(0, height=300, width=400)[0]
+    wide = wandering_blocks(seed=0, height=300, width=400)[0]
     high = wide.swapaxes(0, 1)
 
     kept_wide = from_jpeg(to_jpeg(wide).item())
@@ -172,7 +172,7 @@ def test_a_large_picture_is_kept_with_a_shorter_side_of_256_pixels():
 
 def test_a_small_picture_is_kept_in_its_size_and_nearly_as_it_is():
     """JPEG changes its pixels by less than 3 of 255 levels in the mean."""
-    small = wandering_blocks(0, height=300, width=400)[0][:100, :120]
+    small = wandering_blocks(seed=0, height=300, width=400)[0][:100, :120]
 
     kept = from_jpeg(to_jpeg(small).item())
 
@@ -259,7 +259,7 @@ def test_another_video_of_the_same_name_has_frames_of_its_own(clips, tmp_path):
     After the first run, another film is written to the file 0.mp4.
     """
     decode_and_keep(clips, tmp_path / "kept")
-    encode(tmp_path / "0.mp4", wandering_blocks(7), options={"preset": "ultrafast"})
+    encode(tmp_path / "0.mp4", wandering_blocks(seed=7), options={"preset": "ultrafast"})
 
     second_run = decode_and_keep(clips, tmp_path / "kept")
 
@@ -290,7 +290,7 @@ def test_a_run_without_a_folder_and_an_estimate_keep_nothing(clips, tmp_path):
 def test_a_partial_clip_is_partial_where_its_kept_frames_are_read_too(tmp_path):
     """Of the film, 60 % of the bytes are there. Where damage is refused, the clip fails all the same."""
     film = tmp_path / "1.mkv"
-    encode(film, wandering_blocks(1, n=96), options={"preset": "ultrafast", "g": "12"})
+    encode(film, wandering_blocks(seed=1, n=96), options={"preset": "ultrafast", "g": "12"})
     data = film.read_bytes()
     film.write_bytes(data[: int(0.6 * len(data))])
     manifest = Manifest((Clip("tt1-0", "tt1", "1.mkv"),), tmp_path)
@@ -315,7 +315,7 @@ def test_windows_of_a_film_whose_shots_are_found_keep_the_same_frames_and_give_t
 
     Where the frames of the windows are kept ones, the film is decoded for its shots alone.
     """
-    pictures = wandering_blocks(3, n=240, height=96, width=96)
+    pictures = wandering_blocks(seed=3, n=240, height=96, width=96)
     encode(tmp_path / "film.mp4", pictures, options={"g": "24", "bf": "2"})
     windows = []
     for number in range(30):

@@ -32,7 +32,7 @@ def films(tmp_path_factory):
     clips = []
     for number in range(12):
         brightest = 100 if number % 2 else 255
-        write_video(folder / f"{number}.mp4", rng.integers(0, brightest, (6, 48, 64, 3), np.uint8), 24)
+        write_video(folder / f"{number}.mp4", rng.integers(0, brightest, (6, 48, 64, 3), np.uint8), rate=24)
         movie = f"tt{number // 3}"
         clips.append(of.Clip(f"c{number:02d}", movie, f"{number}.mp4", level=LEVELS[number % 2]))
     (folder / "none.mp4").write_bytes(b"no video")
@@ -88,7 +88,7 @@ def test_every_layer_is_a_group_of_the_store_with_the_vectors_of_the_pass_that_g
     assert store["clip.1"].arrays == ("pooled",)
     assert of.verify(store, "full").ok
 
-    backbone = load_backbone("clip", 2, weights=clip_weights, layers=Layers((2,)), compute=cpu())
+    backbone = load_backbone("clip", n_frames=2, weights=clip_weights, layers=Layers((2,)), compute=cpu())
     frames = read_frames(films / "3.mp4", uniform(2)).images
     batch_of_one_clip = np.stack([backbone.prepare(frame) for frame in frames])[np.newaxis]
     vector_of_second_layer = backbone.encode(batch_of_one_clip)["2/pooled"][0]
@@ -231,9 +231,9 @@ def test_a_layer_has_the_vectors_of_frames_extracted_at_a_rate(films, clip_weigh
     assert group.ragged  # each clip has a number of frames of its own
     assert np.array_equal(group.row_size, store["clip"].row_size)
 
-    backbone = load_backbone("clip", 1, weights=clip_weights, layers=Layers((1,)), compute=cpu())
+    backbone = load_backbone("clip", n_frames=1, weights=clip_weights, layers=Layers((1,)), compute=cpu())
     vectors = []
-    for frame in read_frames(films / "3.mp4", fps(8)).images:
+    for frame in read_frames(films / "3.mp4", fps(rate=8)).images:
         batch_of_one = backbone.prepare(frame)[np.newaxis, np.newaxis]
         vectors.append(backbone.encode(batch_of_one)["1/pooled"][0])
     np.testing.assert_allclose(group.read("c03", "frames"), np.stack(vectors), rtol=1e-4, atol=1e-5)

@@ -20,7 +20,7 @@ def films(tmp_path):
     """A folder with two videos, a file that is none, and their manifest."""
     for i in range(2):
         frames = (np.full((48, 64, 3), 20 * i + t, np.uint8) for t in range(12))
-        write_video(tmp_path / f"{i}.mp4", frames, 24)
+        write_video(tmp_path / f"{i}.mp4", frames, rate=24)
     (tmp_path / "2.mp4").write_bytes(b"no video")
     clips = tuple(of.Clip(f"tt1-{i}", "tt1", f"{i}.mp4") for i in range(3))
     of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
@@ -236,7 +236,7 @@ def test_an_estimate_of_windows_counts_the_passes_over_the_film_that_they_share(
     seconds of cores alone.
     """
     frames = (np.full((48, 64, 3), 5 * (t % 40), np.uint8) for t in range(240))
-    write_video(tmp_path / "film.mp4", frames, 12)
+    write_video(tmp_path / "film.mp4", frames, rate=12)
     module = import_module("obygaze_features.extraction.cost_estimate")
     no_limit = float("inf")  # so that all windows are tried, however slow the machine is
     monkeypatch.setattr(module, "LONGEST_TRIAL_S", no_limit)

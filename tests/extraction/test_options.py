@@ -50,7 +50,7 @@ def test_a_value_is_for_all_backbones_and_a_named_one_for_its_own():
     """The value "one=random:1" is for backbone `one` alone; the preset "a" names no backbone."""
     options = NO_OPTIONS | {"preset": ("a",), "weights": ("one=random:1", "two=random:2")}
 
-    one, two = read_recipes(["one", "two"], 32, options, DEFAULT_COMPUTE)
+    one, two = read_recipes(["one", "two"], n_frames=32, texts_of_option=options, compute=DEFAULT_COMPUTE)
 
     assert one.options == {"preset": "a", "weights": "random:1"}
     assert two.options == {"preset": "a", "weights": "random:2"}
@@ -60,7 +60,9 @@ def test_device_and_precision_go_to_backbones_that_compute():
     """Backbone `one` is a network. Descriptors are none, and take none of these options."""
     typed = ComputeOptions("cpu", "bf16-weights", tf32=True, compiled=True, clips_at_once=3)
 
-    descriptors, one = read_recipes(["descriptors", "one"], None, NO_OPTIONS, typed)
+    descriptors, one = read_recipes(
+        ["descriptors", "one"], n_frames=None, texts_of_option=NO_OPTIONS, compute=typed
+    )
 
     assert descriptors.options == {}
     assert one.options["compute"] == Compute(
@@ -85,7 +87,7 @@ def test_device_and_precision_go_to_backbones_that_compute():
 def test_an_option_that_a_backbone_does_not_take_is_a_usage_error(backbones, options, compute, message):
     """Backbone `one` is a network; descriptors are none. The message says which backbone takes the option."""
     with pytest.raises(click.UsageError, match=message):
-        read_recipes(backbones, None, NO_OPTIONS | options, compute)
+        read_recipes(backbones, n_frames=None, texts_of_option=NO_OPTIONS | options, compute=compute)
 
 
 def test_the_options_about_frames_are_options_of_the_command():
@@ -131,7 +133,7 @@ def task_1_of_2(monkeypatch):
 @pytest.mark.usefixtures("task_1_of_2")
 def test_a_task_of_an_array_has_its_share_which_may_be_typed(tmp_path, capsys):
     """Slurm says that this is task 1 of 2, numbered from 0. A share that is not typed is printed."""
-    share = choose_shard(None, tmp_path)
+    share = choose_shard(typed=None, stage=tmp_path)
     message = capsys.readouterr().err
     assert share == (1, 2)
     assert "--shard 1/2" in message
@@ -161,7 +163,7 @@ def test_a_later_array_of_fewer_tasks_does_shares_of_the_first(tmp_path):
     begin_share(tmp_path, (0, 3), this_machine)
 
     typed_share = choose_shard((1, 3), tmp_path)
-    share_that_is_not_typed = choose_shard(None, tmp_path)
+    share_that_is_not_typed = choose_shard(typed=None, stage=tmp_path)
 
     assert typed_share == (1, 3)
     assert share_that_is_not_typed == (1, 3)
@@ -234,7 +236,7 @@ def test_growing_a_store_extracts_only_the_new_clips_and_keeps_licence_and_corpu
 @pytest.mark.long
 def test_a_store_grows_while_the_stage_of_the_last_version_is_there(images, obygaze):
     """The stage of a version whose clips are all sealed is replaced by that of the next one."""
-    assert extract_first(2, images, obygaze).returncode == 0
+    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
 
     dry_run = extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0"), "--dry-run")
     assert json.loads(dry_run.stdout)["clips"] == 1  # the new one
@@ -253,7 +255,7 @@ def test_the_stage_of_the_last_version_is_kept_where_it_is_still_needed(images, 
 
     Then a share of version 1.3.0 is done and not sealed, so its stage must not be replaced by another's.
     """
-    assert extract_first(2, images, obygaze).returncode == 0
+    assert extract_first(n_clips=2, images=images, obygaze=obygaze).returncode == 0
     assert extract_first(3, images, obygaze, *options_to_grow("1.0.0", "1.1.0")).returncode == 0
     assert extract_first(4, images, obygaze, *options_to_grow("1.1.0", "1.2.0")).returncode == 0
     stage = images / "stores/s.staging/stage.json"

@@ -32,7 +32,7 @@ def films(tmp_path_factory):
         write_video(folder / f"{name}.mp4", pictures, PICTURES_PER_SECOND)
     (folder / "none.mp4").write_bytes(b"no video")
     clips = [of.Clip(name, "tt1", f"{name}.mp4") for name in (*SECONDS, "none")]
-    clips.append(of.Clip("span", "tt1", "long.mp4", 1.0, 2.5))
+    clips.append(of.Clip("span", "tt1", "long.mp4", start_s=1.0, end_s=2.5))
     of.write_manifest(of.Manifest(tuple(clips), folder), folder / "films.csv")
     return folder
 
@@ -44,7 +44,7 @@ def number_of_frames(group):
 
 def encoded_one_by_one(path, backbone, span=(None, None)):
     """Encode each frame of a span, two a second, alone; return the vectors, times and indices of frames."""
-    frames = read_frames(path, fps(2), start_s=span[0], end_s=span[1])
+    frames = read_frames(path, fps(rate=2), start_s=span[0], end_s=span[1])
     vectors = []
     for image in frames.images:
         batch_of_one = backbone.prepare(image)[np.newaxis, np.newaxis]
@@ -67,7 +67,7 @@ def test_a_clip_has_two_frames_for_each_of_its_seconds_each_encoded_alone(films,
     assert group.provenance["sampling"] == {"policy": "fps", "rate": 2.0, "n": None}
     assert of.verify(store, "full").ok
 
-    backbone = load_backbone("descriptors", 1)
+    backbone = load_backbone("descriptors", n_frames=1)
     whole = (None, None)
     for clip, file, span_s in (
         ("short", "short.mp4", whole),
@@ -107,7 +107,7 @@ def test_frames_that_a_network_encodes_together_have_the_vectors_of_each_alone(f
 
     group = store["clip"]
     assert number_of_frames(group) == {"long": 7, "none": 0, "short": 2, "span": 3}
-    backbone = load_backbone("clip", 1, **options)
+    backbone = load_backbone("clip", n_frames=1, **options)
     for clip in ("short", "long"):
         vectors, _, _ = encoded_one_by_one(films / f"{clip}.mp4", backbone)
         # Batches of another size may be summed in another order; vectors of two frames differ by .2 or more.
@@ -119,7 +119,7 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
 
     An error says so; the tokens are not silently left out.
     """
-    descriptors = load_backbone("descriptors", 1)
+    descriptors = load_backbone("descriptors", n_frames=1)
     (frames,) = [output for output in descriptors.outputs if output.name == "frames"]
     tokens = BackboneOutput("tokens", (5, 6), "float16")
     backbone_with_tokens = replace(descriptors, outputs=(frames, tokens))
@@ -136,7 +136,7 @@ def test_a_backbone_that_gives_tokens_too_is_refused():
         (["descriptors"], {"per_second": 0}, "above 0"),
         (["camera"], {}, "joins frames"),
         (["sound"], {}, "hears"),
-        ([Recipe("descriptors", 4)], {}, "4 frames"),
+        ([Recipe("descriptors", n_frames=4)], {}, "4 frames"),
     ],
 )
 def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
@@ -159,7 +159,9 @@ def test_options_and_backbones_that_do_not_go_with_a_rate_are_refused(
 def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_path):
     """Each frame more takes its vector in float32, its time and its index; chunks take a little beside."""
     n_clips, seconds = 4, 3
-    clips = tuple(of.Clip(f"c{n}", "tt1", "long.mp4", 0.0, float(seconds)) for n in range(n_clips))
+    clips = tuple(
+        of.Clip(f"c{n}", "tt1", "long.mp4", start_s=0.0, end_s=float(seconds)) for n in range(n_clips)
+    )
     of.write_manifest(of.Manifest(clips, films), films / "spans.csv")
 
     def estimated_bytes(per_second):
@@ -168,7 +170,9 @@ def test_the_disk_that_is_estimated_grows_with_the_number_of_frames(films, tmp_p
 
     more_bytes = estimated_bytes(per_second=2000) - estimated_bytes(per_second=2)
 
-    (frames,) = [output for output in load_backbone("descriptors", 1).outputs if output.name == "frames"]
+    (frames,) = [
+        output for output in load_backbone("descriptors", n_frames=1).outputs if output.name == "frames"
+    ]
     vector_bytes = 4 * frames.shape[1]
     time_bytes = index_bytes = 8
     n_more_frames = n_clips * seconds * (2000 - 2)

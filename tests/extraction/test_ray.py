@@ -53,14 +53,14 @@ def films(tmp_path_factory) -> Path:
         clip_id = f"tt1-{number:03d}"
         width = CRASHES_DECODER if clip_id == CRASHED else 64
         frames = grey_frames(20 + 3 * number, first_grey=7 * number, width=width)
-        write_video(folder / f"clip-{number:02d}.mp4", frames, 24)
+        write_video(folder / f"clip-{number:02d}.mp4", frames, rate=24)
         clips.append(Clip(clip_id, "tt1", f"clip-{number:02d}.mp4"))
     (folder / "garbage.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     clips.append(Clip(GARBAGE, "tt2", "garbage.mp4"))
     write_manifest(Manifest(tuple(clips), folder), folder / "films.csv")
 
     white = [np.full((48, 64, 3), 255, np.uint8)] * 8
-    write_video(folder / "white.mp4", white, 24)
+    write_video(folder / "white.mp4", white, rate=24)
     first, *others = clips
     with_deadly_clip = (first, Clip(DEADLY, "tt1", "white.mp4"), *others)
     write_manifest(Manifest(with_deadly_clip, folder), folder / "deadly.csv")

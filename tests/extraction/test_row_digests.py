@@ -64,7 +64,7 @@ def test_digesting_rows_in_another_process_changes_no_byte(tmp_path, monkeypatch
     with stage.writer(clip_ids, digest_and_note) as stage_writer:
         for clip in clip_ids:
             stage_writer.commit([result(clip, stage.groups, status_of(clip))])
-    store_digested_by_worker = seal(None, path, **LICENSED)
+    store_digested_by_worker = seal(stage_path=None, destination=path, **LICENSED)
 
     clips_with_rows = [clip for clip in clip_ids if status_of(clip) != "failed"]
     assert len(parts_digested_by_worker) == len(clips_with_rows)

@@ -373,8 +373,8 @@ def test_the_job_that_seals_repeats_the_last_error_of_each_task_that_failed(tmp_
     no_room = "obygaze: error: st/pieces/0: Disk quota exceeded"
     preempted = "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-01-01 DUE TO PREEMPTION ***"
     lines_of_task = {
-        0: [no_gpu, ended_with(0, code=0)],
-        1: [no_gpu, no_room, ended_with(1, code=1)],
+        0: [no_gpu, ended_with(task=0, code=0)],
+        1: [no_gpu, no_room, ended_with(task=1, code=1)],
         2: ["--- 2026-01-01 10:00:00 n1 (n1): share 2, turn 1 of 20", preempted],
     }
     write_logs_of_tasks(tmp_path, lines_of_task)
@@ -393,8 +393,8 @@ def test_the_job_that_seals_names_the_tasks_that_failed_or_were_killed(tmp_path)
     """
     begun = "--- 2026-01-01 10:00:00 node (n1): share 0, turn 1 of 20"
     lines_of_task = {
-        0: [begun, ended_with(0, code=0)],
-        1: [begun, ended_with(1, code=1)],
+        0: [begun, ended_with(task=0, code=0)],
+        1: [begun, ended_with(task=1, code=1)],
         2: [begun, "obygaze: note"],
     }
     write_logs_of_tasks(tmp_path, lines_of_task)

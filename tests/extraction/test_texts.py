@@ -58,7 +58,7 @@ def extract(text_list, backbones, store, batch_size):
 def extract_and_seal(text_list, backbones, store, batch_size=64):
     """Extract texts into a store, and open it."""
     extract(text_list, backbones, store, batch_size)
-    return open_store(seal(None, store, licence="CC0-1.0"))
+    return open_store(seal(stage_path=None, destination=store, licence="CC0-1.0"))
 
 
 def test_texts_that_are_too_long_are_reported_as_partial(sentence, tmp_path):
@@ -143,7 +143,7 @@ def odd_backbone():
         "licence": "CC0-1.0",
         "citation": "",
     }
-    return TextBackbone("odd", 2, tokenize, encode, provenance)
+    return TextBackbone("odd", width=2, tokenize=tokenize, encode=encode, provenance=provenance)
 
 
 def test_a_text_without_tokens_or_with_a_broken_vector_has_failed(odd_backbone, tmp_path):
@@ -240,7 +240,7 @@ def test_two_shards_of_texts_make_one_store(weights_of, obygaze, tmp_path):
     first_shard = obygaze(tmp_path, *command, "--shard", "0/2", "--json")
     assert json.loads(first_shard.stdout)["clips"]["left"] == 0, first_shard.stderr
 
-    seal(None, tmp_path / "captions", licence="CC0-1.0")
+    seal(stage_path=None, destination=tmp_path / "captions", licence="CC0-1.0")
     assert open_store(tmp_path / "captions")["clip-text"].text == tuple(captions)
 
 

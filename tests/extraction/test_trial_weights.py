@@ -21,13 +21,13 @@ def test_a_trial_of_a_network_without_its_weights_uses_random_ones_and_notes_it(
     Other options of `xclip` stay.
     """
     notes: list[str] = []
-    xclip = Recipe("xclip", 32, {"tokens": "none"})
+    xclip = Recipe("xclip", n_frames=32, options={"tokens": "none"})
     clip = Recipe("clip")
     descriptors = Recipe("descriptors")
 
     recipes_of_trial = with_untrained_networks((xclip, clip, descriptors), notes.append)
 
-    untrained_xclip = Recipe("xclip", 32, {"tokens": "none", "weights": "random:0"})
+    untrained_xclip = Recipe("xclip", n_frames=32, options={"tokens": "none", "weights": "random:0"})
     assert recipes_of_trial == (untrained_xclip, clip, descriptors)
     (note,) = notes
     assert "xclip" in note
@@ -68,7 +68,7 @@ def test_a_sentence_encoder_of_random_weights_is_as_large_as_the_usual_one():
 @pytest.mark.parametrize("named_weights", ["lab/other", "/nowhere", "random:3"])
 def test_weights_that_were_named_are_never_replaced(named_weights):
     """Whoever names weights wants these; only weights by default are replaced for a trial, with a note."""
-    recipe = Recipe("xclip", None, {"weights": named_weights})
+    recipe = Recipe("xclip", n_frames=None, options={"weights": named_weights})
     fail_at_a_note = pytest.fail
 
     recipes_of_trial = with_untrained_networks([recipe], fail_at_a_note)

@@ -49,7 +49,7 @@ def film(tmp_path_factory):
     black = [np.zeros_like(pan[0])] * STEPS
     still = [filmed(second_still)] * (4 * STEPS)
     voice = np.resize(spoken("en-us"), 3 * RATE)
-    quiet_tone = tone(997, seconds=5, level=0.01, rate=RATE)
+    quiet_tone = tone(hz=997, seconds=5, level=0.01, rate=RATE)
     sound = np.concatenate([voice, quiet_tone]).astype(np.float32)
     return write_film(
         tmp_path_factory.mktemp("film") / "film.mp4",
@@ -198,7 +198,7 @@ def test_a_cut_counts_in_the_window_in_which_its_shot_begins(film):
     A cut at the edge of two windows is of the second. Cuts are counted a minute: one in 2 s is 30 a minute,
     one in 0.6 s is 100. `black` is the share of the window that is black.
     """
-    shots = [Shot(0, 2), Shot(2, 4, ("black",)), Shot(4, 6)]
+    shots = [Shot(start_s=0, end_s=2), Shot(start_s=2, end_s=4, flags=("black",)), Shot(start_s=4, end_s=6)]
     spans = [(0.0, 2.0), (2.0, 4.0), (4.0, 6.0), (6.0, 8.0), (1.7, 2.3)]
 
     rows = film_variables(film, spans, shots=shots)
@@ -211,8 +211,8 @@ def test_motion_across_a_cut_is_unknown(film):
     """A cut changes the whole picture, which is no motion of the camera. By the given shots it is at 2 s."""
     before_the_cut = (0.0, 2.0)
     across_the_cut = (1.7, 2.3)
-    shots_with_cut = [Shot(0, 2), Shot(2, 8)]
-    one_shot = [Shot(0, 8)]
+    shots_with_cut = [Shot(start_s=0, end_s=2), Shot(start_s=2, end_s=8)]
+    one_shot = [Shot(start_s=0, end_s=8)]
 
     row_before, row_across = film_variables(film, [before_the_cut, across_the_cut], shots=shots_with_cut)
     (row_without_cut,) = film_variables(film, [across_the_cut], shots=one_shot)
@@ -234,7 +234,9 @@ def test_speech_of_a_window_is_a_share_of_the_films_chunks(tmp_path, monkeypatch
     path = write_film(tmp_path / "film.mkv", {"eng": voice}, seconds=8, rate=RATE, codec="pcm_f32le")
 
     def measure(*spans):
-        return film_variables(path, spans, shots=[Shot(0, 8)], camera_rows=[None] * len(spans), speech=True)
+        return film_variables(
+            path, spans, shots=[Shot(start_s=0, end_s=8)], camera_rows=[None] * len(spans), speech=True
+        )
 
     spans = [(0.0, 8.0), (3.2, 4.8), (7.2, 8.0)]
     rows = measure(*spans)
@@ -256,7 +258,7 @@ def test_speech_of_a_window_is_a_share_of_the_films_chunks(tmp_path, monkeypatch
 @pytest.mark.parametrize("sample", [np.nan, np.inf, 1e30])
 def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
     """Five bad samples do not change the loudness of a tone of 3 s: of amplitude 0.01, it is -43.0 LUFS."""
-    samples = tone(997, 3, 0.01, RATE)
+    samples = tone(hz=997, seconds=3, level=0.01, rate=RATE)
     samples[RATE : RATE + 5] = sample
     film = write_film(tmp_path / "film.mkv", {"eng": samples}, seconds=3, rate=RATE, codec="pcm_f32le")
 
@@ -268,7 +270,7 @@ def test_samples_of_sound_that_are_not_finite_are_left_out(tmp_path, sample):
 @pytest.fixture
 def film_with_gap_in_sound(tmp_path):
     """A film of 8 s with a tone, which is missing from 2 to 5 s."""
-    sound = {"eng": tone(997, 8, 0.01, RATE)}
+    sound = {"eng": tone(hz=997, seconds=8, level=0.01, rate=RATE)}
     return write_film(tmp_path / "film.mkv", sound, seconds=8, rate=RATE, codec="pcm_s16le", gap=(2.0, 5.0))
 
 
@@ -395,8 +397,8 @@ def test_windows_of_two_films_of_one_name_must_name_their_file(film, tmp_path, c
     out = tmp_path / "out.csv"
 
     def measure(video_of_first_window):
-        first = Clip("c0", "film", video_of_first_window, 0, 2)
-        second = Clip("c1", "film", film.name, 2, 4)
+        first = Clip("c0", "film", video_of_first_window, start_s=0, end_s=2)
+        second = Clip("c1", "film", film.name, start_s=2, end_s=4)
         write_manifest(Manifest((first, second), film.parent), windows)
         return obygaze("film", "variables", film, copy, "--windows", windows, "--out", out)
 

@@ -157,7 +157,7 @@ def scored_film(
     """Score a planted film into `folder/MOVIE`; a `shift` moves it away from the training films."""
     store = film_store(folder, movie, **planted)
     shots = shots_of(movie, planted.get("end_s", 600.0)) if with_shots else None
-    facts = FilmFacts("A Planted Film", 1950)
+    facts = FilmFacts("A Planted Film", year=1950)
     timeline = score_film(store, [trained_models.paths[name] for name in models], shots=shots, facts=facts)
     timeline.write(folder / movie)
     return folder / movie, timeline

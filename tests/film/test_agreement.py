@@ -102,8 +102,8 @@ def test_a_second_is_in_a_span_if_its_middle_is():
 def test_a_segment_that_overlaps_just_by_the_asked_share_is_right():
     """0-5 s covers a half of 0-10 s, and an overlap of .5 is asked for."""
     reference, estimated = spans([(0, 10)]), spans([(0, 5)])
-    assert segment_f1(reference, estimated, 0.5) == 1
-    assert segment_ap(reference, estimated, [1.0], 0.5) == 1
+    assert segment_f1(reference, estimated, threshold=0.5) == 1
+    assert segment_ap(reference, estimated, [1.0], threshold=0.5) == 1
 
 
 def test_boundaries_just_as_far_apart_as_allowed_are_right():
@@ -113,7 +113,7 @@ def test_boundaries_just_as_far_apart_as_allowed_are_right():
     """
     reference = spans([(0, 10), (30, 90)])
     estimated = spans([(5, 15), (35, 102)])
-    assert boundary_f1(reference, estimated, 5.0) == 1
+    assert boundary_f1(reference, estimated, collar_s=5.0) == 1
 
 
 @pytest.mark.parametrize("case", ORACLE["scored"])
@@ -244,8 +244,8 @@ def test_the_f1_of_no_segments_is_undefined_unless_there_are_some_to_find():
     """Where there are two to find and none is found it is 0."""
     nothing = spans([])
     two_segments = spans([(0, 10), (20, 30)])
-    assert np.isnan(segment_f1(nothing, nothing, 0.5))
-    assert segment_f1(two_segments, nothing, 0.5) == 0
+    assert np.isnan(segment_f1(nothing, nothing, threshold=0.5))
+    assert segment_f1(two_segments, nothing, threshold=0.5) == 0
 
 
 def test_the_top_precision_of_a_model_that_lists_nothing_is_undefined():
@@ -274,7 +274,7 @@ def test_segments_are_matched_one_to_one():
     """
     reference = spans([(0, 10), (20, 30)])
     estimated = spans([(0, 10), (1, 9), (21, 29)])
-    assert segment_f1(reference, estimated, 0.5) == pytest.approx(2 * 2 / (2 + 3))
+    assert segment_f1(reference, estimated, threshold=0.5) == pytest.approx(2 * 2 / (2 + 3))
 
 
 def f1_by_assignment(may_match, n_reference, n_estimated):
@@ -378,7 +378,7 @@ def test_average_precision_of_segments_by_hand():
     right, wrong, also_right = (0, 10), (40, 44), (20, 30)
     wrong_as_its_reference_is_taken = (1, 10)
     ranked = spans([right, wrong, also_right, wrong_as_its_reference_is_taken])
-    precision = segment_ap(reference, ranked, [0.9, 0.8, 0.7, 0.6], 0.5)
+    precision = segment_ap(reference, ranked, [0.9, 0.8, 0.7, 0.6], threshold=0.5)
     assert precision == pytest.approx((1 + 2 / 3 + 0) / 3)
 
 
@@ -763,7 +763,7 @@ def test_a_second_is_of_a_film_if_its_middle_lies_in_it(duration_s, n_seconds):
     A film has at least one second.
     """
     film = fake_scored_film(duration_s=duration_s, n_rows=5)
-    _marks, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, key=None)
     assert len(clock.is_judged) == n_seconds
 
 
@@ -876,7 +876,7 @@ def test_what_is_measured_by_the_marks_of_all_says_so_under_each_annotator(two_f
 
     Yet some of its ten first passages are: these are measured by the marks of all annotators together.
     """
-    by_ann = mark(0.0, 600.0)
+    by_ann = mark(start_s=0.0, end_s=600.0)
     by_bob = replace(IN_FILM_M, clip_id="b", annotator="bob", level="HN")
     report = evaluation_report(evaluate_marks(two_films[:1], by_ann, by_bob))
 
@@ -972,8 +972,8 @@ def test_ends_may_differ_by_a_fifth_of_a_long_span_and_starts_by_the_collar_alon
     span = spans([(100, 200)])
     late_end = spans([(100, 220)])
     early_start = spans([(80, 200)])
-    assert boundary_f1(span, late_end, 5.0) == 1
-    assert boundary_f1(span, early_start, 5.0) == 0
+    assert boundary_f1(span, late_end, collar_s=5.0) == 1
+    assert boundary_f1(span, early_start, collar_s=5.0) == 0
 
 
 def test_the_notes_say_how_far_starts_and_ends_may_differ(two_films):
@@ -1013,9 +1013,13 @@ def test_marks_that_the_model_cannot_judge_change_no_number(half_judged):
 
     Two annotators mark passages of the judged half; then ann marks all of the other half, and credits.
     """
-    in_judged_time = [mark(310.0, 350.0), mark(320.0, 380.0, "bob"), mark(500.0, 520.0, "bob")]
-    in_first_half = [mark(0.0, 200.0), mark(220.0, 240.0)]
-    in_credits = mark(590.0, 600.0)
+    in_judged_time = [
+        mark(start_s=310.0, end_s=350.0),
+        mark(start_s=320.0, end_s=380.0, annotator="bob"),
+        mark(start_s=500.0, end_s=520.0, annotator="bob"),
+    ]
+    in_first_half = [mark(start_s=0.0, end_s=200.0), mark(start_s=220.0, end_s=240.0)]
+    in_credits = mark(start_s=590.0, end_s=600.0)
 
     expected = numbers_of([half_judged], *in_judged_time)
     with_others = numbers_of([half_judged], *in_judged_time, *in_first_half, in_credits)
@@ -1040,7 +1044,7 @@ def test_a_mark_is_as_long_as_its_judged_time():
         p=np.where(is_judged, 0.3, np.nan),
         called=pd.array(np.where(is_judged, 0, None), dtype="Int64"),
     )
-    _marks, clock = marks_of(film, None)
+    _marks, clock = marks_of(film, key=None)
 
     assert clock.n_seconds == 550  # 600 - 50
     around_the_gap = spans([(80, 170)])
@@ -1070,7 +1074,7 @@ def test_marking_all_judged_time_gives_no_small_p(half_judged):
     Average precision is 1 for every ranking of seconds that are all positive: for baselines and shifts, too.
     Half of the film is unlike training, so that the model gives no rate.
     """
-    everything = mark(0.0, 600.0)
+    everything = mark(start_s=0.0, end_s=600.0)
     summary = evaluate_marks([half_judged], everything).summary
 
     by_who_and_metric = summary.set_index(["who", "metric"])
@@ -1113,7 +1117,7 @@ def test_rates_of_model_and_annotator_are_of_the_same_time():
     expected_share = structs.replace(film.rate(), value=0.25)
     film = with_model(film, rate=expected_share)
 
-    numbers = numbers_of([film], mark(0.0, middle_s), mark(judged_to_s, 600.0))
+    numbers = numbers_of([film], mark(start_s=0.0, end_s=middle_s), mark(start_s=judged_to_s, end_s=600.0))
 
     assert numbers["ann", "human: ann", "m", "rate"] == pytest.approx(0.5, abs=0.005)
     assert numbers["ann", "pcbm_lr", "m", "rate_error"] == pytest.approx(0.25, abs=0.005)
@@ -1143,7 +1147,7 @@ def test_the_reachable_top_precision_is_0_if_no_mark_can_be_judged(half_judged):
 
     Top precision within reach is the most that a list of the model's could get: none of it can be right.
     """
-    numbers = numbers_of([half_judged], mark(10.0, 60.0), mark(100.0, 140.0))
+    numbers = numbers_of([half_judged], mark(start_s=10.0, end_s=60.0), mark(start_s=100.0, end_s=140.0))
     assert numbers["ann", "pcbm_lr", "m", "top10_within_reach"] == 0
 
 
@@ -1161,7 +1165,7 @@ def test_a_mark_shorter_than_half_a_passage_cannot_be_listed():
 def half_and_whole(half_judged):
     """Ann's marks in two films of 600 s, m and n, compared with a model that can judge half of m."""
     whole = ten_minute_film("n", unlike_parts=())
-    return evaluate_marks([half_judged, whole], mark(310.0, 350.0), IN_FILM_N)
+    return evaluate_marks([half_judged, whole], mark(start_s=310.0, end_s=350.0), IN_FILM_N)
 
 
 def test_the_record_has_the_seconds_of_each_film_that_the_model_can_judge(half_and_whole, half_judged):

@@ -966,7 +966,7 @@ def test_a_change_is_rounded_alike_in_sentence_and_reasons():
 
     So it is one in the table of passages, in the claim on the passage and in the sentence on all passages.
     """
-    added_in_four = added_in_four_seconds_for_change(0.00997, added_in_six=0.3)
+    added_in_four = added_in_four_seconds_for_change(wanted_change=0.00997, added_in_six=0.3)
     look_adds = [0.3] * 6 + [added_in_four] * 4
     film = with_passage(added_to_logit={"Look": look_adds}, seen_with_p={"Look": 0.9})
     segment = film.segments().iloc[0]

@@ -141,7 +141,7 @@ def test_a_part_of_a_window_has_the_windows_classes_likeliest_first():
 
 def test_a_span_without_windows_has_no_classes():
     """The film's two windows are from 0 to 4 and from 4 to 8 s, and the span begins behind them."""
-    assert classes_of_span(CLASSES_OF_TWO_WINDOWS, 8.0, 12.0) == {}
+    assert classes_of_span(CLASSES_OF_TWO_WINDOWS, start_s=8.0, end_s=12.0) == {}
 
 
 def test_passages_with_a_gun_name_the_revolver_only(film):

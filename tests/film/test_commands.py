@@ -142,7 +142,13 @@ def film_a(films, tmp_path):
 @pytest.fixture
 def film_a_with_a_decision(film_a, tmp_path):
     """Film a, of which AB decided at the desk that seconds 40 to 48 are violent and show a gun."""
-    judge(Decisions(film_a, Timeline.read(film_a), codebook(tmp_path)), 40, 48, "violent", concepts=["Gun"])
+    judge(
+        Decisions(film_a, Timeline.read(film_a), codebook(tmp_path)),
+        start=40,
+        end=48,
+        level="violent",
+        concepts=["Gun"],
+    )
     return film_a
 
 

@@ -956,7 +956,7 @@ def test_the_step_of_a_trend_is_the_largest_power_of_ten_within_the_range(values
 )
 def test_judgements_are_worth_more_if_the_model_saves_a_whole_window(ratio, n_needed):
     """Ten windows were judged. Ten and a half would be printed as ten, which is no gain."""
-    worth = _n_needed_without_model(10, SimpleNamespace(sample_size_ratio=ratio))
+    worth = _n_needed_without_model(n_windows=10, estimate=SimpleNamespace(sample_size_ratio=ratio))
     assert worth == pytest.approx(n_needed, nan_ok=True)
 
 

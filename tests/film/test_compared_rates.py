@@ -83,7 +83,7 @@ def test_no_model_matters_if_every_window_is_judged(model_says):
     The trend is the least-squares slope of the films' true shares, a group's share their mean, whatever the
     model says. It saves no judgement (ratio 1).
     """
-    films, rates = planted_films(3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
+    films, rates = planted_films(seed=3, n_films=11, n_judged=11, n_windows=60, model_says=model_says)
     years = np.arange(11.0)
     slope, _intercept = np.polyfit(years, rates, 1)
 
@@ -306,7 +306,7 @@ def test_a_judge_who_marks_less_makes_no_difference_of_groups():
 
     CD marks .15 less than AB, and judges 4 of the 20 films of group 0 and 16 of those of group 1.
     """
-    films = planted_films(0, n_films=40, n_judged=40).samples
+    films = planted_films(seed=0, n_films=40, n_judged=40).samples
     group = alternating(40)
     # CD judges group 1, but for every fifth film, where it is the other way round.
     is_every_fifth = np.arange(40) % 5 == 0
@@ -344,7 +344,7 @@ def test_a_trend_does_not_depend_on_the_units_of_its_number(unit):
     20 films have random numbers. EF judged .4 of each film, AB the rest, but of one film CD.
     """
     x = np.random.default_rng(0).random(20)
-    films = planted_films(1, n_films=20, n_judged=20).samples
+    films = planted_films(seed=1, n_films=20, n_judged=20).samples
 
     def who_judged(place):
         first = "CD" if place == 3 else "AB"
@@ -365,7 +365,7 @@ def test_a_trend_along_which_judges_change_is_refused(unit):
     CD judged the more of a film the larger its x: from nothing of the first to all of the last.
     """
     x = np.random.default_rng(0).random(20)
-    films = planted_films(1, n_films=20, n_judged=20).samples
+    films = planted_films(seed=1, n_films=20, n_judged=20).samples
     share_of_cd = (x - x.min()) / (x.max() - x.min())
     films = with_judges(films, lambda place: {"AB": 1 - share_of_cd[place], "CD": share_of_cd[place]})
 
@@ -389,7 +389,7 @@ def test_a_difference_of_groups_with_different_judges_is_refused(share_of_cd, is
     A difference of groups is one of films only if each judge judged films of both groups. One film is not
     enough to compare two judges. The reason of a refusal names the judges.
     """
-    films = planted_films(1, n_films=12, n_judged=12).samples
+    films = planted_films(seed=1, n_films=12, n_judged=12).samples
     films = with_judges(
         films, lambda place: {"AB": 1.0 - share_of_cd[place], "CD": float(share_of_cd[place])}
     )
@@ -435,7 +435,7 @@ def test_slopes_leave_each_film_out():
     """
     upper_terms = np.array([1.0, 2, 3])
     lower_terms = np.array([4.0, 4, 4])
-    slopes = comparison._slopes_of_others(upper_terms, lower_terms, 6.0, 12.0)
+    slopes = comparison._slopes_of_others(upper_terms, lower_terms, sum_of_products=6.0, sum_of_squares=12.0)
     assert slopes.tolist() == [5 / 8, 4 / 8, 3 / 8]
 
 
@@ -466,7 +466,7 @@ def test_an_all_positive_group_has_an_interval_up_to_1():
 
     Six films are few: Wilson's interval of 6 of 6 positives begins at .61, and this one from .4 to .8.
     """
-    all_positive, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
+    all_positive, _ = estimate_groups([all_positive_films(share=1.0), mixed_films()])
     assert all_positive.high == pytest.approx(1, abs=1e-6)
     assert 0.4 < all_positive.low < 0.8
 
@@ -478,7 +478,7 @@ def test_a_share_that_rounding_moves_from_1_counts_as_1(share):
     Weights of a film's windows may add up to a little more or less than one: a share is the next number above
     1, or the one below it.
     """
-    exact, _ = estimate_groups([all_positive_films(1.0), mixed_films()])
+    exact, _ = estimate_groups([all_positive_films(share=1.0), mixed_films()])
     rounded, _ = estimate_groups([all_positive_films(share), mixed_films()])
     assert rounded.high == pytest.approx(1, abs=1e-6)
     assert rounded.low == pytest.approx(exact.low)

@@ -142,7 +142,7 @@ def test_the_sentence_on_a_share_says_whether_a_model_corrected_it(films, judgem
 
 
 KAPPA_OF_280_S = TimelineAgreement(
-    who=("m",), what="AB", time=ClaimTime("judged", 280.0), number=0.25, n_films=2, whole_s=408.0
+    who=("m",), what="AB", time=ClaimTime("judged", seconds=280.0), number=0.25, n_films=2, whole_s=408.0
 )
 """Model m and person AB agree with kappa .25, in the 280 s of 408 s that m can judge of two films."""
 

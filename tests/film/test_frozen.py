@@ -266,7 +266,7 @@ def test_scores_segments_and_rates_are_as_in_their_snapshot(trained_models, tmp_
     """
     store = film_store(tmp_path, "x", end_s=100.0, planted=((20.0, 45.0),), failed=["x-0012", "x-0013"])
     models = [trained_models.paths["pcbm_lr"], trained_models.paths["bank"]]
-    shots = shots_of("x", 100.0) if rows_are == "shots" else None
+    shots = shots_of("x", end_s=100.0) if rows_are == "shots" else None
 
     film = score_film(store, models, shots=shots)
 

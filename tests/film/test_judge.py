@@ -768,7 +768,7 @@ def with_level_at(manifest, places, level):
 def judged_to_the_25th(timeline, tmp_path):
     """A list of 40 windows in the order of their draw, of which AB judged the first 25."""
     forty = judged_by_ab(choose_next([timeline], 40, blind=True), tmp_path)
-    return with_level_at(forty, range(26, 41), None)
+    return with_level_at(forty, range(26, 41), level=None)
 
 
 def test_a_list_judged_to_its_25th_window_counts_as_one_of_25(timeline, judged_to_the_25th):

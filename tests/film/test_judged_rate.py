@@ -806,7 +806,7 @@ def test_the_worth_of_a_model_is_rounded_once():
     This is rounded to 15. If it were rounded to one decimal first, 15.5, it would become 16.
     """
     estimates = estimates_worth(15.46, n=10, n_windows=40)
-    n_needed = _n_needed_without_model(estimates, 10, 40)
+    n_needed = _n_needed_without_model(estimates, 10, n_windows=40)
     assert round(n_needed) == 15
 
 
@@ -814,7 +814,7 @@ def test_a_model_saves_nothing_where_all_windows_are_judged():
     """Then both intervals have no width."""
     zero, one = np.zeros(1), np.ones(1)
     counted = Estimates(one, one, one, zero, one, one, one)
-    assert _n_needed_without_model(counted, 40, 40) is None
+    assert _n_needed_without_model(counted, 40, n_windows=40) is None
 
 
 @pytest.mark.parametrize("is_of_labels", [False, True], ids=["a model", "labels"])

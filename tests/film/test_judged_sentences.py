@@ -518,7 +518,7 @@ def test_a_judge_under_another_definition_is_told_where_to_begin(annotator, advi
 def share_of(names, number, **changes):
     """Claim the share of some judges of the same ten windows, 5 of which each called positive."""
     (counted,) = shares_in(rates_by(AB=[POSITIVE] * N_WINDOWS))
-    interval = kinds.Bounds(0.1, 0.9, 0.95)
+    interval = kinds.Bounds(low=0.1, high=0.9, level=0.95)
     positives = (5,) * len(names)
     return replace(counted, who=names, number=number, interval=interval, positives=positives, n=10, **changes)
 
@@ -1100,11 +1100,11 @@ def test_one_films_share_among_others_names_its_time_where_judges_were_seldom_su
         share_of(("AB", "CD"), 0.0),
         n=3,
         n_unsure=6,
-        time=kinds.ClaimTime("sure", 24.0),
+        time=kinds.ClaimTime("sure", seconds=24.0),
         unsure_s=50.0,
         conditions=(kinds.NOT_SURE, kinds.ALL_JUDGED),
     )
-    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", 500.0))
+    mostly_sure = replace(seldom_sure, time=kinds.ClaimTime("sure", seconds=500.0))
 
     note = phrases.film_share_note(seldom_sure, words)
     note_if_mostly_sure = phrases.film_share_note(mostly_sure, words)

@@ -130,8 +130,8 @@ def test_intervals_of_kappa_hold_it_where_few_windows_are_positive():
     holds_true_kappa = []
     for _ in range(300):
         is_positive = rng.random(20) < 0.1
-        by_first = calls_with_errors(rng, is_positive, 0.05)
-        by_second = calls_with_errors(rng, is_positive, 0.05)
+        by_first = calls_with_errors(rng, is_positive, error_rate=0.05)
+        by_second = calls_with_errors(rng, is_positive, error_rate=0.05)
         interval = kappa_interval(by_first, by_second)
         if not np.isnan(interval.kappa):
             holds_true_kappa.append(interval.low <= true_kappa <= interval.high)

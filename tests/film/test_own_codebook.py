@@ -147,8 +147,8 @@ def test_a_page_of_an_own_codebook_is_in_one_language(scored, language):
     what the codebook is about.
     """
     decided = [
-        Decided(40.0, 72.0, ("AB",), level="violent", concepts=("Gun",)),
-        Decided(90.0, 99.0, ("AB",), level="calm", is_blind=True),
+        Decided(start_s=40.0, end_s=72.0, judges=("AB",), level="violent", concepts=("Gun",)),
+        Decided(start_s=90.0, end_s=99.0, judges=("AB",), level="calm", is_blind=True),
     ]
 
     page = film_page([scored], language=language, owned={"tt1": Owned(people=decided)})
@@ -180,7 +180,7 @@ def test_the_desk_says_in_french_what_a_span_has(tmp_path, scored):
     """From 40 to 72 s a gun is seen, which is violent: "Arme" and "brutal" in the codebook's French."""
     opened = OpenFilm(0, scored, Decisions(tmp_path, scored, codebook_of_text(OWN)))
 
-    evidence = span_evidence(opened, [opened], 40.0, 72.0, Words("fr"))
+    evidence = span_evidence(opened, [opened], start_s=40.0, end_s=72.0, words=Words("fr"))
 
     text = json.dumps(evidence, ensure_ascii=False)
     assert words_in(text, ENGLISH) == []

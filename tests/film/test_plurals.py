@@ -36,7 +36,7 @@ def agreement_of_three(n_unsure):
     )
 
 
-BOUNDS = kinds.Bounds(0.1, 0.5, 0.95)
+BOUNDS = kinds.Bounds(low=0.1, high=0.5, level=0.95)
 
 CLAIMS_OF_ONE = {
     "one common window, one unsure": kinds.JudgedShare(
@@ -46,7 +46,12 @@ CLAIMS_OF_ONE = {
         agreement=tuple(agreement_of_pair(place, (kinds.AGREE_BY_CHANCE,)) for place in range(4)),
     ),
     "one pair": kinds.ManyPairs(
-        who=(), what="kappa", time=CONTENT, number=0.1, interval=kinds.Bounds(0.1, 0.1, 1.0), n_pairs=1
+        who=(),
+        what="kappa",
+        time=CONTENT,
+        number=0.1,
+        interval=kinds.Bounds(low=0.1, high=0.1, level=1.0),
+        n_pairs=1,
     ),
     "one window of all": agreement_of_three(n_unsure=0),
     "one window that somebody is unsure of": agreement_of_three(n_unsure=1),

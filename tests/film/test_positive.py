@@ -444,8 +444,8 @@ def test_clips_serve_as_labels_of_a_concept_if_any_of_them_names_one(concepts_of
         Clip(f"c{number}", "m", level="S", concepts=concepts)
         for number, concepts in enumerate(concepts_of_clips)
     ]
-    assert Positive((named("Body"),), True, "").lacks_labels_in(clips) is lacks_concepts
-    assert Positive((named("S"),), False, "").lacks_labels_in(clips) is False
+    assert Positive((named("Body"),), is_concept=True, task_title="").lacks_labels_in(clips) is lacks_concepts
+    assert Positive((named("S"),), is_concept=False, task_title="").lacks_labels_in(clips) is False
 
 
 @pytest.mark.parametrize(
@@ -462,8 +462,8 @@ def test_a_clip_is_labelled_by_its_level_or_for_a_concept_by_any_concept(
 ):
     """A clip that is not labelled is no negative one."""
     clip = Clip("c", "m", level=level, concepts=concepts)
-    assert Positive((named("S"),), False, "").is_labelled(clip) is is_of_level
-    assert Positive((named("Body"),), True, "").is_labelled(clip) is is_of_concept
+    assert Positive((named("S"),), is_concept=False, task_title="").is_labelled(clip) is is_of_level
+    assert Positive((named("Body"),), is_concept=True, task_title="").is_labelled(clip) is is_of_concept
 
 
 @pytest.mark.parametrize(

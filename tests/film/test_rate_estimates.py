@@ -34,7 +34,7 @@ def test_no_positive_in_12_of_21_windows_leaves_at_most_3():
     the .025 that an interval of 95 % leaves out at one end.
     """
     all_negative = np.zeros((1, 12))
-    estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_negative)
+    estimates = estimate_rate(equal_windows(n_windows=21), FIRST_12_WINDOWS, all_negative)
     assert estimates.value[0] == pytest.approx(0)
     assert estimates.low[0] == pytest.approx(0)
     assert estimates.high[0] == pytest.approx(3 / 21)
@@ -47,7 +47,7 @@ def test_12_positives_in_12_of_21_windows_leave_at_least_18():
     the 21 or more are positive.
     """
     all_positive = np.ones((1, 12))
-    estimates = estimate_rate(equal_windows(21), FIRST_12_WINDOWS, all_positive)
+    estimates = estimate_rate(equal_windows(n_windows=21), FIRST_12_WINDOWS, all_positive)
     assert estimates.value[0] == pytest.approx(1)
     assert estimates.low[0] == pytest.approx(18 / 21)
     assert estimates.high[0] == pytest.approx(1)

@@ -121,7 +121,7 @@ def test_a_sentence_names_first_what_changes_the_probability_most(film):
     """
     look = reason_to_lower_p("Look", contribution=-0.135, change_of_p=-0.0113)
     body = reason_to_lower_p("Body", contribution=-0.129, change_of_p=-0.0122)
-    first_eight_seconds = ClaimTime("span", 8.0, 0.0, 8.0)
+    first_eight_seconds = ClaimTime("span", seconds=8.0, start_s=0.0, end_s=8.0)
     reasons = passage_reasons(film.model(), [look, body], first_eight_seconds)
     assert [reason.what for reason in reasons] == ["Look", "Body"]
 

@@ -268,7 +268,7 @@ def test_a_concept_has_the_metric_of_its_own_task():
     )
     model = SimpleNamespace(card=SimpleNamespace(metrics=metrics), estimator=None)
 
-    record = _concept(model, "A", 0.4)
+    record = _concept(model, "A", threshold=0.4)
 
     assert record.ap == 0.6
     assert record.chance == 0.2
@@ -455,7 +455,7 @@ def store_of_two_films(tmp_path):
 @pytest.mark.long
 def test_several_films_are_scored_at_once(trained_models, tmp_path, store_of_two_films):
     """Of film a a title is given; film b is called by its id. Both are read again from a common folder."""
-    facts = {"a": FilmFacts("The A", 1931)}
+    facts = {"a": FilmFacts("The A", year=1931)}
     films = score_films(store_of_two_films, [trained_models.paths["pcbm_lr"]], facts=facts)
     assert [film.record.title for film in films] == ["The A", "b"]
 
@@ -586,7 +586,7 @@ class FlaggedByHand(NamedTuple):
 @pytest.fixture
 def flagged_by_hand(tmp_path):
     """The person's table has semicolons, commas for points and times with minutes, as in French."""
-    shots = shots_of("m", 120.0)
+    shots = shots_of("m", end_s=120.0)
     shots.to_csv(tmp_path / "shots.csv", index=False)
     black_s = shots["end_s"].iloc[0]
     not_black_until = f"{black_s / 2:g}".replace(".", ",")
@@ -676,7 +676,7 @@ def shots_between(cuts, windows):
 
 
 @given(film=windows_and_cuts())
-@example(film=(windows_of_film(30.0, 10.0, 10.0), []))
+@example(film=(windows_of_film(end_s=30.0, window_s=10.0, hop_s=10.0), []))
 def test_rows_cover_the_film_without_overlap(film):
     """Whatever windows and shots a film has, each of its seconds is in one row.
 
@@ -698,7 +698,7 @@ def test_rows_cover_the_film_without_overlap(film):
 
 
 @given(film=windows_and_cuts())
-@example(film=(windows_of_film(30.0, 10.0, 10.0), []))
+@example(film=(windows_of_film(end_s=30.0, window_s=10.0, hop_s=10.0), []))
 def test_rows_are_shots_windows_or_steps(film):
     """Rows are shots if these are known. Else they are windows, or steps where windows overlap.
 
@@ -831,11 +831,11 @@ def test_titles_and_years_of_films_that_are_not_in_the_store_are_refused(trained
     Of films among which one is in the store, those of the others are not needed.
     """
     models = [trained_models.paths["pcbm_lr"]]
-    of_another_store = {"other": FilmFacts("The Other", 1931)}
+    of_another_store = {"other": FilmFacts("The Other", year=1931)}
 
     with pytest.raises(FilmError, match="other"):
         score_films(store_of_two_films, models, facts=of_another_store)
 
-    facts_of_many = {**of_another_store, "a": FilmFacts("The A", 1932)}
+    facts_of_many = {**of_another_store, "a": FilmFacts("The A", year=1932)}
     (film,) = score_films(store_of_two_films, models, movies={"a"}, facts=facts_of_many)
     assert film.record.title == "The A"

@@ -44,13 +44,13 @@ def test_list_evidence_and_citations_agree_whether_a_span_has_a_score(
     """A level for the film's first seconds, given in sight of the score where there is one."""
     film = film_of_seconds(flags, has_p=has_p)
     decisions = Decisions(tmp_path, film, builtin_codebook("obygaze12"))
-    judge(decisions, 0, end_s, "S")
+    judge(decisions, start=0, end=end_s, level="S")
     opened = OpenFilm(0, film, decisions)
     words = Words("en")
 
     [listed] = shown_decisions(opened, "AB")
-    evidence = span_evidence(opened, [opened], 0.0, end_s, words)
-    decided = Decided(0.0, end_s, ("AB",), level="S")
+    evidence = span_evidence(opened, [opened], start_s=0.0, end_s=end_s, words=words)
+    decided = Decided(start_s=0.0, end_s=end_s, judges=("AB",), level="S")
     [on_page] = decisions_data([decided], FilmView(film, "f", words, top=5))
 
     assert bool(evidence["p"]) == is_scored

@@ -236,7 +236,7 @@ def test_two_nearly_equal_numbers_tell_nothing_apart(difference, written):
 
 def test_numbers_two_hundredths_apart_tell_things_apart():
     """A model gives .3 to all rows of a film but one, which gets .32."""
-    assert same_probability_claims(with_one_other_probability(0.02)) == []
+    assert same_probability_claims(with_one_other_probability(difference=0.02)) == []
 
 
 def test_a_model_with_many_numbers_tells_things_apart():
@@ -369,7 +369,7 @@ def film_with_a_hole(request, trained_models, tmp_path_factory):
     """A scored film with a gun from 50 to 125 s, beyond both ends of the hole; rows are shots or steps."""
     folder = tmp_path_factory.mktemp("hole")
     store = film_store(folder, "hole", end_s=168.0, planted=((50.0, 125.0),), holes=(HOLE_S,))
-    shots = shots_of("hole", 168.0).assign(flags="") if request.param else None
+    shots = shots_of("hole", end_s=168.0).assign(flags="") if request.param else None
     return score_film(store, [trained_models.paths["linear"]], shots=shots)
 
 
@@ -477,16 +477,16 @@ class CutOff(NamedTuple):
 
 CUT_OFF = {
     "150 s, en": CutOff(
-        150.0,
-        "en",
+        at_s=150.0,
+        language="en",
         first_sentence="Of the 150 s that it can judge (89% of the film) the model marks 2 passages, 54 s",
         rate="expects 38% of the time that it can judge",
         unjudged="18 s, 11% of the film, cannot be judged (hatched): none of it could be read. "
         "From 0:02:30 on nothing could be read, as where a file is cut off.",
     ),
     "113 s, en": CutOff(
-        113.0,
-        "en",
+        at_s=113.0,
+        language="en",
         first_sentence="The model can judge 113 s of this film (67%); it says nothing of the rest. "
         "In the time",
         rate="No rate: 33% of the film without black and credits could not be read, and has no probability.",
@@ -494,8 +494,8 @@ CUT_OFF = {
         "From 0:01:53 on nothing could be read, as where a file is cut off.",
     ),
     "113 s, fr": CutOff(
-        113.0,
-        "fr",
+        at_s=113.0,
+        language="fr",
         first_sentence="Le modèle peut juger 113 s de ce film (67 %) ; il ne dit rien du reste. "
         "Pendant le temps",
         rate="Pas de taux : 33 % du film sans noir ni générique n’a pas pu être lu, "
@@ -657,7 +657,7 @@ def test_half_of_the_time_is_said_to_be_half(shares, text):
     film = fake_scored_film(**SIXTY_ROWS)
     concepts = []
     for number, share in enumerate(shares):
-        concepts.append(kinds.FrequentConcept(f"Concept {number}", False, share))
+        concepts.append(kinds.FrequentConcept(f"Concept {number}", is_near_chance=False, share=share))
     claim = replace(claim_of(film, kinds.MarkedPassages), concepts=tuple(concepts))
 
     sentence = phrases.sentence(claim, ENGLISH)
@@ -895,8 +895,8 @@ def test_citation_and_figure_say_if_a_program_gave_labels(
     film = with_model(ten_minute_film(), labelled_by=labelled_by, human=None)
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
 
-    citation = span_evidence(opened, [opened], 50.0, 70.0, Words(language))["cited"]
-    figure = text_of(str(film_figure(opened.view(language), 0.0, 600.0)))
+    citation = span_evidence(opened, [opened], start_s=50.0, end_s=70.0, words=Words(language))["cited"]
+    figure = text_of(str(film_figure(opened.view(language), start_s=0.0, end_s=600.0)))
 
     for text in (citation, figure):
         assert (NOBODY_JUDGED_ANY[language] in text) == all_by_program

@@ -134,7 +134,7 @@ def test_concepts_of_a_second_model_are_shown_with_its_name():
     """The model "linear" decides and has no concepts; those of the second, "pcbm_lr", are shown."""
     deciding = changed(MODEL, key="linear", concepts=[], by_concepts=False)
     film = scored_by(MODEL, first=deciding)
-    figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    figure = film_figure(FilmView(film, "f", Words("en"), top=5), start_s=0, end_s=60)
     assert_page_calls_a_concept(film, "Type of shot (pcbm_lr)")
     assert "(pcbm_lr)" in figure
 
@@ -142,7 +142,7 @@ def test_concepts_of_a_second_model_are_shown_with_its_name():
 def test_concepts_of_the_model_that_decides_name_no_model():
     """The only model, "pcbm_lr", decides and has concepts."""
     film = scored_by()
-    figure = film_figure(FilmView(film, "f", Words("en"), top=5), 0, 60)
+    figure = film_figure(FilmView(film, "f", Words("en"), top=5), start_s=0, end_s=60)
     assert_page_calls_a_concept(film, "Type of shot")
     assert "(pcbm_lr)" not in figure
 
@@ -247,7 +247,7 @@ def test_the_desk_says_that_judgements_without_concepts_do_not_count(tmp_path, l
     opened = OpenFilm(0, film, Decisions(tmp_path, film, BOOK))
     judge_blindly(opened.decisions, "S", "S", "S", "S", annotator="AB", in_all=10)
 
-    why_there_is_no_share = next_window(opened, "AB", 10, words, tells_share=True)["few"]
+    why_there_is_no_share = next_window(opened, "AB", n_planned=10, words=words, tells_share=True)["few"]
 
     no_window_counts = words["counted_0"]
     assert no_window_counts in why_there_is_no_share

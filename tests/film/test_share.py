@@ -97,7 +97,7 @@ class Planted(NamedTuple):
 def planted(tmp_path_factory):
     """The planted films, and the models and evaluations of each recipe."""
     folder = tmp_path_factory.mktemp("share")
-    clips, rows = clips_of(FILMS, 60, seed=0, lengths=LENGTHS)
+    clips, rows = clips_of(FILMS, per_film=60, seed=0, lengths=LENGTHS)
     manifest = Manifest(tuple(clips), folder, builtin_codebook("obygaze12"))
     data = load_dataset(store_of(folder, "films", clips, rows), manifest)
     runs, paths = {}, {}
@@ -105,7 +105,7 @@ def planted(tmp_path_factory):
         run = evaluate(data, ["linear"], task, test)
         runs[name] = run
         paths[name] = save_models(run, data, ["linear"], folder / name)["linear"]
-    new_clips, new_rows = clips_of(("new1", "new2", "new3"), 400, seed=1)
+    new_clips, new_rows = clips_of(("new1", "new2", "new3"), per_film=400, seed=1)
     new = store_of(folder, "new", new_clips, new_rows)
     return Planted(runs, paths, data, new)
 

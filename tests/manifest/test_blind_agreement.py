@@ -107,7 +107,17 @@ def test_judgements_that_do_not_say_whether_they_are_blind_count_and_are_counted
 def test_a_person_judged_blindly_and_in_sight_counts_by_the_blind_judgement():
     """AB judged the window from 0 to 10 s twice: as EN blindly, and as S in sight of a score. CD says EN."""
     blind = judgement("AB", 0, "EN", seen_score="0")
-    in_sight = Clip("again", "m", "", 0, 10, "S", (), "AB", {"seen_score": "1", "model": ""})
+    in_sight = Clip(
+        "again",
+        "m",
+        "",
+        start_s=0,
+        end_s=10,
+        level="S",
+        concepts=(),
+        annotator="AB",
+        extras={"seen_score": "1", "model": ""},
+    )
     by_cd = judgement("CD", 0, "EN", seen_score="0")
 
     (pair,) = level_pairs(manifest(blind, in_sight, by_cd))
@@ -128,8 +138,28 @@ def test_of_free_segments_a_reading_of_a_film_is_left_out_whole():
             seen_score_of_first = {"seen_score": "1" if is_in_sight else "0"}
             seen_score_of_second = {"seen_score": "0"}
             segments += [
-                Clip(f"{film}{annotator}1", film, "", 0, 10, "S", (), annotator, seen_score_of_first),
-                Clip(f"{film}{annotator}2", film, "", 30, 44, "S", (), annotator, seen_score_of_second),
+                Clip(
+                    f"{film}{annotator}1",
+                    film,
+                    "",
+                    start_s=0,
+                    end_s=10,
+                    level="S",
+                    concepts=(),
+                    annotator=annotator,
+                    extras=seen_score_of_first,
+                ),
+                Clip(
+                    f"{film}{annotator}2",
+                    film,
+                    "",
+                    start_s=30,
+                    end_s=44,
+                    level="S",
+                    concepts=(),
+                    annotator=annotator,
+                    extras=seen_score_of_second,
+                ),
             ]
     marked = manifest(*segments)
 

@@ -8,7 +8,7 @@ from obygaze_features.manifest import Clip, Manifest
 
 def manifest_of(tmp_path, *annotators):
     """A manifest with a row of one clip for each annotator."""
-    rows = [Clip("c", "f", "", 0.0, 1.0, level="S", annotator=name) for name in annotators]
+    rows = [Clip("c", "f", "", start_s=0.0, end_s=1.0, level="S", annotator=name) for name in annotators]
     return Manifest(tuple(rows), tmp_path)
 
 

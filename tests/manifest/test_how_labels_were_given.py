@@ -17,7 +17,7 @@ def manifest(*clips):
     return Manifest(clips, Path())
 
 
-CLIPS_OF_10_S = manifest(Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20))
+CLIPS_OF_10_S = manifest(Clip("c1", "m", "", start_s=0, end_s=10), Clip("c2", "m", "", start_s=10, end_s=20))
 """Two clips without labels: c1 from 0 to 10 s, and c2 from 10 to 20 s."""
 
 
@@ -32,9 +32,9 @@ def test_a_projected_clip_is_in_sight_if_the_label_it_gets_was_given_in_sight():
     If this were lost, models would be tested on labels that were copied from a model's score.
     """
     segments = manifest(
-        segment(1, 0, 10, "S", "AB", seen_score="1"),
-        segment(2, 10, 20, "EN", "AB", seen_score="0"),
-        segment(3, 10, 20, "EN", "CD", seen_score="0"),
+        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="1"),
+        segment(2, start_s=10, end_s=20, level="EN", annotator="AB", seen_score="0"),
+        segment(3, start_s=10, end_s=20, level="EN", annotator="CD", seen_score="0"),
     )
 
     c1, c2 = project(segments, CLIPS_OF_10_S).manifest
@@ -49,7 +49,8 @@ def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
     What CD gave in sight of a score, HN, is lower, and so is not in the label.
     """
     segments = manifest(
-        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "HN", "CD", seen_score="1")
+        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
+        segment(2, start_s=0, end_s=10, level="HN", annotator="CD", seen_score="1"),
     )
 
     c1, _ = project(segments, CLIPS_OF_10_S).manifest
@@ -61,7 +62,8 @@ def test_a_lower_label_in_sight_leaves_a_higher_blind_one_blind():
 def test_one_label_in_sight_among_equal_ones_is_enough():
     """AB and CD both gave S to c1, AB blindly (seen_score 0), CD in sight of a score (1)."""
     segments = manifest(
-        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "S", "CD", seen_score="1")
+        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
+        segment(2, start_s=0, end_s=10, level="S", annotator="CD", seen_score="1"),
     )
 
     c1, _ = project(segments, CLIPS_OF_10_S).manifest
@@ -75,7 +77,8 @@ def test_a_label_of_which_nobody_knows_whether_it_is_blind_makes_no_clip_blind()
     So nobody knows of the clip's label either.
     """
     segments = manifest(
-        segment(1, 0, 10, "S", "AB", seen_score="0"), segment(2, 0, 10, "S", "CD", seen_score="")
+        segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="0"),
+        segment(2, start_s=0, end_s=10, level="S", annotator="CD", seen_score=""),
     )
 
     c1, _ = project(segments, CLIPS_OF_10_S).manifest
@@ -86,7 +89,8 @@ def test_a_label_of_which_nobody_knows_whether_it_is_blind_makes_no_clip_blind()
 def test_each_annotators_row_keeps_how_this_annotator_judged():
     """AB judged both clips, c1 and c2, in sight of a model's score (seen_score 1), and CD blindly (0)."""
     segments = manifest(
-        segment(1, 0, 20, "S", "AB", seen_score="1"), segment(2, 0, 20, "HN", "CD", seen_score="0")
+        segment(1, start_s=0, end_s=20, level="S", annotator="AB", seen_score="1"),
+        segment(2, start_s=0, end_s=20, level="HN", annotator="CD", seen_score="0"),
     )
 
     rows = project(segments, CLIPS_OF_10_S, per_annotator=True).manifest
@@ -101,7 +105,7 @@ def test_each_annotators_row_keeps_how_this_annotator_judged():
 
 def test_a_clip_without_a_mark_was_judged_as_the_rest_of_the_film():
     """AB went through the film with the score in sight (seen_score 1), marked c1, and nothing in c2."""
-    segments = manifest(segment(1, 0, 10, "S", "AB", seen_score="1"))
+    segments = manifest(segment(1, start_s=0, end_s=10, level="S", annotator="AB", seen_score="1"))
 
     merged = project(segments, CLIPS_OF_10_S).manifest
     by_annotator = project(segments, CLIPS_OF_10_S, per_annotator=True).manifest
@@ -116,9 +120,9 @@ def test_a_machines_mark_stays_on_the_labels_that_it_gave():
     In c2 the machine says EN, so that AB's level is the higher one, and nothing of the machine stays.
     """
     segments = manifest(
-        segment(1, 0, 20, "HN", "AB", model="", perceives=""),
-        segment(2, 0, 10, "S", "gpt", model="gpt-9", perceives="visual;heard"),
-        segment(3, 10, 20, "EN", "gpt", model="gpt-9", perceives="visual"),
+        segment(1, start_s=0, end_s=20, level="HN", annotator="AB", model="", perceives=""),
+        segment(2, start_s=0, end_s=10, level="S", annotator="gpt", model="gpt-9", perceives="visual;heard"),
+        segment(3, start_s=10, end_s=20, level="EN", annotator="gpt", model="gpt-9", perceives="visual"),
     )
 
     c1, c2 = project(segments, CLIPS_OF_10_S).manifest
@@ -133,8 +137,8 @@ def test_the_definition_stays_so_that_two_of_them_are_refused_later_too():
     Each table alone can be projected on two clips. The four rows together cannot be merged: they answer two
     questions.
     """
-    by_ab = manifest(segment(1, 0, 20, "S", "AB", definition="0123"))
-    by_cd = manifest(segment(1, 0, 20, "S", "CD", definition="4567"))
+    by_ab = manifest(segment(1, start_s=0, end_s=20, level="S", annotator="AB", definition="0123"))
+    by_cd = manifest(segment(1, start_s=0, end_s=20, level="S", annotator="CD", definition="4567"))
 
     rows_of_ab = project(by_ab, CLIPS_OF_10_S, per_annotator=True).manifest.clips
     rows_of_cd = project(by_cd, CLIPS_OF_10_S, per_annotator=True).manifest.clips
@@ -148,8 +152,10 @@ def test_columns_of_the_clips_own_labels_go_with_these_labels():
 
     Of this label nobody knows how it was given, so the old column would be wrong. The year of the film stays.
     """
-    labelled = manifest(Clip("c1", "m", "", 0, 10, "HN", extras={"year": "1999", "seen_score": "1"}))
-    by_ab = manifest(segment(1, 0, 10, "S", "AB"))
+    labelled = manifest(
+        Clip("c1", "m", "", start_s=0, end_s=10, level="HN", extras={"year": "1999", "seen_score": "1"})
+    )
+    by_ab = manifest(segment(1, start_s=0, end_s=10, level="S", annotator="AB"))
 
     (projected_clip,) = project(by_ab, labelled).manifest
 
@@ -162,8 +168,10 @@ def test_other_columns_of_annotations_are_left_out_and_named():
 
     The film is 10 s long, as its one segment, and so has one window of 10 s.
     """
-    segments = manifest(segment(1, 0, 10, "S", "AB", note="fine", seen_score="0", place="3"))
-    window_of_10_s = windows(segments, 10)
+    segments = manifest(
+        segment(1, start_s=0, end_s=10, level="S", annotator="AB", note="fine", seen_score="0", place="3")
+    )
+    window_of_10_s = windows(segments, seconds=10)
 
     projection = project(segments, window_of_10_s)
 
@@ -178,10 +186,50 @@ def test_merged_rows_of_annotators_are_in_sight_whoever_comes_first():
     The row of AB stands first. Nobody saw a score when they looked at c2.
     """
     rows = manifest(
-        Clip("c1", "m", "", 0, 10, "S", (), "AB", {"note": "a", "seen_score": "0"}),
-        Clip("c1", "m", "", 0, 10, "S", (), "CD", {"note": "b", "seen_score": "1"}),
-        Clip("c2", "m", "", 10, 20, None, (), "AB", {"note": "c", "seen_score": "0"}),
-        Clip("c2", "m", "", 10, 20, None, (), "CD", {"note": "d", "seen_score": "0"}),
+        Clip(
+            "c1",
+            "m",
+            "",
+            start_s=0,
+            end_s=10,
+            level="S",
+            concepts=(),
+            annotator="AB",
+            extras={"note": "a", "seen_score": "0"},
+        ),
+        Clip(
+            "c1",
+            "m",
+            "",
+            start_s=0,
+            end_s=10,
+            level="S",
+            concepts=(),
+            annotator="CD",
+            extras={"note": "b", "seen_score": "1"},
+        ),
+        Clip(
+            "c2",
+            "m",
+            "",
+            start_s=10,
+            end_s=20,
+            level=None,
+            concepts=(),
+            annotator="AB",
+            extras={"note": "c", "seen_score": "0"},
+        ),
+        Clip(
+            "c2",
+            "m",
+            "",
+            start_s=10,
+            end_s=20,
+            level=None,
+            concepts=(),
+            annotator="CD",
+            extras={"note": "d", "seen_score": "0"},
+        ),
     )
 
     c1, c2 = merge_annotators(rows)

@@ -73,7 +73,7 @@ def test_films_whose_names_look_alike_are_noted_and_stay_two_films(name, other):
 
     assert name in note
     assert other in note
-    assert Manifest(clips, None).movies == (name, other)
+    assert Manifest(clips, root=None).movies == (name, other)
 
 
 @pytest.mark.long

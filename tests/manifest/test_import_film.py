@@ -87,7 +87,7 @@ def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, 
 def import_scenes(*times: tuple[float, float]) -> Imported:
     """Import a film of 10 s, divided into scenes of these times."""
     scenes = [FilmPart(start_s, end_s) for start_s, end_s in times]
-    return import_film([Film(ROOT / "a.mkv", 10.0)], ROOT, scenes={"a": scenes})
+    return import_film([Film(ROOT / "a.mkv", end_s=10.0)], ROOT, scenes={"a": scenes})
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_windows_of_a_file_follow_its_own_frame_times(tmp_path, suffix):
     )
 
     assert code == 0, output
-    times = FrameTimes(np.arange(n_frames), frame_times(path), None)
+    times = FrameTimes(np.arange(n_frames), frame_times(path), key=None)
     windows = read_manifest(tmp_path / "windows.csv").clips
     assert len(windows) == n_frames // 16
     for number, window in enumerate(windows):
@@ -223,7 +223,7 @@ def test_a_window_is_read_as_its_own_frames(wrestling, tmp_path):
 )
 def test_frames_that_cannot_be_counted_are_refused(times_of_frames):
     """Windows shall have 16 frames. Times of a manifest are in milliseconds, so frames must be 1 ms apart."""
-    film = Film(ROOT / "a.mkv", 20.0, "", times_of_frames)
+    film = Film(ROOT / "a.mkv", end_s=20.0, damage="", frame_s=times_of_frames)
     with pytest.raises(ManifestError, match=r"a\.mkv"):
         import_film([film], ROOT, frames=(16, 16))
 
@@ -235,7 +235,7 @@ def test_frames_left_over_at_the_end_are_reported():
     between 0.64 and 0.68 s, at 0.66 s, and each further one 16 / 25 = 0.64 s later.
     """
     times_of_frames = np.arange(1, 51) / 25
-    film = Film(ROOT / "a.mkv", 2.04, "", times_of_frames)
+    film = Film(ROOT / "a.mkv", end_s=2.04, damage="", frame_s=times_of_frames)
 
     imported = import_film([film], ROOT, frames=(16, 16))
 
@@ -259,13 +259,13 @@ def test_windows_of_frames_and_of_seconds_exclude_each_other(tmp_path, option):
     assert exit_code == 2
 
 
-TWELVE_SECONDS = Film(ROOT / "films" / "a.mkv", 12.0)
-CUT_OFF_AT_4_S = Film(ROOT / "b.mp4", 4.0, "the file is cut off: 3 of 9")
+TWELVE_SECONDS = Film(ROOT / "films" / "a.mkv", end_s=12.0)
+CUT_OFF_AT_4_S = Film(ROOT / "b.mp4", end_s=4.0, damage="the file is cut off: 3 of 9")
 
 
 def test_clips_are_named_by_film_and_number_and_point_to_the_file():
     """a.mkv, of 12 s, has two windows of 6 s, and b.mp4, of 4 s, is one clip."""
-    films = [Film(ROOT / "films" / "a.mkv", 12.0), Film(ROOT / "b.mp4", 4.0)]
+    films = [Film(ROOT / "films" / "a.mkv", end_s=12.0), Film(ROOT / "b.mp4", end_s=4.0)]
 
     imported = import_film(films, ROOT, window_s=6.0, hop_s=6.0)
 
@@ -304,14 +304,14 @@ def ids_of_half_seconds(n_clips: int) -> list[str]:
 @pytest.mark.long
 def test_ids_of_up_to_9999_windows_have_four_digits():
     """The film is cut into 9999 windows of half a second."""
-    ids = ids_of_half_seconds(9_999)
+    ids = ids_of_half_seconds(n_clips=9_999)
     assert (ids[0], ids[-1]) == ("a-0001", "a-9999")
 
 
 @pytest.mark.long
 def test_ids_of_more_windows_have_five_digits_so_that_they_sort_in_time():
     """The film is cut into 10,000 windows of half a second."""
-    ids = ids_of_half_seconds(10_000)
+    ids = ids_of_half_seconds(n_clips=10_000)
     assert (ids[0], ids[-1]) == ("a-00001", "a-10000")
     assert sorted(ids) == ids
 
@@ -394,7 +394,7 @@ def test_a_clip_that_a_store_lacks_has_no_part_in_the_length_of_windows(wrestlin
     stage_folder = tmp_path / "s.staging"
     stage = Stage.open(
         stage_folder,
-        [PlannedClip("x", "m", 0, 5), PlannedClip("y", "m")],
+        [PlannedClip("x", "m", start_s=0, end_s=5), PlannedClip("y", "m")],
         [toy_group("d", {"pooled": values})],
         {"name": "toy"},
     )
@@ -445,7 +445,7 @@ def test_shots_are_written_with_their_manifest(wrestling, table_of_one_shot, emp
     assert code == 0
     assert {path.name for path in empty_folder.iterdir()} == {"films.csv", "films.shots.csv"}
     assert read_parts(empty_folder / "films.shots.csv") == {
-        "arm_wrestling": [FilmPart(0.0, 3.5, ("black", "bars"), "shots.csv")]
+        "arm_wrestling": [FilmPart(start_s=0.0, end_s=3.5, flags=("black", "bars"), detector="shots.csv")]
     }
 
 

@@ -270,4 +270,4 @@ def test_two_films_to_be_cut_that_differ_in_the_form_of_an_accent_are_refused(tm
     first = Film(tmp_path / f"{COMPOSED}.mp4", end_s=10.0)
     second = Film(tmp_path / f"{DECOMPOSED}.mp4", end_s=10.0)
     with pytest.raises(ManifestError, match="both would be movie"):
-        import_film([first, second], tmp_path, 5.0)
+        import_film([first, second], tmp_path, window_s=5.0)

@@ -46,7 +46,17 @@ def test_a_judgement_has_the_facts_of_its_row():
         "content_s": "40,5",
         "judged_at": "2026-01-01",
     }
-    row = Clip("x", "tt1", "", 0.0, 46.0, "S", (), "AB", further_columns)
+    row = Clip(
+        "x",
+        "tt1",
+        "",
+        start_s=0.0,
+        end_s=46.0,
+        level="S",
+        concepts=(),
+        annotator="AB",
+        extras=further_columns,
+    )
 
     (judgement,) = judgements_of(manifest_of(row)).every
 
@@ -59,7 +69,7 @@ def test_a_judgement_has_the_facts_of_its_row():
 
 def test_a_row_without_a_level_is_no_judgement():
     """AB judged one window as S. In a second row the level is empty."""
-    row = judged_clip("AB", 0)
+    row = judged_clip("AB", start_s=0)
     row_without_level = replace(row, clip_id="x", level=None)
 
     judgements = judgements_of(manifest_of(row, row_without_level)).every
@@ -69,7 +79,7 @@ def test_a_row_without_a_level_is_no_judgement():
 
 def test_facts_that_older_tables_do_not_have_are_left_open():
     """Older tables have no columns for place, length, blindness and definition."""
-    older_row = Clip("y", "tt1", "", 0.0, 46.0, "S", (), "AB")
+    older_row = Clip("y", "tt1", "", start_s=0.0, end_s=46.0, level="S", concepts=(), annotator="AB")
 
     (judgement,) = judgements_of(manifest_of(older_row)).every
 
@@ -81,9 +91,9 @@ def test_facts_that_older_tables_do_not_have_are_left_open():
 
 def test_common_windows_are_those_that_all_judges_judged():
     """AB judged the windows at 0, 46 and 92 s, CD those at 46, 92 and 138 s, EF that at 92 s."""
-    by_ab = [judged_clip("AB", 0), judged_clip("AB", 46), judged_clip("AB", 92)]
-    by_cd = [judged_clip("CD", 46), judged_clip("CD", 92), judged_clip("CD", 138)]
-    by_ef = [judged_clip("EF", 92)]
+    by_ab = [judged_clip("AB", start_s=0), judged_clip("AB", start_s=46), judged_clip("AB", start_s=92)]
+    by_cd = [judged_clip("CD", start_s=46), judged_clip("CD", start_s=92), judged_clip("CD", start_s=138)]
+    by_ef = [judged_clip("EF", start_s=92)]
 
     judgements = judgements_of(manifest_of(*by_ab, *by_cd, *by_ef))
 
@@ -97,9 +107,9 @@ def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
 
     AB judged the window at 0 s both ways (EN in sight, S blindly), that at 46 s in sight alone (HN).
     """
-    in_sight = judged_clip("AB", 0, "EN", seen_score="1")
-    blind = judged_clip("AB", 0, "S", seen_score="0")
-    in_sight_alone = judged_clip("AB", 46, "HN", seen_score="1")
+    in_sight = judged_clip("AB", start_s=0, level="EN", seen_score="1")
+    blind = judged_clip("AB", start_s=0, level="S", seen_score="0")
+    in_sight_alone = judged_clip("AB", start_s=46, level="HN", seen_score="1")
 
     judgements_of_ab = judgements_of(manifest_of(in_sight, blind, in_sight_alone)).by_judge()["AB"]
 
@@ -109,8 +119,8 @@ def test_a_blind_judgement_overrides_one_in_sight_of_a_score():
 
 def test_a_window_judged_twice_blindly_is_refused():
     """AB says S and EN of one window, and nothing tells which of them counts."""
-    first = judged_clip("AB", 0, "S")
-    second = judged_clip("AB", 0, "EN", name="again")
+    first = judged_clip("AB", start_s=0, level="S")
+    second = judged_clip("AB", start_s=0, level="EN", name="again")
     judgements = judgements_of(manifest_of(first, second))
     with pytest.raises(ManifestError, match="twice"):
         judgements.by_judge()
@@ -119,16 +129,18 @@ def test_a_window_judged_twice_blindly_is_refused():
 def two_windows_by_two_judges(definition_of_one):
     """Return four judgements. CD's of the first window is under this definition, the others under one."""
     return [
-        judged_clip("AB", 0, definition=DEFINITION),
-        judged_clip("CD", 0, "EN", definition=definition_of_one),
-        judged_clip("AB", 46, definition=DEFINITION),
-        judged_clip("CD", 46, definition=DEFINITION),
+        judged_clip("AB", start_s=0, definition=DEFINITION),
+        judged_clip("CD", start_s=0, level="EN", definition=definition_of_one),
+        judged_clip("AB", start_s=46, definition=DEFINITION),
+        judged_clip("CD", start_s=46, definition=DEFINITION),
     ]
 
 
 def project_on_the_same_windows(manifest):
     """Project judgements onto the windows from 0 and from 46 s on, which were judged."""
-    windows = manifest_of(judged_clip("", 0, None), judged_clip("", 46, None, name="w"))
+    windows = manifest_of(
+        judged_clip("", start_s=0, level=None), judged_clip("", start_s=46, level=None, name="w")
+    )
     return project(manifest, windows)
 
 

@@ -145,7 +145,7 @@ def test_unitised_alpha_gives_the_values_of_the_published_example():
     """
     annotations = [[Segment(*segment) for segment in segments] for segments in EXAMPLE]
 
-    alphas = unitised_alpha(annotations, 0, 60)
+    alphas = unitised_alpha(annotations, start=0, end=60)
 
     assert round(alphas.segments, 3) == 0.510
     assert alphas.marked == pytest.approx(0.413, abs=0.001)
@@ -226,8 +226,8 @@ def test_unitised_alpha_is_that_of_all_pairs_of_pieces(annotations):
 
     `segments` compares values, `marked` whether a piece lies in a segment.
     """
-    alphas = unitised_alpha(annotations, 0, 12)
-    pieces = pieces_of(annotations, 12)
+    alphas = unitised_alpha(annotations, start=0, end=12)
+    pieces = pieces_of(annotations, length=12)
     assert alphas.segments == approx_or_none(alpha_of_pieces(pieces, is_another_value))
     assert alphas.marked == approx_or_none(alpha_of_pieces(pieces, is_marked_by_one_alone))
 
@@ -241,7 +241,7 @@ def test_annotators_who_marked_the_same_agree_wholly(annotations):
     """Three annotators have the same segments. Alpha is 1, or undefined where nothing could differ."""
     segments_of_first = annotations[0]
 
-    alphas = unitised_alpha([segments_of_first, segments_of_first, segments_of_first], 0, 12)
+    alphas = unitised_alpha([segments_of_first, segments_of_first, segments_of_first], start=0, end=12)
 
     for alpha in (alphas.segments, alphas.marked, alphas.values):
         assert alpha in {None, 1.0}
@@ -268,7 +268,9 @@ def test_where_segments_overlap_the_highest_value_stays(spans):
 def test_segments_of_one_annotator_that_overlap_are_refused():
     """The first annotator has segments from 0 to 5 and from 3 to 6, and the second none."""
     with pytest.raises(ValueError, match="begins at 3"):
-        unitised_alpha([[Segment(0, 5, 1), Segment(3, 6, 1)], []], 0, 10)
+        unitised_alpha(
+            [[Segment(start=0, end=5, value=1), Segment(start=3, end=6, value=1)], []], start=0, end=10
+        )
 
 
 # --- of manifests

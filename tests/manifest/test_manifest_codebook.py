@@ -32,7 +32,11 @@ ROW = "a-1,a,,0.0,1.5,violent,Gun;Scream,"
 
 def manifest_of_violence(folder):
     """Make a manifest of one clip, labelled by a lab's own codebook "violence"."""
-    return Manifest((Clip("a-1", "a", "", 0, 1.5, "violent", ("Scream", "Gun")),), folder, VIOLENCE)
+    return Manifest(
+        (Clip("a-1", "a", "", start_s=0, end_s=1.5, level="violent", concepts=("Scream", "Gun")),),
+        folder,
+        VIOLENCE,
+    )
 
 
 def test_a_labs_codebook_is_written_beside_its_manifest(tmp_path):

@@ -145,7 +145,17 @@ def test_a_manifest_in_its_form_for_spreadsheets_is_read_back(clips):
 
 def test_the_digest_is_that_of_the_canonical_file(tmp_path):
     """Runs record the digest of their manifest. It is the SHA-256 of the file as we write it."""
-    first = Clip("a-1", "a", "films/a.mp4", 0, 1.5, "S", ("Body", "Look"), "", {"note": 'say "x"'})
+    first = Clip(
+        "a-1",
+        "a",
+        "films/a.mp4",
+        start_s=0,
+        end_s=1.5,
+        level="S",
+        concepts=("Body", "Look"),
+        annotator="",
+        extras={"note": 'say "x"'},
+    )
     second = Clip("b", "b", extras={"note": ""})
     manifest = Manifest((first, second), tmp_path)
 
@@ -247,7 +257,9 @@ def test_blanks_around_cells_are_ignored_in_a_sheet_filled_in_by_a_person(tmp_pa
 
     clips = read_manifest(filled_in, spreadsheet_safe=True).clips
 
-    assert clips == (Clip("a-1", "a", "", 0.0, 1.5, "S", ("Look", "Body"), "AB"),)
+    assert clips == (
+        Clip("a-1", "a", "", start_s=0.0, end_s=1.5, level="S", concepts=("Look", "Body"), annotator="AB"),
+    )
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,10 @@ from obygaze_features.manifest.identity import check_identity
 
 def clips_labelled_by(*annotators):
     """Make a clip of one span by each annotator; their ids are f-0, f-1, ..."""
-    return [Clip(f"f-{n}", "f", "", 1.0, 3.0, "S", annotator=name) for n, name in enumerate(annotators)]
+    return [
+        Clip(f"f-{n}", "f", "", start_s=1.0, end_s=3.0, level="S", annotator=name)
+        for n, name in enumerate(annotators)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +66,10 @@ def test_names_with_letters_that_differ_in_zeros_alone_are_noted_and_not_refused
 
 def test_titles_of_films_that_differ_in_zeros_alone_are_two_films():
     """Zeros in titles are not those of a spreadsheet: Agent 007 and Agent 7 are two works."""
-    clips = [Clip("a", "Agent 007", "", 1.0, 3.0), Clip("b", "Agent 7", "", 1.0, 3.0)]
+    clips = [
+        Clip("a", "Agent 007", "", start_s=1.0, end_s=3.0),
+        Clip("b", "Agent 7", "", start_s=1.0, end_s=3.0),
+    ]
 
     notes = check_identity(clips)
 

@@ -24,7 +24,9 @@ def manifest_of(*clips):
 
 
 THREE_CLIPS = manifest_of(
-    Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30)
+    Clip("c1", "m", "", start_s=0, end_s=10),
+    Clip("c2", "m", "", start_s=10, end_s=20),
+    Clip("c3", "m", "", start_s=20, end_s=30),
 )
 """Three clips of film m without labels: c1 from 0 to 10 s, c2 from 10 to 20 s, and c3 from 20 to 30 s."""
 
@@ -40,7 +42,11 @@ def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
     From 8 to 11.9 s it covers 2.0 of the 10 s of c1 (20%) and 1.9 of the 10 s of c2 (19%). Clips without
     annotation are EN.
     """
-    clips = manifest_of(Clip("c1", "m", "", 0, 10), Clip("c2", "m", "", 10, 20), Clip("c3", "m", "", 20, 30))
+    clips = manifest_of(
+        Clip("c1", "m", "", start_s=0, end_s=10),
+        Clip("c2", "m", "", start_s=10, end_s=20),
+        Clip("c3", "m", "", start_s=20, end_s=30),
+    )
 
     projection = project(manifest_of(annotation(8.0, 11.9, "S", "Body")), clips)
 
@@ -50,9 +56,9 @@ def test_an_annotation_counts_from_a_fifth_of_the_clip_on():
 def test_a_share_of_exactly_a_fifth_counts_despite_rounding():
     """From 126.2 to 128.2 s is 2 s, 20% of the clip of 10 s; as floats the difference is a little less."""
     assert 128.2 - 126.2 < 2.0
-    clip = Clip("c", "m", "", 120, 130)
+    clip = Clip("c", "m", "", start_s=120, end_s=130)
 
-    projection = project(manifest_of(annotation(126.2, 128.2, "HN")), manifest_of(clip))
+    projection = project(manifest_of(annotation(start_s=126.2, end_s=128.2, level="HN")), manifest_of(clip))
 
     assert labels_of(projection) == [("HN", ())]
 
@@ -67,7 +73,7 @@ def test_the_highest_level_wins_with_its_own_concepts():
         annotation(2, 6, "S", "Body"),
         annotation(5, 10, "S", "Posture", annotator="other"),
     )
-    clip = Clip("c", "m", "", 0, 10)
+    clip = Clip("c", "m", "", start_s=0, end_s=10)
 
     projection = project(annotations, manifest_of(clip))
 
@@ -79,7 +85,7 @@ def test_a_movie_that_nobody_annotated_gets_no_level_and_is_named():
 
     Nobody may have watched m. The level EN would claim that somebody did, and saw nothing.
     """
-    annotations = manifest_of(annotation(0, 10, "S", movie="elsewhere"))
+    annotations = manifest_of(annotation(start_s=0, end_s=10, level="S", movie="elsewhere"))
     three_clips_of_m = THREE_CLIPS
 
     projection = project(annotations, three_clips_of_m)
@@ -106,8 +112,8 @@ def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, 
 
     So do names without accents, or with a letter that looks alike: one manifest of both would be refused.
     """
-    annotations = manifest_of(annotation(0, 10, "S", movie=movie_of_annotation))
-    clips = manifest_of(Clip("c1", movie_of_clip, "", 0, 10))
+    annotations = manifest_of(annotation(start_s=0, end_s=10, level="S", movie=movie_of_annotation))
+    clips = manifest_of(Clip("c1", movie_of_clip, "", start_s=0, end_s=10))
 
     projection = project(annotations, clips)
 
@@ -117,7 +123,7 @@ def test_a_movie_may_be_spelled_differently_in_annotations(movie_of_annotation, 
 
 def test_a_clip_without_times_gets_no_labels_by_projection():
     """The clip "whole" is a whole file, so that nothing tells which annotations it has."""
-    annotations = manifest_of(annotation(0, 1, "S"))
+    annotations = manifest_of(annotation(start_s=0, end_s=1, level="S"))
     clips = manifest_of(Clip("whole", "m"))
     with pytest.raises(ManifestError, match="'whole'"):
         project(annotations, clips, threshold=0.2)
@@ -125,25 +131,28 @@ def test_a_clip_without_times_gets_no_labels_by_projection():
 
 def test_an_annotation_without_a_level_cannot_be_projected():
     """The annotation "mute", from 0 to 1 s, has no level."""
-    annotations = manifest_of(Clip("mute", "m", "", 0, 1, level=None))
-    clips = manifest_of(Clip("c1", "m", "", 0, 10))
+    annotations = manifest_of(Clip("mute", "m", "", start_s=0, end_s=1, level=None))
+    clips = manifest_of(Clip("c1", "m", "", start_s=0, end_s=10))
     with pytest.raises(ManifestError, match="'mute'"):
         project(annotations, clips, threshold=0.2)
 
 
 def test_a_threshold_above_the_whole_clip_is_refused():
     """The threshold is the share of a clip that an annotation must cover, so 1.5 can't be reached."""
-    annotations = manifest_of(annotation(0, 1, "S"))
-    clips = manifest_of(Clip("c1", "m", "", 0, 10))
+    annotations = manifest_of(annotation(start_s=0, end_s=1, level="S"))
+    clips = manifest_of(Clip("c1", "m", "", start_s=0, end_s=10))
     with pytest.raises(ManifestError):
         project(annotations, clips, threshold=1.5)
 
 
 def test_windows_cover_the_film_and_the_last_ends_with_it():
     """The film is as long as its annotations: 61.5 s. In windows of 20 s, a fourth one lasts 1.5 s."""
-    annotations = manifest_of(annotation(0, 25, "EN"), annotation(25, 61.5, "S", annotator="other"))
+    annotations = manifest_of(
+        annotation(start_s=0, end_s=25, level="EN"),
+        annotation(start_s=25, end_s=61.5, level="S", annotator="other"),
+    )
 
-    windows_of_film = windows(annotations, 20)
+    windows_of_film = windows(annotations, seconds=20)
 
     assert [(window.clip_id, window.start_s, window.end_s) for window in windows_of_film] == [
         ("m-0001", 0, 20),
@@ -155,16 +164,16 @@ def test_windows_cover_the_film_and_the_last_ends_with_it():
 
 def test_a_film_of_whole_windows_has_no_window_more():
     """The film is as long as its annotation, 60 s: three windows of 20 s, and not a fourth of no length."""
-    annotations = manifest_of(annotation(0, 60, "EN"))
-    assert len(windows(annotations, 20)) == 3
+    annotations = manifest_of(annotation(start_s=0, end_s=60, level="EN"))
+    assert len(windows(annotations, seconds=20)) == 3
 
 
 @pytest.mark.long
 def test_names_of_more_than_9999_windows_sort_in_the_order_of_time():
     """A film of 10,001 s has 10,001 windows of 1 s, whose numbers have five digits; of fewer, four do."""
-    annotations = manifest_of(annotation(0, 10_001, "EN"))
+    annotations = manifest_of(annotation(start_s=0, end_s=10_001, level="EN"))
 
-    names = [window.clip_id for window in windows(annotations, 1)]
+    names = [window.clip_id for window in windows(annotations, seconds=1)]
 
     assert names[0] == "m-00001"
     assert sorted(names) == names
@@ -173,7 +182,7 @@ def test_names_of_more_than_9999_windows_sort_in_the_order_of_time():
 def test_windows_of_no_length_are_refused():
     """The windows shall be 0 s long."""
     with pytest.raises(ManifestError, match="positive"):
-        windows(THREE_CLIPS, 0)
+        windows(THREE_CLIPS, seconds=0)
 
 
 @st.composite
@@ -184,7 +193,7 @@ def labels(draw):
     return annotation(0, 1, level, *OBYGAZE12.in_order(concepts), annotator="")
 
 
-CLIP_TO_LABEL = annotation(0, 1, None, annotator="")
+CLIP_TO_LABEL = annotation(start_s=0, end_s=1, level=None, annotator="")
 
 
 @given(given_labels=st.lists(labels(), max_size=6), random=st.randoms(use_true_random=False))

@@ -167,7 +167,7 @@ def test_the_films_of_mobygaze_are_assigned_evenly(segments):
     So each has 2 + 9 = 11 films, and the minutes of one exceed those of another by less than 10%.
     """
     annotators = ("AB", "CD", "EF", "GH")
-    windows_of_46_s = windows(segments, 46)
+    windows_of_46_s = windows(segments, seconds=46)
     annotators_per_film = 2
 
     assignment = assign(windows_of_46_s, annotators, annotators_per_film, calibration=2)
@@ -215,12 +215,12 @@ def test_impossible_rounds_are_refused(annotators, annotators_per_film, n_calibr
 def test_one_annotator_is_not_two_of_a_round_also_where_one_of_them_gets_no_film(twin):
     """Of one film, René would get it and the twin nothing, so that no manifest of both would refuse them."""
     with pytest.raises(ManifestError, match="one name"):
-        assign(make_corpus(n_films=1), ["Ren\u00e9", twin], 1)
+        assign(make_corpus(n_films=1), ["Ren\u00e9", twin], each=1)
 
 
 def test_two_names_of_a_manifest_are_two_in_a_round():
     """An and Lee are names in either order; only titles of films have an article behind them."""
-    assignment = assign(make_corpus(n_films=2), ["Lee, An", "An Lee"], 1)
+    assignment = assign(make_corpus(n_films=2), ["Lee, An", "An Lee"], each=1)
 
     assert {clip.annotator for clip in assignment} == {"Lee, An", "An Lee"}
 
@@ -265,7 +265,7 @@ def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
     """
     four_films = films_of_clips({"a": 4, "b": 3, "c": 2, "d": 1}, seconds)
 
-    assignment = assign(four_films, ("AB", "CD"), 1)
+    assignment = assign(four_films, ("AB", "CD"), each=1)
 
     assert {frozenset(films) for films in films_by_annotator(assignment).values()} == pairs
 
@@ -273,9 +273,9 @@ def test_annotators_get_as_much_of_films_by_their_length(seconds, pairs):
 @pytest.mark.parametrize("films", ["a", "abc"])
 def test_all_films_may_be_for_calibration(films):
     """Each film, of a clip each, is then of both annotators, though only one was asked for."""
-    corpus = films_of_clips(dict.fromkeys(films, 1), None)
+    corpus = films_of_clips(dict.fromkeys(films, 1), seconds=None)
 
-    assignment = assign(corpus, ("AB", "CD"), 1, calibration=len(films))
+    assignment = assign(corpus, ("AB", "CD"), each=1, calibration=len(films))
 
     assert annotators_by_film(assignment) == {film: {"AB", "CD"} for film in films}
     assert {clip.extras["calibration"] for clip in assignment} == {"1"}
@@ -284,4 +284,4 @@ def test_all_films_may_be_for_calibration(films):
 def test_a_round_without_clips_is_refused(tmp_path):
     """Nobody would get anything to annotate."""
     with pytest.raises(ManifestError, match="no clip"):
-        assign(Manifest((), tmp_path), FOUR_ANNOTATORS, 2)
+        assign(Manifest((), tmp_path), FOUR_ANNOTATORS, each=2)

@@ -81,7 +81,7 @@ def test_who_marks_the_lowest_level_or_drawn_windows_marks_every_answer(marks, i
 
 def test_clips_get_the_lowest_level_from_who_marks_only_what_they_find():
     """AB marks the first of four windows with S. In the others AB found nothing, which is EN."""
-    only_what_is_found = manifest(mark(0, 10, "S"))
+    only_what_is_found = manifest(mark(start_s=0, end_s=10, level="S"))
 
     projection = project(only_what_is_found, FOUR_WINDOWS_OF_10_S)
 
@@ -94,7 +94,7 @@ def test_clips_that_nobody_answered_for_have_no_level():
 
     So the last two windows, from 20 to 40 s, have no answer.
     """
-    marks_up_to_20_s = manifest(mark(0, 10, "S"), mark(10, 20, "EN"))
+    marks_up_to_20_s = manifest(mark(start_s=0, end_s=10, level="S"), mark(start_s=10, end_s=20, level="EN"))
 
     projection = project(marks_up_to_20_s, FOUR_WINDOWS_OF_10_S)
 
@@ -127,7 +127,11 @@ def test_each_annotator_answers_for_what_they_marked():
 
     CD marks EN too, and so answers for the two marked windows alone: of w2 and w3 CD has no row.
     """
-    marks = manifest(mark(0, 10, "S", "AB"), mark(0, 10, "S", "CD"), mark(10, 20, "EN", "CD"))
+    marks = manifest(
+        mark(start_s=0, end_s=10, level="S", annotator="AB"),
+        mark(start_s=0, end_s=10, level="S", annotator="CD"),
+        mark(start_s=10, end_s=20, level="EN", annotator="CD"),
+    )
 
     projection = project(marks, FOUR_WINDOWS_OF_10_S, per_annotator=True)
 
@@ -151,7 +155,7 @@ def test_agreement_is_of_what_both_answered_for():
     levels = ["S", "EN", "HN", "EN", "S", "HN", "EN", "S"]
     marks = manifest(*marks_in_turn(levels, "AB"), *marks_in_turn(levels[:4], "CD"))
 
-    projected = project(marks, windows(marks, 10.0), per_annotator=True)
+    projected = project(marks, windows(marks, seconds=10.0), per_annotator=True)
 
     alpha_of_every_level, _ = level_alphas(projected.manifest)
     assert alpha_of_every_level.nominal == pytest.approx(1.0)
@@ -176,7 +180,10 @@ def test_free_segments_are_compared_where_both_annotators_answered():
 
 def test_a_film_stays_whole_where_annotators_mark_only_what_they_find():
     """AB and CD each mark a segment of S, and so say of all other time that nothing is there."""
-    segments = manifest(mark(0, 10, "S", "AB"), mark(50, 60, "S", "CD"))
+    segments = manifest(
+        mark(start_s=0, end_s=10, level="S", annotator="AB"),
+        mark(start_s=50, end_s=60, level="S", annotator="CD"),
+    )
     assert in_common_stretches(segments) == segments
 
 
@@ -185,8 +192,14 @@ def test_one_annotator_who_marks_every_answer_says_which_time_is_compared():
 
     What CD finds from 100 s on says nothing of their agreement, so that alpha is 1.
     """
-    by_ab = [mark(0, 30, "EN", "AB"), mark(30, 50, "S", "AB")]
-    by_cd = [mark(30, 50, "S", "CD"), mark(100, 120, "S", "CD")]
+    by_ab = [
+        mark(start_s=0, end_s=30, level="EN", annotator="AB"),
+        mark(start_s=30, end_s=50, level="S", annotator="AB"),
+    ]
+    by_cd = [
+        mark(start_s=30, end_s=50, level="S", annotator="CD"),
+        mark(start_s=100, end_s=120, level="S", annotator="CD"),
+    ]
 
     (alpha,) = unitised_alphas(manifest(*by_ab, *by_cd))
 
@@ -199,8 +212,12 @@ def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same()
     CD marks only what they find, an S at 80 s, and so says that in the first 60 s nothing is there. AB marked
     S there: they do not agree more than by chance, and alpha is at most 0.
     """
-    by_ab = [mark(0, 30, "EN", "AB"), mark(30, 50, "S", "AB"), mark(50, 60, "EN", "AB")]
-    by_cd = [mark(80, 90, "S", "CD")]
+    by_ab = [
+        mark(start_s=0, end_s=30, level="EN", annotator="AB"),
+        mark(start_s=30, end_s=50, level="S", annotator="AB"),
+        mark(start_s=50, end_s=60, level="EN", annotator="AB"),
+    ]
+    by_cd = [mark(start_s=80, end_s=90, level="S", annotator="CD")]
 
     (alpha,) = unitised_alphas(manifest(*by_ab, *by_cd))
 
@@ -210,8 +227,11 @@ def test_who_marked_nothing_of_the_time_that_is_compared_answered_all_the_same()
 
 def test_annotators_without_time_in_common_are_not_compared():
     """Both mark EN, and so answer only for the time that they marked: AB to 30 s, CD from 40 s on."""
-    by_ab = [mark(0, 30, "EN", "AB")]
-    by_cd = [mark(40, 61, "EN", "CD"), mark(61, 70, "S", "CD")]
+    by_ab = [mark(start_s=0, end_s=30, level="EN", annotator="AB")]
+    by_cd = [
+        mark(start_s=40, end_s=61, level="EN", annotator="CD"),
+        mark(start_s=61, end_s=70, level="S", annotator="CD"),
+    ]
 
     with pytest.raises(ManifestError, match="answered for the same time"):
         unitised_alphas(manifest(*by_ab, *by_cd))
@@ -222,7 +242,10 @@ def test_a_label_is_in_sight_only_if_who_gave_it_saw_a_score():
 
     CD, who saw the model's score, marks EN too, and has no answer at 60 s. So the clip's label is blind.
     """
-    marks = manifest(mark(0, 20, "S", "AB", seen_score=0), mark(0, 30, "EN", "CD", seen_score=1))
+    marks = manifest(
+        mark(start_s=0, end_s=20, level="S", annotator="AB", seen_score=0),
+        mark(start_s=0, end_s=30, level="EN", annotator="CD", seen_score=1),
+    )
     clip_at_60_s = manifest(Clip("late", "tt1", start_s=60.0, end_s=90.0))
 
     (row,) = project(marks, clip_at_60_s).manifest
@@ -236,9 +259,9 @@ def test_two_marks_of_one_second_cover_it_once():
 
     Counted twice, the second would be a fifth. The mark with EN, on w2, shows that AB marks every answer.
     """
-    first = mark(0, 1, "S")
+    first = mark(start_s=0, end_s=1, level="S")
     of_the_same_second = replace(first, clip_id="another")
-    marks = manifest(first, of_the_same_second, mark(20, 30, "EN"))
+    marks = manifest(first, of_the_same_second, mark(start_s=20, end_s=30, level="EN"))
 
     projection = project(marks, FOUR_WINDOWS_OF_10_S)
 
@@ -251,9 +274,16 @@ def test_only_labels_with_times_say_which_time_is_compared():
     AB also was assigned a clip at 70 s that has no level yet, and judged one without times. CD's first
     answer ends where the time begins that is compared: nothing of it is left.
     """
-    by_ab = [mark(10, 30, "S"), mark(30, 40, "EN")]
-    of_no_length_yet = [mark(70, 80, None), Clip("whole", "tt1", level="EN", annotator="AB")]
-    by_cd = [mark(0, 10, "EN", "CD"), mark(10, 35, "S", "CD"), mark(35, 60, "EN", "CD")]
+    by_ab = [mark(start_s=10, end_s=30, level="S"), mark(start_s=30, end_s=40, level="EN")]
+    of_no_length_yet = [
+        mark(start_s=70, end_s=80, level=None),
+        Clip("whole", "tt1", level="EN", annotator="AB"),
+    ]
+    by_cd = [
+        mark(start_s=0, end_s=10, level="EN", annotator="CD"),
+        mark(start_s=10, end_s=35, level="S", annotator="CD"),
+        mark(start_s=35, end_s=60, level="EN", annotator="CD"),
+    ]
 
     compared = in_common_stretches(manifest(*by_ab, *of_no_length_yet, *by_cd))
 

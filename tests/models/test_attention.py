@@ -62,7 +62,7 @@ def test_logits_loss_and_gradient_equal_those_of_pytorch(clips, n_hidden, timed)
     torch = pytest.importorskip("torch")
     X, y = clips
     weights = np.linspace(0.5, 2, 6)
-    network = AttentionNetwork(5, n_hidden, timed, 5.0)
+    network = AttentionNetwork(n_features=5, n_hidden=n_hidden, timed=timed, clip=5.0)
     prepared = network.prepare(X, *network.mean_and_scale(X))
     parameters = network.initial_parameters(np.random.default_rng(0), prepared, y)[0]
 
@@ -273,7 +273,7 @@ def test_models_of_attention_are_evaluated_only_where_they_are_asked_for():
     """Where no model is asked for (None), the usual ones are evaluated, without those of attention."""
     names_of_attention = {spec.name for spec in SPECS}
 
-    usual_names = {spec.name for spec in models_for("levels", None)}
+    usual_names = {spec.name for spec in models_for("levels", wanted=None)}
 
     assert usual_names.isdisjoint(names_of_attention)
 

@@ -191,7 +191,7 @@ def make_films(folder, n_tokens):
 @pytest.fixture(scope="module")
 def films(tmp_path_factory):
     """Clips of 1568 tokens, of which one tells the label."""
-    return make_films(tmp_path_factory.mktemp("tokens"), 1568)
+    return make_films(tmp_path_factory.mktemp("tokens"), n_tokens=1568)
 
 
 @pytest.mark.long  # simulates
@@ -219,7 +219,7 @@ def test_one_query_finds_the_single_telling_token_among_1568(films):
 @pytest.mark.nightly
 def test_in_an_evaluation_tokens_tell_what_their_mean_does_not(tmp_path):
     """One of 200 tokens tells the label. The linear probe, which stands beside, reads their mean."""
-    films = make_films(tmp_path, 200)
+    films = make_films(tmp_path, n_tokens=200)
 
     run = evaluate(films.data, ["attentive_tokens"], "hn_s")
 
@@ -232,7 +232,7 @@ def test_in_an_evaluation_tokens_tell_what_their_mean_does_not(tmp_path):
 @pytest.mark.nightly
 def test_clips_that_are_scored_in_blocks_have_the_scores_of_all_at_once(tmp_path, monkeypatch):
     """A block is limited to the bytes of seven clips: 200 tokens of 16 numbers of 2 bytes each."""
-    films = make_films(tmp_path, 200)
+    films = make_films(tmp_path, n_tokens=200)
     run = evaluate(films.data, ["attentive_tokens"], "hn_s")
     (path,) = save_models(run, films.data, ["attentive_tokens"], tmp_path).values()
     model = load_model(path)
@@ -344,7 +344,7 @@ def test_the_estimated_hours_of_a_probe_on_tokens_are_near_the_measured_ones():
     n_epochs = AttentiveProbe().max_epochs
     measured_hours = n_clips * n_folds * n_epochs * 0.051 / 3600
 
-    estimated_hours = most_cpu_hours(n_clips, 3137, 768, n_folds)
+    estimated_hours = most_cpu_hours(n_clips, n_vectors=3137, n_features=768, n_folds=n_folds)
 
     assert estimated_hours == pytest.approx(measured_hours, rel=0.02)
 

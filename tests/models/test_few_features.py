@@ -83,7 +83,7 @@ def test_heads_searched_together_equal_those_searched_one_by_one(monkeypatch):
     """A head without `logits_of_subsets` is fitted to one inner fold and penalty after the other."""
     X, y, film = concept_values()
     grid = Grid("estimator__C", tuple(CANDIDATES["logistic"]["C"]))
-    head = ConceptHead(make_head("logistic", 0), X.shape[1])
+    head = ConceptHead(make_head("logistic", seed=0), X.shape[1])
     at_once = GroupedSelection(head, grid).fit(X, y, groups=film)
 
     monkeypatch.setattr(ConceptHead, "logits_of_subsets", staticmethod(lambda *_: None))

@@ -25,7 +25,7 @@ def clips_of_a_rare_class(n=480, n_movies=6, share=0.05, strength=1.5):
 def gradient_of(parameters, X, y, weights=1.0):
     """Compute the gradient of a perceptron's mean weighted loss."""
     gradient = np.empty_like(parameters)
-    network = Perceptron(X.shape[1], 5)
+    network = Perceptron(X.shape[1], n_hidden=5)
     network.backward(network.layers_of(parameters), X, y, network.layers_of(gradient), weights)
     return gradient
 
@@ -52,7 +52,7 @@ def test_a_weight_does_what_repeating_the_clip_does():
     n_times = np.where(y == 1, 3, 1)
     X_repeated = np.repeat(X, n_times, axis=0)
     y_repeated = np.repeat(y, n_times)
-    parameters = Perceptron(4, 5).initial_parameters(rng, X, y)[0]
+    parameters = Perceptron(n_features=4, n_hidden=5).initial_parameters(rng, X, y)[0]
 
     with_weights = gradient_of(parameters, X, y, balanced_weights(y))
     of_repeated_clips = gradient_of(parameters, X_repeated, y_repeated)

@@ -13,7 +13,7 @@ from obygaze_models.models.scaling import CLIP, mean_and_scale
 from obygaze_models.protocol import best_threshold, inner_folds
 
 
-@parametrize_with_checks([ClippedScaler(), ClippedScaler(0.5)])
+@parametrize_with_checks([ClippedScaler(), ClippedScaler(limit=0.5)])
 def test_the_scaler_keeps_the_conventions_of_scikit_learn(estimator, check):
     """Each check of scikit-learn runs on a scaler with the default limit and on one with the limit 0.5."""
     check(estimator)
@@ -91,7 +91,7 @@ def test_features_in_single_precision_give_the_scores_of_double_precision(clips)
     X, y, _movies = clips
     assert X.dtype == np.float32
 
-    scores = linear_probe(10.0).fit(X, y).decision_function(X)
+    scores = linear_probe(C=10.0).fit(X, y).decision_function(X)
 
     scores_in_double_precision = scikit_learn_scores(X, y, 10.0, X)
     np.testing.assert_allclose(scores, scores_in_double_precision, atol=1e-3)
@@ -105,7 +105,7 @@ def test_a_feature_that_hardly_varies_in_training_does_not_decide(clips):
     X, y, _movies = clips
     nearly_constant = 1 + 1e-6 * np.random.default_rng(0).normal(size=len(X))
     training_clips = np.column_stack([X, nearly_constant])
-    probe = linear_probe(1.0).fit(training_clips, y)
+    probe = linear_probe(C=1.0).fit(training_clips, y)
     new_clips = training_clips[:5].copy()
     new_clips[:, -1] = 2.0
 
@@ -120,8 +120,8 @@ def test_a_feature_that_is_constant_in_training_does_not_change_the_scores(clips
     constant = np.full(len(X), 0.1, np.float32)
     with_constant = np.column_stack([X, constant])
 
-    scores = linear_probe(1.0).fit(with_constant, y).decision_function(with_constant)
+    scores = linear_probe(C=1.0).fit(with_constant, y).decision_function(with_constant)
 
     assert mean_and_scale(with_constant).scale[-1] == 1
-    scores_without = linear_probe(1.0).fit(X, y).decision_function(X)
+    scores_without = linear_probe(C=1.0).fit(X, y).decision_function(X)
     np.testing.assert_allclose(scores, scores_without, atol=1e-3)

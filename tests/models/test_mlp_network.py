@@ -109,7 +109,7 @@ def test_six_hundred_steps_of_adam_follow_torch_to_1e_6():
 
     for _ in range(600):
         rows = rng.permutation(60)[:16]
-        adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, 1e-3)
+        adam_step(parameters, gradient_of(parameters, X[rows], y[rows]), state, learning_rate=1e-3)
         adam_of_torch.zero_grad()
         torch_loss(reference, X[rows], y[rows]).backward()
         adam_of_torch.step()
@@ -122,7 +122,7 @@ def test_initial_parameters_are_uniform_within_the_bounds_of_torch_linear():
 
     The standard deviation of a uniform distribution between -bound and bound is bound / root(3).
     """
-    network = Perceptron(400, 100)
+    network = Perceptron(n_features=400, n_hidden=100)
 
     parameters = initial_parameters(network, np.random.default_rng(0))
 

@@ -28,7 +28,9 @@ def ordinal_model(clips):
     """Linear probes of ordered levels, trained on the movies m0 to m5."""
     X, y, movies = clips
     train = movies < "m6"
-    return fit_ordinal(BUILTIN_MODELS["linear"], 0, X[train], y[train], n_levels=4, movies=movies[train])
+    return fit_ordinal(
+        BUILTIN_MODELS["linear"], seed=0, X=X[train], y=y[train], n_levels=4, movies=movies[train]
+    )
 
 
 def test_a_planted_order_is_learnt_and_holds_in_movies_not_seen(clips, ordinal_model):
@@ -58,7 +60,7 @@ def test_a_score_is_the_sum_of_the_probabilities_of_being_above_each_level(clips
     expected = np.zeros(len(levels))
     for level in (0, 1, 2):
         is_above = (levels[train] > level).astype(np.int64)
-        model_of_level = fit(BUILTIN_MODELS["linear"], 0, X[train], is_above, movies=movies[train])
+        model_of_level = fit(BUILTIN_MODELS["linear"], seed=0, X=X[train], y=is_above, movies=movies[train])
         expected += expit(model_of_level.scores(X, movies))
 
     scores = ordinal_model.scores(X, movies)
@@ -76,7 +78,7 @@ def test_a_level_that_a_single_movie_has_is_refused(clips):
     changed_levels = np.where(is_3_elsewhere, 2, levels)
 
     with pytest.raises(ProtocolError, match="no positive clip"):
-        fit_ordinal(BUILTIN_MODELS["linear"], 0, X, changed_levels, n_levels=4, movies=movies)
+        fit_ordinal(BUILTIN_MODELS["linear"], seed=0, X=X, y=changed_levels, n_levels=4, movies=movies)
 
 
 BASELINES_OF_LEVELS = [spec for spec in SPECS if "ordinal" in spec.kinds]
@@ -87,8 +89,8 @@ def test_baselines_of_levels_look_at_no_feature(clips, spec):
     """Features of the opposite sign give the same scores."""
     X, levels, movies = clips
 
-    model = fit_ordinal(spec, 0, X, levels, n_levels=4, movies=movies)
-    model_of_other_features = fit_ordinal(spec, 0, -X, levels, n_levels=4, movies=movies)
+    model = fit_ordinal(spec, seed=0, X=X, y=levels, n_levels=4, movies=movies)
+    model_of_other_features = fit_ordinal(spec, seed=0, X=-X, y=levels, n_levels=4, movies=movies)
 
     scores = model.scores(X, movies)
     scores_of_other_features = model_of_other_features.scores(-X, movies)

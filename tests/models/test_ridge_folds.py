@@ -45,7 +45,7 @@ def logits_of_penalties(X, y, subsets):
     """Fit each subset, a column of `subsets`, with each penalty; return the logits [N, K] of each penalty."""
     logits = []
     with one_blas_thread():
-        logistic = FoldLogistic(X, y, 5.0)
+        logistic = FoldLogistic(X, y, limit=5.0)
         for C in STRENGTHS:
             blocks = logistic.minima(subsets, [C] * subsets.shape[1])
             logits.append(np.concatenate([fits.logits for fits in blocks], axis=1))
@@ -159,7 +159,7 @@ def test_fitting_subsets_together_takes_less_than_a_third_of_the_steps():
     assert subsets.shape[1] == 32
     n_steps = 0
     with one_blas_thread():
-        logistic = FoldLogistic(X, y, 5.0)
+        logistic = FoldLogistic(X, y, limit=5.0)
         for C in STRENGTHS:
             blocks = logistic.minima(subsets, [C] * 32)
             n_steps += max(fits.n_steps.max() for fits in blocks)

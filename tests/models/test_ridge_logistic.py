@@ -107,7 +107,7 @@ def test_models_fitted_together_are_as_near_to_the_minimum_as_those_fitted_alone
 
 def two_groups_50_apart():
     """Draw clips of which one feature tells the two classes perfectly."""
-    X, _ = draw_clips(200, 5)
+    X, _ = draw_clips(n_clips=200, n_features=5)
     y = np.arange(200) % 2
     X[:, 0] += 50 * y
     return X, y
@@ -116,7 +116,7 @@ def two_groups_50_apart():
 @pytest.mark.parametrize("C", [10.0, 1e4])
 @pytest.mark.parametrize(
     "clips",
-    [two_groups_50_apart(), draw_clips(60, 512, prevalence=0.3)],
+    [two_groups_50_apart(), draw_clips(n_clips=60, n_features=512, prevalence=0.3)],
     ids=["two groups 50 apart", "more features than clips"],
 )
 def test_the_gradient_is_nearly_0_even_for_separable_clips(clips, C):
@@ -143,7 +143,7 @@ def test_correlated_features_need_fewer_than_15_iterations_at_each_penalty():
 
     scikit-learn's solver, which follows gradients, needs more iterations for one penalty than ours for all.
     """
-    X, y = draw_clips(1_000, 64, correlated=True)
+    X, y = draw_clips(n_clips=1_000, n_features=64, correlated=True)
     models = [RidgeLogistic(C) for C in STRENGTHS]
 
     RidgeLogistic.fit_together(models, X, y)
@@ -168,7 +168,7 @@ def test_the_minimum_is_the_same_where_clips_fill_two_blocks_and_a_part_of_a_thi
 
 def choose_penalty(*values):
     """Choose among values of C on six movies of 20 clips each."""
-    X, y = draw_clips(120, 20)
+    X, y = draw_clips(n_clips=120, n_features=20)
     movies = np.repeat(np.arange(6), 20)
     return GroupedSelection(RidgeLogistic(), Grid("C", values)).fit(X, y, groups=movies)
 
@@ -192,7 +192,7 @@ def test_the_chosen_penalty_gives_the_same_bytes_beside_another_candidate():
 
 def test_too_few_iterations_give_a_warning():
     """One iteration is allowed, and the fit needs more."""
-    X, y = draw_clips(60, 90)
+    X, y = draw_clips(n_clips=60, n_features=90)
 
     with pytest.warns(ConvergenceWarning, match="max_iter=1 iterations"):
         RidgeLogistic(10.0, max_iter=1).fit(X, y)

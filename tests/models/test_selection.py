@@ -41,7 +41,7 @@ def clips(make_synthetic_data):
 ESTIMATOR_AND_CHOICE = {
     "threshold": (LinearSVC(), Threshold()),
     "grid": (LogisticRegression(), Grid("C", (0.01, 1.0))),
-    "epochs": (MLPProbe(8, max_epochs=20, learning_rate=0.01), EarlyStopping()),
+    "epochs": (MLPProbe(n_hidden=8, max_epochs=20, learning_rate=0.01), EarlyStopping()),
 }
 
 
@@ -104,7 +104,7 @@ def test_each_inner_model_is_trained_on_whole_movies_and_scores_all_other_movies
         (LinearSVC(), Threshold()),
         # Of one value and one epoch: between several, the labels held out may choose.
         (LogisticRegression(), Grid("C", (1.0,))),
-        (MLPProbe(8, max_epochs=1), EarlyStopping()),
+        (MLPProbe(n_hidden=8, max_epochs=1), EarlyStopping()),
     ],
     ids=["threshold", "grid", "epochs"],
 )
@@ -235,7 +235,7 @@ def test_candidates_with_weights_of_clips_are_fitted_one_by_one(clips):
 def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(clips):
     """There are four inner folds; the best epoch of one has the lowest loss on its held-out movies."""
     X, y, movies = clips
-    probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
+    probe = MLPProbe(n_hidden=8, max_epochs=20, learning_rate=0.01)
 
     selection = GroupedSelection(probe, EarlyStopping()).fit(X, y, groups=movies)
 
@@ -249,12 +249,12 @@ def test_early_stopping_trains_for_the_median_of_the_best_epochs_of_the_folds(cl
 def test_early_stopping_gives_the_network_that_is_trained_on_all_clips_for_the_chosen_epochs(clips):
     """Folds only choose the number of epochs; the same network comes of training for that number at once."""
     X, y, movies = clips
-    probe = MLPProbe(8, max_epochs=20, learning_rate=0.01)
+    probe = MLPProbe(n_hidden=8, max_epochs=20, learning_rate=0.01)
 
     selection = GroupedSelection(probe, EarlyStopping()).fit(X, y, groups=movies)
 
     n_epochs = selection.estimator_.n_epochs_
-    expected = MLPProbe(8, max_epochs=n_epochs, learning_rate=0.01).fit(X, y)
+    expected = MLPProbe(n_hidden=8, max_epochs=n_epochs, learning_rate=0.01).fit(X, y)
     assert selection.estimator_.parameters_.tobytes() == expected.parameters_.tobytes()
 
 

@@ -234,7 +234,7 @@ def test_frames_in_another_unit_have_the_same_scores(name):
 
     def scores_in_unit(scale):
         frames = X * np.float32(scale)
-        model = fit(BUILTIN_MODELS[name], 0, frames, y, movies=movies, present=present)
+        model = fit(BUILTIN_MODELS[name], seed=0, X=frames, y=y, movies=movies, present=present)
         return model.scores(frames, movies)
 
     expected = scores_in_unit(1)

@@ -59,7 +59,7 @@ def test_probes_trained_together_learn_what_they_learn_alone(films, dtype, imbal
 
 def early_stopped_probe(variant, seed):
     """Make a probe of at most 40 epochs, which validation clips may stop earlier."""
-    return MLPProbe(16, variant=variant, learning_rate=0.004, max_epochs=40, random_state=seed)
+    return MLPProbe(n_hidden=16, variant=variant, learning_rate=0.004, max_epochs=40, random_state=seed)
 
 
 def fitted_one_by_one(probes, data, training_rows, validation_rows):
@@ -110,7 +110,7 @@ def test_probes_with_the_same_training_clips_are_trained_once(films, monkeypatch
     names = np.unique(films.movies)
     training_rows = [np.flatnonzero(np.isin(films.movies, names[:3]))] * 3
     validation_rows = [np.flatnonzero(films.movies == movie) for movie in names[3:]]
-    together = [early_stopped_probe(variant, 0) for _ in range(3)]
+    together = [early_stopped_probe(variant, seed=0) for _ in range(3)]
     alone = fitted_one_by_one(together, films, training_rows, validation_rows)
 
     monkeypatch.setattr(neural_classifiers, "train_network", count_probes_and_train)
@@ -130,10 +130,10 @@ def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(fi
     y = y_of(films)[:21].astype(np.float64)
     y[:4] = [0, 1, 0, 1]  # both classes
 
-    probe = MLPProbe(8, max_epochs=1).fit(X, y)
+    probe = MLPProbe(n_hidden=8, max_epochs=1).fit(X, y)
 
     rng = np.random.default_rng((0, 0))
-    network = Perceptron(X.shape[1], 8)
+    network = Perceptron(X.shape[1], n_hidden=8)
     parameters = network.initial_parameters(rng, X, y)[0]
     order = rng.permutation(21)
     adam = Adam.zeros_like(parameters)
@@ -143,7 +143,7 @@ def test_the_gradient_of_a_short_batch_is_the_mean_over_the_clips_that_it_has(fi
         layers = network.layers_of(parameters)
         layers_of_gradient = network.layers_of(gradient)
         network.backward(layers, standardised[rows_of_batch], y[rows_of_batch], layers_of_gradient)
-        adam_step(parameters, gradient, adam, 1e-3)
+        adam_step(parameters, gradient, adam, learning_rate=1e-3)
     np.testing.assert_allclose(probe.parameters_, parameters, atol=1e-12)
 
 
@@ -152,7 +152,7 @@ def test_probes_that_differ_in_more_than_their_seed_are_not_trained_together(fil
     all_rows = np.arange(len(films.X))
 
     with pytest.raises(ValueError, match="random_state"):
-        fit_many([MLPProbe(4), MLPProbe(5)], films.X, y_of(films), [all_rows, all_rows])
+        fit_many([MLPProbe(n_hidden=4), MLPProbe(n_hidden=5)], films.X, y_of(films), [all_rows, all_rows])
 
 
 def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
@@ -162,7 +162,7 @@ def test_a_probe_whose_clips_have_one_class_is_refused_among_others(films):
     negative_rows = np.flatnonzero(y == 0)
 
     with pytest.raises(ValueError, match="two classes"):
-        fit_many([MLPProbe(4), MLPProbe(4)], films.X, y, [all_rows, negative_rows])
+        fit_many([MLPProbe(n_hidden=4), MLPProbe(n_hidden=4)], films.X, y, [all_rows, negative_rows])
 
 
 def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
@@ -171,4 +171,4 @@ def test_a_validation_clip_that_a_probe_is_trained_on_is_refused(films):
     one_of_them = np.array([3])
 
     with pytest.raises(ValueError, match="trained on"):
-        fit_many([MLPProbe(4)], films.X, y_of(films), [all_rows], validation=[one_of_them])
+        fit_many([MLPProbe(n_hidden=4)], films.X, y_of(films), [all_rows], validation=[one_of_them])

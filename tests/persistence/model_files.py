@@ -25,7 +25,7 @@ def fitted_probe_and_rows(variant="strict", dtype=np.float32):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3)).astype(dtype)
     y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0.5).astype(np.int64)
-    return MLPProbe(2, variant=variant, max_epochs=5, learning_rate=0.05).fit(X, y), X
+    return MLPProbe(n_hidden=2, variant=variant, max_epochs=5, learning_rate=0.05).fit(X, y), X
 
 
 def card_of_probe(probe, **changed):

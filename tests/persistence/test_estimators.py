@@ -330,7 +330,7 @@ def node(concept=0, threshold=0.5, left=1, right=2, n_negative=6, n_positive=8):
 
 def leaf(n_negative=3, n_positive=4):
     """Make a row of the table of nodes for a leaf."""
-    return node(-1, 0, -1, -1, n_negative, n_positive)
+    return node(concept=-1, threshold=0, left=-1, right=-1, n_negative=n_negative, n_positive=n_positive)
 
 
 def test_a_table_of_a_step_and_two_leaves_is_a_tree():

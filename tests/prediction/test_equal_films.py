@@ -38,7 +38,7 @@ def test_scores_of_chance_are_seldom_shown_to_find_a_concept_in_films_of_few_cli
 
 
 def test_a_concept_that_is_first_in_every_film_of_many_clips_is_found():
-    row = films_with_one_example(4, 20, np.tile(np.arange(20, 0, -1), (4, 1)))
+    row = films_with_one_example(n_films=4, n_clips=20, scores=np.tile(np.arange(20, 0, -1), (4, 1)))
     assert row["movie_mean"] == pytest.approx(1)
     assert row["movie_high"] == pytest.approx(1)
     assert is_shown_to_be_found(row)
@@ -46,7 +46,7 @@ def test_a_concept_that_is_first_in_every_film_of_many_clips_is_found():
 
 
 def test_a_concept_that_is_last_in_every_film_is_not_found():
-    row = films_with_one_example(4, 20, np.tile(np.arange(20), (4, 1)))
+    row = films_with_one_example(n_films=4, n_clips=20, scores=np.tile(np.arange(20), (4, 1)))
     assert not is_shown_to_be_found(row)
     assert row["movie_low"] == pytest.approx(row["movie_mean"])  # there is nothing worse
     assert row["movie_mean"] < row["movie_high"]
@@ -55,7 +55,7 @@ def test_a_concept_that_is_last_in_every_film_is_not_found():
 def test_the_least_average_precision_is_that_of_the_worst_ranking():
     labels = np.array([1, 1, 0, 0, 0])
     worst_scores = np.arange(5.0)
-    assert min_average_precision(5, 2) == pytest.approx(average_precision(labels, worst_scores))
+    assert min_average_precision(5, n_relevant=2) == pytest.approx(average_precision(labels, worst_scores))
 
 
 def test_one_auc_in_all_films_has_an_interval_with_width_and_proves_no_skill():
@@ -78,5 +78,5 @@ def test_one_film_has_no_interval_unless_its_auc_is_1_or_0():
 
 
 def test_equal_values_lie_between_their_ends():
-    low, high = ends_of_equal_values(0.2, 5, minimum=-0.3, maximum=0.6)
+    low, high = ends_of_equal_values(0.2, n_movies=5, minimum=-0.3, maximum=0.6)
     assert -0.3 < low < 0.2 < high < 0.6

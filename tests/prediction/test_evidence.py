@@ -57,7 +57,7 @@ def keep_bottleneck(folder, *, n_films, n_clips, shift):
     """Train and keep a bottleneck on films whose S clips lie `shift` higher in one feature."""
     films = [f"film{number}" for number in range(n_films)]
     store, manifest = corpus(folder, "films", films, n_clips, shift)
-    new_films, _ = corpus(folder, "new", ["new1", "new2"], 20, shift, seed=1)
+    new_films, _ = corpus(folder, "new", ["new1", "new2"], n_clips=20, shift=shift, seed=1)
     data = load_dataset(store, manifest)
     run = evaluate(data, ["pcbm_lr"], "hn_s")
     (path,) = save_models(run, data, ["pcbm_lr"], folder / "models").values()

@@ -53,7 +53,9 @@ def pooled_and_frames(X):
 def saved(tmp_path_factory):
     """Models of films with an event of two frames; every second clip is marked with the concept Body."""
     folder = tmp_path_factory.mktemp("frames")
-    X, y, movies, event = planted_frames(4, 30, N_FRAMES, N_FEATURES, n_event=2, size=7.0)
+    X, y, movies, event = planted_frames(
+        n_movies=4, n_per_movie=30, n_frames=N_FRAMES, n_features=N_FEATURES, n_event=2, size=7.0
+    )
     is_unseen = movies == 3
     known = ~is_unseen
     concepts = [() if row % 2 == 0 else ("Body",) for row in range(known.sum())]
@@ -385,7 +387,10 @@ def test_predicting_frames_of_a_store_without_frames_is_refused(saved, tmp_path)
 def test_reading_frames_of_a_store_without_frames_is_refused(saved, tmp_path):
     """The store has one vector a clip."""
     store = store_without_frames(tmp_path)
-    clips = tuple(Clip(clip_id, "film9", "film9.mp4", 0.0, 4.0, "S") for clip_id in store["toy"].clip_ids)
+    clips = tuple(
+        Clip(clip_id, "film9", "film9.mp4", start_s=0.0, end_s=4.0, level="S")
+        for clip_id in store["toy"].clip_ids
+    )
     data = load_dataset(store, Manifest(clips, tmp_path, saved.data.codebook))
 
     with pytest.raises(DatasetError, match="frames"):
@@ -405,7 +410,9 @@ def test_a_vector_of_two_frames_has_their_mean_time(tmp_path):
 
 def small_units(seed):
     """Make a model of twelve units, directions learnt without labels, of which two are active in a frame."""
-    return ConceptsUnlabelled("logistic", bank=UnitBank(12, 2, 4, random_state=seed), random_state=seed)
+    return ConceptsUnlabelled(
+        "logistic", bank=UnitBank(n_units=12, n_active=2, n_epochs=4, random_state=seed), random_state=seed
+    )
 
 
 MODEL_OF_UNITS = replace(BUILTIN_MODELS["units"], compared_with=(), make=small_units)
@@ -446,7 +453,9 @@ def test_a_file_with_a_number_of_active_units_that_cannot_be_is_refused(saved, n
     A file is pretended that says otherwise: a model of units as it would be kept, but for `n_active`.
     """
     y = (saved.data.levels == "S").astype(np.int64)
-    estimator = fit(MODEL_OF_UNITS, 0, saved.data.read("frames"), y, movies=saved.data.movies).estimator
+    estimator = fit(
+        MODEL_OF_UNITS, seed=0, X=saved.data.read("frames"), y=y, movies=saved.data.movies
+    ).estimator
     state = to_state(estimator)
     card_of_other_model = load_model(saved.paths["pcbm_time"]).card
     card = msgspec.structs.replace(

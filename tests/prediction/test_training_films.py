@@ -342,7 +342,7 @@ def rows_trained_on(*films):
         pictures=np.empty((0, len(KEPT_VIEWS), SKETCH_BYTES), np.uint8),
         picture_films=np.empty(0, np.int64),
     )
-    return _collect_trained_rows(training, 0)
+    return _collect_trained_rows(training, modality=0)
 
 
 def rows_of_stores(n_words=0, **films):

@@ -36,7 +36,7 @@ def test_fewer_than_three_movies_are_refused_with_their_names():
 def test_fewer_than_three_folds_are_refused():
     """Four movies are to be grouped into two folds."""
     with pytest.raises(ProtocolError):
-        leave_movies_out(["1", "2", "3", "4"], ["a", "b", "c", "d"], 2)
+        leave_movies_out(["1", "2", "3", "4"], ["a", "b", "c", "d"], n_folds=2)
 
 
 @pytest.mark.parametrize(("n_movies", "n_folds"), [(500, 500), (501, 20)])
@@ -69,7 +69,7 @@ def test_folds_of_several_movies_hold_whole_movies_and_differ_by_no_more_clips_t
     """`sizes` are the numbers of clips of 21 to 100 movies, which are grouped into 20 folds."""
     clip_ids, movies = clips_of_sizes(sizes)
 
-    folds = leave_movies_out(clip_ids, movies, 20).folds
+    folds = leave_movies_out(clip_ids, movies, n_folds=20).folds
 
     n_clips_of_fold = np.bincount(folds)
     assert len(n_clips_of_fold) == 20
@@ -88,8 +88,8 @@ def test_folds_of_several_movies_do_not_depend_on_the_order_of_clips(sizes, rand
     shuffled_ids = [clip_ids[row] for row in order]
     shuffled_movies = [movies[row] for row in order]
 
-    folds = leave_movies_out(clip_ids, movies, 20).folds
-    folds_of_shuffled_clips = leave_movies_out(shuffled_ids, shuffled_movies, 20).folds
+    folds = leave_movies_out(clip_ids, movies, n_folds=20).folds
+    folds_of_shuffled_clips = leave_movies_out(shuffled_ids, shuffled_movies, n_folds=20).folds
 
     assert folds_of_shuffled_clips.tolist() == folds[order].tolist()
 
@@ -137,7 +137,7 @@ def test_a_movie_may_be_in_two_folds_where_folds_are_not_of_whole_movies():
     the table nor the check of the split raises an error.
     """
     table = FoldTable(("c1", "c2"), ("a", "a"), np.array([0, 1]), by_movie=False)
-    one_trained_and_one_tested = Split(0, train=np.array([0]), test=np.array([1]))
+    one_trained_and_one_tested = Split(fold=0, train=np.array([0]), test=np.array([1]))
 
     check_split(one_trained_and_one_tested, ["c1", "c2"], ["a", "a"], by_movie=False)
 
@@ -167,7 +167,7 @@ def test_what_is_in_training_and_in_test_is_refused_by_name(train, test, leak):
     """Rows 0 and 3 are of one movie, and rows 0 and 4 are of one clip. The fold has the number 4."""
     clip_ids = ["c0", "c1", "c2", "c3", "c0"]
     movies = ["a", "b", "c", "a", "e"]
-    split = Split(4, np.array(train), np.array(test))
+    split = Split(fold=4, train=np.array(train), test=np.array(test))
 
     with pytest.raises(ProtocolError, match=f"fold 4 leaks: {leak}"):
         check_split(split, clip_ids, movies)

@@ -27,7 +27,7 @@ def scores_labels_and_movies(seed, strengths, n_movies=8, n_clips=40):
 def drawn_sigmoids(held_out):
     """Draw twenty sigmoids of the scores from their posterior: slope and intercept of each, [20, 2]."""
     posterior = SlopeLikelihood.of_scores(held_out).posterior()
-    return draw_sigmoids(held_out, posterior, 0.0, n_draws=20, seed=0)
+    return draw_sigmoids(held_out, posterior, training_mean=0.0, n_draws=20, seed=0)
 
 
 SHIFT_OF_EACH_MOVIE = st.lists(st.floats(-50, 50), min_size=8, max_size=8)

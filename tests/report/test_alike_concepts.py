@@ -27,7 +27,9 @@ def in_half_of_clips(seed):
 
 def test_concepts_in_the_same_clips_are_named_together():
     """The first two are in the same clips, the third is in other ones."""
-    clips = clips_with(first=in_half_of_clips(1), second=in_half_of_clips(1), third=in_half_of_clips(2))
+    clips = clips_with(
+        first=in_half_of_clips(seed=1), second=in_half_of_clips(seed=1), third=in_half_of_clips(seed=2)
+    )
     first, second, third, *_ = clips.labels.concepts
 
     run = evaluate(clips, ["pcbm_lr"], task="en_s")
@@ -39,7 +41,7 @@ def test_concepts_in_the_same_clips_are_named_together():
 
 def test_a_concept_that_is_the_label_is_named():
     """The first concept is in all clips of S and in none of EN."""
-    clips = clips_with(first=LEVELS == "S", second=in_half_of_clips(1))
+    clips = clips_with(first=LEVELS == "S", second=in_half_of_clips(seed=1))
     first = clips.labels.concepts[0]
 
     run = evaluate(clips, ["pcbm_lr"], task="en_s")

@@ -207,8 +207,8 @@ def test_no_text_ends_a_script_of_data():
 
 def test_a_number_that_is_rounded_to_0_has_no_minus_sign():
     """The arguments are a value and the ends of its interval, which are printed with three decimals."""
-    assert interval(-0.0001, -0.0004, 0.0002) == "0.000 [0.000, 0.000]"
-    assert interval(-0.0001, -0.5, 0.5, signed=True) == "+0.000 [-0.500, +0.500]"
+    assert interval(-0.0001, low=-0.0004, high=0.0002) == "0.000 [0.000, 0.000]"
+    assert interval(-0.0001, low=-0.5, high=0.5, signed=True) == "+0.000 [-0.500, +0.500]"
 
 
 def test_the_ticks_of_a_chart_are_round_numbers_side_by_side_from_end_to_end(chart):

@@ -288,7 +288,15 @@ def planted_comparison(*, mean, low=-0.1, high=0.1, n_models=1, is_auc_above_hal
     """What a run's best model of a few is ahead of the nearest baseline, on 4 of 6 films."""
     difference = Interval(mean, low, high, n_movies=6, n_undefined=0)
     return _BaselineComparison(
-        n_models, ["movie_prior"], [], "linear", "movie_prior", difference, 4, 0.6, is_auc_above_half
+        n_models,
+        ["movie_prior"],
+        [],
+        "linear",
+        "movie_prior",
+        difference,
+        n_better=4,
+        mean=0.6,
+        is_auc_above_half=is_auc_above_half,
     )
 
 
@@ -333,7 +341,7 @@ def test_a_model_beats_the_baselines_if_all_of_its_interval_over_the_nearest_is_
         assert n_models == 3
         low = low_of[model][baseline]
         mean = 0.5 if np.isnan(low) else low + 0.1
-        return _Lead(Interval(mean, low, mean + 0.1, 6, 0), baseline, n_better=5)
+        return _Lead(Interval(mean, low, mean + 0.1, n_movies=6, n_undefined=0), baseline, n_better=5)
 
     monkeypatch.setattr(run_answers, "_lead_over", planted_lead)
     values = {

@@ -59,8 +59,8 @@ def frame_with_size(n_blocks, n_bytes):
 
 STRING_BOMBS = {
     "claims 1.2e9 items": with_checksum(Zstd().encode((1_200_000_000).to_bytes(4, "little"))),
-    "runs of 8 GB": with_checksum(frame_without_size(65_536)),
-    "says 512 MB": with_checksum(frame_with_size(4096, 1 << 29)),
+    "runs of 8 GB": with_checksum(frame_without_size(n_blocks=65_536)),
+    "says 512 MB": with_checksum(frame_with_size(n_blocks=4096, n_bytes=1 << 29)),
     "longer than itself": with_checksum(Zstd().encode(b"\x14\0\0\0" + b"\xff" * 8)),
 }
 

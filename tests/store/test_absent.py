@@ -264,7 +264,7 @@ def test_a_merged_store_keeps_the_absences_of_its_parts(store, tmp_path):
     """A store in which three of 20 clips are absent in a group is merged with a store of the one clip zz."""
     stage = Stage.open(staging_path(tmp_path / "other"), [PlannedClip("zz", "tt1")], KINDS, CORPUS)
     commit_clips(stage, ["zz"], lambda _: "ok")
-    second = open_store(seal(None, tmp_path / "other", **LICENSED))
+    second = open_store(seal(stage_path=None, destination=tmp_path / "other", **LICENSED))
 
     merged = open_store(merge([store, second], tmp_path / "merged"))
 

@@ -46,7 +46,7 @@ def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, m
     disk can link; frames are copied. The peak is what both folders take together.
     """
     arrays = (ArraySpec("pooled", (256,), "float32"), ArraySpec(array, (16, 256), "float16"))
-    kind = GroupSpec("big", arrays, 16, provenance("big"))
+    kind = GroupSpec("big", arrays, n_frames=16, provenance=provenance("big"))
     clips = [PlannedClip(f"tt{row:07d}-001", f"tt{row:07d}", float(row), row + 8.5) for row in range(320)]
     if not links:
         monkeypatch.setattr(os, "link", no_link)
@@ -54,7 +54,7 @@ def test_the_estimate_of_a_stage_and_its_store_is_within_ten_percent(tmp_path, m
     stage = Stage.open(staging_path(tmp_path / "s"), clips, [kind], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "ok")
     stage_bytes, stage_files = disk_usage_of(stage.path)
-    store_bytes, store_files = disk_usage_of(seal(None, tmp_path / "s", licence="MIT"))
+    store_bytes, store_files = disk_usage_of(seal(stage_path=None, destination=tmp_path / "s", licence="MIT"))
     bytes_of_both, _ = disk_usage_of(tmp_path)
 
     estimate = estimate_disk(clips, [kind], links=links)
@@ -101,7 +101,9 @@ def test_files_are_counted_exactly_whatever_part_of_the_last_piece_is_filled(tmp
     groups = [group("a", ("pooled", "frames")), group("b")]
     stage = make_stage(tmp_path, n_clips, groups)
     _, n_stage_files = disk_usage_of(stage.path)
-    _, n_store_files = disk_usage_of(seal(None, tmp_path / "toy", licence="MIT", allow_missing=True))
+    _, n_store_files = disk_usage_of(
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
+    )
 
     estimate = estimate_disk(plan(n_clips), groups)
 
@@ -248,7 +250,7 @@ def test_a_quota_refuses_room_and_a_disk_that_cannot_reserve_does_not(
 
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(fallocate=fallocate))
 
-    refusal = refused_reservation(tmp_path, 1)
+    refusal = refused_reservation(tmp_path, size=1)
 
     assert sizes == [(0, 1)]
     if is_refusal:

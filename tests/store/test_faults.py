@@ -146,7 +146,7 @@ def test_clips_committed_before_a_disk_fails_are_kept(
     # and a second run makes the store that one run without disturbance makes.
     reopened.sweep()
     commit_clips(reopened, reopened.missing(retry_failed=True))
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
 
 
 def test_a_writer_takes_no_more_clips_once_its_disk_is_full(tmp_path, monkeypatch):
@@ -203,10 +203,10 @@ def test_a_stage_can_be_sealed_after_a_seal_ran_out_of_disk(tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(metadata, "clips_csv_bytes", no_space)
         with pytest.raises(OSError, match="No space left") as caught:
-            seal(None, tmp_path / "toy", licence="MIT")
+            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert "toy.building" in caught.value.filename
     assert [node.name for node in tmp_path.iterdir()] == ["toy.staging"]
 
-    sealed_later = seal(None, tmp_path / "toy", **LICENSED)
+    sealed_later = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
     sealed_undisturbed = make_sealed_store(tmp_path / "other")
     assert tree(sealed_later) == tree(sealed_undisturbed)

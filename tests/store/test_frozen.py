@@ -128,7 +128,7 @@ def test_the_store_of_format_1_4_reads_as_it_was_written():
 
 def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
     """Sealing the same clips today must give the bytes that were frozen for format 1.4."""
-    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "c", "b", "a")]
+    plan = [PlannedClip(clip, "m", start_s=0.0, end_s=2.5) for clip in ("ä", "c", "b", "a")]
     stage = Stage.open(tmp_path / "toy.staging", plan, [group()], CORPUS)
     statuses = {"a": "ok", "c": "failed"}
     commit_clips(stage, ["c", "a"], statuses.get)
@@ -137,7 +137,7 @@ def test_a_clip_partly_without_pictures_seals_to_the_frozen_bytes(tmp_path):
     with stage.writer(["b"]) as writer:
         writer.commit([partial])
 
-    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
 
     assert content(sealed_today) == content(FROZEN / "format-1.4-1.0.0")
 
@@ -152,7 +152,7 @@ def stage_frozen_clips(path, kind):
 
     This made frozen/layout-3.staging on a node called `frozen`, and frozen/layout-4.staging.
     """
-    plan = [PlannedClip(clip, "m", 0.0, 2.5) for clip in ("ä", "d", "c", "b", "a")]
+    plan = [PlannedClip(clip, "m", start_s=0.0, end_s=2.5) for clip in ("ä", "d", "c", "b", "a")]
     stage = Stage.open(path, plan, frozen_groups(kind), CORPUS)
     statuses = {"a": "ok", "b": "partial", "c": "failed", "d": "ok"}
     absent = {"b": {"wave": "the sound track is damaged"}, "d": {"wave": "no sound track"}}
@@ -181,7 +181,7 @@ def test_clips_staged_today_seal_as_the_frozen_store(tmp_path, version, layout, 
     assert json.loads((stage.path / "stage.json").read_bytes())["layout"] == layout
     assert stage.missing() == ["ä"]
 
-    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
 
     assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 
@@ -196,7 +196,7 @@ def test_a_frozen_stage_resumes_and_seals_to_the_frozen_store(tmp_path, version,
     resumed = Stage.open(path, stage.clips, frozen_groups(kind), stage.corpus)
     assert resumed.missing() == ["ä"]
 
-    sealed_today = seal(None, tmp_path / "toy", **SEALED)
+    sealed_today = seal(stage_path=None, destination=tmp_path / "toy", **SEALED)
     assert content(sealed_today) == content(FROZEN / f"format-{version}-1.0.0")
 
 

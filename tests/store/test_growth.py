@@ -13,8 +13,8 @@ from obygaze_features.store.testing import seal_frames
 from .toy_stores import CORPUS, LICENSED, commit_clips, group, provenance, ragged, tree
 
 TOY = group()
-OLD_CLIPS = [PlannedClip(f"a{row:04d}", "m", 0.0, 1.5) for row in range(80)]
-NEW_CLIPS = [PlannedClip(f"b{row:04d}", "n", 0.0, 1.5) for row in range(24)]
+OLD_CLIPS = [PlannedClip(f"a{row:04d}", "m", start_s=0.0, end_s=1.5) for row in range(80)]
+NEW_CLIPS = [PlannedClip(f"b{row:04d}", "n", start_s=0.0, end_s=1.5) for row in range(24)]
 ALL_CLIPS = [*OLD_CLIPS, *NEW_CLIPS]
 
 
@@ -22,7 +22,7 @@ def make_sealed_store(folder, clips, toy, name="toy", failed=()):
     """Seal a store of these clips, and remove its stage."""
     stage = Stage.open(staging_path(folder / name), clips, [toy], CORPUS)
     commit_clips(stage, stage.missing(), lambda clip: "failed" if clip in failed else "ok")
-    path = seal(None, folder / name, **LICENSED)
+    path = seal(stage_path=None, destination=folder / name, **LICENSED)
     shutil.rmtree(stage.path)
     return path
 
@@ -48,7 +48,7 @@ def begin_growth(folder, path, clips, toy):
 def seal_grown(folder, path, clips, toy):
     stage = begin_growth(folder, path, clips, toy)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    return seal(None, folder / "toy", version="1.1.0", **LICENSED)
+    return seal(stage_path=None, destination=folder / "toy", version="1.1.0", **LICENSED)
 
 
 def array_files(path):
@@ -113,7 +113,7 @@ def test_clips_that_failed_before_are_done_again_with_retry_failed(tmp_path, sto
     assert clips_to_do == ["a0007", *(clip.clip_id for clip in NEW_CLIPS)]
 
     commit_clips(stage, clips_to_do, lambda _: "ok")
-    grown_store = seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
+    grown_store = seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
     assert array_files(grown_store) == array_files(store_written_at_once)
 
 
@@ -146,7 +146,7 @@ THREE_CLIPS = OLD_CLIPS[:3]
         ("1.1.0", THREE_CLIPS, group("other"), None),
         ("1.1.0", THREE_CLIPS, group(arrays=["pooled"]), None),
         ("1.1.0", THREE_CLIPS, group(decoder={**provenance()["decoder"], "ffmpeg": "8"}), r"decoder\.ffmpeg"),
-        ("1.1.0", [PlannedClip("a0000", "m", 0.0, 9.0)], TOY, "clip a0000"),
+        ("1.1.0", [PlannedClip("a0000", "m", start_s=0.0, end_s=9.0)], TOY, "clip a0000"),
         ("1.1.0", THREE_CLIPS, ragged(), "the shapes of their arrays differ"),
     ],
 )  # fmt: skip
@@ -177,7 +177,7 @@ BYTES_OF_ROW = {"pooled": 16, "tokens": 60 + 4}
 )
 @pytest.mark.parametrize(
     "clips",
-    [ALL_CLIPS, [*OLD_CLIPS, PlannedClip("a0001x", "n", 0.0, 1.5)]],
+    [ALL_CLIPS, [*OLD_CLIPS, PlannedClip("a0001x", "n", start_s=0.0, end_s=1.5)]],
     ids=["old files are linked", "old rows are copied"],
 )
 def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
@@ -195,7 +195,7 @@ def test_sealing_names_a_damaged_parent_and_keeps_the_staged_clips(
     array, *_ = chunk.split("/")
 
     with pytest.raises(StoreError, match=rf"clip {clip}, array toy/{array}"):
-        seal(None, tmp_path / "toy", version="1.1.0", **LICENSED)
+        seal(stage_path=None, destination=tmp_path / "toy", version="1.1.0", **LICENSED)
     assert stage.missing() == []
     assert not (tmp_path / "toy-1.1.0").exists()
 
@@ -206,7 +206,7 @@ def test_sealing_names_damaged_ragged_frames_of_a_parent(tmp_path, chunk):
     path = make_sealed_store(tmp_path, OLD_CLIPS, ragged())
     stage = begin_growth(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], ragged())
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    flip_a_bit(path / "data/features.zarr/toy" / chunk, 200)
+    flip_a_bit(path / "data/features.zarr/toy" / chunk, place=200)
 
     with pytest.raises(StoreError, match=rf"toy/{chunk.partition('/')[0]}"):
         seal_grown(tmp_path, path, [*OLD_CLIPS, *NEW_CLIPS], ragged())

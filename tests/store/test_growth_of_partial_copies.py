@@ -20,7 +20,7 @@ def test_a_partial_copy_does_not_grow_until_the_rest_is_pulled(tmp_path):
     copy = tmp_path / "copy-1.0.0"
     pull(source, copy, arrays=["frames"])
     groups = [spec_of(open_store(copy)["net"])]
-    new_clips = [PlannedClip("b", "m", 0.0, 1.5)]
+    new_clips = [PlannedClip("b", "m", start_s=0.0, end_s=1.5)]
 
     with pytest.raises(StoreError, match=r"copy-1\.0\.0: a partial copy .* pull the rest into it first"):
         plan_growth(open_store(copy), "1.1.0", new_clips, groups, CORPUS)

@@ -180,7 +180,7 @@ def with_string_bomb(folder, bomb):
 def with_bomb_of_another_compressor(folder):
     """Seal a store with a chunk of 1 GB of zeros, packed by a compressor that the format does not allow."""
     store = make_sealed_store(folder)
-    compress_otherwise(store, 1_000_000_000)
+    compress_otherwise(store, size=1_000_000_000)
     resealed(store)
     return store
 

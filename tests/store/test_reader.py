@@ -92,7 +92,7 @@ def test_a_name_without_version_opens_the_highest(tmp_path):
     """Versions are compared as numbers: 1.10.0 is higher than 1.9.9."""
     make_stage(tmp_path, 8)
     for version in ("1.0.0", "1.10.0", "1.9.9"):
-        seal(None, tmp_path / "toy", licence="MIT", version=version)
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version=version)
     assert open_store(tmp_path / "toy").version == "1.10.0"
     assert open_store(str(tmp_path / "toy-1.9.9")).version == "1.9.9"
 
@@ -248,10 +248,12 @@ def test_32_mb_of_tokens_are_streamed_in_less_memory(tmp_path, method, max_mb):
     A block holds several shards; reading clip by clip needs one. STREAMING is a program that reads the tokens
     of a store by blocks or by clips, and prints how many clips it read and by how many MB its memory grew.
     """
-    kind = GroupSpec("big", (ArraySpec("tokens", (100, 1000), "float16"),), 1, provenance("big"))
+    kind = GroupSpec(
+        "big", (ArraySpec("tokens", (100, 1000), "float16"),), n_frames=1, provenance=provenance("big")
+    )
     stage = Stage.open(staging_path(tmp_path / "big"), plan(160), [kind], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    path = seal(None, tmp_path / "big", licence="MIT")
+    path = seal(stage_path=None, destination=tmp_path / "big", licence="MIT")
 
     n_clips, grown_mb = python("-c", STREAMING, path, method).stdout.split()
 

@@ -68,7 +68,9 @@ def test_the_order_and_sharing_of_work_change_no_byte(tmp_path_factory, toy, ref
             for part in (clips_of_writer[:n_of_first_part], clips_of_writer[n_of_first_part:]):
                 writer.commit([result(clip, [toy], status_of(clip)) for clip in part])
 
-    path = seal(None, store_of_another_name, workers=data.draw(st.integers(1, 3)), **LICENSED)
+    path = seal(
+        stage_path=None, destination=store_of_another_name, workers=data.draw(st.integers(1, 3)), **LICENSED
+    )
     assert tree(path) == reference
 
 
@@ -231,10 +233,10 @@ def test_missing_clips_forbid_sealing_unless_allowed(tmp_path, kind):
     n_missing = 40 - 16 - 1
 
     with pytest.raises(StoreError, match="tt0016-é"):
-        seal(None, tmp_path / "toy", licence="MIT")
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
-    path = seal(None, tmp_path / "toy", licence="MIT", allow_missing=True)
+    path = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", allow_missing=True)
     assert [clip.status for clip in open_store(path).clips].count("missing") == n_missing
     assert verify(path, "full").ok
     assert f"{n_missing} missing" in (path / "README.md").read_text(encoding="utf-8")
@@ -246,10 +248,13 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
     before = tree(path)
 
     with pytest.raises(StoreError, match=r"toy-1\.0\.0"):
-        seal(None, tmp_path / "toy", licence="MIT")
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert tree(path) == before
 
-    assert seal(None, tmp_path / "toy", licence="MIT", version="1.0.1").name == "toy-1.0.1"
+    assert (
+        seal(stage_path=None, destination=tmp_path / "toy", licence="MIT", version="1.0.1").name
+        == "toy-1.0.1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,7 +271,7 @@ def test_sealing_with_a_bad_argument_leaves_the_stage_alone(tmp_path, arguments,
     make_stage(tmp_path)
 
     with pytest.raises(StoreError, match=message):
-        seal(None, tmp_path / "toy", **{"licence": "MIT", **arguments})
+        seal(stage_path=None, destination=tmp_path / "toy", **{"licence": "MIT", **arguments})
 
     assert [path.name for path in tmp_path.iterdir()] == ["toy.staging"]
 
@@ -301,11 +306,11 @@ def change_second_clip(file, n_bytes, harm):
 def assert_second_clip_is_refused_and_can_be_done_again(stage, store, reference, **options):
     clip = stage.clips[1].clip_id
     with pytest.raises(StoreError, match=f"{clip}"):
-        seal(None, store, **options, **LICENSED)
+        seal(stage_path=None, destination=store, **options, **LICENSED)
     assert [path.name for path in store.parent.iterdir()] == ["toy.staging"]
     assert stage.missing() == [clip]
     commit_clips(stage, [clip])
-    assert tree(seal(None, store, **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=store, **LICENSED)) == reference
 
 
 # The records of a piece, with times, statuses and pooled vectors, are in its file `rows`; tokens and ragged
@@ -408,7 +413,7 @@ def test_a_ragged_store_of_failed_clips_alone_opens_and_verifies(tmp_path):
     """Its array of frames [all frames, 4 features] has no row at all, which is a case of its own in Zarr."""
     stage = Stage.open(staging_path(tmp_path / "toy"), plan(3), [ragged(arrays=["frames"])], CORPUS)
     commit_clips(stage, stage.missing(), lambda _: "failed")
-    path = seal(None, tmp_path / "toy", **LICENSED)
+    path = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
     assert open_store(path)["toy"].frames().shape == (0, 4)
     assert verify(path, "full").ok
     assert zarr.open_group(path / "data/features.zarr", mode="r")["toy/frames"].shape == (0, 4)
@@ -426,11 +431,11 @@ def test_a_file_that_is_gone_costs_the_clips_of_its_piece(tmp_path, toy, referen
     lost = [clip.clip_id for clip in stage.clips[16:] if status_of(clip.clip_id) != "failed"]
 
     with pytest.raises(StoreError, match=rf"{len(lost)}.*{lost[0]}"):
-        seal(None, tmp_path / "toy", **LICENSED)
+        seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
 
     assert stage.missing() == lost
     commit_clips(stage, lost)
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
 
 
 def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, toy, reference):
@@ -452,7 +457,7 @@ def test_two_writers_that_do_the_same_clips_by_mistake_change_no_byte(tmp_path, 
 
     statuses = {clip: entry.status for clip, entry in stage.status().items()}
     assert statuses == {clip: status_of(clip) for clip in clips}
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
 
 
 @pytest.fixture
@@ -483,7 +488,7 @@ def test_two_runs_that_retry_failed_clips_in_turn_lose_nothing(tmp_path, toy, re
         one.commit([last_clip])
         other.commit([last_clip])
 
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
 
 
 def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
@@ -510,7 +515,7 @@ def test_two_runs_that_retry_failed_clips_at_once_lose_nothing(
         monkeypatch.setattr(second_run, "_close_piece", close_piece_after_the_first_run)
         second_run.commit([last_clip])
 
-    assert tree(seal(None, tmp_path / "toy", **LICENSED)) == reference
+    assert tree(seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)) == reference
 
 
 def same_files(stage, store):
@@ -525,13 +530,13 @@ def test_shards_are_links_to_files_of_the_stage_which_later_seals_do_not_change(
     A shard of the store is a hard link to a file of its stage, which must not be written to after sealing.
     """
     stage = make_stage(tmp_path, groups=[toy])
-    store = seal(None, tmp_path / "toy", **LICENSED)
+    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
     shards_of_tokens = {name for name in reference if "/tokens/c/" in name}
     assert same_files(stage, store) == shards_of_tokens
 
     failed_clips = stage.missing(retry_failed=True)
     commit_clips(stage, failed_clips, lambda _: "ok")
-    seal(None, tmp_path / "toy", version="1.0.1", **LICENSED)
+    seal(stage_path=None, destination=tmp_path / "toy", version="1.0.1", **LICENSED)
 
     assert tree(store) == reference
 
@@ -541,7 +546,7 @@ def test_shards_are_copies_where_links_do_not_work(tmp_path, monkeypatch, toy, r
     monkeypatch.setattr(os, "link", no_link)
     stage = make_stage(tmp_path, groups=[toy])
 
-    store = seal(None, tmp_path / "toy", **LICENSED)
+    store = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
 
     assert same_files(stage, store) == set()
     assert tree(store) == reference
@@ -554,7 +559,7 @@ def test_a_store_that_another_process_is_sealing_is_not_sealed_twice(tmp_path):
     with locked(tmp_path / "toy.building", wait=False) as has_lock:  # as the other process has
         assert has_lock
         with pytest.raises(StoreError):
-            seal(None, tmp_path / "toy", licence="MIT")
+            seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
 
-    store = seal(None, tmp_path / "toy", licence="MIT")
+    store = seal(stage_path=None, destination=tmp_path / "toy", licence="MIT")
     assert store.is_dir()

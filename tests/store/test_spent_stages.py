@@ -22,7 +22,7 @@ def sealed_with_its_stage(folder):
     """Seal a store of the four clips; return its stage, which stays."""
     stage = begun(folder)
     commit_clips(stage, stage.missing(), lambda _: "ok")
-    seal(None, folder / "toy", **LICENSED)
+    seal(stage_path=None, destination=folder / "toy", **LICENSED)
     return stage
 
 

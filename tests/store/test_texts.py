@@ -63,7 +63,7 @@ def features_of(text):
 
 def make_sealed_store(path, texts=TEXTS, failed=(), **options):
     make_stage(path, texts, failed)
-    return seal(None, path, licence="CC0-1.0", **options)
+    return seal(stage_path=None, destination=path, licence="CC0-1.0", **options)
 
 
 def test_a_store_of_texts_carries_them_in_the_order_of_its_rows(tmp_path):

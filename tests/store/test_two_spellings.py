@@ -32,7 +32,7 @@ def test_a_store_does_not_grow_by_another_spelling_of_one_of_its_films(tmp_path,
     """The manifest of the new clips spells a film of the store otherwise, which the manifest cannot show."""
     parent = make_sealed_store(tmp_path, "films", film)
     groups = [spec_of(parent["net"])]
-    new_clips = [PlannedClip("new-clip", other_spelling, 0.0, 1.5)]
+    new_clips = [PlannedClip("new-clip", other_spelling, start_s=0.0, end_s=1.5)]
 
     with pytest.raises(StoreError, match="are one name: one film would be two") as refusal:
         plan_growth(parent, "1.1.0", new_clips, groups, CORPUS)
@@ -45,7 +45,7 @@ def test_a_store_that_has_both_spellings_already_grows_by_another_film(tmp_path)
     movies = {"a": "The Birds", "b": "Birds, The"}
     two_vectors = {"net": {"pooled": np.ones((2, 3), np.float32)}}
     parent = open_store(seal_arrays(tmp_path / "films", movies, two_vectors))
-    new_clips = [PlannedClip("c", "Casablanca", 0.0, 1.5)]
+    new_clips = [PlannedClip("c", "Casablanca", start_s=0.0, end_s=1.5)]
 
     plan = plan_growth(parent, "1.1.0", new_clips, [spec_of(parent["net"])], CORPUS)
 
@@ -55,7 +55,10 @@ def test_a_store_that_has_both_spellings_already_grows_by_another_film(tmp_path)
 def test_a_store_grows_by_more_clips_of_its_film_and_by_another_film(tmp_path):
     """Names that are equal, and names of different films, are no two spellings."""
     parent = make_sealed_store(tmp_path, "films", "Casablanca")
-    new_clips = [PlannedClip("b", "Casablanca", 0.0, 1.5), PlannedClip("c", "The Birds", 0.0, 1.5)]
+    new_clips = [
+        PlannedClip("b", "Casablanca", start_s=0.0, end_s=1.5),
+        PlannedClip("c", "The Birds", start_s=0.0, end_s=1.5),
+    ]
 
     plan = plan_growth(parent, "1.1.0", new_clips, [spec_of(parent["net"])], CORPUS)
 

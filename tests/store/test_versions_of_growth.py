@@ -12,7 +12,7 @@ from obygaze_features.store.testing import seal_arrays
 
 from .toy_stores import CORPUS
 
-NEW_CLIP = PlannedClip("b", "m", 0.0, 1.5)
+NEW_CLIP = PlannedClip("b", "m", start_s=0.0, end_s=1.5)
 
 
 @pytest.fixture(scope="module")

@@ -105,7 +105,7 @@ def test_stretches_survive_in_a_stage_that_is_resumed_and_in_a_store_that_grows(
     check_against_schema("journal", json.loads(journal.read_text(encoding="utf-8")))
 
     commit(stage, "a")
-    first = seal(None, tmp_path / "toy", **LICENSED)
+    first = seal(stage_path=None, destination=tmp_path / "toy", **LICENSED)
     assert stretches_of(first) == {"a": (), "b": STRETCHES}
 
     growing = Stage.open(staging_path(tmp_path / "more"), plan, [KIND], CORPUS, parent=first)

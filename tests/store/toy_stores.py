@@ -153,7 +153,7 @@ def make_sealed_store(
 ) -> Path:
     """A sealed store."""
     make_stage(folder, n, groups, name, absent)
-    return seal(None, folder / name, **LICENSED, **settings)
+    return seal(stage_path=None, destination=folder / name, **LICENSED, **settings)
 
 
 def read_all(place: Path | str) -> tuple[np.ndarray, ...]:

@@ -733,7 +733,7 @@ def test_a_part_holds_only_where_chance_does_not_give_as_much(statement, chance,
     def draw_near_chance(_data, rng):
         return chance + 0.001 * rng.normal()
 
-    null = Null("levels", 0.8, float, draw_near_chance)
+    null = Null("levels", data=0.8, statistic=float, randomise=draw_near_chance)
     number = Measured(value=0.8, low=0.7, high=0.9, unit="films", null=null)
     part = Part(statistic="", measure="", null="levels", **statement)
 

@@ -42,10 +42,10 @@ def windows():
     Expert a calls 6 s EN and 19 s S with Body; b calls 20 s EN and 5 s S. The last 5 s are no window.
     """
     segments = manifest(
-        segment(0, 0, 6, "EN"),
-        segment(1, 6, 25, "S", ("Body",)),
-        segment(0, 0, 20, "EN", annotator="b"),
-        segment(1, 20, 25, "S", annotator="b"),
+        segment(0, start=0, end=6, level="EN"),
+        segment(1, start=6, end=25, level="S", concepts=("Body",)),
+        segment(0, start=0, end=20, level="EN", annotator="b"),
+        segment(1, start=20, end=25, level="S", annotator="b"),
     )
     text_of = {"m-a-0": "one two", "m-b-0": "three four five six", "m-b-1": "seven"}
     return expert_windows(segments, text_of, MARKS, seconds=10)
@@ -85,7 +85,10 @@ def test_a_window_is_positive_if_a_part_of_it_is_s_and_negative_if_nearly_all_of
 
 @pytest.mark.parametrize(
     "second",
-    [segment(1, 0, 5, "S", annotator="a"), segment(1, None, None, "S", annotator="b")],
+    [
+        segment(1, start=0, end=5, level="S", annotator="a"),
+        segment(1, start=None, end=None, level="S", annotator="b"),
+    ],
     ids=["of one annotator", "without times"],
 )
 def test_segments_that_make_no_windows_are_refused(second):
@@ -93,7 +96,7 @@ def test_segments_that_make_no_windows_are_refused(second):
 
     The arguments of `segment` are its number, start, end and level.
     """
-    first = segment(0, 0, 5, "EN", annotator="a")
+    first = segment(0, start=0, end=5, level="EN", annotator="a")
     no_subtitles = {}
 
     with pytest.raises(ManifestError):

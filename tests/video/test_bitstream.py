@@ -156,7 +156,7 @@ def test_no_bytes_raise_an_error_in_the_parsers(data, length_size):
     for read_header in READERS.values():
         read_header(memoryview(data), length_size)
     gif(data)
-    FieldReader(with_start_codes(b"\x67" + data), 0)
+    FieldReader(with_start_codes(b"\x67" + data), length_size=0)
 
 
 MPEG4_PICTURE = b"\x00\x00\x01\xb6"
@@ -491,7 +491,7 @@ def test_a_film_whose_sequence_states_millions_of_offsets_can_be_examined_for_fi
     four_million_offsets_of_zero = [exp_golomb(0)] * 2**22
     settings = sequence(order=order_by_offsets(*four_million_offsets_of_zero))
 
-    FieldReader(with_start_codes(settings), 0)
+    FieldReader(with_start_codes(settings), length_size=0)
 
 
 def test_fields_are_read_where_films_of_frames_and_of_fields_are_joined(tmp_path):

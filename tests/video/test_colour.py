@@ -86,7 +86,7 @@ def frame_of_one_colour(name: str, y: int, u: int, v: int, *, matrix: int, full:
     for pattern, plane in zip(patterns, sizes_of_planes, strict=True):
         row = np.resize(np.array(pattern), plane.line_size // sample_bytes)
         samples.append(np.tile(row, (plane.height, 1)))
-    frame = filled(name, samples, 16, 16)
+    frame = filled(name, samples, width=16, height=16)
     frame.colorspace = matrix
     frame.color_range = FULL_RANGE if full else LIMITED_RANGE
     return frame
@@ -225,7 +225,7 @@ def test_colours_in_words_of_sixteen_bits_are_those_of_their_bits(name, order):
 @pytest.mark.parametrize(("stored", "expected"), [(16, 0), (128, 130), (235, 255)])
 def test_limited_grey_is_expanded(stored, expected):
     """Levels of 16 to 235 become levels of 0 to 255: 128 becomes (128 - 16) * 255 / (235 - 16) = 130.4."""
-    frame = frame_of_one_colour("gray", stored, 0, 0, matrix=BT709, full=False)
+    frame = frame_of_one_colour("gray", stored, 0, v=0, matrix=BT709, full=False)
 
     picture = Converter()(frame)
 

@@ -121,7 +121,7 @@ def test_huge_pictures_are_refused(tmp_path):
 def test_pictures_and_shots_of_a_film_in_the_colours_of_ictcp_are_refused(tmp_path):
     """A matrix of colours leads to RGB, but that of ICtCp not by itself."""
     number_of_ictcp = 14  # in H.273
-    film = encode(tmp_path / "a.mp4", three_grey_pictures(64, 48), colorspace=number_of_ictcp)
+    film = encode(tmp_path / "a.mp4", three_grey_pictures(width=64, height=48), colorspace=number_of_ictcp)
 
     assert "ICtCp" in reason_of_refusal(film)
     with pytest.raises(VideoError, match=r"a\.mp4.*ICtCp"):
@@ -158,7 +158,7 @@ def test_the_matrix_of_colours_is_recorded_and_noted_where_hd_states_none(
 @pytest.mark.parametrize("n_comments", [1, 2])
 def test_a_comment_at_the_end_of_a_gif_is_no_picture(tmp_path, n_comments):
     """A GIF of three pictures gets comments between its last picture and the ";" that ends the file."""
-    film = encode(tmp_path / "a.gif", three_grey_pictures(32, 24, pix_fmt="rgb8"), "gif")
+    film = encode(tmp_path / "a.gif", three_grey_pictures(width=32, height=24, pix_fmt="rgb8"), "gif")
     # A comment: its two blocks, each behind its length, and an empty one. Outside a block, "," would begin
     # a picture, and ";" ends the file.
     comment = b"!\xfe" + b"\x03abc" + b"\x02,;" + b"\0"

@@ -76,7 +76,7 @@ def test_sparse_frames_are_bit_equal_to_those_of_sequential_decoding(films, name
     for sampling in [
         uniform(32),
         uniform(7),
-        fps(3),
+        fps(rate=3),
         keyframes(5),
         at([99, 0, 50, 50, 23, 24, 25]),
         at([97]),
@@ -336,7 +336,7 @@ def test_a_film_lasts_as_long_as_its_last_picture_is_shown(film_with_held_pictur
     film = film_with_held_picture
 
     facts = probe(film)
-    _, _, sampled_duration_s = sampled_times(film, uniform(4), None, None)
+    _, _, sampled_duration_s = sampled_times(film, uniform(4), start_s=None, end_s=None)
     last_shot = find_shots(film)[-1]
     frames_nearly_to_the_end = read_frames(film, uniform(4), start_s=0.0, end_s=5.9)
 

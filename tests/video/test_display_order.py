@@ -155,7 +155,7 @@ def test_pictures_are_taken_for_reordered_where_damage_hides_their_order(recordi
 
     def fail_after_twenty(packets):
         yield from islice(number_packets(packets), 20)
-        raise display_order.FFmpegError(1, "damaged")
+        raise display_order.FFmpegError(code=1, message="damaged")
 
     monkeypatch.setattr(display_order, "number_packets", fail_after_twenty)
 
@@ -197,7 +197,7 @@ def test_frames_have_the_numbers_of_their_packets_until_these_step_back(labels, 
 
 def test_labels_may_step_back_where_stamps_do():
     """Packets 0, 2 and 1 are pictures 0, 1 and 2 here: the stamps of this film do not rise."""
-    frames = [LabelledFrame(0), LabelledFrame(2), LabelledFrame(1)]
+    frames = [LabelledFrame(packet=0), LabelledFrame(packet=2), LabelledFrame(packet=1)]
     picture_of_packet = {0: 0, 2: 1, 1: 2}
 
     numbered_frames = number_frames(frames, picture_of_packet, rising=False)

@@ -105,7 +105,7 @@ def without_last_pictures(data, n_left):
 def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
     """Its header counts 60 frames, and 45 have a picture: 15 were dropped at its end."""
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
-    film.write_bytes(without_last_pictures(film.read_bytes(), 45))
+    film.write_bytes(without_last_pictures(film.read_bytes(), n_left=45))
 
     assert probe(film).frames == 45
     assert probe(film).damage == ""
@@ -114,7 +114,7 @@ def test_a_film_whose_last_frames_were_dropped_is_whole(tmp_path):
 def test_a_film_that_lost_its_last_pictures_is_cut_off(tmp_path):
     """The same film, cut through behind its 45 pictures: the file is shorter than it states."""
     film = encode(tmp_path / "a.avi", map(draw_number, range(60)), "mpeg4", options={"qscale": "2"})
-    data = without_last_pictures(film.read_bytes(), 45)
+    data = without_last_pictures(film.read_bytes(), n_left=45)
     first_empty_entry = data.index(b"00dc" + bytes(4), data.index(b"movi"))
     film.write_bytes(data[:first_empty_entry])
 

@@ -86,7 +86,7 @@ def test_every_sample_of_a_gpu_becomes_that_of_a_core(pixels, width, height, see
 @given(colour_range=st.sampled_from([0, 1, 2]), colorspace=st.sampled_from([1, 2, 5, 6, 9]))
 def test_a_frame_of_a_gpu_keeps_its_time_and_colours(colour_range, colorspace):
     """Colours are described by numbers of FFmpeg: the range of levels, and the matrix that leads to RGB."""
-    gpu_frame = random_gpu_frame("yuv420p", 16, 16, seed=0)
+    gpu_frame = random_gpu_frame("yuv420p", width=16, height=16, seed=0)
     gpu_frame.color_range = colour_range
     gpu_frame.colorspace = colorspace
     gpu_frame.pts = 7

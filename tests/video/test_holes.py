@@ -37,7 +37,7 @@ def film_with_hole(request, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("holes")
     whole = write_pictures(folder / f"whole{suffix}", codec, list(range(240)))
     assert read_frames(whole, uniform(8)).status == "ok"
-    return without_pictures(folder / f"hole{suffix}", whole, 4, 6.5)
+    return without_pictures(folder / f"hole{suffix}", whole, start_s=4, end_s=6.5)
 
 
 def test_a_film_with_a_hole_is_partial_and_says_where_the_hole_is(film_with_hole):

@@ -60,23 +60,23 @@ def hertz_between(film, start_s, end_s):
 @pytest.mark.parametrize("codec", ["aac", "pcm_s16le", "alac"])
 def test_sound_of_another_rate_in_a_joined_film_is_refused_there(tmp_path, codec):
     """A tone of 880 Hz would be heard at 957 Hz, without an error, and with pictures that are right."""
-    first = film_with_tone(tmp_path / "a.mkv", codec, 48_000, 440)
-    second = film_with_tone(tmp_path / "b.mkv", codec, 44_100, 880)
+    first = film_with_tone(tmp_path / "a.mkv", codec, rate=48_000, hertz=440)
+    second = film_with_tone(tmp_path / "b.mkv", codec, rate=44_100, hertz=880)
 
     film = joined(tmp_path / "ab.mkv", first, second)
 
-    assert hertz_between(film, 1.0, 3.0) == pytest.approx(440, abs=1)
+    assert hertz_between(film, start_s=1.0, end_s=3.0) == pytest.approx(440, abs=1)
     with pytest.raises(VideoError, match=r"between 5 and 7 s.*other settings.*join films with FFmpeg"):
-        hertz_between(film, 5.0, 7.0)
+        hertz_between(film, start_s=5.0, end_s=7.0)
 
 
 @pytest.mark.parametrize(("codec", "rate"), [("aac", 48_000), ("pcm_s16le", 48_000), ("flac", 44_100)])
 def test_sound_that_is_decoded_rightly_in_a_joined_film_is_read(tmp_path, codec, rate):
     """The settings are the same; and packets of FLAC state their own rate."""
-    first = film_with_tone(tmp_path / "a.mkv", codec, 48_000, 440)
-    second = film_with_tone(tmp_path / "b.mkv", codec, rate, 880)
+    first = film_with_tone(tmp_path / "a.mkv", codec, rate=48_000, hertz=440)
+    second = film_with_tone(tmp_path / "b.mkv", codec, rate, hertz=880)
 
     film = joined(tmp_path / "ab.mkv", first, second)
 
-    assert hertz_between(film, 1.0, 3.0) == pytest.approx(440, abs=1)
-    assert hertz_between(film, 5.0, 7.0) == pytest.approx(880, abs=1)
+    assert hertz_between(film, start_s=1.0, end_s=3.0) == pytest.approx(440, abs=1)
+    assert hertz_between(film, start_s=5.0, end_s=7.0) == pytest.approx(880, abs=1)

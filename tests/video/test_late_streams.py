@@ -264,7 +264,7 @@ def flash_with_late_sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flash")
     whole = write_film(
         folder / "whole.flv",
-        {"": clicks(np.arange(0.5, 6), 6.0)},
+        {"": clicks(np.arange(0.5, 6), seconds=6.0)},
         seconds=6.0,
         pictures=map(noisy, range(150)),
         wide_high=(96, 64),
@@ -326,7 +326,7 @@ def test_sound_that_is_announced_and_begins_ten_seconds_later_is_heard(tmp_path,
     """
     film = write_film(
         tmp_path / f"late.{suffix}",
-        {"": clicks([10.5, 11.5], 12.0)},
+        {"": clicks([10.5, 11.5], seconds=12.0)},
         seconds=12.0,
         codec="mp2",
         gap=(-1.0, 10.0),
@@ -376,7 +376,7 @@ def test_a_track_from_the_beginning_is_preferred_to_one_that_begins_late(tmp_pat
     The second has sound only from 20 to 30 % of the film: 36 s of it are missing. It has more clicks than the
     first, so that the two are told apart.
     """
-    tracks = {"a": clicks([0.5], 40.0), "b": clicks(np.arange(0.25, 40, 0.5), 40.0)}
+    tracks = {"a": clicks([0.5], seconds=40.0), "b": clicks(np.arange(0.25, 40, 0.5), seconds=40.0)}
     whole = write_film(tmp_path / "film.vob", tracks, seconds=40.0, codec="ac3")
     film = tmp_path / "late.vob"
     film.write_bytes(with_a_tenth_of_second_track(whole.read_bytes()))

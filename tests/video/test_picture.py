@@ -55,7 +55,7 @@ def test_matrices_of_minus_1_0_and_1_give_every_quarter_turn_with_and_without_mi
 
 def test_a_matrix_that_turns_by_half_a_quarter_is_oblique():
     """By 45 degrees, pixels do not come to lie on pixels, so such a turn is not done."""
-    quarter_turns, is_mirrored, is_oblique = turn_of_matrix(1, 1, -1, 1)
+    quarter_turns, is_mirrored, is_oblique = turn_of_matrix(1, b=1, c=-1, d=1)
 
     assert is_oblique
     assert quarter_turns == 0
@@ -69,7 +69,9 @@ def test_black_around_the_text_of_credits_is_remarked_and_not_called_bars():
     """
     page_of_credits = np.zeros((90, 160, 3), np.uint8)
     page_of_credits[40:50, 60:100] = 255
-    as_stored = Shown(0, False, "bt709", False)  # neither turned nor mirrored, of limited range
+    as_stored = Shown(
+        rotation=0, mirrored=False, matrix="bt709", full_range=False
+    )  # neither turned nor mirrored, of limited range
     collected = CollectedFrames()
     collected.note(0, RgbPicture(page_of_credits, as_stored, corrupt=False, remarks=()))
 

@@ -62,8 +62,8 @@ def test_fps_takes_the_nearest_frame_from_the_first_on():
     """Of two seconds of 25 frames each, five a second are every fifth."""
     video = video_with_frames_at(np.arange(50) / 25)
 
-    five_a_second = choose(fps(5), video)
-    twenty_five_a_second = choose(fps(25), video)
+    five_a_second = choose(fps(rate=5), video)
+    twenty_five_a_second = choose(fps(rate=25), video)
 
     assert five_a_second.tolist() == [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]
     assert twenty_five_a_second.tolist() == list(range(50))
@@ -73,7 +73,7 @@ def test_fps_takes_every_frame_of_a_video_of_that_rate_whose_times_are_rounded()
     """Matroska keeps whole milliseconds: at 30 frames a second, 0, 0.033, 0.067, 0.1 s and so on."""
     rounded_times = np.round(np.arange(60) / 30, 3)
 
-    chosen = choose(fps(30), video_with_frames_at(rounded_times))
+    chosen = choose(fps(rate=30), video_with_frames_at(rounded_times))
 
     assert chosen.tolist() == list(range(60))
 
@@ -87,7 +87,7 @@ def test_pairs_are_spread_and_their_frames_as_far_apart_as_asked(seconds, rate):
     """
     video = video_with_frames_at(np.arange(round(seconds * rate)) / rate)
 
-    six_frames = choose(pairs(6, 0.3), video)
+    six_frames = choose(pairs(6, gap_s=0.3), video)
 
     first_times = video.time_s[six_frames[0::2]]
     second_times = video.time_s[six_frames[1::2]]

@@ -44,7 +44,7 @@ def test_a_film_copied_into_another_container_gives_the_same_samples(tmp_path, s
     )
     copy = remux(original, tmp_path / f"a{suffix}", edit=list)
 
-    of_original = read_frames(original, fps(2))
-    of_copy = read_frames(copy, fps(2))
+    of_original = read_frames(original, fps(rate=2))
+    of_copy = read_frames(copy, fps(rate=2))
 
     assert of_copy.index.tolist() == of_original.index.tolist() == [0, 12, 25, 37, 50, 62, 75, 87]

@@ -268,7 +268,7 @@ def rolling(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     """Draw credits that roll by half a pixel a frame, a line of names every 15 pixels."""
     n_frames = seconds * RATE // 2 * 2
     height = HIGH + n_frames // 2
-    whole_page = page(Image.new("RGB", (WIDE, height)), names(rng, height // 15), 0)
+    whole_page = page(Image.new("RGB", (WIDE, height)), names(rng, height // 15), top=0)
     frames = []
     for frame in range(n_frames):
         top = frame // 2
@@ -285,7 +285,7 @@ def cards(rng: np.random.Generator, seconds: int) -> list[np.ndarray]:
     pictures = []
     for number in range(seconds // 3):
         n_lines = 1 + number % 3
-        gpu = page(Image.new("RGB", SIZE), names(rng, n_lines), 75).astype(float)
+        gpu = page(Image.new("RGB", SIZE), names(rng, n_lines), top=75).astype(float)
         pictures += [(gpu * share).astype(np.uint8) for share in light]
     return pictures
 
@@ -305,7 +305,7 @@ def test_credits_that_roll_and_credits_on_cards_are_found(tmp_path, draw_credits
     """12 s of credits stand before or behind 12 s of film; more than 11 s of them must be found."""
     rng = np.random.default_rng(9)
     credit_pictures = draw_credits(rng, 12)
-    scene_pictures = scene(rng, 12)
+    scene_pictures = scene(rng, seconds=12)
     if come_first:
         pictures = credit_pictures + scene_pictures
         start_of_credits_s = 0
@@ -333,7 +333,7 @@ def with_subtitles(room: Image.Image, seed: int) -> list[np.ndarray]:
     """Show a picture with seven subtitles, each for two seconds."""
     pictures = []
     for name in names(np.random.default_rng(seed), 7):
-        pictures += [page(room, [f"I have seen {name}"], 155)] * (2 * RATE)
+        pictures += [page(room, [f"I have seen {name}"], top=155)] * (2 * RATE)
     return pictures
 
 
@@ -341,13 +341,13 @@ def subtitled(_: Path) -> list[np.ndarray]:
     """A dark room and a face half lit, with subtitles."""
     room = Image.new("RGB", SIZE, (12, 12, 16))
     ImageDraw.Draw(room).ellipse((130, 50, 175, 110), (120, 95, 80))
-    return with_subtitles(room.filter(ImageFilter.GaussianBlur(4)), 4)
+    return with_subtitles(room.filter(ImageFilter.GaussianBlur(4)), seed=4)
 
 
 def one_gpu(_: Path) -> list[np.ndarray]:
     """A card that stays: a place and a year."""
     lines = ["Somewhere in the mountains", "in the year before"]
-    return [page(Image.new("RGB", SIZE), lines, 75)] * (13 * RATE)
+    return [page(Image.new("RGB", SIZE), lines, top=75)] * (13 * RATE)
 
 
 @pytest.mark.long
@@ -358,7 +358,7 @@ def test_dark_pictures_are_no_credits(tmp_path, shared_data, draw_dark_shots):
     They stand before 3 s of an ordinary scene.
     """
     dark_pictures = draw_dark_shots(shared_data)
-    scene_pictures = scene(np.random.default_rng(2), 3)
+    scene_pictures = scene(np.random.default_rng(2), seconds=3)
     film = write_pictures(tmp_path / "a.mp4", dark_pictures + scene_pictures)
 
     shots = find_shots(film)
@@ -479,8 +479,8 @@ def test_rising_credits_behind_a_film_with_bars_have_no_other_flag_than_credits(
     These lines look like subtitles, and the black around them like bars.
     """
     rng = np.random.default_rng(4)
-    scene_with_bars = with_bars(scene(rng, 20))
-    roll = rolling(rng, 14)
+    scene_with_bars = with_bars(scene(rng, seconds=20))
+    roll = rolling(rng, seconds=14)
     film = write_pictures(tmp_path / "a.mp4", scene_with_bars + rising_from_below(roll[0]) + roll)
 
     first_shot, *other_shots = find_shots(film)

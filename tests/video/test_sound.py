@@ -34,7 +34,7 @@ def films(tmp_path_factory):
     return {
         kind: write_film(
             folder / f"clicks.{kind}",
-            {"eng": clicks([1.0, 29.5, 31.5, 33.0], 36.0, 48_000 if kind == "mkv" else RATE)},
+            {"eng": clicks([1.0, 29.5, 31.5, 33.0], seconds=36.0, rate=48_000 if kind == "mkv" else RATE)},
             seconds=36.0,
             codec=codec,
             rate=48_000 if kind == "mkv" else RATE,
@@ -56,7 +56,7 @@ def test_a_click_is_found_at_its_sample(films, kind, rate):
 
     A click may lie as far from its time as the container rounds times, and one sample more.
     """
-    (samples,), _ = read_sound(films[kind], rate, 0.0, 36.0)
+    (samples,), _ = read_sound(films[kind], rate, start_s=0.0, end_s=36.0)
 
     rounding_s = TICK_S[kind] / 2 + 1 / rate
     for click_s in (1.0, 29.5, 31.5, 33.0):
@@ -77,7 +77,7 @@ def test_samples_are_those_of_ffmpegs_command(films, kind):
     output = subprocess.run(command, capture_output=True, check=True).stdout
     samples_of_ffmpeg = np.frombuffer(output, "<f4")
 
-    (samples,), _ = read_sound(films[kind], rate, 0.0, 36.0)
+    (samples,), _ = read_sound(films[kind], rate, start_s=0.0, end_s=36.0)
 
     max_shift = round(TICK_S[kind] / 2 * rate) + 1
     first = round(0.05 * rate)
@@ -97,7 +97,7 @@ def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path
     command = f"ffmpeg -v error -ss {cut_s} -i {films['mp4']} -t 3 -c copy {cut_film}"
     subprocess.run(command.split(), check=True)
 
-    (samples,), _ = read_sound(cut_film, 48_000, 0.0, 2.0)
+    (samples,), _ = read_sound(cut_film, rate=48_000, start_s=0.0, end_s=2.0)
 
     loudest_sample_s = np.abs(samples).argmax() / 48_000
     assert loudest_sample_s == pytest.approx(1.0 - cut_s, abs=0.001)
@@ -107,8 +107,8 @@ def test_a_click_is_heard_in_time_in_a_film_cut_without_encoding(films, tmp_path
 @pytest.mark.parametrize("kind", CODEC_OF)
 def test_a_span_has_the_same_samples_whatever_else_is_read(films, kind):
     """The span from 28 to 34 s of a film of 36 s is read with the rest, and alone."""
-    (whole,), _ = read_sound(films[kind], 16_000, 0.0, 36.0)
-    (span,), _ = read_sound(films[kind], 16_000, 28.0, 34.0)
+    (whole,), _ = read_sound(films[kind], rate=16_000, start_s=0.0, end_s=36.0)
+    (span,), _ = read_sound(films[kind], rate=16_000, start_s=28.0, end_s=34.0)
 
     assert np.array_equal(span, whole[28 * 16_000 : 34 * 16_000])
 
@@ -118,8 +118,8 @@ def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
 
     A part of no length has one sample. Parts have the same length in memory, filled up with NaN.
     """
-    parts, missing_s = read_sound(films["mp4"], 16_000, 0.5, 4.0, edges_s=[1.0, 1.0, 3.0])
-    (whole,), _ = read_sound(films["mp4"], 16_000, 0.0, 4.0)
+    parts, missing_s = read_sound(films["mp4"], rate=16_000, start_s=0.5, end_s=4.0, edges_s=[1.0, 1.0, 3.0])
+    (whole,), _ = read_sound(films["mp4"], rate=16_000, start_s=0.0, end_s=4.0)
 
     n_samples = [int(np.isfinite(part).sum()) for part in parts]
     assert n_samples == [8_000, 1, 32_000, 16_000]
@@ -131,11 +131,15 @@ def test_parts_end_at_the_edges_and_hold_the_span_between_them(films):
 def test_a_gap_is_silent_and_counted(tmp_path):
     """A tone of amplitude 0.1 sounds for 8 s, but for the seconds from 3 to 5."""
     film = write_film(
-        tmp_path / "gap.mkv", {"eng": tone(440, 8.0, 0.1)}, seconds=8.0, codec="flac", gap=(3.0, 5.0)
+        tmp_path / "gap.mkv",
+        {"eng": tone(hz=440, seconds=8.0, level=0.1)},
+        seconds=8.0,
+        codec="flac",
+        gap=(3.0, 5.0),
     )
     rate = 16_000
 
-    (samples,), missing_s = read_sound(film, rate, 0.0, 8.0)
+    (samples,), missing_s = read_sound(film, rate, start_s=0.0, end_s=8.0)
 
     assert missing_s == pytest.approx(2.0, abs=0.2)
     within_gap = samples[round(3.25 * rate) : round(4.75 * rate)]
@@ -146,13 +150,13 @@ def test_a_gap_is_silent_and_counted(tmp_path):
 
 def test_sound_that_ends_early_is_counted_as_missing(tmp_path):
     """The sound ends at 3 of 8 s: 5 s are missing, and a span from 5 to 8 s has none at all."""
-    film = write_film(tmp_path / "short.mp4", {"eng": tone(440, 3.0)}, seconds=8.0)
+    film = write_film(tmp_path / "short.mp4", {"eng": tone(hz=440, seconds=3.0)}, seconds=8.0)
 
-    _, missing_s = read_sound(film, 16_000, 0.0, 8.0)
+    _, missing_s = read_sound(film, rate=16_000, start_s=0.0, end_s=8.0)
 
     assert missing_s == pytest.approx(5.0, abs=0.1)
     with pytest.raises(VideoError, match="no sound between 5 and 8 s"):
-        read_sound(film, 16_000, 5.0, 8.0)
+        read_sound(film, rate=16_000, start_s=5.0, end_s=8.0)
 
 
 @pytest.mark.parametrize(("track", "amplitude"), [("", 0.2), ("eng", 0.2), ("fra", 0.05), ("1", 0.05)])
@@ -160,7 +164,7 @@ def test_a_track_is_chosen_by_its_language_or_number_and_else_the_first(
     film_with_two_tracks, track, amplitude
 ):
     """Track 0, `eng`, has a tone of amplitude 0.2, and track 1, `fra`, one of 0.05."""
-    (samples,), _ = read_sound(film_with_two_tracks, 16_000, 0.5, 1.5, track=track)
+    (samples,), _ = read_sound(film_with_two_tracks, rate=16_000, start_s=0.5, end_s=1.5, track=track)
 
     assert np.nanmax(samples) == pytest.approx(amplitude, rel=0.1)
 
@@ -174,7 +178,7 @@ def test_a_track_that_the_film_does_not_have_is_refused_with_those_that_it_has(f
 @pytest.fixture(scope="module")
 def film_with_two_tracks(tmp_path_factory):
     """A film with a loud track, eng, of amplitude 0.2, and a quiet one, fra, of 0.05."""
-    tracks = {"eng": tone(440, 2.0, 0.2), "fra": tone(440, 2.0, 0.05)}
+    tracks = {"eng": tone(hz=440, seconds=2.0, level=0.2), "fra": tone(hz=440, seconds=2.0, level=0.05)}
     return write_film(tmp_path_factory.mktemp("tracks") / "two.mkv", tracks, seconds=2.0)
 
 
@@ -196,11 +200,11 @@ def with_default_track(film, target, number):
 @pytest.mark.parametrize(("default_track", "amplitude"), [(0, 0.05), (1, 0.2)], ids=["first", "second"])
 def test_the_track_that_the_file_calls_its_default_is_read_and_played(tmp_path, default_track, amplitude):
     """Track 0 has a tone of amplitude 0.05, and track 1 one of 0.2."""
-    tracks = {"eng": tone(440, 2.0, 0.05), "fra": tone(440, 2.0, 0.2)}
+    tracks = {"eng": tone(hz=440, seconds=2.0, level=0.05), "fra": tone(hz=440, seconds=2.0, level=0.2)}
     without_default = write_film(tmp_path / "film.mkv", tracks, seconds=2.0)
     film = with_default_track(without_default, tmp_path / "default.mkv", default_track)
 
-    (samples,), _ = read_sound(film, 16_000, 0.5, 1.5)
+    (samples,), _ = read_sound(film, rate=16_000, start_s=0.5, end_s=1.5)
     played_frames = [frame.to_ndarray() for _, frame in played(film, pictures=False)]
 
     assert np.nanmax(samples) == pytest.approx(amplitude, rel=0.1)
@@ -220,7 +224,7 @@ def stop_the_clock_of_sound(path):
 
 def test_sound_whose_times_are_all_equal_is_refused(tmp_path):
     """The file says that each sample of its sound lasts for nothing."""
-    film = write_film(tmp_path / "a.mov", {"eng": tone(440, 2.0)}, seconds=2.0, codec="pcm_s16le")
+    film = write_film(tmp_path / "a.mov", {"eng": tone(hz=440, seconds=2.0)}, seconds=2.0, codec="pcm_s16le")
     stop_the_clock_of_sound(film)
 
     with pytest.raises(VideoError, match="all times of its sound are equal"):
@@ -249,10 +253,10 @@ def test_sound_is_where_its_times_say_behind_a_wrong_first_packet(tmp_path, n_le
             packet.pts = packet.dts = packet.pts - round(n_left_out / RATE / packet.time_base)
         return packets
 
-    film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], 4.0)}, seconds=4.0)
+    film = write_film(tmp_path / "film.mp4", {"eng": clicks([2.0], seconds=4.0)}, seconds=4.0)
     phone = remux(film, tmp_path / "phone.mp4", state_another_length, kinds=("video", "audio"))
 
-    (samples,), _ = read_sound(phone, RATE, 0.0, 4.0)
+    (samples,), _ = read_sound(phone, RATE, start_s=0.0, end_s=4.0)
 
     place_of_click = int(np.abs(samples).argmax())
     assert place_of_click == pytest.approx(2 * RATE - n_left_out, abs=2)
@@ -266,7 +270,7 @@ def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n
 
     The times of the first packets are taken away; the samples must be those that are read with all times.
     """
-    (samples_with_times,), _ = read_sound(films[kind], RATE, 0.0, 3.0)
+    (samples_with_times,), _ = read_sound(films[kind], RATE, start_s=0.0, end_s=3.0)
     timed_packets = sound.timed_packets
 
     def without_first_times(*settings):
@@ -279,7 +283,7 @@ def test_the_first_frames_of_sound_may_state_no_time(films, monkeypatch, kind, n
     monkeypatch.setattr(sound, "timed_packets", without_first_times)
 
     path = shutil.copy(films[kind], films[kind].with_name(f"{n_without_time}.{kind}"))
-    (samples,), missing_s = read_sound(path, RATE, 0.0, 3.0)
+    (samples,), missing_s = read_sound(path, RATE, start_s=0.0, end_s=3.0)
 
     assert np.abs(samples - samples_with_times).max() < 0.01
     assert missing_s < 0.1
@@ -299,7 +303,7 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
 
     monkeypatch.setattr(Source, "demux", break_off_behind_900_packets)
 
-    (samples,), missing_s = read_sound(films["mp4"], RATE, 0.0, 36.0)
+    (samples,), missing_s = read_sound(films["mp4"], RATE, start_s=0.0, end_s=36.0)
 
     assert 5 < missing_s < 20
     click = round(1.0 * RATE)
@@ -308,9 +312,11 @@ def test_sound_behind_a_damaged_place_is_counted_as_missing(films, monkeypatch):
 
 def test_stereo_is_read_as_one_channel_of_the_same_power(tmp_path):
     """Two equal channels of amplitude 0.1 are mixed to one of 0.1 x sqrt(2)."""
-    film = write_film(tmp_path / "stereo.mp4", {"eng": tone(440, 2.0, 0.1)}, seconds=2.0, layout="stereo")
+    film = write_film(
+        tmp_path / "stereo.mp4", {"eng": tone(hz=440, seconds=2.0, level=0.1)}, seconds=2.0, layout="stereo"
+    )
 
-    (samples,), _ = read_sound(film, 16_000, 0.2, 1.8)
+    (samples,), _ = read_sound(film, rate=16_000, start_s=0.2, end_s=1.8)
 
     assert np.abs(samples).max() == pytest.approx(0.1 * np.sqrt(2), rel=0.02)
 
@@ -322,10 +328,10 @@ def test_channels_that_have_no_places_are_mixed_equally(tmp_path, channels):
     All have the same wave, so that their mean is the wave. Samples of 16 bits are divided by 32768, so that
     they are between -1 and 1.
     """
-    wave = (8000 * tone(200, 2.0, 1.0, 8000)).astype(np.int16)
+    wave = (8000 * tone(hz=200, seconds=2.0, level=1.0, rate=8000)).astype(np.int16)
     film = write_channels(tmp_path / "many.mkv", channels, wave, rate=8000)
 
-    (samples,), missing_s = read_sound(film, 8000, 0.0, 2.0)
+    (samples,), missing_s = read_sound(film, rate=8000, start_s=0.0, end_s=2.0)
 
     assert missing_s == 0
     assert np.abs(samples - wave / 32768).max() < 1e-6
@@ -338,11 +344,11 @@ def test_a_small_file_with_much_sound_takes_little_memory(tmp_path):
     A second of it is read.
     """
     silence = np.zeros(34 * 192_000, np.int16)
-    film = write_channels(tmp_path / "much.mkv", 8, silence, 192_000, "flac")
+    film = write_channels(tmp_path / "much.mkv", n_channels=8, samples=silence, rate=192_000, codec="flac")
     assert film.stat().st_size < 100_000
 
     tracemalloc.start()
-    (samples,), _ = read_sound(film, 16_000, 3.0, 4.0)
+    (samples,), _ = read_sound(film, rate=16_000, start_s=3.0, end_s=4.0)
     _, max_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -364,15 +370,19 @@ def test_sound_in_which_ffmpeg_cannot_seek_is_read_from_its_start(tmp_path):
 
     The film's clicks at 1 and 2.5 s are half a second later in the copy.
     """
-    film = write_film(tmp_path / "film.flv", {"": clicks([1.0, 2.5], 4)}, seconds=4, codec="libmp3lame")
+    film = write_film(
+        tmp_path / "film.flv", {"": clicks([1.0, 2.5], seconds=4)}, seconds=4, codec="libmp3lame"
+    )
     film_with_late_sound = remux(
         film, tmp_path / "late.flv", begin_sound_half_a_second_later, kinds=("video", "audio")
     )
 
-    (samples,), _ = read_sound(film_with_late_sound, 16_000, 0.0, 5.0)
+    (samples,), _ = read_sound(film_with_late_sound, rate=16_000, start_s=0.0, end_s=5.0)
 
     for click_s in (1.5, 3.0):
-        assert time_of_click(np.nan_to_num(samples), 16_000, click_s) == pytest.approx(click_s, abs=0.03)
+        assert time_of_click(np.nan_to_num(samples), rate=16_000, about_s=click_s) == pytest.approx(
+            click_s, abs=0.03
+        )
 
 
 class SeekableByPictures:
@@ -415,16 +425,16 @@ def test_a_seek_that_failed_is_not_tried_again_and_the_other_one_is(films, monke
 
     assert seeks == ["sound", "pictures", "pictures"]
     # The clicks at 31.5 and 33 s are at 0.5 and 2 s of what was read.
-    assert time_of_click(samples, 16_000, 0.5) == pytest.approx(0.5, abs=0.001)
-    assert time_of_click(samples, 16_000, 2.0) == pytest.approx(2.0, abs=0.001)
+    assert time_of_click(samples, rate=16_000, about_s=0.5) == pytest.approx(0.5, abs=0.001)
+    assert time_of_click(samples, rate=16_000, about_s=2.0) == pytest.approx(2.0, abs=0.001)
 
 
 @pytest.fixture
 def film_with_unknown_codec(tmp_path):
     """A film whose track 0, eng, is of an unknown codec, and the samples of its track 1, fra."""
-    tracks = {"eng": tone(440, 2.0), "fra": tone(440, 2.0, 0.05)}
+    tracks = {"eng": tone(hz=440, seconds=2.0), "fra": tone(hz=440, seconds=2.0, level=0.05)}
     film = write_film(tmp_path / "two.mp4", tracks, seconds=2.0)
-    (samples_of_fra,), _ = read_sound(film, RATE, 0.0, 2.0, track="1")
+    (samples_of_fra,), _ = read_sound(film, RATE, start_s=0.0, end_s=2.0, track="1")
     # In MP4, the first box of AAC and that of its settings are given other names.
     film.write_bytes(film.read_bytes().replace(b"mp4a", b"ac-9", 1).replace(b"esds", b"xxxx", 1))
     return film, samples_of_fra
@@ -435,7 +445,7 @@ def test_a_track_beside_one_of_an_unknown_codec_is_read_and_keeps_its_number(fil
     """Track 0 cannot be decoded; track 1 is read by default, and is still called 1."""
     film, samples_of_track_1 = film_with_unknown_codec
 
-    (samples,), _ = read_sound(film, RATE, 0.0, 2.0, track=track)
+    (samples,), _ = read_sound(film, RATE, start_s=0.0, end_s=2.0, track=track)
 
     np.testing.assert_array_equal(samples, samples_of_track_1)
 
@@ -467,7 +477,7 @@ def test_a_gap_in_vorbis_is_longer_than_its_errors_of_time(short_block, long_blo
     """
     most_wrong_s = (long_block - short_block) / 2 / 44_100
 
-    min_gap_s = jump_s(header_of_vorbis(short_block, long_block), 44_100)
+    min_gap_s = jump_s(header_of_vorbis(short_block, long_block), rate=44_100)
 
     assert most_wrong_s < min_gap_s < most_wrong_s + 0.025
 
@@ -477,7 +487,7 @@ def test_a_lost_packet_of_aac_is_a_gap():
     settings_of_aac = b""
     packet_s = 1024 / 44_100
 
-    min_gap_s = jump_s(settings_of_aac, 44_100)
+    min_gap_s = jump_s(settings_of_aac, rate=44_100)
 
     assert min_gap_s < packet_s
 
@@ -487,10 +497,10 @@ def test_a_second_of_a_film_of_minutes_is_read_and_the_film_is_not_refused_for_t
 
     The sound lasts 150 s, with a click at 2 s.
     """
-    sound_of_film = clicks([2.0], 150, 8_000)
+    sound_of_film = clicks([2.0], seconds=150, rate=8_000)
     film = write_film(tmp_path / "long.mkv", {"": sound_of_film}, seconds=1, codec="flac", rate=8_000)
 
-    (samples,), missing_s = read_sound(film, 8_000, 1.5, 2.5)
+    (samples,), missing_s = read_sound(film, rate=8_000, start_s=1.5, end_s=2.5)
 
-    assert 1.5 + time_of_click(samples, 8_000, 0.5) == pytest.approx(2.0, abs=0.002)
+    assert 1.5 + time_of_click(samples, rate=8_000, about_s=0.5) == pytest.approx(2.0, abs=0.002)
     assert missing_s == 0.0

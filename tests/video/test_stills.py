@@ -384,7 +384,7 @@ def test_one_frame_of_a_picture_can_be_asked_for_by_any_sampling(drawing, tmp_pa
     """By its number, by 25 frames a second, or as one key frame: it is the only one, frame 0."""
     picture = save(drawing, tmp_path / "a.png")
 
-    for sampling in (at([0]), fps(25), keyframes(1)):
+    for sampling in (at([0]), fps(rate=25), keyframes(1)):
         assert read_frames(picture, sampling).index.tolist() == [0]
 
 
@@ -426,8 +426,8 @@ def png_primaries(red, green, blue) -> bytes:
 
 PRIMARIES_OF_SRGB = png_primaries(red=(0.64, 0.33), green=(0.30, 0.60), blue=(0.15, 0.06))
 PRIMARIES_OF_DISPLAY_P3 = png_primaries(red=(0.68, 0.32), green=(0.265, 0.69), blue=(0.15, 0.06))
-GAMMA_OF_SRGB = png_gamma(0.45455)
-LINEAR_LIGHT = png_gamma(1.0)
+GAMMA_OF_SRGB = png_gamma(inverse=0.45455)
+LINEAR_LIGHT = png_gamma(inverse=1.0)
 
 
 @pytest.mark.parametrize(

@@ -466,8 +466,8 @@ def test_encrypted_sound_is_refused_beside_clear_pictures(tmp_path):
 
     The film has 50 pictures in two seconds.
     """
-    clear_film = write_film(tmp_path / "a.mp4", {"eng": tone(440, 2)}, seconds=2)
-    film = remux(clear_film, tmp_path / "secret.mp4", list, ("video", "audio"), **encryption_by(0))
+    clear_film = write_film(tmp_path / "a.mp4", {"eng": tone(hz=440, seconds=2)}, seconds=2)
+    film = remux(clear_film, tmp_path / "secret.mp4", list, ("video", "audio"), **encryption_by(key=0))
     say_that_pictures_are_clear(film)
 
     assert probe(film).frames == 50
@@ -665,7 +665,7 @@ def film_without_its_first(n_lost: int, path: Path) -> Path:
 
 def test_a_clip_that_lost_a_quarter_of_its_frames_is_partial(tmp_path):
     """Pictures 0 to 5 of 24 cannot be decoded."""
-    film = film_without_its_first(6, tmp_path / "a.mkv")
+    film = film_without_its_first(n_lost=6, path=tmp_path / "a.mkv")
 
     frames = read_frames(film, uniform(8))
 
@@ -679,8 +679,8 @@ def test_of_a_clip_that_lost_more_than_half_only_frames_asked_for_by_number_are_
 
     AVI states no reliable times: its frames are counted from the first that can be decoded, picture 14.
     """
-    matroska = film_without_its_first(14, tmp_path / "a.mkv")
-    avi = film_without_its_first(14, tmp_path / "a.avi")
+    matroska = film_without_its_first(n_lost=14, path=tmp_path / "a.mkv")
+    avi = film_without_its_first(n_lost=14, path=tmp_path / "a.avi")
 
     for film in (matroska, avi):
         with pytest.raises(VideoError, match="half"):
@@ -742,8 +742,8 @@ def test_a_matrix_that_changes_within_a_clip_is_noted(tmp_path):
 
     Of 40 numbered pictures, 25 a second, the first 20 are of BT.601; at 0.8 s, BT.709 begins.
     """
-    bt601 = encode_with_tags_of_colours(tmp_path / "bt601.webm", 0, colorspace=5)
-    bt709 = encode_with_tags_of_colours(tmp_path / "bt709.webm", 20, colorspace=BT709)
+    bt601 = encode_with_tags_of_colours(tmp_path / "bt601.webm", first=0, colorspace=5)
+    bt709 = encode_with_tags_of_colours(tmp_path / "bt709.webm", first=20, colorspace=BT709)
     film = joined(tmp_path / "both.webm", [bt601, bt709])
 
     whole = read_frames(film, at(range(40)))
@@ -787,7 +787,7 @@ def test_a_change_of_the_shape_of_pixels_is_noted(tmp_path):
 )
 def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, words_of_note):
     """Primaries and transfer characteristics (trc) are stated by their numbers in H.273."""
-    film = encode_with_tags_of_colours(tmp_path / "film.mkv", 0, **tags)
+    film = encode_with_tags_of_colours(tmp_path / "film.mkv", first=0, **tags)
 
     notes = read_frames(film, uniform(2)).notes
 
@@ -796,7 +796,7 @@ def test_colours_of_no_ordinary_screen_are_noted(tmp_path, tags, words_of_note):
 
 def test_colours_of_an_ordinary_screen_have_no_note(tmp_path):
     """They are those of BT.709."""
-    film = encode_with_tags_of_colours(tmp_path / "film.mkv", 0, color_primaries=BT709, color_trc=BT709)
+    film = encode_with_tags_of_colours(tmp_path / "film.mkv", first=0, color_primaries=BT709, color_trc=BT709)
 
     notes = read_frames(film, uniform(2)).notes
 

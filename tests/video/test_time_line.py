@@ -198,7 +198,7 @@ def test_pictures_and_sound_are_played_on_one_line(film_with_clicks):
 
 def test_sound_with_other_parts_than_the_pictures_is_refused(tmp_path):
     """The second part has no sound, so it is not known which pictures the sound belongs to."""
-    with_sound = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], 1.2)}, seconds=1.2)
+    with_sound = write_film(tmp_path / "a.mkv", {"eng": clicks([0.5], seconds=1.2)}, seconds=1.2)
     without_sound = write_film(tmp_path / "b.mkv", {}, seconds=1.2)
     film = joined(tmp_path / "ab.mkv", [with_sound, without_sound])
 
@@ -565,7 +565,9 @@ def test_a_second_matroska_file_of_another_colour_range_is_not_read(tmp_path, ra
 def test_sound_of_another_rate_in_the_second_part_is_read(tmp_path):
     """Each part of 2 s has a click at 1 s: at 1 and 3 s of the film."""
     for name, rate in (("a.ts", 44_100), ("b.ts", 48_000)):
-        write_film(tmp_path / name, {"": clicks([1.0], 2, rate)}, seconds=2, codec="mp2", rate=rate)
+        write_film(
+            tmp_path / name, {"": clicks([1.0], seconds=2, rate=rate)}, seconds=2, codec="mp2", rate=rate
+        )
     film = joined(tmp_path / "ab.ts", [tmp_path / "a.ts", tmp_path / "b.ts"])
 
     (samples,), missing_s = SoundTrack(film).parts(0, 4, (), rate=READ_RATE)

@@ -201,7 +201,7 @@ def folder_of_shared_facts(tmp_path, monkeypatch):
     begin_another_process()
     share_in(folder)
     yield folder
-    share_in(None)
+    share_in(folder=None)
     begin_another_process()
 
 

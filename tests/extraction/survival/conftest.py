@@ -24,9 +24,9 @@ def films(tmp_path_factory) -> Path:
     clips = []
     for number in range(CLIPS):
         video = f"clip-{number:02d}.mp4"
-        write_video(folder / video, grey_frames(20 + number, first_grey=7 * number), 24)
+        write_video(folder / video, grey_frames(20 + number, first_grey=7 * number), rate=24)
         clips.append(Clip(f"tt1-{number:03d}", "tt1", video))
-    write_video(folder / "film.mkv", grey_frames(8 * 24), 24)
+    write_video(folder / "film.mkv", grey_frames(8 * 24), rate=24)
     clips += [
         Clip(f"tt2-{second:03d}", "tt2", "film.mkv", float(second), second + 2.0) for second in range(6)
     ]

@@ -706,7 +706,7 @@ def test_an_unknown_format_or_tier_is_refused_by_name(film):
 )
 def test_elan_has_a_probability_as_the_range_that_holds_it(film, p, value):
     """A range holds its lower end and not its upper one; the last holds both."""
-    one_span = TierSpan(0.0, 1.0, "", p)
+    one_span = TierSpan(start_s=0.0, end_s=1.0, text="", p=p)
     tier = Tier("level", "p", (one_span,))
     text = to_eaf(replace(collect(film, "eaf"), tiers=(tier,)))
     assert re.findall(r"<ANNOTATION_VALUE>([^<]*)", text) == [value]

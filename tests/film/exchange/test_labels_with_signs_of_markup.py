@@ -21,8 +21,15 @@ def test_levels_and_concepts_in_angles_and_braces_come_back(tmp_path, kind):
     book = codebook_of_text(SIGNS)
     film = fake_scored_film(n_rows=60, duration_s=600.0)
     decided = [
-        Decided(5.0, 15.0, ("AB",), level="<low>", concepts=("<i>", "{on top}"), is_blind=True),
-        Decided(25.0, 35.0, ("AB",), level="high", concepts=("Look",), is_blind=True),
+        Decided(
+            start_s=5.0,
+            end_s=15.0,
+            judges=("AB",),
+            level="<low>",
+            concepts=("<i>", "{on top}"),
+            is_blind=True,
+        ),
+        Decided(start_s=25.0, end_s=35.0, judges=("AB",), level="high", concepts=("Look",), is_blind=True),
     ]
 
     text = export(film, kind, people=decided, tiers=("people",))

@@ -15,13 +15,33 @@ from tests.film.page.invented import ten_minute_film
 ID = "0123456789abcdef-{}"
 HOSTILE = "</script><script>alert(1)</script>\n\nNOTE --> ]]> \" ' & =1+1 |M:"
 
-AB_BLIND = Decided(10.0, 18.5, ("AB",), "S", ("Body", "Clothing"), "low", is_blind=True, id=ID.format(2))
-AB_SIGHT = Decided(10.0, 18.5, ("AB",), "EN", id=ID.format(3))
-AB_LATER = Decided(12.0, 30.25, ("AB",), "HN", ("Activity",), id=ID.format(4))
-CD_BLIND = Decided(10.0, 18.5, ("C_D é",), "EN", is_blind=True, id=ID.format(5))
+AB_BLIND = Decided(
+    start_s=10.0,
+    end_s=18.5,
+    judges=("AB",),
+    level="S",
+    concepts=("Body", "Clothing"),
+    note="low",
+    is_blind=True,
+    id=ID.format(2),
+)
+AB_SIGHT = Decided(start_s=10.0, end_s=18.5, judges=("AB",), level="EN", id=ID.format(3))
+AB_LATER = Decided(
+    start_s=12.0, end_s=30.25, judges=("AB",), level="HN", concepts=("Activity",), id=ID.format(4)
+)
+CD_BLIND = Decided(start_s=10.0, end_s=18.5, judges=("C_D é",), level="EN", is_blind=True, id=ID.format(5))
 BOTH = ("AB", "C_D é")
-SETTLED = Decided(10.0, 18.5, BOTH, "HN", ("Body",), is_blind=True, is_agreed=True, id=ID.format(6))
-NOTE = Decided(40.0, 41.0, ("AB",), note=HOSTILE, id=ID.format(7))
+SETTLED = Decided(
+    start_s=10.0,
+    end_s=18.5,
+    judges=BOTH,
+    level="HN",
+    concepts=("Body",),
+    is_blind=True,
+    is_agreed=True,
+    id=ID.format(6),
+)
+NOTE = Decided(start_s=40.0, end_s=41.0, judges=("AB",), note=HOSTILE, id=ID.format(7))
 ALL_DECISIONS = (AB_BLIND, AB_SIGHT, AB_LATER, CD_BLIND, SETTLED, NOTE)
 
 
@@ -348,7 +368,7 @@ def test_a_web_annotation_has_its_people_and_the_facts_of_their_decision(film, t
 
 def test_a_note_is_a_web_annotation_that_comments(film, tmp_path):
     """AB noted "dark" of 40 to 41 s, without a level, so that nothing is classified."""
-    note = Decided(40.0, 41.0, ("AB",), note="dark", id=ID.format(7))
+    note = Decided(start_s=40.0, end_s=41.0, judges=("AB",), note="dark", id=ID.format(7))
     (comment,) = annotations_of_people(film, tmp_path, note)
     assert comment["motivation"] == "commenting"
     assert [person["name"] for person in comment["creator"]] == ["AB"]
@@ -382,7 +402,7 @@ def test_iiifs_own_parser_sees_who_decided(film, tmp_path):
 
 
 HOSTILE_DECISIONS = (
-    Decided(1.0, 5.0, ("=cmd() <b> | -->",), "S", note=HOSTILE, id=ID.format(9)),
+    Decided(start_s=1.0, end_s=5.0, judges=("=cmd() <b> | -->",), level="S", note=HOSTILE, id=ID.format(9)),
     NOTE,
     CD_BLIND,
 )

@@ -432,9 +432,9 @@ def page_with_videos(tmp_path_factory):
 
     film = fake_scored_film(duration_s=60.0, n_rows=30, unlike_parts=())
     people = [
-        Decided(5.0, 15.0, ("AB",), level="S", note="=1+1"),
-        Decided(5.0, 15.0, ("CD",), level="HN", is_blind=True),
-        Decided(5.0, 15.0, ("AB", "CD"), level="S", is_agreed=True),
+        Decided(start_s=5.0, end_s=15.0, judges=("AB",), level="S", note="=1+1"),
+        Decided(start_s=5.0, end_s=15.0, judges=("CD",), level="HN", is_blind=True),
+        Decided(start_s=5.0, end_s=15.0, judges=("AB", "CD"), level="S", is_agreed=True),
     ]
     copy = ScoredCopy(
         duration_s=float(duration_s), fps=float(fps), key=content_key(folder / "own.webm"), stills={}
@@ -507,7 +507,7 @@ def hostile(open_page, tmp_path):
     """A page whose title, subtitle, judge and note are hostile, and whose address is so, too."""
     film = fake_scored_film("tt1", NASTY, duration_s=60.0, n_rows=30, unlike_parts=())
     subtitles = pd.DataFrame({"start_s": [4.0], "end_s": [9.0], "text": [NASTY]})
-    decided = [Decided(5.0, 15.0, (NASTY,), level="S", note=NASTY, is_blind=True)]
+    decided = [Decided(start_s=5.0, end_s=15.0, judges=(NASTY,), level="S", note=NASTY, is_blind=True)]
     path = tmp_path / "hostile.html"
     write_film_page([replace(film, subtitles=subtitles)], path, owned={"tt1": Owned(people=decided)})
     seen = open_page(path)

@@ -153,7 +153,7 @@ def test_the_page_hatches_as_many_seconds_as_are_not_judged():
 
     The first half of the film is unlike training, and at its end are credits.
     """
-    film = film_that_begins_unlike(0.5)
+    film = film_that_begins_unlike(share=0.5)
     time = film.time()
 
     hatched_s = {"unlike": 0.0, "nothing": 0.0}
@@ -181,7 +181,7 @@ def test_credits_that_are_unlike_everything_too_are_credits():
 
 def test_a_film_wholly_unlike_training_has_no_numbers():
     """No share with a band is printed, and no row of 60 has a probability in the script's data."""
-    film = film_that_begins_unlike(1.0)
+    film = film_that_begins_unlike(share=1.0)
     page = film_page([film])
     assert re.search("<title>(.*?)</title>", page)[1] == heading_of(film)
 
@@ -287,7 +287,7 @@ def test_the_figure_of_passages_counts_those_that_reach_the_threshold():
 @pytest.mark.parametrize(
     "film",
     [
-        film_that_begins_unlike(1.0),
+        film_that_begins_unlike(share=1.0),
         with_model(ten_minute_film(), threshold_p=None),
         with_model(ten_minute_film(), calibration=None),
     ],
@@ -491,7 +491,7 @@ def sentence_on(concept_reasons, words, not_better_than_chance=None):
         near_chance = [concept for concept in model.concepts if concept.is_near_chance]
         concepts = [replace(near_chance[0], name=not_better_than_chance)]
     model = replace(model, concepts=concepts)
-    passage = ClaimTime("span", 10.0, 0.0, 10.0)
+    passage = ClaimTime("span", seconds=10.0, start_s=0.0, end_s=10.0)
     return reasons_sentence(passage_reasons(model, concept_reasons, passage), words)
 
 
@@ -531,11 +531,17 @@ REASONS = {
         "For it: more Vague than usual (not shown to be found better than chance).",
     ),
     "no usual values are known": (
-        [Reason("A", 0.9, 1.0, is_present=True), Reason("B", 0.1, -1.0, is_present=False)],
+        [
+            Reason("A", p=0.9, contribution=1.0, is_present=True),
+            Reason("B", p=0.1, contribution=-1.0, is_present=False),
+        ],
         "For it: A. Against it: B.",
     ),
     "one concept contributes nothing": (
-        [Reason("Body", 0.1, 0.0, is_present=False), Reason("Look", 0.1, 0.4, is_present=False)],
+        [
+            Reason("Body", p=0.1, contribution=0.0, is_present=False),
+            Reason("Look", p=0.1, contribution=0.4, is_present=False),
+        ],
         "For it: Look.",
     ),
     "no concepts": ([], ""),
@@ -663,7 +669,7 @@ def test_a_figure_shows_the_span_with_half_a_minute_around_it():
 
     Without the film there are no stills.
     """
-    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
+    figure = str(film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=400.0))
     assert set(strips_of(figure)) == {(700, 4300)}
     assert "0:01:40–0:06:40" in figure
     assert 'class="c-threshold"' in figure
@@ -673,7 +679,7 @@ def test_a_figure_shows_the_span_with_half_a_minute_around_it():
 def test_a_figure_has_the_concepts_that_are_found_by_name():
     """A concept is found if the model's tests show it to be found better than by chance."""
     film = ten_minute_film()
-    figure = film_figure(view_of(film), 100.0, 400.0)
+    figure = film_figure(view_of(film), start_s=100.0, end_s=400.0)
     for concept in film.model().concepts:
         if concept.is_found:
             assert f">{concept.name}</text>" in figure
@@ -681,7 +687,7 @@ def test_a_figure_has_the_concepts_that_are_found_by_name():
 
 def test_a_figure_is_well_formed_and_asks_for_nothing():
     """The only address in it is the name of SVG's own format."""
-    figure = str(film_figure(view_of(ten_minute_film()), 100.0, 400.0))
+    figure = str(film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=400.0))
     minidom.parseString(figure)  # noqa: S318 - ours
     assert "http" not in figure.replace("http://www.w3.org/2000/svg", "")
 
@@ -696,7 +702,9 @@ def test_a_figure_is_well_formed_and_asks_for_nothing():
 )
 def test_a_figure_names_the_concepts_that_it_does_not_draw(language, left_out):
     """These three are not found better than chance."""
-    figure = str(film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), 100.0, 400.0))
+    figure = str(
+        film_figure(FilmView(ten_minute_film(), "f1", Words(language), top=5), start_s=100.0, end_s=400.0)
+    )
     for text in left_out:
         assert text in figure
 
@@ -793,7 +801,7 @@ def test_no_name_of_a_concept_is_cut_in_a_figure(name, language):
     found_concepts = [replace(concept, low=0.5) for concept in film.model().concepts]
     film = with_model(film, concepts=found_concepts)
 
-    figure = str(film_figure(view_of(film, language), 100.0, 200.0))
+    figure = str(film_figure(view_of(film, language), start_s=100.0, end_s=200.0))
 
     (drawn_title,) = [text for text in texts_of(figure) if text.text == title(longest)]
     left_edge_of_figure = 0
@@ -815,7 +823,7 @@ def figure_of_last_half_minute(duration_s, title, judge):
 @pytest.mark.parametrize("judge", ["AB", LONG_NAME])
 def test_no_text_of_a_figure_is_cut(title, judge):
     """Even with a long title and a long name no text begins or ends outside the figure."""
-    figure = figure_of_last_half_minute(600.0, title, judge)
+    figure = figure_of_last_half_minute(duration_s=600.0, title=title, judge=judge)
 
     width = float(re.search(r'viewBox="0 0 ([\d.]+)', figure)[1])
     texts = texts_of(figure)
@@ -839,9 +847,11 @@ def test_no_times_of_a_figure_touch(duration_s):
 def test_a_figure_says_who_decided_what_in_its_span():
     """AB decided within the span of 100 to 160 s, and CD after 500 s."""
     view = view_of(ten_minute_film())
-    inside = Decided(120.0, 150.0, ("AB",), level="S", is_blind=True)
-    elsewhere = Decided(500.0, 510.0, ("CD",), level="S")
-    figure = film_figure(view, 100.0, 160.0, decisions_data([inside, elsewhere], view))
+    inside = Decided(start_s=120.0, end_s=150.0, judges=("AB",), level="S", is_blind=True)
+    elsewhere = Decided(start_s=500.0, end_s=510.0, judges=("CD",), level="S")
+    figure = film_figure(
+        view, start_s=100.0, end_s=160.0, decisions=decisions_data([inside, elsewhere], view)
+    )
     assert "S (Sure), AB (blind)" in figure
     assert "CD" not in figure
 
@@ -866,7 +876,7 @@ def grey_of(address):
 
 def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
     """The span is 100 to 160 s, so that stills of 70 to 190 s are shown. The grey of each is its second."""
-    svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
+    svg = film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=160.0, stills=GreyStills())
     stills = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     assert len(stills) > 4
     times_s = [grey_of(still.getAttribute("href")) for still in stills]
@@ -876,7 +886,7 @@ def test_a_figure_has_a_strip_of_stills_in_the_order_of_time():
 
 def test_the_last_still_of_a_figure_is_not_cut():
     """A figure is 760 pixels wide."""
-    svg = film_figure(view_of(ten_minute_film()), 100.0, 160.0, stills=GreyStills())
+    svg = film_figure(view_of(ten_minute_film()), start_s=100.0, end_s=160.0, stills=GreyStills())
     *_, last = minidom.parseString(svg).getElementsByTagName("image")  # noqa: S318 - ours
     right_edge = float(last.getAttribute("x")) + float(last.getAttribute("width"))
     assert right_edge <= 760
@@ -909,7 +919,9 @@ def test_a_figures_pdf_has_its_size_and_fonts():
     Fonts are embedded, as journals refuse others. The same figure gives the same bytes again.
     """
     pytest.importorskip("matplotlib")
-    figure = str(film_figure(view_of(ten_minute_film(), "fr"), 100.0, 160.0, stills=GreyStills()))
+    figure = str(
+        film_figure(view_of(ten_minute_film(), "fr"), start_s=100.0, end_s=160.0, stills=GreyStills())
+    )
     height = float(re.search(r'viewBox="0 0 760 (\d+)"', figure)[1])
 
     pdf = figure_pdf(figure)
@@ -937,7 +949,7 @@ def test_a_page_has_a_codebooks_words_in_one_language(language, other):
     """
     book = builtin_codebook("obygaze12")
     film = with_model(ten_minute_film(traced=True), means=book.means, construct=book.construct)
-    decided = [Decided(120.0, 150.0, ("AB",), level="S", concepts=("Clothing",))]
+    decided = [Decided(start_s=120.0, end_s=150.0, judges=("AB",), level="S", concepts=("Clothing",))]
 
     page = film_page([film], language=language, owned={film.movie: Owned(people=decided)})
 
@@ -1092,7 +1104,7 @@ def test_a_figure_explains_curve_and_band_in_text_and_name(language):
     view = view_of(film, language)
     threshold = view.words.number(film.model().threshold_p)
 
-    figure = film_figure(view, 100.0, 160.0)
+    figure = film_figure(view, start_s=100.0, end_s=160.0)
 
     for words in (view.positive, film.model().title, "80", threshold):
         assert figure.count(words) >= 2

@@ -16,7 +16,7 @@ OBYGAZE12 = builtin_codebook("obygaze12")
 
 def verdict_on(film, **decided):
     """Return the verdict of the page on one decision."""
-    decision = Decided(120.0, 150.0, ("AB",), **decided)
+    decision = Decided(start_s=120.0, end_s=150.0, judges=("AB",), **decided)
     [described] = decisions_data([decision], view_of(film))
     return described["verdict"]
 

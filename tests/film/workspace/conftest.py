@@ -229,7 +229,7 @@ def film(tmp_path_factory):
     """Ten minutes that browsers play, five pictures a second."""
     pictures = (np.full((48, 64, 3), number % 200, np.uint8) for number in range(3000))
     quick = {"deadline": "realtime", "cpu-used": "8"}
-    return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", 5, options=quick)
+    return encode(tmp_path_factory.mktemp("film") / "tt1.webm", pictures, "libvpx", rate=5, options=quick)
 
 
 @pytest.fixture(scope="session")

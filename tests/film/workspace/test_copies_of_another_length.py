@@ -68,7 +68,9 @@ def test_the_store_of_the_windows_tells_how_long_the_film_is(scored_once):
     end_of_windows = ScoredLength(FILM_S, unknown_s=WINDOW_S)
 
     assert scored_length(timeline, []) == end_of_windows
-    assert scored_length(timeline, [StoreOfVideos(fingerprint, (121.5, 121.5))]) == ScoredLength(121.5, 0)
+    assert scored_length(timeline, [StoreOfVideos(fingerprint, (121.5, 121.5))]) == ScoredLength(
+        121.5, unknown_s=0
+    )
     assert scored_length(timeline, [StoreOfVideos(fingerprint, (60.0, 61.5))]) == end_of_windows
     assert scored_length(timeline, [StoreOfVideos(fingerprint, (8.0, 8.0))]) == end_of_windows
     assert scored_length(timeline, [StoreOfVideos("another", (121.5, 121.5))]) == end_of_windows

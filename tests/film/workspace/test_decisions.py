@@ -94,7 +94,7 @@ def test_white_space_in_a_name_becomes_one_space(decisions):
     judge_blindly(decisions, "calm", annotator=" A  B ", in_all=99)
 
     opened = OpenFilm(0, decisions.film, decisions)
-    answer = next_window(opened, " A B", 99)
+    answer = next_window(opened, " A B", n_planned=99)
 
     assert levels_in_force(decisions) == [("A B", "calm")]
     assert answer["done"] == 1
@@ -326,7 +326,7 @@ def test_a_judgement_in_sight_does_not_replace_a_blind_one(decisions):
     assert blind.extras["seen_score"] == "0"
     assert in_sight.level == "unsure"
     assert in_sight.extras["seen_score"] == "1"
-    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 99)
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", n_planned=99)
     assert answer["done"] == 1
 
 
@@ -441,7 +441,7 @@ def test_a_blind_judgement_with_a_wrong_place_does_not_count_in_the_draw(scored_
     assert "line 2" in first_notice
     opened = OpenFilm(0, film, decisions)
     assert len(shown_decisions(opened, "AB")) == 2  # one for each line
-    assert next_window(opened, "AB", 99)["done"] == 0
+    assert next_window(opened, "AB", n_planned=99)["done"] == 0
     assert "<html" in desk_page([opened], opened, "read", "en")
 
 
@@ -558,13 +558,13 @@ def test_turning_a_judgement_into_a_passage_is_one_act_to_undo(decisions):
     """
     judgement_id = judge(decisions, start=10, end=20, level="violent", annotator="AB")
     with_judgement = lines_in_force(decisions)
-    assert with_judgement["judgement"] == [Standing("AB", 10.0, 20.0, "violent")]
+    assert with_judgement["judgement"] == [Standing("AB", start_s=10.0, end_s=20.0, level="violent")]
     assert with_judgement["passage"] == []
 
     decisions.keep("passage", 11, 20, "AB", level="violent", changed_id=judgement_id)
     with_passage = lines_in_force(decisions)
     assert with_passage["judgement"] == []
-    assert with_passage["passage"] == [Standing("AB", 11.0, 20.0, "violent")]
+    assert with_passage["passage"] == [Standing("AB", start_s=11.0, end_s=20.0, level="violent")]
 
     decisions.undo("AB")
     assert lines_in_force(decisions) == with_judgement
@@ -689,13 +689,13 @@ def test_a_share_is_given_once_ten_windows_are_judged(decisions):
     film = OpenFilm(0, decisions.film, decisions)
     judge_blindly(decisions, *["violent"] * 10, annotator="CD", in_all=10)
     judge_blindly(decisions, *["calm"] * 9, annotator="AB", in_all=10)
-    after_nine = next_window(film, "AB", 10, tells_share=True)
+    after_nine = next_window(film, "AB", n_planned=10, tells_share=True)
     assert "9 windows" in after_nine["few"]
     assert "sofar" not in after_nine
     assert "share" not in after_nine
 
     judge_blindly(decisions, "calm", annotator="AB", in_all=10)
-    after_ten = next_window(film, "AB", 10)
+    after_ten = next_window(film, "AB", n_planned=10)
     assert "window" not in after_ten  # to judge next
     assert "from 10 windows" in after_ten["share"]
     assert "AB and CD: 0 windows of 10 alike" in after_ten["share"]  # CD called violent what is calm for AB
@@ -736,7 +736,7 @@ def test_the_anytime_interval_takes_windows_in_the_order_of_the_draw(decisions, 
     starts_in_order_of_draw = [start for start, _ in decisions.windows[:10]]
     assert starts_in_order_of_draw != sorted(starts_in_order_of_draw)  # so the two orders can be told apart
 
-    next_window(OpenFilm(0, decisions.film, decisions), "AB", 10, tells_share=True)
+    next_window(OpenFilm(0, decisions.film, decisions), "AB", n_planned=10, tells_share=True)
 
     (asked,) = asked_intervals
     assert asked.starts_of_judged == starts_in_order_of_draw
@@ -809,12 +809,12 @@ def test_a_judge_of_a_list_is_finished_while_one_at_the_desk_is_not(decisions):
     assert decisions.n_stated_by("AB") == 0
     assert decisions.n_planned_by("AB") == 5
     assert not decisions.hides_others_from("AB")
-    assert "fixed" not in next_window(film, "AB", 0)
+    assert "fixed" not in next_window(film, "AB", n_planned=0)
 
     assert decisions.n_stated_by("CD") == 10
     assert decisions.n_planned_by("CD") == 10
     assert decisions.hides_others_from("CD")
-    assert next_window(film, "CD", 0)["fixed"] == 10
+    assert next_window(film, "CD", n_planned=0)["fixed"] == 10
 
 
 def test_a_judge_of_a_list_who_continues_at_the_desk_judges_blindly(decisions):
@@ -858,12 +858,12 @@ def test_windows_are_judged_in_the_order_of_the_draw(decisions):
     assert min(starts) == 0
 
     for number, (start, end) in enumerate(decisions.windows, start=1):
-        answer = next_window(film, "AB", 99)
+        answer = next_window(film, "AB", n_planned=99)
         assert answer["done"] == number - 1
         assert answer["window"] == {"start": start, "end": end, "place": number}
         judge(decisions, start=start, end=end, annotator="AB", place=number)
 
-    assert "window" not in next_window(film, "AB", 99)
+    assert "window" not in next_window(film, "AB", n_planned=99)
 
 
 def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(decisions):
@@ -873,8 +873,8 @@ def test_a_window_judged_in_sight_of_the_score_is_still_to_be_judged_blindly(dec
     judge_blindly(decisions, "calm", annotator="CD")
     film = OpenFilm(0, decisions.film, decisions)
 
-    answer_to_ab = next_window(film, "AB", 10)
-    answer_to_cd = next_window(film, "CD", 10)
+    answer_to_ab = next_window(film, "AB", n_planned=10)
+    answer_to_cd = next_window(film, "CD", n_planned=10)
 
     assert answer_to_ab["done"] == 0
     assert answer_to_ab["window"]["place"] == 1
@@ -1011,9 +1011,9 @@ def test_of_many_judges_a_hundred_pairs_are_compared(decisions, monkeypatch):
     `pages.MAX_NAMED` says, and gives the median of all hundred.
     """
     monkeypatch.setattr("obygaze_features.lines.force_to_disk", lambda _: None)  # which would take long
-    judge_as_many(decisions, 16)
+    judge_as_many(decisions, n_judges=16)
 
-    share = next_window(OpenFilm(0, decisions.film, decisions), "J3", 10)["share"]
+    share = next_window(OpenFilm(0, decisions.film, decisions), "J3", n_planned=10)["share"]
 
     assert "100 of 120 pairs" in share
     n_pairs_named = share.count(" alike as to violent (")

@@ -103,7 +103,7 @@ def test_judgements_under_an_earlier_wording_stand_and_do_not_count(judged_film)
 
     assert len(levels_in_force(decisions)) == 11
     assert len(decisions.judgements()) == 0  # which count
-    assert next_window(film, "AB", 10)["window"]["place"] == 1
+    assert next_window(film, "AB", n_planned=10)["window"]["place"] == 1
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_windows_judged_again_under_the_new_wording_count(judged_film):
     judge_blindly(decisions, *["calm"] * 10, annotator="AB", in_all=10)
 
     assert {clip.level for clip in decisions.judgements()} == {"calm"}
-    assert "share" in next_window(film, "AB", 10)
+    assert "share" in next_window(film, "AB", n_planned=10)
 
 
 @pytest.mark.long

@@ -269,7 +269,7 @@ def test_a_black_span_that_is_also_unlike_is_called_black(tmp_path):
     opened = desk_of(film_of_seconds(flags_of_first_minute="unlike;black"), tmp_path)
     words = Words("en")
 
-    evidence = span_evidence(opened, [opened], 0.0, 20.0, words)
+    evidence = span_evidence(opened, [opened], start_s=0.0, end_s=20.0, words=words)
 
     assert evidence["flags"] == words["flag_black"]
 

@@ -176,7 +176,7 @@ def making_a_copy_fails(monkeypatch):
 @pytest.mark.usefixtures("making_a_copy_fails")
 def test_a_film_that_browsers_play_gets_no_copy(shared_data):
     """The desk sends an MP4 itself. A copy is asked for all the same; the fixture fails if one is made."""
-    film = OpenFilm(0, ten_minute_film(), None, shared_data / "videos" / "arm_wrestling.mp4")
+    film = OpenFilm(0, ten_minute_film(), decisions=None, path=shared_data / "videos" / "arm_wrestling.mp4")
     assert film.played is not None  # the file that is sent
 
     server._begin_copy(film)
@@ -187,7 +187,7 @@ def test_a_film_that_browsers_play_gets_no_copy(shared_data):
 @pytest.mark.usefixtures("making_a_copy_fails")
 def test_a_film_without_a_file_gets_no_copy():
     """A film may be judged without its video. A copy is asked for; the fixture fails if one is made."""
-    film = OpenFilm(0, ten_minute_film(), None, None)
+    film = OpenFilm(0, ten_minute_film(), decisions=None, path=None)
     assert film.played is None
 
     server._begin_copy(film)

@@ -262,8 +262,8 @@ def test_a_level_changed_in_a_file_replaces_one_judgement_only(decisions_of_two,
     assert decisions_of_two.conflicts() == set()
     judgements_before = before.pop("judgement")
     judgements_after = after.pop("judgement")
-    judgements_before.remove(Standing("AB", 40.0, 48.0625, "violent"))
-    judgements_before.append(Standing("AB", 40.0, 48.0625, "calm"))
+    judgements_before.remove(Standing("AB", start_s=40.0, end_s=48.0625, level="violent"))
+    judgements_before.append(Standing("AB", start_s=40.0, end_s=48.0625, level="calm"))
     assert sorted(judgements_after) == sorted(judgements_before)
     assert after == before  # passages and notes
 
@@ -312,13 +312,16 @@ def test_a_file_changed_and_imported_again_replaces_its_first_import(decisions_o
     import_file(decisions_of_two, path)
 
     if kind == "eaf":
-        move_time_slot(path, 48062, by_ms=400)
+        move_time_slot(path, time_ms=48062, by_ms=400)
     else:
         edit(path, lambda text: text.replace("40.0,48.0625", "40.0,48.462"))
     imported = import_file(decisions_of_two, path)
 
     assert imported["AB"] == Imported(changed=1, unchanged=5)
-    assert Standing("AB", 40.0, 48.462, "calm") in lines_in_force(decisions_of_two)["judgement"]
+    assert (
+        Standing("AB", start_s=40.0, end_s=48.462, level="calm")
+        in lines_in_force(decisions_of_two)["judgement"]
+    )
     assert decisions_of_two.conflicts() == set()
     assert lines_in_force(reopen(decisions_of_two)) == lines_in_force(decisions_of_two)
 
@@ -328,15 +331,15 @@ def test_a_span_whose_start_is_moved_in_elan_is_the_same_decision(decisions_of_t
 
     This is a change of AB's passage, and not a new one; AB's five other decisions are unchanged.
     """
-    passage = Standing("AB", 42.123, 60.5, "violent", note="a note")
+    passage = Standing("AB", start_s=42.123, end_s=60.5, level="violent", note="a note")
     assert lines_in_force(decisions_of_two)["passage"] == [passage]
     path = export_file(decisions_of_two, "eaf")
-    move_time_slot(path, 42123, by_ms=-500)
+    move_time_slot(path, time_ms=42123, by_ms=-500)
 
     imported = import_file(decisions_of_two, path)
 
     assert imported["AB"] == Imported(changed=1, unchanged=5)
-    moved_passage = Standing("AB", 41.623, 60.5, "violent", note="a note")
+    moved_passage = Standing("AB", start_s=41.623, end_s=60.5, level="violent", note="a note")
     assert lines_in_force(decisions_of_two)["passage"] == [moved_passage]
 
 
@@ -561,8 +564,12 @@ def test_a_tier_of_spoken_words_is_no_tier_of_levels(decisions_of_two):
     Of these words "calm" is a level's name, but the others are not: all three are left out.
     """
     path = decisions_of_two.folder.parent / "words.TextGrid"
-    words = [Subtitle(0, 4, "he is calm"), Subtitle(4, 9, "calm"), Subtitle(9, 12, "violent waves")]
-    path.write_text(write_textgrid({"words": words}, 12), encoding="utf-8")
+    words = [
+        Subtitle(start_s=0, end_s=4, text="he is calm"),
+        Subtitle(start_s=4, end_s=9, text="calm"),
+        Subtitle(start_s=9, end_s=12, text="violent waves"),
+    ]
+    path.write_text(write_textgrid({"words": words}, end_s=12), encoding="utf-8")
     before = lines_in_force(decisions_of_two)
 
     imported = import_file(decisions_of_two, path, is_blind=True, annotator="EF")

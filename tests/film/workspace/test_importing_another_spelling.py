@@ -19,7 +19,7 @@ def import_judgement(decisions, annotator):
 
 @pytest.mark.parametrize("spelling", ["ab", "Ab", "AB\u200b"])
 def test_another_spelling_of_a_name_in_the_ledger_is_refused(decisions, spelling):
-    judge(decisions, 40, 48, "violent", annotator="AB")
+    judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     with pytest.raises(ManifestError, match="are one name: spell both alike"):
         import_judgement(decisions, spelling)
@@ -29,7 +29,7 @@ def test_another_spelling_of_a_name_in_the_ledger_is_refused(decisions, spelling
 
 @pytest.mark.parametrize("name", ["AB", "CD"])
 def test_the_same_spelling_and_other_people_are_imported(decisions, name):
-    judge(decisions, 40, 48, "violent", annotator="AB")
+    judge(decisions, start=40, end=48, level="violent", annotator="AB")
 
     (result,) = import_judgement(decisions, name)
 

@@ -43,7 +43,7 @@ def test_a_table_of_the_named_encoding_is_imported_by_way_of_a_manifest(decision
 
 def test_letters_that_no_decision_keeps_may_be_guessed(decisions, tmp_path):
     """What is said beside the labels is not kept: people of plain letters are the same in all encodings."""
-    judge(decisions, 20, 28, "violent")
+    judge(decisions, start=20, end=28, level="violent")
     table = tmp_path / "of-excel.csv"
     header = HEADER.replace("note", "comment on the scene")
     table.write_bytes((header + "tt1,0,8,calm,CD,1,déjà vu\n").encode("cp1252"))

@@ -207,9 +207,9 @@ def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path
     give_name(page)
     page.get_by_label("How many in all").fill("40")
     page.get_by_role("button", name="Begin").click()
-    judge_windows(page, 1, 5)
+    judge_windows(page, first=1, last=5)
     call_the_last_row_violent(page)
-    judge_windows(page, 6, 14)
+    judge_windows(page, first=6, last=14)
 
     # Second sitting: the number is fixed by the first one
     page.reload()
@@ -217,11 +217,11 @@ def test_forty_windows_are_judged_in_two_sittings(workspace_in_browser, tmp_path
     wait_until(page, "document.querySelector('#d-n').disabled")
     assert page.get_by_label("How many in all").input_value() == "40"
     page.get_by_role("button", name="Begin").click()
-    judge_windows(page, 15, 20)
+    judge_windows(page, first=15, last=20)
     wait_until(page, f"{PROGRESS}.includes('Window 21 of 40')")
     page.get_by_role("button", name="Show the interval so far").click()
     page.get_by_text(re.compile("whenever you stop")).wait_for()
-    judge_windows(page, 21, 40)
+    judge_windows(page, first=21, last=40)
     page.get_by_text(re.compile("from 40 windows")).wait_for()
 
     # The table has 40 blind judgements, of which every fourth is violent, and the edited one.
@@ -356,7 +356,7 @@ def test_looking_elsewhere_stops_the_repetition_of_a_passage(workspace_in_browse
     see_that_it_plays_on_at_560_s()
 
     go_to_next_passage()
-    page.mouse.click(*position_of(page, 560))
+    page.mouse.click(*position_of(page, second=560))
     see_that_it_plays_on_at_560_s()
 
     go_to_next_passage()
@@ -393,10 +393,10 @@ def drag_decision(page, start, end):
     wait_for_announcement(page, "kept")
 
 
-MARKED = SpanAndLevel(240, 262, "violent")
-WITH_END_MOVED = SpanAndLevel(240, 280, "violent")
-MOVED = SpanAndLevel(250, 290, "violent")
-MOVED_AND_CALM = SpanAndLevel(250, 290, "calm")
+MARKED = SpanAndLevel(start_s=240, end_s=262, level="violent")
+WITH_END_MOVED = SpanAndLevel(start_s=240, end_s=280, level="violent")
+MOVED = SpanAndLevel(start_s=250, end_s=290, level="violent")
+MOVED_AND_CALM = SpanAndLevel(start_s=250, end_s=290, level="calm")
 
 
 def mark_move_and_edit(page, folder):
@@ -445,7 +445,7 @@ def test_all_changes_of_a_passage_are_undone_and_redone(workspace_in_browser):
     page.get_by_role("button", name="Edit").click()
     assert page.evaluate(TITLE).startswith("Your passage")
     press_key_and_wait(page, UNSURE)
-    assert own_passages(folder) == [SpanAndLevel(250, 290, "unsure")]
+    assert own_passages(folder) == [SpanAndLevel(start_s=250, end_s=290, level="unsure")]
     assert errors == []
 
 
@@ -482,15 +482,15 @@ def test_a_passage_is_marked_by_keys_and_deleted_in_the_table(workspace_in_brows
     """
     page, _requests, errors, folder = workspace_in_browser
     open_desk(page)
-    seek(page, 400)
+    seek(page, second=400)
     page.keyboard.press(NEXT_PASSAGE)
     page.keyboard.press("Escape")  # leaves the model's passage, so that the keys below begin another one
-    seek(page, 500)
+    seek(page, second=500)
     page.keyboard.press(BEGIN_HERE)
-    seek(page, 503)
+    seek(page, second=503)
     page.keyboard.press(END_HERE)
     press_key_and_wait(page, VIOLENT)
-    assert own_passages(folder) == [SpanAndLevel(500, 503, "violent")]
+    assert own_passages(folder) == [SpanAndLevel(start_s=500, end_s=503, level="violent")]
 
     page.get_by_role("button", name="Delete").last.click()
     wait_for_announcement(page, "deleted")
@@ -511,7 +511,7 @@ def test_keys_pressed_in_quick_succession_are_one_decision(workspace_in_browser)
         page.keyboard.press(level)
     wait_until(page, "document.querySelector('#d-table tr.d-on .d-was')?.children.length === 3")
 
-    assert own_passages(folder) == [SpanAndLevel(100, 120, "unsure")]
+    assert own_passages(folder) == [SpanAndLevel(start_s=100, end_s=120, level="unsure")]
     assert errors == []
 
 
@@ -588,7 +588,7 @@ def test_a_passage_without_evidence_says_why(workspace_in_browser):
     """
     page, *_ = workspace_in_browser
     open_desk(page)
-    answer_next_request(page, "span", 400, '{"said": "no features"}')
+    answer_next_request(page, "span", status=400, body='{"said": "no features"}')
     page.keyboard.press(NEXT_PASSAGE)
     wait_until(page, "document.querySelector('#d-p').textContent === 'no features'")
     page.keyboard.press(NEXT_PASSAGE)

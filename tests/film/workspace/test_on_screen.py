@@ -225,9 +225,9 @@ def test_an_own_passage_cannot_end_before_it_begins(desk_of_a_scholar):
     """
     page = desk_of_a_scholar
     page.keyboard.press("Escape")  # leaves the model's passage
-    seek(page, 300)
+    seek(page, second=300)
     page.keyboard.press(BEGIN_HERE)
-    seek(page, 290)
+    seek(page, second=290)
     page.keyboard.press(END_HERE)
     wait_for_announcement(page, "after the beginning")
 
@@ -270,7 +270,7 @@ def served_with_everything(tmp_path_factory):
     decisions.ledger.close()
     # 600 s of one grey a second, in a format that browsers do not play
     pictures = (np.full((48, 64, 3), second % 200, np.uint8) for second in range(600))
-    path = encode(folder / "tt1.mkv", pictures, "mpeg2video", 1)
+    path = encode(folder / "tt1.mkv", pictures, "mpeg2video", rate=1)
     with pytest.MonkeyPatch.context() as patch, desks_in_threads() as start:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         yield start(folder / "tt1", OBYGAZE12_FILE, "--film", str(path))

@@ -103,7 +103,7 @@ def test_pictures_of_a_copy_have_the_films_times(tmp_path, monkeypatch):
     it.
     """
     monkeypatch.setattr(proxy, "cache_folder", lambda: tmp_path / "cache")
-    film = film_with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven_times_ms(500, 61), "aac")
+    film = film_with_sounds(tmp_path / "uneven.mp4", "mpeg4", uneven_times_ms(first_ms=500, n=61), "aac")
 
     reported_seconds = []
     make_proxy(film, proxy_path(film), reported_seconds.append)
@@ -311,7 +311,7 @@ def test_pictures_of_oblong_pixels_are_copied_in_their_shown_shape(tmp_path, siz
     )
 
     with av.open(str(tmp_path / "copy.mp4"), "w") as copy:
-        pictures_of_copy = _Pictures(copy, first_frame, 25.0)
+        pictures_of_copy = _Pictures(copy, first_frame, frames_per_s=25.0)
 
     shape_of_copy = pictures_of_copy.width / pictures_of_copy.height
     assert shape_of_copy == pytest.approx(shown_shape, rel=0.01)
@@ -349,7 +349,7 @@ def encode_cropped(path):
     Its `clap` box shows 64 by 40 pixels, whose middle is 4 right of that of the picture and 6 above it.
     """
     film = encode_five(path.with_name("whole.mov"), "yuv420p")
-    cropped = with_box(film, path, b"avc1", clean_aperture_box(64, 40, 4, -6))
+    cropped = with_box(film, path, b"avc1", clean_aperture_box(width=64, height=40, right=4, down=-6))
     assert needs_copy(cropped)  # browsers would show all of the picture
     return cropped
 

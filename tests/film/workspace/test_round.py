@@ -50,7 +50,7 @@ def judge_windows(folder, film, codebook, annotator, share, latent):
 def planned_round(films, folder_of_round):
     """A round in which two of three people judge each film, in an order of their own."""
     clips = [clip for film in films.values() for clip in windows_of(film)]
-    return assign(Manifest(tuple(clips), folder_of_round), PEOPLE, 2, calibration=4)
+    return assign(Manifest(tuple(clips), folder_of_round), PEOPLE, each=2, calibration=4)
 
 
 @pytest.fixture(scope="module")

@@ -1073,6 +1073,6 @@ def test_the_desk_is_served_on_a_machine_without_ipv6(monkeypatch):
     monkeypatch.setattr(uvicorn.Server, "run", lambda _, sockets: served_on.extend(sockets))
 
     with socket.create_server(("127.0.0.1", 0)) as only_socket:
-        server.run([], str, None, Secrets(), [only_socket])
+        server.run([], str, learning=None, keys=Secrets(), sockets=[only_socket])
 
     assert served_on == [only_socket]

@@ -75,7 +75,7 @@ def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
 
     The rest of the film is longer than what has been sent until then.
     """
-    chunks = FilmStream(film, 2.0).chunks()
+    chunks = FilmStream(film, start_s=2.0).chunks()
 
     sent_at_first = b""
     while b"moof" not in sent_at_first:
@@ -89,7 +89,7 @@ def test_the_first_pictures_are_sent_before_the_rest_is_encoded(film):
 
 def test_sound_goes_on_to_the_films_end(film):
     """The film lasts 12 s and is sent from 4 s on, so that the sound ends after 8 s."""
-    sent = b"".join(FilmStream(film, 4.0).chunks())
+    sent = b"".join(FilmStream(film, start_s=4.0).chunks())
 
     with av.open(io.BytesIO(sent)) as container:
         *_, last_piece_of_sound = container.decode(audio=0)
@@ -99,7 +99,7 @@ def test_sound_goes_on_to_the_films_end(film):
 def test_after_the_end_of_a_film_there_is_nothing_to_send(film):
     """The film lasts 12 s, and is asked for from 99 s on."""
     with pytest.raises(VideoError, match="no picture from 99 s on"):
-        FilmStream(film, 99.0)
+        FilmStream(film, start_s=99.0)
 
 
 def test_a_film_in_mpeg_2_is_encoded_while_it_plays_with_its_sound_if_it_has_one(film, tmp_path):

@@ -77,8 +77,11 @@ def test_tables_without_a_ledger_are_read_into_one(folder_of_earlier_version, sc
     decisions = Decisions(*scored_tt1)
 
     in_force = lines_in_force(decisions)
-    assert in_force["judgement"] == [Standing("XY", 0, 8.5, "calm"), Standing("XY", 8, 16, "violent")]
-    assert in_force["note"] == [Standing("XY", 0, 1, None, note="why")]
+    assert in_force["judgement"] == [
+        Standing("XY", start_s=0, end_s=8.5, level="calm"),
+        Standing("XY", start_s=8, end_s=16, level="violent"),
+    ]
+    assert in_force["note"] == [Standing("XY", start_s=0, end_s=1, level=None, note="why")]
     notice_on_judgements, notice_on_notes = decisions.notices
     assert str(folder_of_earlier_version / JUDGEMENTS) in notice_on_judgements
     assert str(folder_of_earlier_version / NOTES) in notice_on_notes
@@ -413,8 +416,8 @@ def empty_definitions(rows):
         row["definition"] = ""
 
 
-OF_AB_AT_0_S = Judgement("AB", 0, "calm")
-OF_AB_AT_8_S = Judgement("AB", 8, "calm")
+OF_AB_AT_0_S = Judgement("AB", start_s=0, level="calm")
+OF_AB_AT_8_S = Judgement("AB", start_s=8, level="calm")
 
 
 def edit_table_of_two_judgements(decisions, change_rows):
@@ -428,8 +431,8 @@ def edit_table_of_two_judgements(decisions, change_rows):
 @pytest.mark.parametrize(
     ("change_rows", "judgement_of_bc"),
     [
-        (copy_first_row_for_bc, Judgement("BC", 0, "calm")),
-        (give_first_row_to_bc, Judgement("BC", 0, "violent")),
+        (copy_first_row_for_bc, Judgement("BC", start_s=0, level="calm")),
+        (give_first_row_to_bc, Judgement("BC", start_s=0, level="violent")),
     ],
 )
 def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judgement_of_bc):
@@ -453,11 +456,20 @@ def test_a_row_of_another_person_is_a_new_judgement(decisions, change_rows, judg
     [
         (
             fill_first_row_down,
-            [OF_AB_AT_0_S, OF_AB_AT_8_S, Judgement("AB", 24, "calm"), Judgement("AB", 32, "calm")],
+            [
+                OF_AB_AT_0_S,
+                OF_AB_AT_8_S,
+                Judgement("AB", start_s=24, level="calm"),
+                Judgement("AB", start_s=32, level="calm"),
+            ],
         ),
         (
             change_first_row_and_copy_it,
-            [Judgement("AB", 0, "violent"), OF_AB_AT_8_S, Judgement("AB", 24, "violent")],
+            [
+                Judgement("AB", start_s=0, level="violent"),
+                OF_AB_AT_8_S,
+                Judgement("AB", start_s=24, level="violent"),
+            ],
         ),
         (empty_ids, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
         (empty_definitions, [OF_AB_AT_0_S, OF_AB_AT_8_S]),
@@ -486,14 +498,14 @@ def test_changing_an_edited_row_at_the_desk_can_be_undone(decisions):
     judge(decisions, start=0, end=8, level="violent", annotator="AB")
     edit_rows(decisions.folder / JUDGEMENTS, lambda rows: rows[0].update(level="unsure"))
     decisions.refresh()
-    assert judgements_in_force(decisions) == [Judgement("AB", 0, "unsure")]
+    assert judgements_in_force(decisions) == [Judgement("AB", start_s=0, level="unsure")]
 
     judge(decisions, start=0, end=8, level="violent", annotator="AB")
-    assert judgements_in_force(decisions) == [Judgement("AB", 0, "violent")]
+    assert judgements_in_force(decisions) == [Judgement("AB", start_s=0, level="violent")]
 
     decisions.undo("AB")
-    assert judgements_in_force(decisions) == [Judgement("AB", 0, "unsure")]
-    assert judgements_in_force(reopen(decisions)) == [Judgement("AB", 0, "unsure")]
+    assert judgements_in_force(decisions) == [Judgement("AB", start_s=0, level="unsure")]
+    assert judgements_in_force(reopen(decisions)) == [Judgement("AB", start_s=0, level="unsure")]
 
 
 ACTS = ("leave", "level", "give", "move", "copy", "copy for another", "delete")

@@ -386,7 +386,7 @@ EXAMPLES = {
     "otio": Example(
         json.dumps({"OTIO_SCHEMA": "Timeline.1", "name": "film", "tracks": {"OTIO_SCHEMA": "Stack.1", "children": [
             {"OTIO_SCHEMA": "Track.1", "children": [{"OTIO_SCHEMA": "Clip.2", "name": "tt0000042", "markers": [
-                otio_marker("S", 25, 100), otio_marker("EN", 150, 25), otio_marker("cut", 200, 0)]}]}]}}),
+                otio_marker("S", first=25, n_frames=100), otio_marker("EN", first=150, n_frames=25), otio_marker("cut", first=200, n_frames=0)]}]}]}}),
         [(1.0, 5.0, "S", ()), (6.0, 7.0, "EN", ())],
         (NO_LENGTH,),
     ),

@@ -298,7 +298,7 @@ CASES = {
     "what was cancelled": expect_import(studio(labels("S"), was_cancelled=True), "cancelled", n=0),
     "labels of one region": expect_import(studio({"type": "labels", "value": {**SPAN, "labels": ["kiss", "hug"]}}), n=2, text=["kiss", "hug"]),
     "a film by a suffix that films seldom have": expect_import(studio(labels("S")).replace("audio", "video").replace("a.wav", "b.vid"), movie="b.vid"),
-    "a key of a rectangle without its frame": expect_import(rectangle(None), "without a stretch of time", n=0),
+    "a key of a rectangle without its frame": expect_import(rectangle(last=None), "without a stretch of time", n=0),
     "what nobody marked": expect_import(studio(), "nothing is marked", n=0),
     "notes of regions": expect_import(studio(labels("S", meta={"text": ["doubtful"]})), comment="doubtful"),
     "a clock in a column of milliseconds": expect_import("movie,segmentation_name,start_ms,end_ms,annotation_0\na,M,00:00:01.000,00:00:05.000,S\n", start_s=1, end_s=5),

@@ -119,7 +119,7 @@ def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_f
     """The document begins at 2000 ms of tt1.mp4, and with other.mp4."""
     level = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
     slots = {"t1": 1000, "t2": 5000}
-    two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
+    two_videos = media("tt1.mp4", origin_ms=2000) + media("other.mp4", origin_ms=0)
 
     clips, _ = read_elan(import_file, level, slots=slots, header=two_videos, movie="tt1")
 
@@ -128,7 +128,7 @@ def test_of_two_videos_the_offset_of_the_one_named_like_the_film_counts(import_f
 
 def test_two_videos_with_different_offsets_are_refused_where_neither_is_named_like_the_film(import_file):
     """The document begins at 2000 ms of tt1.mp4, and with other.mp4. The film is tt2."""
-    two_videos = media("tt1.mp4", 2000) + media("other.mp4", 0)
+    two_videos = media("tt1.mp4", origin_ms=2000) + media("other.mp4", origin_ms=0)
     with pytest.raises(ManifestError, match=r"film.eaf.*--movie"):
         read_elan(import_file, LEVEL, header=two_videos, movie="tt2")
 
@@ -426,7 +426,7 @@ def days(seconds):
 def test_times_of_a_workbook_are_seconds_or_clocks(import_file, films):
     """A cell that is formatted as a time is a share of a day: 0:01:30 is 90 s of 86,400."""
     in_seconds = ["a.mp4", 1.5, 2.5, "S"]
-    as_clock = ["b.mp4", ("time", days(90)), ("time", days(95)), "EN"]
+    as_clock = ["b.mp4", ("time", days(seconds=90)), ("time", days(seconds=95)), "EN"]
     workbook = sheet([HEADINGS, in_seconds, as_clock])
 
     clips, _ = import_file(workbook, "spans.xlsx", videos=films)
@@ -437,7 +437,7 @@ def test_times_of_a_workbook_are_seconds_or_clocks(import_file, films):
 @pytest.mark.parametrize(
     ("workbook", "reason"),
     [
-        (sheet([HEADINGS, ["a.mp4", days(90), days(95), "S"]]), "day"),
+        (sheet([HEADINGS, ["a.mp4", days(seconds=90), days(seconds=95), "S"]]), "day"),
         (sheet([["a"]], {"XFD1048576": 1}), "rows"),
     ],
     ids=["shares of a day that are shown as numbers", "a cell in the last possible row"],
@@ -663,7 +663,7 @@ def level_of(start_s, end_s, level, annotator="AB", movie="a", **extras):
     return Clip(name, movie, "", start_s, end_s, level, annotator=annotator, extras=extras)
 
 
-S_TO_10 = level_of(0, 10, "S")
+S_TO_10 = level_of(start_s=0, end_s=10, level="S")
 
 
 @pytest.mark.parametrize(
@@ -689,7 +689,10 @@ def test_spans_that_do_not_contradict_each_other_are_no_overlap(other):
 def test_windows_of_a_scored_film_may_overlap(seen):
     """Both windows were drawn to be judged one by one, whether or not a score was seen."""
     why_chosen = {"draw": "random", "seen_score": seen}
-    windows = [level_of(0, 10, "S", **why_chosen), level_of(5, 15, "HN", **why_chosen)]
+    windows = [
+        level_of(start_s=0, end_s=10, level="S", **why_chosen),
+        level_of(start_s=5, end_s=15, level="HN", **why_chosen),
+    ]
     assert overlapping_levels(windows) == []
 
 
@@ -719,5 +722,10 @@ def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
 
 
 def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
-    (notice,) = overlapping_levels([level_of(0, 10, "S", ""), level_of(5, 20, "HN", "")])
+    (notice,) = overlapping_levels(
+        [
+            level_of(start_s=0, end_s=10, level="S", annotator=""),
+            level_of(start_s=5, end_s=20, level="HN", annotator=""),
+        ]
+    )
     assert "(a: S 0-10 s and HN 5-20 s)" in notice

@@ -80,7 +80,7 @@ def child(kind, monkeypatch):
 def limits_of_1_s_and_64_mb(monkeypatch):
     """Give each child a second, and 64 MB above what it has when it is idle."""
     megabytes_64 = 64 << 20
-    monkeypatch.setattr(sandbox, "limits_of", lambda _: Limits(1, megabytes_64))
+    monkeypatch.setattr(sandbox, "limits_of", lambda _: Limits(cpu_s=1, memory=megabytes_64))
     monkeypatch.setattr(sandbox, "WALL_FACTOR", 100.0)  # a busy machine starts a new Python late
 
 
@@ -326,7 +326,7 @@ def test_limits_grow_with_the_file():
     """Any file may take 60 s and 2^28 bytes (256 MB), 20 s more per 10 MB, and 30 bytes more per byte."""
     twenty_megabytes = 20_000_000
 
-    of_empty_file = limits_of(0)
+    of_empty_file = limits_of(size=0)
     of_large_file = limits_of(twenty_megabytes)
 
     assert of_empty_file == Limits(cpu_s=60, memory=2**28)
@@ -577,7 +577,7 @@ def test_what_an_import_may_hold_is_counted_over_all_its_files(tmp_path, monkeyp
     limit_what_an_import_may_hold(monkeypatch, memory=1_200_000)
     first, second = tmp_path / "a.srt", tmp_path / "b.srt"
     for path in (first, second):
-        path.write_text(srt_of(600))
+        path.write_text(srt_of(n_cues=600))
         import_spans([path], tmp_path)
 
     with pytest.raises(InputError, match=r"b\.srt.*divide it"):
@@ -590,7 +590,7 @@ def test_what_an_import_may_hold_grows_with_a_pipe_too(tmp_path, monkeypatch):
         read_in_sandbox, "limits_of", lambda size: limits_of(size)._replace(memory=1000 * size)
     )
     read_end, write_end = os.pipe()
-    os.write(write_end, srt_of(60).encode())
+    os.write(write_end, srt_of(n_cues=60).encode())
     os.close(write_end)
     try:
         imported = import_spans([Path(f"/dev/fd/{read_end}")], tmp_path)
@@ -656,7 +656,7 @@ def test_a_cell_that_is_too_long_is_refused_with_its_line(tmp_path):
 
 def span_of_half_a_letter(file: SpanFile) -> FileContent[RawSpan]:
     """Read a span without an end, whose text no UTF-8 has: the first half of a letter of UTF-16."""
-    return FileContent(file, [RawSpan("line 1", 1.0, float("nan"), "\ud83d")])
+    return FileContent(file, [RawSpan("line 1", start_s=1.0, end_s=float("nan"), text="\ud83d")])
 
 
 def test_halves_of_letters_come_back_from_a_child_as_they_are(child, tmp_path):
@@ -717,11 +717,11 @@ def test_the_memory_of_a_process_can_be_seen():
     So it exceeds no limit of a terabyte, and one of a megabyte by its memory.
     """
     this_process = os.getpid()
-    nothing_before = limits.Used(0.0, 0)
+    nothing_before = limits.Used(cpu_s=0.0, memory=0)
 
     assert limits.used_by(this_process).memory > MEGABYTE
-    assert limits.excess(this_process, Limits(60, TERABYTE), nothing_before) == ""
-    assert limits.excess(this_process, Limits(60, MEGABYTE), nothing_before) == "memory"
+    assert limits.excess(this_process, Limits(cpu_s=60, memory=TERABYTE), nothing_before) == ""
+    assert limits.excess(this_process, Limits(cpu_s=60, memory=MEGABYTE), nothing_before) == "memory"
 
 
 def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
@@ -729,8 +729,8 @@ def test_the_time_of_a_process_can_be_seen_less_what_it_had_used_before():
 
     To pretend that this process has used 61 s since then, it is said to have used -61 s before.
     """
-    used_before = limits.Used(-61.0, 0)
-    assert limits.excess(os.getpid(), Limits(60, TERABYTE), used_before) == "time"
+    used_before = limits.Used(cpu_s=-61.0, memory=0)
+    assert limits.excess(os.getpid(), Limits(cpu_s=60, memory=TERABYTE), used_before) == "time"
 
 
 def test_a_codebook_of_a_tables_words_counts_as_what_this_process_holds(tmp_path, monkeypatch):
@@ -982,7 +982,7 @@ def test_files_that_are_made_to_take_long_are_read_in_5_s_or_refused_in_a_short_
     path.write_text(write_text(200_000))
     message = ""
 
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         try:
             import_spans([path], tmp_path, annotator="a")
         except ManifestError as refusal:
@@ -1014,7 +1014,7 @@ def test_very_many_concepts_of_one_span_are_joined_at_once(tmp_path):
     """10,000 regions have the same times. If they were joined one by one, 5 s were not enough."""
     path = tmp_path / "a.json"
     path.write_text(task([region("concepts", "Body")] * 10_000))
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         import_spans([path], tmp_path, annotator="a", rate=Fraction(25))
 
 
@@ -1031,7 +1031,7 @@ def test_rows_of_one_span_are_joined_at_once(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"movie,start_s,end_s,concepts,annotator\n{rows_of_one_span}")
 
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
     assert len(clip.concepts) == 10_000
 
@@ -1044,7 +1044,7 @@ def test_ids_of_clips_of_many_files_of_one_film_take_time_in_proportion():
     ids = ClipIds()
     made = []
 
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         for _ in range(100):
             for number in range(1, 501):
                 made.append(ids.new("film", number))  # noqa: PERF401 - two plain loops
@@ -1061,7 +1061,7 @@ def test_players_above_a_table_of_boris_are_read_once(tmp_path, monkeypatch):
     headings = "Observation id\tMedia file\tTime\tSubject\tBehavior\tBehavior type"
     path = tmp_path / "a.tsv"
     path.write_text(players + rows(headings, 3000, "\t\t{0}\ts\tb\tSTART"))
-    with within_cpu_s(5), pytest.raises(ManifestError, match="10 media"):
+    with within_cpu_s(limit_s=5), pytest.raises(ManifestError, match="10 media"):
         import_spans([path], tmp_path, kind="boris")
 
 
@@ -1077,7 +1077,7 @@ def test_tasks_of_very_many_levels_are_checked_in_time_in_proportion(tmp_path):
     path = tmp_path / "codebook.toml"
     path.write_text(f'name = "v"\nversion = "1"\n{levels}{tasks}')
 
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         codebook = load_codebook(path)
 
     assert len(codebook.tasks) == 600
@@ -1092,7 +1092,7 @@ def test_columns_without_headings_take_time_in_proportion(tmp_path, heading):
     path = tmp_path / "a.csv"
     path.write_text("movie,start_s,end_s,level" + f",{heading}" * 10_000 + "\n" + "m\n" * 20_000)
 
-    with within_cpu_s(5), pytest.raises(ManifestError):
+    with within_cpu_s(limit_s=5), pytest.raises(ManifestError):
         read_manifest(path)
 
 
@@ -1110,7 +1110,7 @@ def test_films_are_found_by_their_names_not_one_by_one(tmp_path):
     rows_of_films = "".join(f"film {number},1,2,S\n" for number in range(750, 2250))
     table.write_text(f"movie,start_s,end_s,level\n{rows_of_films}")
 
-    with within_cpu_s(5):
+    with within_cpu_s(limit_s=5):
         imported = import_spans([table], tmp_path, videos=folder)
 
     assert sum(clip.video != "" for clip in imported.manifest) == 750

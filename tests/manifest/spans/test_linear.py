@@ -36,12 +36,12 @@ def test_time_is_linear_in_spans_that_all_overlap():
 
     10,000 of them take less than 3 times as long as 5000. They would take 4, if time were quadratic.
     """
-    spans = [Subtitle(0.001 * n, 1000.0, f"word {n}") for n in range(10_000)]
+    spans = [Subtitle(start_s=0.001 * n, end_s=1000.0, text=f"word {n}") for n in range(10_000)]
     half_of_the_spans = spans[:5000]
 
     ratio = ratio_of_times(
-        lambda: write_textgrid({"words": spans}, 1000.0),
-        lambda: write_textgrid({"words": half_of_the_spans}, 1000.0),
+        lambda: write_textgrid({"words": spans}, end_s=1000.0),
+        lambda: write_textgrid({"words": half_of_the_spans}, end_s=1000.0),
     )
 
     assert ratio < 3
@@ -55,9 +55,9 @@ def import_or_refuse(path):
 
 def ratio_of_times(longer_work, shorter_work):
     """Return the CPU time of some work, divided by that of shorter work."""
-    ratio = min_cpu_s(longer_work, 1) / min_cpu_s(shorter_work, 1)
+    ratio = min_cpu_s(longer_work, n_runs=1) / min_cpu_s(shorter_work, n_runs=1)
     if ratio >= MAX_FOR_TWICE_THE_WORK:  # the machine may be busy: look closer
-        ratio = min_cpu_s(longer_work, 4) / min_cpu_s(shorter_work, 4)
+        ratio = min_cpu_s(longer_work, n_runs=4) / min_cpu_s(shorter_work, n_runs=4)
     return ratio
 
 

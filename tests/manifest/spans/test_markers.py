@@ -285,7 +285,7 @@ def test_times_of_final_cut_pro_with_a_decimal_point_are_seconds(import_files):
 
 def otio_of(*lengths):
     """Write a clip of OpenTimelineIO with markers from 1 s on, of these numbers of frames at 25 a second."""
-    markers = [otio_marker("S", 25, n_frames) for n_frames in lengths]
+    markers = [otio_marker("S", first=25, n_frames=n_frames) for n_frames in lengths]
     return json.dumps({"OTIO_SCHEMA": "Clip.2", "name": "film", "markers": markers})
 
 

@@ -69,7 +69,9 @@ def document(*rows):
 @pytest.mark.parametrize("cell", [LIBREOFFICE_ERROR, OPENOFFICE_ERROR, NEVER_COMPUTED])
 def test_a_level_that_cannot_be_read_is_refused_with_its_place(import_files, cell):
     """As an empty cell it would be a clip that nobody judged, or, of a scale, the level 0."""
-    table = document(HEADER, clip_row(0, 1, words("S")), clip_row(1, 2, cell))
+    table = document(
+        HEADER, clip_row(start_s=0, end_s=1, level=words("S")), clip_row(start_s=1, end_s=2, level=cell)
+    )
 
     with pytest.raises(ManifestError, match=r"f\.ods: line 3, column level: '#.*' cannot be read"):
         import_files({"f.ods": table})
@@ -94,7 +96,11 @@ def test_an_error_behind_repeated_rows_and_cells_is_named_by_its_place(import_fi
 
 def test_a_level_merged_over_two_rows_is_of_both(import_files):
     merged = words("S", 'table:number-rows-spanned="2"')
-    table = document(HEADER, clip_row(0, 1, merged), clip_row(1, 2, "<table:covered-table-cell/>"))
+    table = document(
+        HEADER,
+        clip_row(start_s=0, end_s=1, level=merged),
+        clip_row(start_s=1, end_s=2, level="<table:covered-table-cell/>"),
+    )
 
     clips, _ = import_files({"f.ods": table})
 
@@ -107,7 +113,7 @@ def test_cells_that_people_see_otherwise_are_noted_by_their_places(import_files)
     table = document(
         HEADER.replace("</table:table-row>", words("share") + "</table:table-row>"),
         row(words("f"), number(0), number(1), wide, "<table:covered-table-cell/>"),
-        clip_row(1, 2, words("S"), hidden),
+        clip_row(start_s=1, end_s=2, level=words("S"), attributes=hidden),
         row(words("f"), number(2), number(3), words("EN"), number(1, "100 %", "percentage")),
     )
 
@@ -123,7 +129,7 @@ def test_the_hidden_empty_rest_of_a_sheet_is_not_noted(import_files):
         '<table:table-cell table:number-columns-repeated="16384"/>',
         attributes='table:number-rows-repeated="1048574" table:visibility="collapse"',
     )
-    table = document(HEADER, clip_row(0, 1, words("S")), rest)
+    table = document(HEADER, clip_row(start_s=0, end_s=1, level=words("S")), rest)
 
     _, notices = import_files({"f.ods": table})
 
@@ -152,7 +158,9 @@ def test_a_time_of_more_than_a_day_is_read(import_files):
 
 def test_a_comment_on_a_cell_is_no_part_of_it(import_files):
     comment = "<office:annotation><text:p>#N/A?</text:p></office:annotation>"
-    table = document(HEADER, clip_row(0, 1, words("S").replace("<text:p>", f"{comment}<text:p>")))
+    table = document(
+        HEADER, clip_row(start_s=0, end_s=1, level=words("S").replace("<text:p>", f"{comment}<text:p>"))
+    )
 
     (clip,), _ = import_files({"f.ods": table})
 

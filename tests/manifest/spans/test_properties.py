@@ -49,7 +49,7 @@ def rttm_of(spans):
 
 def textgrid_of(spans):
     """Write a TextGrid of 20,000 s, which is longer than any of the spans."""
-    return write_textgrid({"words": spans}, 20_000.0)
+    return write_textgrid({"words": spans}, end_s=20_000.0)
 
 
 WRITERS = {"srt": write_srt, "vtt": write_vtt, "textgrid": textgrid_of, "rttm": rttm_of}

@@ -144,7 +144,7 @@ def test_codes_without_a_time_are_left_out_and_counted(import_files):
     text = f'<TextSource name="notes">{coded_text}</TextSource>'
     pdf = '<PDFSource name="p"/>'
     picture = f'<PictureSource name="i">{coding("S")}{coding("E")}</PictureSource>'
-    without_code = selection(1, 2)
+    without_code = selection(begin_ms=1, end_ms=2)
     with_unknown_code = selection(1000, 5000, coding("S"), coding("nowhere"))
     video = f'<VideoSource name="film.mp4">{without_code}{with_unknown_code}</VideoSource>'
 
@@ -218,11 +218,11 @@ def project_with_s_below(n_codes):
 
 def test_a_code_at_the_greatest_depth_is_read_and_a_deeper_one_refused(import_files):
     """Codes may be nested up to 100 deep: S is the 100th, below 99 others, or the 101st."""
-    clips, _ = import_files({"a.qde": project_with_s_below(99)})
+    clips, _ = import_files({"a.qde": project_with_s_below(n_codes=99)})
     assert labels_of(clips) == [("film", 1.0, 5.0, "S", (), "Ann")]
 
     with pytest.raises(ManifestError, match="nested too deep"):
-        import_files({"a.qde": project_with_s_below(100)})
+        import_files({"a.qde": project_with_s_below(n_codes=100)})
 
 
 def damaged_archives():
@@ -265,8 +265,14 @@ def test_an_archive_that_the_user_calls_a_project_is_told_as_a_damaged_one(impor
 def project_of_two_coders():
     """Write a project of two coders' spans. The first one's name has signs that mean something in XML."""
     spans = [
-        CodedSpan(1.0, 5.0, (("level", "S"), ("concepts", "Body")), "AB <&> \"'", "why & how"),
-        CodedSpan(1.0, 5.0, (("level", "EN"),), "CD"),
+        CodedSpan(
+            start_s=1.0,
+            end_s=5.0,
+            codes=(("level", "S"), ("concepts", "Body")),
+            coder="AB <&> \"'",
+            comment="why & how",
+        ),
+        CodedSpan(start_s=1.0, end_s=5.0, codes=(("level", "EN"),), coder="CD"),
     ]
     return refi_qda_project(spans, "tt0000042", "made by hand")
 

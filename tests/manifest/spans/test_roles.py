@@ -166,7 +166,11 @@ SAME = {(1.0, 5.0, "S", ("Look", "Body")), (6.0, 9.0, "EN", ())}
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_tiers_named_level_and_concepts_give_the_same_labels_in_every_format(import_marks, kind):
     """By their names, the tiers hold levels and concepts."""
-    marks = [Mark("level", 1, 5, "S"), Mark("concepts", 1, 5, "Body; Look"), Mark("level", 6, 9, "EN")]
+    marks = [
+        Mark("level", start=1, end=5, text="S"),
+        Mark("concepts", start=1, end=5, text="Body; Look"),
+        Mark("level", start=6, end=9, text="EN"),
+    ]
 
     clips, _ = import_marks(kind, *marks)
 
@@ -188,7 +192,11 @@ def test_a_tier_of_labels_alone_is_read_and_reported_in_every_format(import_mark
 
     The user is told.
     """
-    marks = [Mark("gaze", 1, 5, "S"), Mark("gaze", 1, 5, "Body; Look"), Mark("gaze", 6, 9, "EN")]
+    marks = [
+        Mark("gaze", start=1, end=5, text="S"),
+        Mark("gaze", start=1, end=5, text="Body; Look"),
+        Mark("gaze", start=6, end=9, text="EN"),
+    ]
 
     clips, notices = import_marks(kind, *marks)
 
@@ -203,7 +211,11 @@ def test_a_tier_with_other_texts_holds_texts_unless_declared(import_marks, kind)
     The option that the notice proposes reads them as labels all the same. Tiers of ELAN (eaf) are not read at
     all unless the user says what they hold.
     """
-    marks = (Mark("words", 1, 5, "look"), Mark("words", 6, 7, "at"), Mark("words", 8, 9, "S"))
+    marks = (
+        Mark("words", start=1, end=5, text="look"),
+        Mark("words", start=6, end=7, text="at"),
+        Mark("words", start=8, end=9, text="S"),
+    )
 
     clips, notices = import_marks(kind, *marks)
     assert labels_of(clips) == set()
@@ -219,7 +231,7 @@ def test_a_tier_with_other_texts_holds_texts_unless_declared(import_marks, kind)
 @pytest.mark.parametrize("kind", WITH_TIERS)
 def test_a_tier_of_one_word_holds_texts_unless_declared(import_marks, kind):
     """A tier that only says S may be of something else, such as a speaker. The option is proposed."""
-    marks = (Mark("Ann", 1, 5, "S"), Mark("Ann", 6, 7, "S"))
+    marks = (Mark("Ann", start=1, end=5, text="S"), Mark("Ann", start=6, end=7, text="S"))
 
     clips, notices = import_marks(kind, *marks)
     assert labels_of(clips) == set()
@@ -229,7 +241,10 @@ def test_a_tier_of_one_word_holds_texts_unless_declared(import_marks, kind):
     assert labels_of(clips) == {(1.0, 5.0, "S", ()), (6.0, 7.0, "S", ())}
 
 
-LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE = (Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN"))
+LEVEL_WITH_CONCEPTS_AND_LEVEL_ALONE = (
+    Mark("", start=1, end=5, text="S;Body;Look"),
+    Mark("", start=6, end=9, text="EN"),
+)
 """Marks of a format that names no tiers: they say what `SAME` has."""
 OF_NO_NAMED_TIER = {
     "rttm": "SPEAKER",
@@ -259,7 +274,7 @@ def test_a_format_of_texts_gives_labels_once_its_tier_is_declared(import_marks, 
 
 def test_activitynet_gives_labels_without_a_declaration(import_marks):
     """What a database of ActivityNet has are labels and no spoken texts."""
-    marks = [Mark("", 1, 5, "S;Body;Look"), Mark("", 6, 9, "EN")]
+    marks = [Mark("", start=1, end=5, text="S;Body;Look"), Mark("", start=6, end=9, text="EN")]
 
     clips, notices = import_marks("activitynet", *marks)
 
@@ -281,8 +296,8 @@ def textgrid_of(*marks):
 def test_a_tier_of_labels_alone_in_all_files_holds_labels(import_files):
     """The tier "gaze" of both films says nothing but levels."""
     files = {
-        "a.TextGrid": textgrid_of(Mark("gaze", 1, 5, "S")),
-        "b.TextGrid": textgrid_of(Mark("gaze", 1, 5, "EN")),
+        "a.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="S")),
+        "b.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="EN")),
     }
 
     clips, notices = import_files(files)
@@ -294,9 +309,9 @@ def test_a_tier_of_labels_alone_in_all_files_holds_labels(import_files):
 def test_a_tier_with_another_text_in_one_file_holds_texts_in_all(import_files):
     """The tier "gaze" of two films says nothing but levels, and "kiss" in a third film."""
     files = {
-        "a.TextGrid": textgrid_of(Mark("gaze", 1, 5, "S")),
-        "b.TextGrid": textgrid_of(Mark("gaze", 1, 5, "EN")),
-        "c.TextGrid": textgrid_of(Mark("Gaze", 1, 5, "kiss")),
+        "a.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="S")),
+        "b.TextGrid": textgrid_of(Mark("gaze", start=1, end=5, text="EN")),
+        "c.TextGrid": textgrid_of(Mark("Gaze", start=1, end=5, text="kiss")),
     }
 
     clips, notices = import_files(files)
@@ -307,7 +322,9 @@ def test_a_tier_with_another_text_in_one_file_holds_texts_in_all(import_files):
 
 def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
     """The tier "gaze" of AB says S alone, and that of CD EN alone. Together they have two levels."""
-    textgrid = textgrid_of(Mark("gaze@AB", 1, 5, "S"), Mark("gaze@CD", 1, 5, "EN"))
+    textgrid = textgrid_of(
+        Mark("gaze@AB", start=1, end=5, text="S"), Mark("gaze@CD", start=1, end=5, text="EN")
+    )
 
     clips, _ = import_files({"a.TextGrid": textgrid})
 
@@ -318,13 +335,16 @@ def test_tiers_of_one_name_by_several_annotators_have_one_role(import_files):
 def test_a_label_that_is_unknown_on_a_declared_tier_is_refused(import_marks, kind):
     """By its name, the tier holds levels. Sx is none."""
     with pytest.raises(ManifestError, match=r"tt1\.x: .*'Sx'"):
-        import_marks(kind, Mark("level", 1, 5, "S"), Mark("level", 6, 7, "Sx"))
+        import_marks(kind, Mark("level", start=1, end=5, text="S"), Mark("level", start=6, end=7, text="Sx"))
 
 
 @pytest.mark.parametrize("kind", ["eaf", "textgrid"])
 def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_marks, kind):
     """Decisions are made by several annotators together, so they are of none of them."""
-    decisions = [Mark("human: decision level", 1, 5, "S"), Mark("human: decision level", 6, 7, "EN")]
+    decisions = [
+        Mark("human: decision level", start=1, end=5, text="S"),
+        Mark("human: decision level", start=6, end=7, text="EN"),
+    ]
 
     clips, _ = import_marks(kind, *decisions)
     assert labels_of(clips) == set()
@@ -335,8 +355,8 @@ def test_decisions_on_conflicts_are_no_labels_unless_their_tier_is_named(import_
 
 def test_a_comma_stands_between_concepts_where_no_concept_has_one(import_marks):
     """Usually a semicolon stands between concepts. No concept of the codebook has a comma in its name."""
-    level = Mark("level", 1, 5, "S")
-    concepts = Mark("concepts", 1, 5, "Body, Look")
+    level = Mark("level", start=1, end=5, text="S")
+    concepts = Mark("concepts", start=1, end=5, text="Body, Look")
 
     clips, _ = import_marks("textgrid", level, concepts)
 
@@ -349,7 +369,7 @@ def test_a_concept_with_a_comma_in_its_name_is_one(import_marks, tmp_path):
     (tmp_path / "v.toml").write_text(text)
     codebook = load_codebook(tmp_path / "v.toml")
 
-    clips, _ = import_marks("textgrid", Mark("concepts", 1, 5, "sun, moon"), codebook=codebook)
+    clips, _ = import_marks("textgrid", Mark("concepts", start=1, end=5, text="sun, moon"), codebook=codebook)
 
     assert labels_of(clips) == {(1.0, 5.0, None, ("sun, moon",))}
 
@@ -358,12 +378,12 @@ def test_a_concept_with_a_comma_in_its_name_is_one(import_marks, tmp_path):
 # ---------------------------------------------------------------------------
 def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(import_marks):
     """A tier of phonemes, as speech aligners write it, spells "sells" as S EH1 L Z."""
-    words = [Mark("words", 0, 4, "sells"), Mark("words", 4, 10, "look")]
+    words = [Mark("words", start=0, end=4, text="sells"), Mark("words", start=4, end=10, text="look")]
     phonemes = [
-        Mark("phones", 0, 1, "S"),
-        Mark("phones", 1, 2, "EH1"),
-        Mark("phones", 2, 3, "L"),
-        Mark("phones", 3, 4, "Z"),
+        Mark("phones", start=0, end=1, text="S"),
+        Mark("phones", start=1, end=2, text="EH1"),
+        Mark("phones", start=2, end=3, text="L"),
+        Mark("phones", start=3, end=4, text="Z"),
     ]
     clips, _ = import_marks("textgrid", *words, *phonemes)
 
@@ -373,7 +393,11 @@ def test_a_phoneme_s_is_no_level_and_the_words_beside_it_are_kept(import_marks):
 
 def test_a_language_is_no_level(import_marks):
     """EN is the code of English here, and FR shows that the tier is of languages."""
-    marks = [Mark("language", 0, 4, "EN"), Mark("language", 4, 8, "EN"), Mark("language", 8, 9, "FR")]
+    marks = [
+        Mark("language", start=0, end=4, text="EN"),
+        Mark("language", start=4, end=8, text="EN"),
+        Mark("language", start=8, end=9, text="FR"),
+    ]
     for kind in WITH_TIERS:
         clips, notices = import_marks(kind, *marks)
         assert not labels_of(clips)
@@ -385,7 +409,9 @@ def test_a_language_is_no_level(import_marks):
 )
 def test_a_speaker_is_no_label_whatever_the_name(import_marks, first_speaker, second_speaker):
     """Two turns of speech in a file of RTTM name their speakers, in words that may be labels."""
-    clips, _ = import_marks("rttm", Mark("", 1, 5, first_speaker), Mark("", 2, 6, second_speaker))
+    clips, _ = import_marks(
+        "rttm", Mark("", start=1, end=5, text=first_speaker), Mark("", start=2, end=6, text=second_speaker)
+    )
 
     assert labels_of(clips) == set()
     assert texts_of(clips) == sorted([first_speaker, second_speaker])
@@ -432,9 +458,13 @@ def test_moving_a_mark_changes_no_other_label_without_a_notice(
         others.append(Mark(tier, 10 * number + 1, 10 * number + 5, text))
     path = tmp_path / "tt1.x"
 
-    path.write_text(as_tool_writes([*others, Mark(tier_before, 91, 95, moved_level)]), encoding="utf-8")
+    path.write_text(
+        as_tool_writes([*others, Mark(tier_before, start=91, end=95, text=moved_level)]), encoding="utf-8"
+    )
     before = import_spans([path], tmp_path, kind, annotator="AB", movie="tt1", rate=25)
-    path.write_text(as_tool_writes([*others, Mark("level", 91, 95, moved_level)]), encoding="utf-8")
+    path.write_text(
+        as_tool_writes([*others, Mark("level", start=91, end=95, text=moved_level)]), encoding="utf-8"
+    )
     after = import_spans([path], tmp_path, kind, annotator="AB", movie="tt1", rate=25)
 
     if labels_but_from_91_s(before) != labels_but_from_91_s(after):

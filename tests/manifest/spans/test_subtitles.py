@@ -210,7 +210,7 @@ def test_a_line_above_times_is_a_name_or_text_or_left_out(read_file, name, lines
 )
 def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
     """The times of the second of three cues are 3 to 4 s, written otherwise than 00:00:03,000 --> 00:00:04,000."""
-    content = srt((at(1), "One"), (times, "Two"), (at(5), "Three"))
+    content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
 
@@ -233,7 +233,7 @@ def test_times_in_the_forms_that_programs_write_are_read(read_file, times):
 )
 def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, times):
     """The times are of the second of three cues. They do not become words of the cue before either."""
-    content = srt((at(1), "One"), (times, "Two"), (at(5), "Three"))
+    content = srt((at(start_s=1), "One"), (times, "Two"), (at(start_s=5), "Three"))
 
     subtitles, account = read_file("f.srt", content)
 
@@ -243,7 +243,7 @@ def test_a_cue_whose_times_cannot_be_read_is_left_out_with_its_text(read_file, t
 
 def test_nul_characters_are_left_out(read_file):
     """The character NUL stands before the text of each cue."""
-    content = srt((at(0), "\0T0"), (at(2), "\0T1"), (at(4), "\0T2"))
+    content = srt((at(start_s=0), "\0T0"), (at(start_s=2), "\0T1"), (at(start_s=4), "\0T2"))
 
     subtitles, account = read_file("f.srt", content)
 
@@ -255,7 +255,7 @@ def test_accents_of_texts_are_kept_as_they_are_written(read_file):
     """The accents of Déjà are signs of their own here (NFD)."""
     text_with_own_accents = unicodedata.normalize("NFD", "Déjà")
 
-    subtitles, account = read_file("f.srt", srt((at(1), text_with_own_accents)))
+    subtitles, account = read_file("f.srt", srt((at(start_s=1), text_with_own_accents)))
 
     assert subtitles == [(1.0, 2.0, text_with_own_accents)]
     assert account.notes == []
@@ -263,7 +263,9 @@ def test_accents_of_texts_are_kept_as_they_are_written(read_file):
 
 def test_overlapping_cues_stay_in_the_order_of_the_file(read_file):
     """A sign and two speakers may be shown at once."""
-    content = srt((at(1, 10), "Sign"), (at(2), "Where is he?"), (at(2), "At home."))
+    content = srt(
+        (at(start_s=1, end_s=10), "Sign"), (at(start_s=2), "Where is he?"), (at(start_s=2), "At home.")
+    )
 
     subtitles, _ = read_file("f.srt", content)
 
@@ -302,7 +304,7 @@ def test_marks_and_zeros_tell_the_encoding(read_file, encoding, text):
 
     UTF-16 without a mark has a zero in each digit, blank and line end: before the digit, or behind it.
     """
-    subtitles, _ = read_file("f.srt", srt((at(1), text)), written_in=encoding)
+    subtitles, _ = read_file("f.srt", srt((at(start_s=1), text)), written_in=encoding)
     assert subtitles == [(1.0, 2.0, text)]
 
 
@@ -334,7 +336,7 @@ def test_utf16_without_a_mark_has_eight_zeros_and_two_in_a_hundred_bytes(
 )
 def test_an_encoding_that_is_guessed_is_noted(read_file, text, encoding, note):
     """Nothing in the file says its encoding, so that it is guessed by its letters, or by its escapes."""
-    subtitles, account = read_file("f.srt", srt((at(1), text)), written_in=encoding)
+    subtitles, account = read_file("f.srt", srt((at(start_s=1), text)), written_in=encoding)
 
     assert subtitles == [(1.0, 2.0, text)]
     assert any(note in line for line in account.notes)
@@ -343,7 +345,9 @@ def test_an_encoding_that_is_guessed_is_noted(read_file, text, encoding, note):
 @pytest.mark.parametrize("written_in", ["cp1251", "utf-8", "utf-8-sig", "utf-16"])
 def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read_file, written_in):
     """The user says that the Russian text is in cp1251. Where it is Unicode all the same, it is read as that."""
-    subtitles, account = read_file("f.srt", srt((at(1), "Привет")), written_in=written_in, encoding="cp1251")
+    subtitles, account = read_file(
+        "f.srt", srt((at(start_s=1), "Привет")), written_in=written_in, encoding="cp1251"
+    )
 
     assert subtitles == [(1.0, 2.0, "Привет")]
     assert account.notes == []
@@ -352,7 +356,7 @@ def test_an_encoding_that_is_given_counts_where_the_bytes_are_no_unicode(read_fi
 def test_an_encoding_that_does_not_exist_is_refused(read_file):
     """The text is Russian, in cp1251. The user says that it is in "no-such"."""
     with pytest.raises(ManifestError, match=r"f.srt"):
-        read_file("f.srt", srt((at(1), "Привет")), written_in="cp1251", encoding="no-such")
+        read_file("f.srt", srt((at(start_s=1), "Привет")), written_in="cp1251", encoding="no-such")
 
 
 @pytest.mark.parametrize(
@@ -372,7 +376,7 @@ def test_a_file_without_a_readable_subtitle_is_refused_with_the_reason(read_file
 
 def test_srt_in_a_file_named_vtt_is_read_as_srt_and_noted(read_file):
     """WebVTT begins with the word WEBVTT, which this file does not have."""
-    subtitles, account = read_file("f.vtt", srt((at(1), "One")))
+    subtitles, account = read_file("f.vtt", srt((at(start_s=1), "One")))
 
     assert subtitles == [(1.0, 2.0, "One")]
     assert account.kind == "srt"
@@ -397,7 +401,7 @@ def subtitles_of_any_text(draw):
     return drawn
 
 
-ARROW_IN_A_TEXT = [Subtitle(1.0, 2.0, "go --> there")]
+ARROW_IN_A_TEXT = [Subtitle(start_s=1.0, end_s=2.0, text="go --> there")]
 
 
 def sorted_by_times(subtitles):
@@ -439,14 +443,19 @@ def test_srt_that_is_written_is_read_back_with_other_signs_for_arrows_and_bracke
     assert read_subtitles(path) == expected
 
 
-TWO_CUES = srt((at(1), "\u65e5\u672c"), (at(3), "B"))
+TWO_CUES = srt((at(start_s=1), "\u65e5\u672c"), (at(start_s=3), "B"))
 
 
 TWO_FILES = {
     "SRT": ("a.srt", TWO_CUES * 2, "line 10: numbers"),
     "SRT with a bad cue": (
         "a.srt",
-        srt(("01:00:01,000 --> 01:00:02,000", "A"), ("00:00:0x,000 -->", "?"), (at(7), "B"), (at(1), "C")),
+        srt(
+            ("01:00:01,000 --> 01:00:02,000", "A"),
+            ("00:00:0x,000 -->", "?"),
+            (at(start_s=7), "B"),
+            (at(start_s=1), "C"),
+        ),
         "line 10: numbers",
     ),
     "WebVTT": (

@@ -6,10 +6,10 @@ from obygaze_features.errors import ManifestError
 from tests.manifest.spans.written import WITH_TIERS, Mark, as_textgrid
 
 BOTH_SAY_THE_SAME = [
-    Mark("AB", 1, 5, "S"),
-    Mark("AB", 6, 9, "EN"),
-    Mark("CD", 1, 5, "S"),
-    Mark("CD", 6, 9, "EN"),
+    Mark("AB", start=1, end=5, text="S"),
+    Mark("AB", start=6, end=9, text="EN"),
+    Mark("CD", start=1, end=5, text="S"),
+    Mark("CD", start=6, end=9, text="EN"),
 ]
 """The tiers AB and CD of a film, with the same levels at the same times."""
 
@@ -43,8 +43,12 @@ def test_tiers_that_name_their_annotators_are_read_together(import_files):
 
 def test_a_copy_of_a_signed_tier_is_left_out(import_files):
     """ELAN copied the tier level, which AB signed, to level-cp."""
-    marks = [Mark("level", 1, 5, "S"), Mark("level", 6, 9, "EN"), Mark("level-cp", 1, 5, "S")]
-    marks.append(Mark("level-cp", 6, 9, "EN"))
+    marks = [
+        Mark("level", start=1, end=5, text="S"),
+        Mark("level", start=6, end=9, text="EN"),
+        Mark("level-cp", start=1, end=5, text="S"),
+    ]
+    marks.append(Mark("level-cp", start=6, end=9, text="EN"))
     clips, notices = import_files({"tt1.x": WITH_TIERS["eaf"](marks)})
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "AB")]
     assert "the same as" in notices

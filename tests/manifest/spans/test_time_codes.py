@@ -59,14 +59,14 @@ def test_what_a_person_says_of_rate_and_start_counts_before_the_file(by_person, 
 )
 def test_a_time_code_is_counted_from_the_films_start(code, expected_s):
     """The film starts at two seconds of the time code, of 25 frames a second."""
-    assert TimeLine(PAL, 2.0).seconds(code) == pytest.approx(expected_s)
+    assert TimeLine(PAL, start_s=2.0).seconds(code) == pytest.approx(expected_s)
 
 
 @pytest.mark.parametrize("code", ["", "   ", "soon"])
 def test_an_empty_text_or_a_word_is_no_time_code(code):
     """Taken for 0, it would begin a span at the film's start."""
     with pytest.raises(ManifestError):
-        TimeLine(PAL, 0.0).seconds(code)
+        TimeLine(PAL, start_s=0.0).seconds(code)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_an_empty_text_or_a_word_is_no_time_code(code):
 )
 def test_a_span_of_a_frame_is_known_by_the_rate_alone(rate, length_s, is_one):
     """Editors give a point in time the length of a frame: .04 s at 25 a second, and .02 s at 50."""
-    assert TimeLine(rate, 0.0).is_one_frame(7.0, 7.0 + length_s) is is_one
+    assert TimeLine(rate, start_s=0.0).is_one_frame(7.0, 7.0 + length_s) is is_one
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_segments_of_amazon_are_taken_as_they_are(import_files):
             "items": [0],
         }
     ]
-    document = amazon_document(items=[spoken_word("Hello", 1, 2)], audio_segments=segments)
+    document = amazon_document(items=[spoken_word("Hello", start_s=1, end_s=2)], audio_segments=segments)
 
     clips, _ = import_files({"film.json": document})
 

@@ -187,7 +187,10 @@ def test_containers_nested_500_deep_are_refused_in_our_words(import_files):
 
 def test_subtitles_that_are_written_are_read_back(tmp_path):
     """The first text, and the note, have signs that mean something in XML."""
-    subtitles = [Subtitle(1.0, 2.5, "a < b & c"), Subtitle(2.0, 4.001, "é")]
+    subtitles = [
+        Subtitle(start_s=1.0, end_s=2.5, text="a < b & c"),
+        Subtitle(start_s=2.0, end_s=4.001, text="é"),
+    ]
     path = tmp_path / "a.ttml"
 
     path.write_text(write_ttml(subtitles, "title", ["note <1>"]), encoding="utf-8")

@@ -199,7 +199,11 @@ def test_a_tier_whose_other_texts_are_labels_is_read_as_labels(import_files, kin
     With a text that is no label it would be one of texts. But the person says that xx is no label, so that
     the others tell.
     """
-    marks = [Mark("gaze", 1, 3, "S"), Mark("gaze", 4, 6, "EN"), Mark("gaze", 7, 9, "xx")]
+    marks = [
+        Mark("gaze", start=1, end=3, text="S"),
+        Mark("gaze", start=4, end=6, text="EN"),
+        Mark("gaze", start=7, end=9, text="xx"),
+    ]
     content = WITH_TIERS[kind](marks)
 
     clips, notices = import_files({"tt1.x": content}, words={"xx": ""}, movie="tt1", annotator="AB")

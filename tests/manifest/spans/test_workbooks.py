@@ -150,7 +150,7 @@ def test_a_column_of_clocks_of_whole_minutes_is_noted(import_files):
 
     The span is from 1:30 to 2:00.
     """
-    workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(5400), clock(7200)]])
+    workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(seconds=5400), clock(seconds=7200)]])
 
     (clip,), notices = import_files({"a.xlsx": workbook})
 
@@ -160,7 +160,7 @@ def test_a_column_of_clocks_of_whole_minutes_is_noted(import_files):
 
 def test_a_column_of_clocks_with_seconds_needs_no_note(import_files):
     """The span is from 1:30:00 to 2:00:30."""
-    workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(5400), clock(7230)]])
+    workbook = sheet([["movie", "start_s", "end_s"], ["a", clock(seconds=5400), clock(seconds=7230)]])
 
     (clip,), notices = import_files({"a.xlsx": workbook})
 
@@ -397,7 +397,7 @@ def test_sheets_that_are_made_to_take_long_are_refused_in_3_s(import_files, befo
     """In the XML of a workbook's sheet, `before` is replaced by something that is very long or far away."""
     workbook = packed(patched(BOOK, (before, after)))
 
-    with within_cpu_s(3), pytest.raises(ManifestError, match=r"a\.xlsx"):
+    with within_cpu_s(limit_s=3), pytest.raises(ManifestError, match=r"a\.xlsx"):
         import_files({"a.xlsx": workbook})
 
 
@@ -418,7 +418,7 @@ def test_many_errors_in_a_sheet_take_time_in_proportion(import_files):
     rows = "".join(f'<row r="{n}"><c r="A{n}" t="e"><v>#N/A</v></c></row>' for n in range(4, 10_000))
     workbook = packed(patched(BOOK, ("</sheetData>", f"{rows}</sheetData>")))
 
-    with within_cpu_s(3), suppress(ManifestError):
+    with within_cpu_s(limit_s=3), suppress(ManifestError):
         import_files({"a.xlsx": workbook})
 
 
@@ -469,7 +469,7 @@ def test_many_styles_and_many_parts_take_time_in_proportion_to_their_sum(import_
     many_parts = {f"xl/part{number}.xml": "<part/>" for number in range(3_000)}
     workbook = repacked(BOOK, {"xl/styles.xml": many_styles, **many_parts})
 
-    with within_cpu_s(2):
+    with within_cpu_s(limit_s=2):
         clips, _ = import_files({"a.xlsx": workbook})
 
     assert clips

@@ -75,7 +75,7 @@ def test_the_p_of_drawn_partitions_is_the_exact_one_within_its_noise(oracle):
 
 def test_the_printed_critical_d(oracle):
     expected = oracle["eat"]["paper_tables"]["critical_d_one_sided_0.05_n20"]
-    assert critical_d(20, 20) == pytest.approx(expected, rel=1e-9)
+    assert critical_d(20, m=20) == pytest.approx(expected, rel=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -94,9 +94,9 @@ def test_partitions_are_counted_as_enumerating_all_of_them_does(seed, n, m):
 
 def test_partitions_of_44_targets_are_counted_and_of_more_refused():
     assert MAX_EXACT == 44
-    assert exact(*draw_associations(0, 20, 24))["n_partitions"] == math.comb(44, 20)
+    assert exact(*draw_associations(seed=0, n=20, m=24))["n_partitions"] == math.comb(44, 20)
     with pytest.raises(ValueError, match="45 targets"):
-        exact(*draw_associations(0, 20, 25))
+        exact(*draw_associations(seed=0, n=20, m=25))
 
 
 def with_row(vectors, row, value):
@@ -116,7 +116,7 @@ def with_row(vectors, row, value):
     ids=["an empty set", "a vector of zeros", "a vector of NaN", "an infinite vector"],
 )
 def test_a_set_that_has_no_associations_is_refused_with_its_name_and_row(name, spoil, message):
-    sets = dict(zip("XYAB", draw_sets(0, 4, 4), strict=True))
+    sets = dict(zip("XYAB", draw_sets(seed=0, n=4, m=4), strict=True))
     sets[name] = spoil(sets[name])
     with pytest.raises(AuditError, match=message):
         associations(*sets.values())

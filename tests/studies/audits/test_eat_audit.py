@@ -172,7 +172,7 @@ def test_the_published_effects_are_those_printed(printed_cells):
 
 def test_printed_stars_agree_with_the_critical_effect_but_for_one():
     """The exception is noise: the authors compute p of 1,000 shuffles."""
-    critical = critical_d(20, 20)
+    critical = critical_d(20, m=20)
     rounding = 0.005  # effects are printed to .01
     contradictory = []
     for model, effects in EFFECTS.items():

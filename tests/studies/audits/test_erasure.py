@@ -72,7 +72,7 @@ def test_after_leace_the_means_of_classes_are_equal_and_one_direction_is_lost():
 
 def test_leace_moves_features_less_than_projecting_the_difference_of_means_out():
     """Moves are measured in standard deviations, by the Mahalanobis distance, which LEACE makes least."""
-    X, attribute, _, _ = planted_items(1)
+    X, attribute, _, _ = planted_items(seed=1)
     mixed = X @ np.random.default_rng(0).normal(size=(24, 24))
     difference = mixed[attribute].mean(axis=0) - mixed[~attribute].mean(axis=0)
     unit = difference / np.linalg.norm(difference)

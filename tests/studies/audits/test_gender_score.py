@@ -43,7 +43,7 @@ def test_the_share_of_a_genders_score_in_those_of_both_is_the_published_ratio(or
     man, woman = expected["man"], expected["woman"]
     assert 100 * share(man, woman) == pytest.approx(expected["to_m_percent"], rel=1e-12)
     assert 100 * share(woman, man) == pytest.approx(expected["to_w_percent"], rel=1e-12)
-    assert share(0, 0) is None
+    assert share(part=0, remainder=0) is None
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,10 @@ def estimated_genders():
     """Estimation of a man on a motorcycle, and of somebody masked who cooks, in a picture of two objects."""
     sims = {"a man rides": 0.5, "a woman rides": 0.3, "a man cooks": 0.2, "a woman cooks": 0.6}
     captions = [caption("1", "a man rides", "x"), caption("2", "a [MASK] cooks", "y")]
-    objects = {"x": (Detected("motorcycle", 0.5),), "y": (Detected("kitchen", 0.5), Detected("table", 0.5))}
+    objects = {
+        "x": (Detected("motorcycle", confidence=0.5),),
+        "y": (Detected("kitchen", confidence=0.5), Detected("table", confidence=0.5)),
+    }
     return audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge", model="Vilbert")
 
 
@@ -110,7 +113,10 @@ def test_estimation_is_summed_up_by_object_beside_the_posters_ratios(estimated_g
     by_object = {row["object"]: row for row in estimated_genders.record["summary"]["by_object"]}
     assert list(by_object) == ["kitchen", "motorcycle", "table"]
     ride = by_object["motorcycle"]
-    score_of_man, score_of_woman = revise(0.2, 0.5, 0.5), revise(0.2, 0.3, 0.5)
+    score_of_man, score_of_woman = (
+        revise(prior=0.2, similarity=0.5, confidence=0.5),
+        revise(prior=0.2, similarity=0.3, confidence=0.5),
+    )
     assert (ride["distance_man"], ride["distance_woman"]) == (0.5, 0.3)
     assert (ride["gs_man"], ride["gs_woman"]) == pytest.approx((score_of_man, score_of_woman))
     assert ride["to_man"] == pytest.approx(share(score_of_man, score_of_woman))
@@ -174,13 +180,13 @@ def test_estimation_takes_the_gender_of_the_higher_score_and_counts_those_that_a
     captions = [caption("c1", "a man runs"), caption("c2", "a <MASK> sits"), caption("c3", "a woman naps")]
     sims = {"a man runs": 0.5, "a woman runs": 0.1, "a man sits": 0.3, "a woman sits": 0.3}
     sims |= {"a man naps": 0.4, "a woman naps": 0.2}
-    objects = {"i": (Detected("shoe", 0.2),)}
+    objects = {"i": (Detected("shoe", confidence=0.2),)}
 
     report = audit_gender_score(captions, objects, scorer(sims, prior=0.2), mode="ge")
 
     man, masked, woman = records(report.data)
-    assert man["gs_man"] == revise(0.2, 0.5, 0.2)
-    assert man["gs_woman"] == revise(0.2, 0.1, 0.2)
+    assert man["gs_man"] == revise(prior=0.2, similarity=0.5, confidence=0.2)
+    assert man["gs_woman"] == revise(prior=0.2, similarity=0.1, confidence=0.2)
     assert man["to_man"] == share(man["gs_man"], man["gs_woman"])
     assert man["to_woman"] == 1 - man["to_man"]
     assert (man["predicted"], man["correct"]) == ("man", True)
@@ -203,8 +209,8 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
     (tmp_path / "rcnn.csv").write_text("image,x0,class,score\ni,1,shoe,0.9\ni,2,shoe,0.4\ni,3,sock,0.6\n")
     rows = read_objects((tmp_path / "clip.csv", tmp_path / "rcnn.csv"))
     assert objects_by_image(rows) == {
-        "i": (Detected("shoe", 0.9), Detected("sock", 0.6)),
-        "j": (Detected("car", 0.5),),
+        "i": (Detected("shoe", confidence=0.9), Detected("sock", confidence=0.6)),
+        "j": (Detected("car", confidence=0.5),),
     }
     (tmp_path / "bad.csv").write_text("image,thing,score\ni,shoe,0.9\n")
 
@@ -214,7 +220,7 @@ def test_objects_of_any_classifier_and_detector_are_read_several_at_once(tmp_pat
 
 def score_of_shoe_and_sock(**options):
     """Score a caption of prior .2, in whose image a shoe (.2) and a sock (.6) are detected."""
-    objects = (Detected("shoe", 0.2), Detected("sock", 0.6))
+    objects = (Detected("shoe", confidence=0.2), Detected("sock", confidence=0.6))
     similarity_of = {"shoe": 0.5, "sock": 0.1, "shoe sock": 0.4}
     scorer = Scorer({"a man": 0.2}, lambda _, label: similarity_of[label])
     (row,) = records(audit_gender_score([caption("c", "a man")], {"i": objects}, scorer, **options).data)
@@ -222,7 +228,10 @@ def score_of_shoe_and_sock(**options):
 
 
 def test_the_score_of_a_caption_with_two_objects_is_the_mean_of_its_scores_by_each():
-    by_shoe, by_sock = revise(0.2, 0.5, 0.2), revise(0.2, 0.1, 0.6)
+    by_shoe, by_sock = (
+        revise(prior=0.2, similarity=0.5, confidence=0.2),
+        revise(prior=0.2, similarity=0.1, confidence=0.6),
+    )
     assert score_of_shoe_and_sock()["gs"] == pytest.approx((by_shoe + by_sock) / 2)
 
 
@@ -230,7 +239,7 @@ def test_objects_may_be_joined_to_one_of_both_labels_and_of_their_mean_confidenc
     row = score_of_shoe_and_sock(labels="joined")
     mean_confidence = (0.2 + 0.6) / 2
     assert row["objects"] == "shoe sock"
-    assert row["gs"] == pytest.approx(revise(0.2, 0.4, mean_confidence))
+    assert row["gs"] == pytest.approx(revise(prior=0.2, similarity=0.4, confidence=mean_confidence))
     assert join_objects(()) == ()
 
 
@@ -243,7 +252,10 @@ def test_a_caption_that_lacks_something_has_no_score_and_says_what():
         caption("a similarity", "one man", image="of a shoe"),
         caption("a confidence", "a man", image="of a shoe at 1.2"),
     ]
-    objects = {"of a shoe": (Detected("shoe", 0.2),), "of a shoe at 1.2": (Detected("shoe", 1.2),)}
+    objects = {
+        "of a shoe": (Detected("shoe", confidence=0.2),),
+        "of a shoe at 1.2": (Detected("shoe", confidence=1.2),),
+    }
     sims = {"a man": 0.5}
     priors = {"a man": 0.2, "one man": 0.2}
     known = Scorer(priors, lambda text, label: sims.get(text, f"no {text!r}, {label!r}"))
@@ -266,7 +278,7 @@ def test_a_caption_that_lacks_something_has_no_score_and_says_what():
 def test_estimation_leaves_out_captions_of_both_genders_or_none():
     captions = [caption("c1", "a man"), caption("c2", "a man and a woman"), caption("c3", "a dog")]
     sims = {"a man": 0.5, "a woman": 0.4}
-    results = audit_gender_score(captions, {"i": (Detected("x", 0.2),)}, scorer(sims), mode="ge")
+    results = audit_gender_score(captions, {"i": (Detected("x", confidence=0.2),)}, scorer(sims), mode="ge")
     assert [bool(row["left_out"]) for row in records(results.data)] == [False, True, True]
     assert results.record["summary"]["genders_named"] == {"man": 1, "man and woman": 1, "none": 1}
 
@@ -296,11 +308,11 @@ def test_the_texts_that_need_embeddings_are_listed_once():
 
 
 def test_only_an_estimation_of_a_published_captioner_has_published_counts():
-    captions, objects = [caption("c", "a man")], {"i": (Detected("x", 0.2),)}
+    captions, objects = [caption("c", "a man")], {"i": (Detected("x", confidence=0.2),)}
     of_both = scorer({"a man": 0.1, "a woman": 0.2})
     summary = audit_gender_score(captions, objects, of_both, mode="ge", model="Vilbert").record["summary"]
     assert summary["by_gender"]["man"]["published"] == 526
-    assert summary["to_man_by_published"] == share(526, 161)
+    assert summary["to_man_by_published"] == share(part=526, remainder=161)
     with pytest.raises(AuditError):
         audit_gender_score(captions, objects, of_both, mode="ge", model="GPT")
     with pytest.raises(AuditError):

@@ -102,7 +102,7 @@ def test_intervals_hold_the_truth_where_only_two_cells_have_two_items_and_the_ot
 )
 def test_estimates_follow_the_unit_and_zero_of_the_outcome(unit, shift):
     """An outcome in millimetres, or counted from another zero, must give the same results in that unit."""
-    items = plant_items(0, spread=0.3, is_share=False)
+    items = plant_items(seed=0, spread=0.3, is_share=False)
     rows = estimate_cells(items.y, items.attributes)
     rows_in_unit = estimate_cells(items.y * unit + shift, items.attributes)
     for row, row_in_unit in zip(rows, rows_in_unit, strict=True):

@@ -53,7 +53,7 @@ def store(drawn, weights, obygaze):
 
 @pytest.mark.long
 def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
-    backbone = load_backbone("clip", 1, weights=str(weights))
+    backbone = load_backbone("clip", n_frames=1, weights=str(weights))
     with Image.open(drawn / "disc.png") as image:
         prepared = backbone.prepare(np.array(image))
     expected = backbone.encode(prepared[None, None])["pooled"][0]
@@ -66,7 +66,7 @@ def test_the_embedding_is_that_of_the_pixels_in_the_file(store, drawn, weights):
 def test_stills_and_videos_are_not_mixed(tmp_path):
     clips = (Clip("a", "m", "a.png"), Clip("b", "m", "b.mp4"))
     with pytest.raises(ExtractError, match=r"a\.png.*b\.mp4"):
-        Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", 1),))
+        Job(Manifest(clips, tmp_path), "mixed", (load_backbone("descriptors", n_frames=1),))
 
 
 def probabilities_by_transformers(weights, store):

@@ -37,7 +37,7 @@ def test_a_table_has_to_choose_which_of_two_equal_texts_is_used(tmp_path):
 
 
 def test_a_store_without_texts_needs_a_table(tmp_path):
-    seal_store_of_texts(tmp_path, None)
+    seal_store_of_texts(tmp_path, texts=None)
     with pytest.raises(AuditError, match="--text-items"):
         ids_of_texts(tmp_path)
     result = ids_of_texts(tmp_path, TEXTS)

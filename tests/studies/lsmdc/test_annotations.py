@@ -30,7 +30,7 @@ def write_training_file(tmp_path):
 def test_the_clip_and_the_sentence_of_a_line_are_read(write_training_file, ending):
     """A line has six fields: the clip, four times and the sentence."""
     (caption,) = read_captions(write_training_file(GOOD_LINE.rstrip() + ending))
-    assert caption == Caption("1004_Juno_00.00.01.000-00.00.02.000", "SOMEONE smiles.", 1)
+    assert caption == Caption("1004_Juno_00.00.01.000-00.00.02.000", "SOMEONE smiles.", line=1)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def library(monkeypatch):
         if calls.stop:
             signal.raise_signal(signal.SIGTERM)
             assert stopped()
-        return lsmdc.Outcome(6, 10, left_out={}, epochs=(), best_epoch=3, test=calls.test)
+        return lsmdc.Outcome(steps=6, total=10, left_out={}, epochs=(), best_epoch=3, test=calls.test)
 
     monkeypatch.setattr("obygaze_studies.lsmdc.run.train", train)
     return calls

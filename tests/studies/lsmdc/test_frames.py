@@ -59,7 +59,7 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
     """
     path = shared_data / "videos" / "v_GGSY1Qvo990.mp4"
 
-    frames = sample_frames(path, PRESET.geometry, 12)
+    frames = sample_frames(path, PRESET.geometry, max_frames=12)
 
     seconds_taken = np.linspace(0, 18, 12, dtype=int)
     assert frames.index.tolist() == [19 * second for second in seconds_taken]
@@ -70,7 +70,7 @@ def test_pixels_are_the_presets_and_no_more_than_asked_for(shared_data):
 
 @pytest.mark.long
 def test_a_damaged_video_gives_what_can_be_decoded_and_says_so(shared_data):
-    frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, 12)
+    frames = sample_frames(shared_data / "videos" / "corrupted.mp4", PRESET.geometry, max_frames=12)
     assert len(frames.images)
     assert frames.status == "partial"
     assert frames.notes
@@ -84,8 +84,8 @@ def videos(tmp_path_factory):
     broken = folder / "broken.avi"
     broken.write_bytes(b"RIFF and nothing else")
     return {
-        "a": write_video(folder / "a.avi", [picture(0, rng)] * 4),
-        "b": write_video(folder / "b.avi", [picture(0, rng)] * 7),
+        "a": write_video(folder / "a.avi", [picture(pattern=0, rng=rng)] * 4),
+        "b": write_video(folder / "b.avi", [picture(pattern=0, rng=rng)] * 7),
         "broken": broken,
     }
 
@@ -103,7 +103,7 @@ class Filled(NamedTuple):
 def fill(folder, videos, preset=PRESET, stopped=lambda: False):
     """Fill the cache of a folder with at most 12 frames a clip, by one process."""
     numbers_done = [0]
-    cache = FrameCache(folder, preset, 12)
+    cache = FrameCache(folder, preset, max_frames=12)
     entries = cache.fill(videos, 1, lambda done, _: numbers_done.append(done), stopped)
     return Filled(cache, entries, max(numbers_done))
 
@@ -125,7 +125,7 @@ def test_a_cache_has_one_frame_a_second_of_each_clip_or_says_why_not(filled_once
     assert filled_once.n_decoded == 3
     n_frames = {name: entry.frames for name, entry in filled_once.entries.items()}
     assert n_frames == {"a": 2, "b": 4, "broken": 0}
-    expected = sample_frames(videos["b"], PRESET.geometry, 12).images
+    expected = sample_frames(videos["b"], PRESET.geometry, max_frames=12).images
     assert np.array_equal(filled_once.cache.read("b"), expected)
     assert filled_once.entries["broken"].note
     assert fill(copy_of_cache, videos).n_decoded == 0
@@ -179,7 +179,7 @@ def test_a_folder_with_files_of_something_else_does_not_become_a_cache(videos, t
 
 def test_a_video_without_a_rate_or_without_pictures_is_an_error_in_words(videos):
     with pytest.raises(VideoError, match=r"nowhere\.avi"):
-        sample_frames(Path("nowhere.avi"), PRESET.geometry, 12)
+        sample_frames(Path("nowhere.avi"), PRESET.geometry, max_frames=12)
     with pytest.raises(VideoError, match=r"broken\.avi"):
         frame_rate(videos["broken"])
 

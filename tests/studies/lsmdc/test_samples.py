@@ -66,7 +66,7 @@ def test_samples_that_fill_no_batch_are_left_out(original):
 
 def test_frames_kept_are_the_originals(original):
     for sampled, expected in original["frames_of_n"].items():
-        assert kept_frames(int(sampled), 12).tolist() == expected
+        assert kept_frames(int(sampled), max_frames=12).tolist() == expected
 
 
 def test_captions_are_mended_before_they_are_cut_into_tokens():

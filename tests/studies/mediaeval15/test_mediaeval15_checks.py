@@ -131,7 +131,7 @@ def test_a_run_has_the_share_of_test_clips_that_it_scores_and_that_of_ties(
 
 def test_a_movie_in_dev_and_test_is_a_problem(folder_and_add):
     folder, _ = folder_and_add
-    leak = (*TRUTH, Annotated("new", "m5", "dev", {}, None))
+    leak = (*TRUTH, Annotated("new", "m5", "dev", {}, violent=None))
     assert findings_of(folder, leak) == [("problem", "split")]
 
 

@@ -192,7 +192,7 @@ def test_a_clip_without_a_call_is_wrong_among_all_and_left_out_among_returned():
 def test_the_expected_average_precision_is_the_oracles_and_the_mean_of_40000_drawn_orders(oracle):
     expected = oracle["expected_random_ap"]
     standard_error = 0.09 / math.sqrt(40_000)  # the precision of one order has a deviation of about .09
-    result = expected_average_precision(50, 5)
+    result = expected_average_precision(50, n_relevant=5)
     assert result == pytest.approx(expected["N50_R5"], rel=1e-12)
     assert result == pytest.approx(expected["simulated_40000"], abs=4 * standard_error)
 

@@ -109,7 +109,7 @@ def test_the_trend_is_observable_for_every_single_annotator(segments, projected)
     """Printed without numbers (section 3.4); of MObyGaze's two annotators, as marked and on clips."""
     clips = apply_policy(segments, LabelPolicy.PAPER)
     if projected:
-        clips = project(clips, windows(clips, 46), per_annotator=True).manifest
+        clips = project(clips, windows(clips, seconds=46), per_annotator=True).manifest
     trends = {name: concept_trend(one) for name, one in grouped(clips, "annotator").items()}
     assert set(trends) == {"annotator1", "annotator2"}
     assert all(one["rises"] and one["p"] < 1e-5 and one["films_tested"] == 20 for one in trends.values())

@@ -36,7 +36,7 @@ def test_films_and_clips_of_obygaze12_by_genre_and_year_are_those_of_table_3(oby
 
 def sweep_onto_windows(segments, thresholds):
     """Report on the levels that windows of 46 s get from segments which cover a share of them."""
-    projected = sweep(segments, windows(segments, 46), thresholds)
+    projected = sweep(segments, windows(segments, seconds=46), thresholds)
     return sweep_report(projected, "windows of 46 s", RAW)
 
 

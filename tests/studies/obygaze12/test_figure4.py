@@ -19,7 +19,7 @@ def two_films(segments):
 
 @pytest.fixture(scope="module")
 def report(two_films):
-    return paper.figure4(two_films, windows(two_films, 46), JUNO, span=(600, 1500))
+    return paper.figure4(two_films, windows(two_films, seconds=46), JUNO, span=(600, 1500))
 
 
 def test_each_annotator_has_segments_and_a_projection_and_there_is_one_merge(report):
@@ -51,7 +51,7 @@ def test_the_merge_has_the_highest_level_of_the_projections_and_the_concepts_giv
 
 
 def test_a_film_that_is_not_there_and_an_empty_span_are_named(two_films):
-    clips = windows(two_films, 46)
+    clips = windows(two_films, seconds=46)
     with pytest.raises(ManifestError, match="'tt1'"):
         paper.figure4(two_films, clips, "tt1")
     with pytest.raises(ManifestError, match="90000 s and 90001 s"):
@@ -63,7 +63,7 @@ def test_clips_that_an_annotator_did_not_answer_for_have_no_level(two_films):
     segments = two_films.with_clips(
         clip for clip in two_films if clip.annotator == "annotator1" or clip.end_s <= 600
     )
-    report = paper.figure4(segments, windows(two_films, 46), JUNO)
+    report = paper.figure4(segments, windows(two_films, seconds=46), JUNO)
     timelines = {name: part.set_index("start_s") for name, part in report.data.groupby("timeline")}
     late = timelines["Merged"].index[timelines["Merged"].index > 600]
     assert len(late) > 100

@@ -103,8 +103,8 @@ def test_concept_folds_and_labels_are_the_originals_id_for_id(obygaze12, oracle,
                 assert result == expected[side]["labels"]
 
 
-LEAKING_FOLD = Fold(0, train=("a", "b"), validation=("c",), test=("b", "c", "d"))
-FOLD_WITHOUT_LEAK = Fold(1, train=("a",), validation=(), test=("b", "c", "d"))
+LEAKING_FOLD = Fold(name=0, train=("a", "b"), validation=("c",), test=("b", "c", "d"))
+FOLD_WITHOUT_LEAK = Fold(name=1, train=("a",), validation=(), test=("b", "c", "d"))
 
 
 def test_leaks_into_training_and_validation_are_counted_apart():
@@ -122,7 +122,7 @@ def test_leaks_into_training_and_validation_are_counted_apart():
         ),
         ([FOLD_WITHOUT_LEAK], CAPTION_WITHOUT_LEAK),
         (
-            [Fold(0, train=("a",), validation=("b",), test=("b", "c"))],
+            [Fold(name=0, train=("a",), validation=("b",), test=("b", "c"))],
             "LEAKS: 0 of 2 test clips are in training, 1 in validation",
         ),
     ],
