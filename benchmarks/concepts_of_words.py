@@ -75,7 +75,7 @@ def of_film(rows: pd.DataFrame, present: pd.DataFrame, X: Floats, movie: str) ->
     for name, title in NAMES.items():
         spec = BUILTIN_MODELS[name]
         inputs = present.to_numpy() if spec.reads == "present" else X.astype(np.float32)
-        model = fit(spec, 0, inputs[~out], y[~out], movies=movies[~out], present=present[~out])
+        model = fit(spec, seed=0, X=inputs[~out], y=y[~out], movies=movies[~out], present=present[~out])
         found[title] = auc(y[tested], model.scores(inputs[tested], movies[tested]))
         if name.startswith("pcbm"):
             order = np.argsort(-np.abs(model.estimator.head_.coef_[0]))

@@ -135,7 +135,7 @@ def small_network(model_type: str, cls: Any, recipe: Recipe) -> Any:
         size = sum(parameter.numel() for parameter in cls(config, **pooler_off_arguments(cls)).parameters())
     if size > MAX_PARAMETERS:
         raise ValueError(f"{size / 1e6:.0f} million numbers")
-    network = untrained(lambda: cls(config), 0)
+    network = untrained(lambda: cls(config), seed=0)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             torch.manual_seed(len(name))

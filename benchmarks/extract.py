@@ -61,7 +61,7 @@ def ours(manifest: Manifest, backbones: Sequence[Backbone], workers: int) -> Non
         run = run_local(job, stage, stage.missing(), workers=workers, batch_size=8, timeout_s=600)
         report = deque(run, maxlen=1).pop()[0]
         assert report.ok == len(manifest)
-        seal(None, store, licence="NOASSERTION")
+        seal(stage_path=None, destination=store, licence="NOASSERTION")
 
 
 def main() -> None:

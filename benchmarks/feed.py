@@ -101,7 +101,7 @@ def networks(*, tokens: bool = False, copies: bool = False) -> tuple[Backbone, .
 def corpus(folder: Path, clips: int) -> Manifest:
     """Write one small clip and name it many times."""
     noise = np.random.default_rng(0).integers(0, 256, (40, 48, 64, 3), dtype=np.uint8)
-    write_video(folder / "clip.mp4", iter(noise), 24)
+    write_video(folder / "clip.mp4", iter(noise), rate=24)
     return Manifest(tuple(Clip(f"tt1-{i:05d}", "tt1", "clip.mp4") for i in range(clips)), folder)
 
 

@@ -144,7 +144,7 @@ def watch(path: Path) -> None:
 
 def read_table(path: Path) -> None:
     """Read a table of features whole."""
-    with table_items(path, None) as (items, _):
+    with table_items(path, ids=None) as (items, _):
         load_all(items)
 
 

@@ -242,7 +242,7 @@ def tasks_of(film: Path, n: int) -> list[DecodeTask]:
         copy = film.with_name(f"{film.stem}-{number}.mp4")
         if not copy.exists():
             copy.symlink_to(film)
-        tasks.append(DecodeTask(str(number), copy, None, None, requests))
+        tasks.append(DecodeTask(str(number), copy, start_s=None, end_s=None, requests=requests))
     return tasks
 
 
@@ -275,9 +275,9 @@ def speeds(bench: Bench, gpu: Gpu) -> None:
     films = films_of_sizes(bench)
     cores = usable_cores()
     hands: dict[str, Callable[[], DecodePool]] = {
-        "cores": lambda: DecodePool(cores, 600.0, batch_size=8),
-        "card and a core": lambda: GpuPool(1, 600.0, 8, gpu),
-        "card and cores": lambda: GpuPool(cores, 600.0, 8, gpu),
+        "cores": lambda: DecodePool(cores, timeout_s=600.0, batch_size=8),
+        "card and a core": lambda: GpuPool(workers=1, timeout_s=600.0, batch_size=8, gpu=gpu),
+        "card and cores": lambda: GpuPool(cores, timeout_s=600.0, batch_size=8, gpu=gpu),
     }
     n = 6 if bench.tiny else 4000
     most_s = 2.0 if bench.tiny else SPEED_S
@@ -347,7 +347,7 @@ def killed(bench: Bench, gpu: Gpu) -> None:
     clips: list[DecodedClip] = []
     kills = 0
     began = time.monotonic()
-    with GpuPool(usable_cores(), 600.0, 8, gpu) as pool:
+    with GpuPool(usable_cores(), timeout_s=600.0, batch_size=8, gpu=gpu) as pool:
         wait_for_gpu(pool)
         for clip in pool.decode(tasks):
             clips.append(clip)
@@ -378,7 +378,7 @@ def end_to_end(bench: Bench, gpu: Gpu) -> None:
             work = prepare(
                 manifest,
                 bench.folder / f"end-{decoder}",
-                [Recipe("xclip", None, weights)],
+                [Recipe("xclip", n_frames=None, options=weights)],
                 licence="CC0-1.0",
                 corpus="clips",
                 decoder=decoder,

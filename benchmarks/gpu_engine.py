@@ -102,7 +102,7 @@ def end_to_end(bench: Bench) -> None:
     for (precision,) in bench.plan("end to end", "precision", of=precisions, needed_s=20):
         compute = Compute(bench.device, precision=precision, clips_at_once=8)
         recipes = [
-            Recipe(name, None, {"weights": weights, "compute": compute})
+            Recipe(name, n_frames=None, options={"weights": weights, "compute": compute})
             for name, weights in bench.weights.items()
         ]
         work = prepare(films, bench.folder / f"end-{precision}", recipes, licence="CC0-1.0", note=print)
@@ -158,7 +158,9 @@ def films_of(bench: Bench, n: int) -> Path:
         for i in range(min(n, 8)):
             base = rng.integers(0, 256, (17, 30, 3), dtype=np.uint8).repeat(16, axis=0).repeat(16, axis=1)
             write_video(
-                folder / f"{i}.mp4", (np.roll(base, t, axis=1) for t in range(24 if bench.tiny else 240)), 24
+                folder / f"{i}.mp4",
+                (np.roll(base, t, axis=1) for t in range(24 if bench.tiny else 240)),
+                rate=24,
             )
         clips = tuple(Clip(f"c-{i:04}", f"m{i % 8}", f"{i % 8}.mp4") for i in range(n))
         write_manifest(Manifest(clips, folder), path)
@@ -191,7 +193,7 @@ def two_on_one(bench: Bench) -> None:
             continue
         codes = [shard.wait() for shard in shards]
         break
-    sealed = seal(None, store, licence="CC0-1.0")
+    sealed = seal(stage_path=None, destination=store, licence="CC0-1.0")
     same = open_store(sealed).fingerprint == open_store(Path(f"{single}-1.0.0")).fingerprint
     outcome = f"exit codes {codes}, {time.perf_counter() - began:.0f} s"
     bench.check("6 two shards, killed and resumed", same, outcome)

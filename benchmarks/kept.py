@@ -58,7 +58,7 @@ def worked(job: Job) -> list[DecodedClip]:
     ids = [clip.clip_id for clip in job.manifest]
     every = [
         decode_clips(tasks, with_frame_cache(decode_with_av))
-        for tasks in group_into_passes(job.tasks(ids), 1)
+        for tasks in group_into_passes(job.tasks(ids), workers=1)
     ]
     return [clip for tasks in every for _, clip in tasks]
 

@@ -113,7 +113,7 @@ def encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
     names = {"metaclip_2": "MetaClip2Model", "clip": "CLIPModel", "siglip": "SiglipModel"}
     cls = getattr(transformers, names.get(kind, (IMAGES | VIDEOS)[kind].network))
     with quiet():
-        untrained(lambda: cls(config), 0).save_pretrained(folder)
+        untrained(lambda: cls(config), seed=0).save_pretrained(folder)
     name = "image" if kind in IMAGES else "video"
     plain = load_backbone(name, N_FRAMES, weights=str(folder), compute=Compute("cpu"))
     layered = load_backbone(name, N_FRAMES, weights=str(folder), compute=Compute("cpu"), layers=Layers())
@@ -134,7 +134,7 @@ def sound_encoders(kind: str, folder: Path) -> dict[str, Callable[[], object]]:
     network, extractor, numbers = SOUNDS[kind]
     config = AutoConfig.for_model(kind, **numbers)
     with quiet():
-        untrained(lambda: getattr(transformers, network)(config), 0).save_pretrained(folder)
+        untrained(lambda: getattr(transformers, network)(config), seed=0).save_pretrained(folder)
         cuts = {"truncation": "rand_trunc"} if kind == "clap" else {}  # else it hears four crops at once
         getattr(transformers, extractor)(**cuts).save_pretrained(folder)
     options = {"weights": str(folder), "compute": Compute("cpu")}
@@ -165,7 +165,7 @@ def openclip_vit(folder: Path) -> Path:
     """Write an untrained CLIP of OpenCLIP with a vision transformer."""
     import open_clip
 
-    network = untrained(lambda: open_clip.CLIP(**OPENCLIP_VIT), 0)
+    network = untrained(lambda: open_clip.CLIP(**OPENCLIP_VIT), seed=0)
     save_file(dict(network.state_dict()), folder / "open_clip_model.safetensors")
     (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": OPENCLIP_VIT}), encoding="utf-8")
     return folder

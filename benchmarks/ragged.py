@@ -57,7 +57,7 @@ def make(folder: Path, n_clips: int, width: int, *, ragged: bool) -> Path:
             moments = np.arange(len(frames)) / 2.0, np.arange(len(frames))
             features = {"toy": ClipFeatures(*moments, {"frames": frames})}
             writer.commit([ClipResult(clip.clip_id, "ok", groups=features)])
-    path = seal(None, place, licence="CC0-1.0", workers=1)
+    path = seal(stage_path=None, destination=place, licence="CC0-1.0", workers=1)
     shutil.rmtree(stage.path)
     return path
 

@@ -189,7 +189,7 @@ def check(folder: Path) -> None:
 STEPS: dict[str, Callable[[Path, Corpus], object]] = {
     "stage": stage,
     "resume": resume,
-    "seal": lambda at, _: seal(None, at / "s", licence="NOASSERTION"),
+    "seal": lambda at, _: seal(stage_path=None, destination=at / "s", licence="NOASSERTION"),
     "open": lambda at, _: open_store(at / "s")["xclip"].clip_ids,
     "read": lambda at, _: [open_store(at / "s")[name].pooled().sum() for name in VECTORS],
     "verify": lambda at, _: check(at),

@@ -233,7 +233,7 @@ def served(inputs: Path) -> Iterator[str]:
 
 def make_films(folder: Path) -> None:
     """Draw films and write a manifest of some of their clips."""
-    labels = write_corpus(folder, 1)
+    labels = write_corpus(folder, workers=1)
     table = folder / "all.csv"
     words = ["manifest", "import", "spans", labels, "--videos", folder / "films", "--out", table]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):

@@ -249,7 +249,7 @@ def segments(folder: Path, n: int) -> None:
 
     first, second = np.load(folder / "segments.npy")
     ranks = np.zeros(n, np.int64)
-    segment_f1(first, second, 0.5)
+    segment_f1(first, second, threshold=0.5)
     best_alignment(Units(first, ranks), Units(second, ranks), np.zeros((1, 1)))
 
 

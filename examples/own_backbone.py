@@ -22,7 +22,7 @@ def write_videos(folder: Path) -> Path:
     folder.mkdir()
     for number in range(2):
         noise = np.random.default_rng(number).integers(0, 256, (12, 120, 160, 3), dtype=np.uint8)
-        write_video(folder / f"clip{number}.mp4", noise, 8)
+        write_video(folder / f"clip{number}.mp4", noise, rate=8)
     return folder
 
 

@@ -212,9 +212,9 @@ def used_by(pid: int) -> Used:
         return _used_on_windows(pid)
     # Linux and macOS limit the time themselves, so that it is not needed.
     if sys.platform == "linux":
-        return Used(0.0, _memory_on_linux(pid))
+        return Used(cpu_s=0.0, memory=_memory_on_linux(pid))
     else:  # noqa: RET505 - without it a type checker takes what follows as never reached
-        return Used(0.0, _memory_on_macos(pid))
+        return Used(cpu_s=0.0, memory=_memory_on_macos(pid))
 
 
 def _memory_on_linux(pid: int) -> int:
@@ -272,7 +272,7 @@ def _used_on_windows(pid: int) -> Used:
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_QUERY_INFORMATION | _READ_MEMORY, 0, pid)
     if not handle:
-        return Used(0.0, 0)
+        return Used(cpu_s=0.0, memory=0)
 
     # What Windows fills: its counters of memory, and four times (each in `_TICKS_PER_SECOND`).
     counters = (ctypes.c_size_t * _COUNTERS)()

@@ -554,7 +554,7 @@ def _current_pool() -> WorkerPool:
     search_path = tuple(sys.path)
     if search_path not in _pools:
         end_children()
-        _pools[search_path] = WorkerPool(1, _do_worker_task, max_bytes=MAX_BYTES)
+        _pools[search_path] = WorkerPool(workers=1, work=_do_worker_task, max_bytes=MAX_BYTES)
     return _pools[search_path]
 
 

@@ -199,7 +199,7 @@ def split_records(
     if delimiter == "\t":
         # Between tabs, quotes may be ordinary letters, as in IMDb's tables.
         try:
-            return _parse_records(text, delimiter, None, first_line), delimiter
+            return _parse_records(text, delimiter, quote=None, first_line=first_line), delimiter
         except _DamagedTable as error:
             problem = error
 

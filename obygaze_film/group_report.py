@@ -281,7 +281,7 @@ def _note(reason: str, note: str) -> str:
 
 def _worth(value: float) -> str:
     """Write how many windows would be needed without the model; a dash (NaN) where no more than with it."""
-    return NOTHING if math.isnan(value) else number(value, 0)
+    return NOTHING if math.isnan(value) else number(value, digits=0)
 
 
 def _films(compared: FilmComparison) -> pd.DataFrame:

@@ -575,7 +575,9 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     names these films.
     """
     other_movies = _other_movies(filtered.clips, movie)
-    filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
+    filtered.keep(
+        lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, maximum=3))
+    )
     filtered.keep(lambda clip: clip.level is not None, message("why_level"))
     filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
     filtered.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))

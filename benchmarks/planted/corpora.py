@@ -65,10 +65,10 @@ class Kind:
 
 
 KINDS = {
-    "null, alike": Kind(0.0, 0.0, differ=False),
-    "null, differ": Kind(0.0, 0.0, differ=True),
-    "planted": Kind(1.0, 0.4, differ=True, shift=1.2),
-    "strong": Kind(3.0, 0.6, differ=True, shift=2.7),
+    "null, alike": Kind(strength=0.0, spread=0.0, differ=False),
+    "null, differ": Kind(strength=0.0, spread=0.0, differ=True),
+    "planted": Kind(strength=1.0, spread=0.4, differ=True, shift=1.2),
+    "strong": Kind(strength=3.0, spread=0.6, differ=True, shift=2.7),
 }
 
 DIFFERENT = {name: kind for name, kind in KINDS.items() if kind.differ}
@@ -139,7 +139,7 @@ def table(y: Ints, movies: Ints, score: Floats, threshold: float | Floats, model
 
 def levels(y: Ints, movies: Ints, score: Floats) -> Predictions:
     """Make predictions of ordered levels, each called by the level that its score is next to."""
-    return Predictions(table(y, movies, score, 0.5), N_LEVELS)
+    return Predictions(table(y, movies, score, threshold=0.5), N_LEVELS)
 
 
 def given_models(rng: np.random.Generator, n_movies: int, kind: Kind, rho: float) -> Predictions:

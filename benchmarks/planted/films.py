@@ -139,16 +139,16 @@ def held(contrast: Estimate, truth: float) -> float:
     return np.nan if contrast.reason else float(contrast.low <= truth <= contrast.high)
 
 
-FAIR: Final = logits(0.25, 0.9)
+FAIR: Final = logits(share=0.25, spread=0.9)
 COMPARED: Final = (
-    World(logits(0.25, 0.0)),
+    World(logits(share=0.25, spread=0.0)),
     World(FAIR),
     World(FAIR, knows=0.0),
     World(FAIR, knows=-2.4),
     World(FAIR, bias=2.0),
-    World(logits(0.25, 1.6, none=0.1), knows=2.4),
-    World(logits(0.9, 0.9, by=0.12)),
-    World(logits(0.25, 0.9, by=0.12), knows=2.4),
+    World(logits(share=0.25, spread=1.6, none=0.1), knows=2.4),
+    World(logits(share=0.9, spread=0.9, by=0.12)),
+    World(logits(share=0.25, spread=0.9, by=0.12), knows=2.4),
 )
 RARE: Final = {
     "none in 80 % of films": World(logits(0.25, 0.9, none=0.8)),
@@ -159,7 +159,8 @@ RARE: Final = {
 }
 SKEWED: Final = {
     "none in 98 % of films, falling to 48 %": World(
-        logits(0.25, 0.9, none=lambda x: np.clip(0.98 - (x + 4.5) / 18, 0.48, 0.98)), is_skewed=True
+        logits(share=0.25, spread=0.9, none=lambda x: np.clip(0.98 - (x + 4.5) / 18, 0.48, 0.98)),
+        is_skewed=True,
     ),
 }
 JUDGES: Final = {

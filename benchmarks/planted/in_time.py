@@ -87,7 +87,9 @@ def trained(name: str, drawn: Corpus, is_training: NDArray[np.bool_]) -> tuple[F
     X = drawn.X if spec.reads == "frames" else drawn.X.mean(axis=1)
     present = pd.DataFrame(drawn.present[is_training], columns=[f"c{k}" for k in range(N_CONCEPTS)])
     movies = drawn.movies.astype(str)
-    fitted = fit(spec, 0, X[is_training], drawn.y[is_training], movies=movies[is_training], present=present)
+    fitted = fit(
+        spec, seed=0, X=X[is_training], y=drawn.y[is_training], movies=movies[is_training], present=present
+    )
     return fitted.scores(X, movies), fitted.estimator
 
 
@@ -138,7 +140,7 @@ def of_nothing(
         y = present[:, 0].astype(int)
         scores = np.empty(len(movies))
         for is_training in (half, ~half):
-            model = ConceptsInTime(make_head("elastic_net", 0), bank=TimeBank())
+            model = ConceptsInTime(make_head("elastic_net", seed=0), bank=TimeBank())
             model.fit(X[is_training], y[is_training], movies[is_training], present=present[is_training])
             scores[~is_training] = model.decision_function(X[~is_training])
         return by_film(y, scores, movies)

@@ -127,8 +127,8 @@ def signature(frames: Frames) -> NDArray[np.float16]:
 WAYS: dict[str, Any] = {
     "as it was": lambda frames: frames,
     "encoded again": encoded,
-    "a tenth cut off": lambda frames: encoded(cut(frames, 0.05)),
-    "a tenth at each side": lambda frames: encoded(cut(frames, 0.1)),
+    "a tenth cut off": lambda frames: encoded(cut(frames, at_each_side=0.05)),
+    "a tenth at each side": lambda frames: encoded(cut(frames, at_each_side=0.1)),
 }
 
 

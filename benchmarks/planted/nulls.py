@@ -50,16 +50,16 @@ def corpus(rng: np.random.Generator, order: float) -> Dataset:
     frames = np.concatenate([smooth(rng, n * N_FRAMES, WIDTH, order).reshape(n, N_FRAMES, -1) for n in sizes])
     movies = np.repeat([f"film{number}" for number in range(N_FILMS)], sizes)
     ids = np.array([f"{movie}-{index:03}" for index, movie in enumerate(movies)])
-    marks_of_film = marks(rng, order, sizes, 0.3, 2)
+    marks_of_film = marks(rng, order, sizes, share=0.3, n=2)
     present = np.zeros((len(X), len(CONCEPTS)), np.bool_)
-    present[:, MARKED] = marks(rng, order, sizes, 0.3, 2)
+    present[:, MARKED] = marks(rng, order, sizes, share=0.3, n=2)
 
     def labels(marked: np.ndarray) -> Labels:
         return Labels(ids, movies, np.where(marked, "S", "EN"), present, CONCEPTS, {})
 
     experts = {name: labels(marked) for name, marked in zip(("ann", "ben"), marks_of_film.T, strict=True)}
     parts = [
-        Modality(name, "0" * 64, name, "pooled", "as stored", at.start, at.stop, 0)
+        Modality(name, "0" * 64, name, "pooled", "as stored", at.start, at.stop, missing=0)
         for name, at in zip(NAMES, BOTH, strict=True)
     ]
     return Dataset(

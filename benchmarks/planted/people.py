@@ -99,7 +99,7 @@ def drawn_person(rng: np.random.Generator) -> Picture:
     canvas[..., :3] = np.clip(canvas[..., :3] + shade[..., None], 0, 255)
     head = cut_out(HEAD)
     head = cv2.resize(head, (round(head.shape[1] * 160 / head.shape[0]), 160), interpolation=cv2.INTER_AREA)
-    _lay(canvas, head, middle - head.shape[1] // 2, 0)
+    _lay(canvas, head, middle - head.shape[1] // 2, top=0)
     return canvas
 
 

@@ -162,8 +162,8 @@ def of_few_windows(rng: np.random.Generator, kind: Kind, n: int, windows: Window
 
 def by_levels(rng: np.random.Generator, below: float) -> Draw:
     """Calibrate on HN and S alone, and on all levels; half of a film is EN, which lies below HN."""
-    kind = Kind(0.22, 0.9, 0.0, 1.2, 0.3, 0.3)
-    y, scores, film_of = scenes(rng, kind, 12)
+    kind = Kind(share=0.22, spread=0.9, none=0.0, strength=1.2, direction=0.3, offset=0.3)
+    y, scores, film_of = scenes(rng, kind, n_films=12)
     easy = (y == 0) & (rng.random(len(y)) < 0.6)
     scores -= below * easy
     labels, logits = film(rng, kind)
@@ -341,10 +341,10 @@ def told(rng: np.random.Generator, judges: int, wrong: float, share: float) -> D
 
 
 LENGTHS: Final = {
-    "600 rows, positive ones 1.5 times as long": (longer(1.5), 600, (30, 60)),
-    "600 rows, 2.2 times": (longer(2.2), 600, (30, 60)),
-    "600 rows, 3 times": (longer(3.0), 600, (30, 60)),
-    "60 rows, 2.2 times": (longer(2.2), 60, (20, 30)),
+    "600 rows, positive ones 1.5 times as long": (longer(times=1.5), 600, (30, 60)),
+    "600 rows, 2.2 times": (longer(times=2.2), 600, (30, 60)),
+    "600 rows, 3 times": (longer(times=3.0), 600, (30, 60)),
+    "60 rows, 2.2 times": (longer(times=2.2), 60, (20, 30)),
     "60 rows, one in twenty 120 s and the others 5 s": (few_long, 60, (20, 30)),
 }
 JUDGES: Final = {

@@ -251,7 +251,7 @@ def figure(values: Iterable[Any], column: Column) -> Figure:
         )
     defined_draws = means[~np.isnan(means)]
     if not len(defined_draws):
-        return Figure(np.nan, 0.0, 0.0)
+        return Figure(np.nan, error=0.0, beyond=0.0)
     mean = float(defined_draws.mean())
     error = float(defined_draws.std() / np.sqrt(len(defined_draws)))
     out = column.beyond(mean)

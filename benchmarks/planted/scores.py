@@ -174,7 +174,7 @@ def null_of_method(draws: list[Draw]) -> Draw:
         "its interval wholly below .5": [summary["pooled_high"] < 0.5 for summary in pooled],
         "AUC by film": [summary["pooled"] for summary in within_movies],
         "its interval holds .5": [
-            holds(summary["movie_low"], 0.5, summary["movie_high"]) for summary in within_movies
+            holds(summary["movie_low"], truth=0.5, high=summary["movie_high"]) for summary in within_movies
         ],
         "pooled AP": [summary["pooled"] for summary in ap],
         "chance": [summary["pooled_chance"] for summary in ap],
@@ -249,7 +249,9 @@ def of_learning(rng: np.random.Generator, kind: Kind, is_useless: bool, in_sight
     except ProtocolError:  # positive clips are in too few movies
         return {}
     scorer = (
-        fit(LINEAR, 0, X[is_corpus], labelled.y, movies=labelled.movies.astype(str)) if in_sight else None
+        fit(LINEAR, seed=0, X=X[is_corpus], y=labelled.y, movies=labelled.movies.astype(str))
+        if in_sight
+        else None
     )
     for movie in range(N_LEARNT, N_LEARNT + N_JUDGED):
         rows = np.flatnonzero(drawn.movies == movie)

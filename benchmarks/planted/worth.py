@@ -57,7 +57,9 @@ def trained(name: str, drawn: Corpus) -> tuple[float, Any]:
     X = drawn.present.astype(np.float32) if spec.reads == "present" else drawn.X
     present = pd.DataFrame(drawn.present[is_training], columns=[f"c{k}" for k in range(N_CONCEPTS)])
     movies = drawn.movies.astype(str)
-    fitted = fit(spec, 0, X[is_training], drawn.y[is_training], movies=movies[is_training], present=present)
+    fitted = fit(
+        spec, seed=0, X=X[is_training], y=drawn.y[is_training], movies=movies[is_training], present=present
+    )
     scores = fitted.scores(X[~is_training], movies[~is_training])
     return by_film(drawn.y[~is_training], scores, drawn.movies[~is_training]), fitted.estimator
 

@@ -590,7 +590,7 @@ class PackedPictures(nn.Module):
         """
         n_clips, n_frames = prepared.shape[:2]
         rows = _packed_rows(prepared)
-        patch_counts = _decode_numbers(rows[:, 0], 1)  # [N, 1]
+        patch_counts = _decode_numbers(rows[:, 0], n_numbers=1)  # [N, 1]
         row_numbers = torch.arange(rows.shape[1], device=prepared.device)
         is_used = row_numbers <= patch_counts  # [N, P + 1]
         return is_used.reshape(n_clips, n_frames, -1)

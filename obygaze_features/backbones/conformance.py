@@ -339,16 +339,16 @@ def _is_deterministic(module: nn.Module, clips: torch.Tensor, results: dict[str,
     differences = [_relative_difference(second_results[name], values) for name, values in results.items()]
     largest = _largest(differences)
     if largest == 0:
-        return Outcome(True, "the same twice")
-    return Outcome(False, f"two runs differ by {largest:.1g} of the largest value")
+        return Outcome(passed=True, detail="the same twice")
+    return Outcome(passed=False, detail=f"two runs differ by {largest:.1g} of the largest value")
 
 
 def _is_finite(results: dict[str, torch.Tensor]) -> Outcome:
     """Check that no array has a NaN or an infinite value."""
     not_finite = [name for name, values in results.items() if not torch.isfinite(values).all()]
     if not_finite:
-        return Outcome(False, f"not finite: {', '.join(not_finite)}")
-    return Outcome(True, "all values")
+        return Outcome(passed=False, detail=f"not finite: {', '.join(not_finite)}")
+    return Outcome(passed=True, detail="all values")
 
 
 def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[int]]) -> Outcome:
@@ -360,8 +360,8 @@ def _has_shapes(module: nn.Module, clips: torch.Tensor, shapes: dict[str, list[i
     shapes_alone = {name: list(values.shape[1:]) for name, values in results_alone.items()}
     shapes_in_words = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if shapes_alone != shapes:
-        return Outcome(False, f"{shapes_in_words} of two clips, {shapes_alone} of one")
-    return Outcome(True, shapes_in_words)
+        return Outcome(passed=False, detail=f"{shapes_in_words} of two clips, {shapes_alone} of one")
+    return Outcome(passed=True, detail=shapes_in_words)
 
 
 def _has_frames(shapes: dict[str, list[int]], n_frames: int, *, needed: bool) -> Outcome:
@@ -490,9 +490,10 @@ def _is_changed_by_frames(
             frames_without_effect.append(str(frame + 1))  # users count frames from 1
     if frames_without_effect:
         return Outcome(
-            False, f"another picture as frame {' and '.join(frames_without_effect)} changes nothing"
+            passed=False,
+            detail=f"another picture as frame {' and '.join(frames_without_effect)} changes nothing",
         )
-    return Outcome(True, "the first and the last frame")
+    return Outcome(passed=True, detail="the first and the last frame")
 
 
 def _largest(differences: Sequence[float]) -> float:

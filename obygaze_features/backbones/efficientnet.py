@@ -37,7 +37,7 @@ BLOCKS = LayerStack("encoder.blocks", order="maps")
 
 PRESET = Preset(
     "efficientnet-lite",
-    Geometry("pillow-bicubic", 224, 256, "even"),
+    Geometry("pillow-bicubic", size=224, shortest=256, crop_rounding="even"),
     Affine((1 / 128,) * 3, (-127 / 128,) * 3),  # (x - 127) / 128
 )
 

@@ -708,7 +708,7 @@ def _largest_k(converter: Converter, node: Node) -> None:
     array_name, k_name = node.inputs
     k = converter.constant_of(k_name).reshape(1)  # ONNX wants an array of one number
     onnx_k_name = converter.constant(f"{node.name}|k", k)
-    converter.add("TopK", [array_name, onnx_k_name], _outputs(node, 2))
+    converter.add("TopK", [array_name, onnx_k_name], _outputs(node, n_outputs=2))
 
 
 def _reduce(converter: Converter, node: Node) -> None:

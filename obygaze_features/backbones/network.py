@@ -366,4 +366,10 @@ def causal_lm(weights: str | Path | Weights) -> LoadedNetwork:
             f"{source.name}: transformers has no causal language model of type {config.model_type!r}"
         )
     cls = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
-    return LoadedNetwork(load_pretrained(cls, source, config), source, None, tokenizer, digests)
+    return LoadedNetwork(
+        load_pretrained(cls, source, config),
+        source,
+        preset=None,
+        tokenizer=tokenizer,
+        tokenizer_sha256=digests,
+    )

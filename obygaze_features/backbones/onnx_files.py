@@ -275,7 +275,7 @@ class OnnxNetwork:
                 f"{self.description.type} {self.description.layout}, "
                 f"{counted(len(clip), 'frame')} a clip (--n) of "
                 f"{clip.shape[1]} x {clip.shape[2]} pixels of 3 channels: "
-                f"{type(error).__name__}: {first_line(error, 200)}"
+                f"{type(error).__name__}: {first_line(error, longest=200)}"
             ) from error
 
     def _run_in_batches(self, session: Any, values: NDArray[Any]) -> NDArray[Any]:
@@ -624,7 +624,7 @@ def _session(path: Path, sha256: str, layer: str = "") -> Any:
 
         raise BackboneError(
             f"{path}: onnxruntime {onnxruntime.__version__} cannot load it (damaged, of a newer version, or "
-            f"weights in other files: save it as one file): {first_line(error, 200)}"
+            f"weights in other files: save it as one file): {first_line(error, longest=200)}"
         ) from error
 
 

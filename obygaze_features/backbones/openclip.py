@@ -308,7 +308,7 @@ def load_openclip(weights: Weights, config: dict[str, Any]) -> Any:
     if weights.seed is not None:
         return untrained(make, weights.seed)
     check_size(weights, OPEN_CLIP.config, make)  # before memory is allocated for the network
-    network = untrained(make, 0)  # the seed does not matter: every tensor is loaded
+    network = untrained(make, seed=0)  # the seed does not matter: every tensor is loaded
     load_exactly(network, weights)
     return frozen(network, weights.name)
 

@@ -191,7 +191,7 @@ class Preset:
 
 OBYGAZE12 = "obygaze12"
 """Name of the preset whose geometry is `SQUASH`, and whose affine is that of another preset."""
-SQUASH = Geometry("opencv-bilinear", 224)
+SQUASH = Geometry("opencv-bilinear", size=224)
 """Pictures of any form are squashed to a square."""
 PRESETS: Mapping[str, Preset] = {
     preset.name: preset

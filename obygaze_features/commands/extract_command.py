@@ -135,7 +135,7 @@ def extract(
         option(
             "Sample N frames per second instead of --n frames per clip, for clips of different "
             "lengths. Each frame is encoded alone, and its vector is stored.",
-            type=Number(0, min_open=True),
+            type=Number(min=0, min_open=True),
             metavar="N",
         ),
     ] = None,
@@ -276,7 +276,7 @@ def extract(
     timeout_s: Annotated[
         float,
         option(
-            "Time limit for decoding one clip, in seconds.", name="timeout", type=Number(0, min_open=True)
+            "Time limit for decoding one clip, in seconds.", name="timeout", type=Number(min=0, min_open=True)
         ),
     ] = 600.0,
     decoder: Annotated[

@@ -62,7 +62,9 @@ def frames(
     ] = None,
     rate: Annotated[
         float | None,
-        option("Take the frame nearest to every 1/FPS seconds.", name="fps", type=Number(0, min_open=True)),
+        option(
+            "Take the frame nearest to every 1/FPS seconds.", name="fps", type=Number(min=0, min_open=True)
+        ),
     ] = None,
     keyframes: Annotated[
         int | None,

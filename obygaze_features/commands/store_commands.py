@@ -218,7 +218,7 @@ def ls(
     if json:
         return Answer([store._asdict() for store in listed])
     if not listed:
-        return Answer(None, remarks=[f"no stores in {folder}"])
+        return Answer(document=None, remarks=[f"no stores in {folder}"])
     rows = []
     reasons = []
     for store in listed:
@@ -230,7 +230,7 @@ def ls(
             rows.append(store._replace(features="not readable"))
         else:
             rows.append(store)
-    return Answer(None, table(rows, ListedStore._fields), reasons)
+    return Answer(document=None, text=table(rows, ListedStore._fields), remarks=reasons)
 
 
 def _paths_in(folder: Path, command: str) -> list[Path]:

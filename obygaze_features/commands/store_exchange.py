@@ -245,7 +245,7 @@ def import_(
         float | None,
         option(
             "Frames per second of video: the time of frame i is i / RATE after the clip's start.",
-            type=Number(0, min_open=True),
+            type=Number(min=0, min_open=True),
             metavar="RATE",
         ),
     ] = None,

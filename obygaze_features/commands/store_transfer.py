@@ -61,7 +61,7 @@ def unpack(
 
     files = open_zip(packed)
     folder = out or packed.with_name(files.name)
-    with file_progress_shown(True, "unpack") as progress:
+    with file_progress_shown(progress=True, verb="unpack") as progress:
         result = download(files, folder, progress=progress)
     return _answer_download(result)
 

@@ -396,7 +396,7 @@ def _send_request(
         The reader raised it, or the worker ended without an answer.
     """
     if not _pools:
-        _pools.append(WorkerPool(1, _answer_request, max_bytes=MAX_BYTES))
+        _pools.append(WorkerPool(workers=1, work=_answer_request, max_bytes=MAX_BYTES))
     pool = _pools[0]
     request_number = next(_unused_numbers)
     try:

@@ -609,7 +609,7 @@ def _reason(error: Exception) -> str:
         return str(getattr(error, "reason", error))  # `reason` is the message without the file's name
     if isinstance(error, OSError):
         return f"the file cannot be read: {error.strerror or error}"
-    return f"the decoder failed: {type(error).__name__}: {first_line(error, 200)}"
+    return f"the decoder failed: {type(error).__name__}: {first_line(error, longest=200)}"
 
 
 def _clip(

@@ -109,7 +109,7 @@ def examine(
 
     is_general_check = use is None and path is None and not backbones and device is None
     if is_general_check:
-        return [*findings, *extras(None), *cores(), *readiness()]
+        return [*findings, *extras(use=None), *cores(), *readiness()]
 
     examined_use = use or "extract"
     findings += _examine_use(examined_use, backbones, device)

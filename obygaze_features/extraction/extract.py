@@ -761,7 +761,7 @@ def _recipe_of_each_frame(backbone: AnyBackbone) -> Recipe:
     ExtractError
         The backbone is built already, or its recipe has a number of frames.
     """
-    recipe = _recipe(backbone, None)
+    recipe = _recipe(backbone, n_frames=None)
     if recipe is None:
         raise ExtractError(
             f"backbone '{_name(backbone)}' is built already; for frames a second give its name, or a Recipe"

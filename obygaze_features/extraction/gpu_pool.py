@@ -179,7 +179,7 @@ class GpuPool(DecodePool):
         folder = Path(self._shared.name)
         serve = partial(serve_gpu, gpu=self._gpu, folder=folder, n_threads=GPU_THREADS)
         # Its events come together with those of the decode workers.
-        process = WorkerPool(1, serve, beside=self._pool)
+        process = WorkerPool(workers=1, work=serve, beside=self._pool)
         process.put(_GpuKey(self._process_number), None)
         return process
 
@@ -380,7 +380,7 @@ def refuse_without_gpu(backbones: Sequence[Backbone]) -> None:
         The message says what is missing.
     """
     gpu = MAKE_GPU(gpu_number(backbones))
-    with WorkerPool(1, _send_missing) as pool:
+    with WorkerPool(workers=1, work=_send_missing) as pool:
         # The pool ends the process after the limit. A hanging driver may delay even that, so the wait for the
         # event has a limit too.
         pool.put("look for a GPU", gpu, limit_s=GPU_SEARCH_S)

@@ -321,7 +321,7 @@ def _reason_of(error: Exception) -> str:
     """Return in one line why a GPU did not decode clips."""
     if isinstance(error, NotOnGpu):
         return str(error)
-    return f"a card failed: {type(error).__name__}: {first_line(error, 200)}"
+    return f"a card failed: {type(error).__name__}: {first_line(error, longest=200)}"
 
 
 class Watch:

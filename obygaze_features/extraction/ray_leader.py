@@ -188,7 +188,7 @@ class RayCluster:
         self._where = order.address or "this machine"
         self._head = ""  # address of the cluster's head, once the child has joined
         self._deadline = float("inf")  # when the child must have joined at the latest (`time.monotonic`)
-        self._pool = WorkerPool(1, _drive)
+        self._pool = WorkerPool(workers=1, work=_drive)
 
     def __enter__(self) -> Self:
         """Start the child process, which joins the cluster."""

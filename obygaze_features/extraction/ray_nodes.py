@@ -231,7 +231,7 @@ def _pool(timeout_s: float, decoder: str) -> DecodePool:
 
     A clip may take `timeout_s` seconds.
     """
-    return DecodePool(1, timeout_s, decoder)
+    return DecodePool(workers=1, timeout_s=timeout_s, decoder=decoder)
 
 
 def _node() -> str:

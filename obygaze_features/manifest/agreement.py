@@ -170,7 +170,7 @@ def gamma(first: Sequence[str], second: Sequence[str], codebook: Codebook) -> Ga
             f"{len(first)} levels against {len(second)}: both annotators must label the same clips"
         )
     if not first:
-        return Gamma(0, observed=None, expected=None, value=None)
+        return Gamma(n_clips=0, observed=None, expected=None, value=None)
     first_ranks = np.array([codebook.rank(level) for level in first])
     second_ranks = np.array([codebook.rank(level) for level in second])
     distance = distances(codebook)

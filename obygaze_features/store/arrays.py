@@ -504,7 +504,7 @@ class SealedArray:
         index = self._decode_index(file.read(self._index_bytes), rows)
         if index is None:
             return False
-        return _read_rows(file, index, 0, values)
+        return _read_rows(file, index, source_start=0, values=values)
 
     def _fill_in_one_request(self, name: str, rows: slice, values: NDArray[Any]) -> bool:
         """Read rows of a shard on a server or in a zip, from the first to the last in one request.

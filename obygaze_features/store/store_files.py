@@ -258,7 +258,7 @@ def read_undamaged(location: str, read: Callable[[], T], *, store: str | None = 
     except StoreError:
         raise
     except UNREADABLE as error:
-        raise damaged(f"{location}: damaged ({first_line(error, 200)})", store or location) from error
+        raise damaged(f"{location}: damaged ({first_line(error, longest=200)})", store or location) from error
 
 
 ADVICE = "; run: obygaze store verify --full "

@@ -77,7 +77,7 @@ class _CheckedRow:
     crc32c: int
 
 
-_NO_FRAMES = _CheckedRow(b"", NO_DIGEST, 0)
+_NO_FRAMES = _CheckedRow(b"", NO_DIGEST, crc32c=0)
 """The rows of a clip that is absent in a ragged group."""
 
 DigestLater = Callable[[str, int, int], Callable[[], str]]

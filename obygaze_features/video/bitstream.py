@@ -341,9 +341,9 @@ class FieldReader:
         """Read how many bits a frame number has, if the container's settings of the codec say so."""
         self._length_size = length_size
         self._number_bits = 0
-        units = nal_units(extradata, 0)
+        units = nal_units(extradata, length_size=0)
         if length_size:  # then the settings are a configuration record, whose units have lengths of 2 bytes
-            units = nal_units(extradata[AVCC_FIRST_SET:], 2)
+            units = nal_units(extradata[AVCC_FIRST_SET:], length_size=2)
         with suppress(ValueError):  # damaged
             self._read_parameter_sets(units)
 

@@ -131,7 +131,7 @@ def _find_second_file_behind_boxes(data: mmap, formats: Collection[str]) -> int:
     only once, or before bytes whose type is not made of letters and digits, so that they are no box.
     """
     kinds_before = set[bytes]()
-    for box in boxes(data, 0, len(data)):
+    for box in boxes(data, start=0, end=len(data)):
         if box.kind in ONCE and box.kind in kinds_before:
             return box.start
         if not box.kind.isalnum():
@@ -210,7 +210,7 @@ def find_file_heads(path: Path, between: Iterable[tuple[int, int]]) -> list[File
             if match:
                 file_heads.append(FileHead(match.start(), data[match.start() : end]))
             else:
-                file_heads.append(FileHead(0, b""))
+                file_heads.append(FileHead(start=0, content=b""))
     return file_heads
 
 
@@ -285,7 +285,7 @@ def is_scrambled(path: Path, start: int = 0) -> bool:
         file.seek(start)
         content = file.read(TRANSPORT_BYTES)
     if start == 0:
-        return _has_scrambled_picture(content, 0) or SCRAMBLED.match(content) is not None
+        return _has_scrambled_picture(content, pack_start=0) or SCRAMBLED.match(content) is not None
     # Inside of a stream, the next pack or packet is searched for.
     pack_start = content.find(PACK)
     return _has_scrambled_picture(content, pack_start) or SCRAMBLED_INSIDE.search(content) is not None

@@ -935,7 +935,7 @@ def _find_seams(source: Source, packets: Packets, line: TimeLine) -> Seams:
     """
     starts = line.first[1:].tolist()  # the first packet of each further file
     if "matroska" not in source.formats or not starts:
-        return Seams([], 0)
+        return Seams([], wrongly_decoded=0)
     settings_of_first_file = source.context.extradata or b""  # of the codec
     positions = packets.pos.tolist()
     sizes = packets.size.tolist()

@@ -160,7 +160,7 @@ def _walk_boxes(data: mmap) -> _BoxWalk:
     end = 0
     has_fragments = False
     last_kind = b""
-    for box in boxes(data, 0, len(data)):
+    for box in boxes(data, start=0, end=len(data)):
         if not box.kind.isalnum():
             break
         has_fragments = has_fragments or box.kind == b"moof"

@@ -473,7 +473,7 @@ def orientation(frame: VideoFrame) -> tuple[Turn, tuple[str, ...]]:
     names = tuple(data_by_name)
     display_matrix = data_by_name.get(Type.DISPLAYMATRIX.name)
     if display_matrix is None:
-        return Turn(0, mirrored=False, oblique=False), names
+        return Turn(quarters=0, mirrored=False, oblique=False), names
     return _turn_by_matrix(bytes(display_matrix)), names
 
 
@@ -516,7 +516,7 @@ def turn_of_matrix(a: int, b: int, c: int, d: int) -> Turn:
     a, b, c, d
         Signs of the matrix.
     """
-    no_turn = Turn(0, mirrored=False, oblique=True)
+    no_turn = Turn(quarters=0, mirrored=False, oblique=True)
     if (a, b) not in TURNS:
         return no_turn
     if (c, d) == (-b, a):

@@ -225,7 +225,7 @@ def opened_to(path: Path, bytes_to_probe: int) -> Iterator[Source]:
             return
         index_of_pictures = usual.stream.index
         origin = usual.origin
-    with _container(path, None, **_looking_through(bytes_to_probe)) as container:
+    with _container(path, accelerator=None, **_looking_through(bytes_to_probe)) as container:
         stream = container.streams[index_of_pictures]
         if not isinstance(stream, VideoStream):
             raise VideoError("its streams are others where more of the file is looked through", path)

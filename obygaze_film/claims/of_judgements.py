@@ -288,7 +288,7 @@ def pairs_agreement(pairs: Sequence[JudgesAgreement]) -> ManyPairs | None:
         what="kappa",
         time=CONTENT,
         number=median(kappas),
-        interval=Bounds(kappas[0], kappas[-1], 1.0),  # the range, which contains 100 % of the kappas
+        interval=Bounds(kappas[0], kappas[-1], level=1.0),  # the range, which contains 100 % of the kappas
         n_pairs=len(kappas),
     )
 

@@ -152,7 +152,7 @@ class Words:
     def signed(self, value: float) -> str:
         """Write a number with its sign (a true minus); a number that rounds to 0 has no sign."""
         text = self.number(abs(value))
-        if float(rounded(value, 2)) == 0:
+        if float(rounded(value, digits=2)) == 0:
             return text
         return f"−{text}" if value < 0 else f"+{text}"
 
@@ -276,7 +276,7 @@ class Words:
         ['+1,0 point de pourcentage', '+2,0 points de pourcentage']
         """
         # In French the plural begins at 2. It goes by the difference alone, also with an interval behind it.
-        is_singular = abs(float(rounded(100 * value, 1))) < 2
+        is_singular = abs(float(rounded(100 * value, digits=1))) < 2
         if is_singular and f"{key}_singular" in self._texts:
             key = f"{key}_singular"
         return self.say(key, points=self.points(value, interval), **values)

@@ -212,7 +212,7 @@ def evaluate(
         option(
             "Seconds by which starts and ends may differ, ends also by 20 % of the true span; repeatable.",
             name="collar",
-            type=Number(0, min_open=True),
+            type=Number(min=0, min_open=True),
         ),
     ] = (5.0, 15.0),
     out: Annotated[Path, option("Folder of the report.")],

@@ -54,7 +54,7 @@ def timeline_of(exported: Exported) -> dict[str, object]:
 
     The caveats are in the timeline's metadata, and in the clip's log note, which Final Cut's XML keeps.
     """
-    film_range = _range(0.0, exported.film.record.duration_s, exported.rate)
+    film_range = _range(start_s=0.0, end_s=exported.film.record.duration_s, rate=exported.rate)
     missing_media = {
         "OTIO_SCHEMA": "MissingReference.1",
         "name": exported.film.movie,

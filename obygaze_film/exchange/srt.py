@@ -14,5 +14,5 @@ def to_srt(exported: Exported) -> str:
     It is shown for half a second, or for the whole film if this is shorter.
     """
     end_s = min(CAVEATS_S, exported.film.record.duration_s)
-    caveats = Subtitle(0.0, end_s, caveat_line(exported, " ".join(exported.caveats)))
+    caveats = Subtitle(start_s=0.0, end_s=end_s, text=caveat_line(exported, " ".join(exported.caveats)))
     return write_srt([caveats, *cues(exported)])

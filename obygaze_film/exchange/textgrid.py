@@ -22,7 +22,7 @@ def to_textgrid(exported: Exported) -> str:
             tiers[tier.name] = cues_of(tier)
     # Importers skip tiers with either name: they hold no labels.
     name = "obygaze: caveats" if exported.has_model else PeopleTier("note").name
-    tiers[name] = [Subtitle(0.0, film_s, " ".join(exported.caveats))]
+    tiers[name] = [Subtitle(start_s=0.0, end_s=film_s, text=" ".join(exported.caveats))]
     return write_textgrid(tiers, film_s)
 
 

@@ -70,7 +70,9 @@ def figure_pdf(svg: str) -> bytes:
 
     root = ET.fromstring(svg)  # noqa: S314 - we wrote it ourselves
     width, height = (float(root.attrib[name]) for name in ("width", "height"))
-    whole_figure = Viewport(0.0, 0.0, width, height, box_left=0.0, scale_x=1.0, scale_y=1.0)
+    whole_figure = Viewport(
+        left=0.0, top=0.0, width=width, height=height, box_left=0.0, scale_x=1.0, scale_y=1.0
+    )
     pdf = io.BytesIO()
     with rc_context({"pdf.fonttype": 42}), warnings.catch_warnings():  # 42: TrueType, embedded as text
         warnings.simplefilter("ignore")  # a sign that the font lacks is drawn as a box

@@ -1170,7 +1170,7 @@ def codebook_in_ledger(folder: Path, name: str) -> Codebook:
     books_of_model = [book for book in books if book.name == name]
     if books_of_model:
         return books_of_model[0]
-    return books[0] if books else codebook_of(name, None)
+    return books[0] if books else codebook_of(name, path=None)
 
 
 class PeoplesDecisions(NamedTuple):

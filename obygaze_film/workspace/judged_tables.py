@@ -69,7 +69,7 @@ def read_judged(
     notices: list[str] = []
     for folder, film in films.items():
         if (folder / LEDGER).is_dir():
-            codebook = book or codebook_of(film.model().codebook, None)
+            codebook = book or codebook_of(film.model().codebook, path=None)
             decisions = Decisions(folder, film, codebook)  # to open them writes the film's tables anew
             headers += decisions.headers
             notices += decisions.notices

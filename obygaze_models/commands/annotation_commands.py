@@ -91,7 +91,7 @@ def agreement(
         option(
             "Weight of the position of segments (eq. 1). Above 0, free segments are aligned as "
             "they are, without projection onto windows.",
-            type=Number(0),
+            type=Number(min=0),
         ),
     ] = 0,
     json: Json = False,

@@ -216,7 +216,7 @@ def join(
         option(
             "Penalty of the ridge regression, the factor of the squared weights; 0 is least "
             "squares.  [default: chosen by leaving films out]",
-            type=Number(0),
+            type=Number(min=0),
         ),
     ] = None,
     inverse: Annotated[
@@ -224,7 +224,7 @@ def join(
         option(
             "Inverse strength of the penalty of logistic regression, for sums made with --at.",
             name="C",
-            type=Number(0, min_open=True),
+            type=Number(min=0, min_open=True),
         ),
     ] = 1.0,
     out: Annotated[Path, option("Model file to write.", type=LOCAL)],

@@ -101,7 +101,7 @@ def predict(
     # Scores that were written to a file are not printed as well, unless --json asks for them.
     prints_scores = out is None or json
     if not prints_scores:
-        return Answer(None, remarks=lines)
+        return Answer(document=None, remarks=lines)
     # The table is formatted only if it is shown, which it is not with --json.
     return Answer(document(predicted, loaded, opened), lambda: _predictions_table(predicted), lines)
 

@@ -164,4 +164,6 @@ class LinearCAV(BinaryClassifier):
             return plane.decisions(features)[:, 0]
 
 
-SPECS = (ModelSpec("cav", "CAV", lambda _: LinearCAV("ridge", C=None, clip=CLIP), None, kinds=("concept",)),)
+SPECS = (
+    ModelSpec("cav", "CAV", lambda _: LinearCAV("ridge", C=None, clip=CLIP), choose=None, kinds=("concept",)),
+)

@@ -559,7 +559,7 @@ def load_bags(store: Store, manifest: Manifest, *, backbone: str | None = None) 
     (95, 1, 8)
     """
     group = find_group(store, backbone)
-    array = find_array(store, group, None)
+    array = find_array(store, group, features=None)
     windows = _list_windows(store, group)
     vectors = read_features(group, array, "max", windows.rows)  # of each window
 

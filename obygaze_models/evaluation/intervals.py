@@ -233,7 +233,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, *, covers: Co
     n = len(defined)
     n_undefined = len(pairs) - n
     if not n:
-        return Interval(NAN, NAN, NAN, 0, n_undefined)
+        return Interval(NAN, NAN, NAN, n_movies=0, n_undefined=n_undefined)
     numerator, denominator = defined.mean(axis=0).tolist()
     ratio = numerator / denominator if denominator else NAN
     distances = defined[:, 0] - ratio * defined[:, 1]  # of numerators from what the ratio predicts
@@ -301,7 +301,7 @@ def auc_interval(values: ArrayLike) -> Interval:
         return interval
     if len(defined) == 1 and interval.mean not in (0.0, 1.0):
         return interval
-    low, high = ends_of_equal_values(interval.mean, len(defined), 0.0, 1.0)
+    low, high = ends_of_equal_values(interval.mean, len(defined), minimum=0.0, maximum=1.0)
     return replace(interval, low=low, high=high)
 
 
@@ -336,12 +336,12 @@ def jackknife_interval(
     value = statistic(np.ones(len(movies), dtype=np.bool_))
     n_movies = int(names.size)
     if n_movies < FEWEST_MOVIES or np.isnan(value):
-        return Interval(value, NAN, NAN, n_movies, 0)
+        return Interval(value, NAN, NAN, n_movies, n_undefined=0)
     n_groups = min(n_movies, MAX_GROUPS)
     group_of_clip = movie_indices % MAX_GROUPS
     values_without = np.array([statistic(group_of_clip != group) for group in range(n_groups)])
     low, high = _interval_ends(value, values_without, LEVEL, bounds)
-    return Interval(value, low, high, n_movies, 0)
+    return Interval(value, low, high, n_movies, n_undefined=0)
 
 
 @checked

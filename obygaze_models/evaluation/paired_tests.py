@@ -85,7 +85,7 @@ def sign_flip(differences: ArrayLike, *, seed: int = 0) -> SignFlip:
     values = values[~np.isnan(values)]
     n = len(values)
     if not n:
-        return SignFlip(float("nan"), 0, 0, exact=True)
+        return SignFlip(float("nan"), n_pairs=0, n_patterns=0, exact=True)
     # A pattern counts if its sum is at least as far from 0 as the observed one. Sums that are equal but for
     # rounding count as equal.
     rounding_error = ROUNDING * np.abs(values).sum()
@@ -164,7 +164,7 @@ def corrected_t(differences: ArrayLike) -> CorrectedT:
     error = float(values.std(ddof=1)) * variance_factor(n, "method") ** 0.5
     if are_equal(values):
         has_difference = abs(mean) > EQUAL_TO_0
-        return CorrectedT(float("nan"), smallest_p(n)) if has_difference else CorrectedT(0.0, 1.0)
+        return CorrectedT(float("nan"), smallest_p(n)) if has_difference else CorrectedT(0.0, p=1.0)
     t = mean / error
     return CorrectedT(t, float(2 * student.sf(abs(t), n - 1)))
 

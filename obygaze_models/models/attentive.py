@@ -146,7 +146,7 @@ class AttentiveProbe(FrameReader, NeuralClassifier):
         # The methods below set the fitted attributes.
         with one_blas_thread():
             if groups is None:
-                probes = ProbesInTraining(clips, labels, None, penalties, settings)
+                probes = ProbesInTraining(clips, labels, folds=None, penalties=penalties, settings=settings)
                 self._train_on_all(probes)
             else:
                 movies = np.asarray(groups)

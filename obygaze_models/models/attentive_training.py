@@ -67,7 +67,7 @@ def read_block(
     X = np.asarray(clips[rows]).astype(dtype)
     absent = np.isnan(X[..., 0])
     if not absent.any():
-        return TokenBlock(X, None)
+        return TokenBlock(X, absent=None)
     X[absent] = 0
     return TokenBlock(X, absent)
 

@@ -241,7 +241,9 @@ SPECS = (
     _baseline_spec(
         "random_prevalence", "Random, at the prevalence", lambda seed: RandomGuess(random_state=seed)
     ),
-    _baseline_spec("random_half", "Random, half", lambda seed: RandomGuess(0.5, random_state=seed)),
+    _baseline_spec(
+        "random_half", "Random, half", lambda seed: RandomGuess(probability=0.5, random_state=seed)
+    ),
     _baseline_spec("movie_prior", "Movie prior", lambda _: MoviePrior()),
     _baseline_spec("median_level", "Median level", lambda _: MedianLevel(), kinds=ORDERED_LEVELS),
     _baseline_spec(

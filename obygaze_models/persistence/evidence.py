@@ -118,4 +118,4 @@ def _describe_auc(evidence: Evidence) -> str:
 
 def _hundredths(value: float) -> str:
     """Format a number from 0 to 1 with two decimals and no leading 0."""
-    return rounded(value, 2).removeprefix("0")
+    return rounded(value, digits=2).removeprefix("0")

@@ -501,7 +501,7 @@ def _from_skops(arrays: Arrays) -> Any:
         refusal = _why_refused(data)
         estimator = None if refusal else skops.loads(data, trusted=list(TRUSTED_TYPES))
     except Exception as error:
-        reason = first_line(error, 200)
+        reason = first_line(error, longest=200)
         raise ModelError(f"its skops archive is damaged ({type(error).__name__}: {reason})") from error
     if refusal:
         raise ModelError(refusal)

@@ -643,8 +643,8 @@ def _frames_table(explained: Explained, concepts: Sequence[str]) -> str:
         heading_of_key = {"weight": "weight", "contribution": "contribution"}
     rows = []
     for frame in explained.frames:
-        row = [_decimal(frame["time_s"], 2)]
-        row += [_decimal(frame.get(key), 3) for key in heading_of_key]
+        row = [_decimal(frame["time_s"], decimals=2)]
+        row += [_decimal(frame.get(key), decimals=3) for key in heading_of_key]
         rows.append(row)
     headings = ["time s", *heading_of_key.values()]
     return table(rows, headings, right=range(len(headings)))

@@ -229,7 +229,7 @@ def p_value(value: float | None) -> str:
     """Format a p-value with four decimals; smaller ones as "< .0001", since no p is 0."""
     if value is not None and value < 1e-4:
         return "< .0001"
-    return number(value, 4)
+    return number(value, digits=4)
 
 
 @checked

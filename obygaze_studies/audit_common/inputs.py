@@ -97,7 +97,7 @@ def read_numbers_of_items(path: Path, id_column: str) -> tuple[Row, ...]:
         raise AuditError(f"{path} has no column beside {id_column}: expected one of numbers for each")
     rows = []
     for row in table.pointed(number_columns).checked():
-        _check_needed(row.cells[id_column], f"{path}, line {row.line}, column {id_column}", None)
+        _check_needed(row.cells[id_column], f"{path}, line {row.line}, column {id_column}", choices=None)
         row_name = _row_name(row.cells, [id_column])
         values = _with_numbers(row.cells, number_columns, path, row_name)
         for name in number_columns:

@@ -92,7 +92,7 @@ def list_needed(texts: Sequence[str], path: Path, *, force: bool) -> Answer:
 
     rows = [("text_id", "text")]
     rows += [(f"t{number:06}", text) for number, text in enumerate(texts)]
-    return Answer(None, remarks=[write_rows(rows, path, "texts", force=force)])
+    return Answer(document=None, remarks=[write_rows(rows, path, "texts", force=force)])
 
 
 # --- the audits
@@ -670,10 +670,12 @@ def objects(
         option(
             "Factor of the cosines in the softmax: exp(logit_scale) of the network, which is 100 "
             "for OpenAI's CLIPs.",
-            type=Number(0, min_open=True),
+            type=Number(min=0, min_open=True),
         ),
     ] = 100.0,
-    least: Annotated[float, option("Leave out objects with a smaller probability.", type=Number(0, 1))] = 0.0,
+    least: Annotated[
+        float, option("Leave out objects with a smaller probability.", type=Number(min=0, max=1))
+    ] = 0.0,
     list_texts: Annotated[
         Path | None,
         option("Write the prompts that need embeddings to this CSV (columns text_id and text), then stop."),

@@ -165,7 +165,7 @@ class ReportOutput(Output):
         if self.json:
             documents = [{"name": report.name, **document(report)} for report in result.reports]
             return Answer(documents, remarks=remarks)
-        return Answer(None, last_line, remarks)
+        return Answer(document=None, text=last_line, remarks=remarks)
 
     def finish(self, report: "Report") -> Answer:
         """Write a report to the files that the options name, and return the command's answer.

@@ -145,7 +145,7 @@ def figure4(
     ] = None,
     span: Annotated[
         tuple[float, float] | None,
-        option("Draw only this part of the film, in seconds.", metavar="START END", type=Number(0)),
+        option("Draw only this part of the film, in seconds.", metavar="START END", type=Number(min=0)),
     ] = None,
     out: OutOfAll,
     html: Html = None,

@@ -115,7 +115,7 @@ def xclip_lsmdc(settings: LsmdcSettings) -> Answer:
     was_stopped = stop() and not outcome.complete
     code = stop.exit_code if was_stopped else 0
     if os.environ.get("RANK", "0") != "0":
-        return Answer(None, code=code)
+        return Answer(document=None, code=code)
     if outcome.test is not None:
         text = f"{settings.out}: epoch {outcome.best_epoch} chosen; test: {recall_line(outcome.test)}"
     elif outcome.total:

@@ -558,7 +558,7 @@ def _number_block(levels: Sequence[str], sets: Mapping[tuple[str, ...], Counter[
     def share_of_highest(*n_clips: int) -> str:
         """Format the share of the highest level, from the numbers of clips of the marked levels in order."""
         if not any(n_clips):
-            return share(None)
+            return share(value=None)
         return share(n_clips[-1] / sum(n_clips))
 
     columns: list[Column] = [

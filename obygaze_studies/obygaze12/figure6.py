@@ -94,7 +94,7 @@ def _paper_part(result: PaperResults, leaks: str) -> SourcePart:
 def _weight_of_error(weight: float) -> str:
     """Format the weight of a success as that of an error, with the opposite sign; NaN as a dash."""
     if np.isnan(weight):
-        return number(weight, 2)
+        return number(weight, digits=2)
     return f"{-weight:+.2f}"
 
 

@@ -272,7 +272,7 @@ def _printed_only_rows(
                 "features": f"{backbone} (printed only)",
                 "metric": papers_metric(model),
             }
-            rows.append(names | _number_columns(None, printed[cell]) | test_counts)
+            rows.append(names | _number_columns(values=None, printed=printed[cell]) | test_counts)
     return rows
 
 

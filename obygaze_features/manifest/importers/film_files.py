@@ -177,7 +177,7 @@ class FilmFiles:
         if not self._missing:
             return []
         what = counted(len(self._missing), "named video is", "named videos are")
-        shown = first_few([*self._missing.values()], 3)
+        shown = first_few([*self._missing.values()], maximum=3)
         return [f"{what} missing on disk: {shown}"]
 
     def unnamed(self) -> list[str]:

@@ -317,7 +317,7 @@ def _windows_of_seconds(film: Film, window_s: float, hop_s: float) -> FilmSpans:
 
     remainder_ms = last_start_ms % hop_ms
     if not remainder_ms:  # the last window is where a hop puts it
-        return FilmSpans(spans, 0.0)
+        return FilmSpans(spans, remainder_s=0.0)
     moved_back_ms = hop_ms - remainder_ms
     notice = (
         f"{film.path.name}: the last {remainder_ms / 1000:g} s fill no window; "

@@ -501,7 +501,7 @@ def _error_on_unread(refused: Sequence[tuple[SpanFile, Proposal]]) -> UnreadColu
         if not was_added:
             needing_other_options.append(other_file.path.name)
     if needing_other_options:
-        shown = first_few(needing_other_options, 3)
+        shown = first_few(needing_other_options, maximum=3)
         proposal.doubts.append(f"import apart, as they need other options: {shown}")
     headings = file.reading.headings
     doubts = [*proposal.untyped_words(file.path, headings), *proposal.doubts, *proposal.optional_unread]
@@ -829,7 +829,7 @@ def _doubtful_rows(rows: Sequence[Row]) -> Iterator[str]:
 
 def _places(rows: Sequence[Row]) -> str:
     """Write where rows are, for messages: the lines of the first three, each with its first filled cell."""
-    return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], 3)
+    return first_few([f"line {row.line}, {_first_cell(row)!r:.40}" for row in rows], maximum=3)
 
 
 def _first_cell(row: Row) -> str:

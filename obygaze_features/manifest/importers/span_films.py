@@ -132,7 +132,7 @@ class FilmNames:
         notices = self._several_videos_of_one_movie(list(clips))
         notices += self._several_movies_of_one_folder()
         if self._doubtful:
-            shown = first_few([*self._doubtful.values()], 3)
+            shown = first_few([*self._doubtful.values()], maximum=3)
             notices.append(
                 f"{counted(len(self._doubtful), 'movie')} named by several files ({shown}): "
                 "films of one name are imported apart, with --movie"

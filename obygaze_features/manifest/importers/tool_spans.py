@@ -531,7 +531,7 @@ class ToolSpans:
         words = self._words
         n_spans = Counter(mark.text for mark in marked if mark.text and words.labels_of(mark.text) is None)
         if n_spans:
-            texts = first_few([f"{text!r:.100} ({n})" for text, n in n_spans.most_common()], 3)
+            texts = first_few([f"{text!r:.100} ({n})" for text, n in n_spans.most_common()], maximum=3)
             what = f"{counted(n_spans.total(), 'text')} not of codebook {words.codebook.name!r}"
             file.account.note(f"{what} ({texts})")
 
@@ -829,7 +829,7 @@ def _notices_on_skipped_tiers(n_skipped: Counter[str]) -> Iterator[str]:
     `n_skipped` is tier that is left out -> its number of records.
     """
     if n_skipped:
-        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], 4)
+        tiers = first_few([f"{name!r} ({n:,})" for name, n in n_skipped.items()], maximum=4)
         what = f"left out {counted(len(n_skipped), 'tier')} of texts ({tiers})"
         yield f"{what}: --tier NAME=levels, or =concepts, reads one"
     for known in (LEVEL_TIER, CONCEPT_TIER):
@@ -871,7 +871,7 @@ def _notices_on_unknown_questions(questions: Iterable[str], words: LabelWords) -
             unknown.append(question)
     if unknown:
         what = counted(len(unknown), "question")
-        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, 3)})"
+        yield f"{what} not of codebook {codebook.name!r} ({first_few(unknown, maximum=3)})"
 
 
 def _notices_on_unasked_concepts(
@@ -891,6 +891,6 @@ def _notices_on_unasked_concepts(
             missing.append(concept)
     if missing:
         what = counted(len(missing), "concept")
-        yield f"nothing asked of {what} ({first_few(missing, 3)}), marked on no clip"
+        yield f"nothing asked of {what} ({first_few(missing, maximum=3)}), marked on no clip"
     if reasons:
         yield f"absent, not asked: {counted(len(reasons), 'concept')} ({'; '.join(reasons)})"

@@ -328,7 +328,7 @@ def _media_in_order(file: SpanFile, observation: Observation) -> list[Medium]:
     if not names:
         return []
     if len(names) == 1:
-        return [Medium(names[0], 0.0, math.inf)]
+        return [Medium(names[0], begin_s=0.0, end_s=math.inf)]
     lengths_s = _lengths_of_media(observation, len(names))
     if not lengths_s:
         raise file.error(

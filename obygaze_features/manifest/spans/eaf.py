@@ -114,7 +114,7 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     if unread_names:
         reason = "that --tier does not name" if file.reading.tiers else "of a model"
         file.account.note(
-            f"left out {counted(len(unread_names), 'tier')} {reason} ({first_few(unread_names, 4)})"
+            f"left out {counted(len(unread_names), 'tier')} {reason} ({first_few(unread_names, maximum=4)})"
         )
 
 

@@ -107,7 +107,7 @@ def _decoded_not_utf8(content: bytes, encoding: str) -> tuple[str, str]:
 
     for index, line_bytes in bytes_not_utf8.items():
         lines[index] = _text_in(choice.name, line_bytes)
-    location = first_few([f"line {index + 1}" for index in bytes_not_utf8], 1)
+    location = first_few([f"line {index + 1}" for index in bytes_not_utf8], maximum=1)
     notice = choice.notice or f"read as {choice.name}"
     return "\n".join(lines), f"{location}: not UTF-8 as the others are, {notice}"
 

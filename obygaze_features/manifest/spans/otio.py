@@ -41,7 +41,7 @@ def read_otio(file: SpanFile) -> Iterator[RawSpan]:
     ManifestError
         Timelines are nested too deeply.
     """
-    timeline = Owner("", 0.0)
+    timeline = Owner("", start_s=0.0)
     # The next item is taken from the end of the list, so that children are added to it in reverse order.
     waiting = [(object_of(file.document), timeline, 0)]
     n_markers = 0

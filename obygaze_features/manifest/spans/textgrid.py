@@ -132,7 +132,7 @@ class _Tokens:
 
     def any(self) -> Token:
         """Read and return the next token, whatever it is; an empty one after the last."""
-        return next(self._tokens, Token("", 0))
+        return next(self._tokens, Token("", line=0))
 
     def time(self) -> Time:
         """Read the next token as a time."""

@@ -139,7 +139,7 @@ class Interval(NamedTuple):
         return math.nan if self.end is None else float(self.end)
 
 
-ALWAYS: Final = Interval(Fraction(0), None)
+ALWAYS: Final = Interval(Fraction(0), end=None)
 """When an element without times of its own is shown, if nothing around it has any."""
 
 
