@@ -45,6 +45,7 @@ from obygaze_film.claims.of_groups import MIN_WITH_INTERVAL, timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import MIN_SAID_S
 from obygaze_film.judged_clock import JudgedClock
+from obygaze_film.judged_windows import left_out_message
 from obygaze_film.notes import message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
@@ -192,8 +193,9 @@ class Answers:
 def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:
     """Collect what annotators say of films: movie -> annotator -> answers.
 
-    An annotator who labelled clips of a film, but none as positive, has no positive span. Clips that are not
-    annotated (`Positive.is_labelled`) are left out.
+    An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
+    that are not annotated (`Positive.is_labelled`) and, if a concept is positive, annotators who name no
+    concept in any clip (`Positive.lacks_labels_in`).
 
     Parameters
     ----------
@@ -206,8 +208,8 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
     Raises
     ------
     FilmError
-        The codebook lacks the levels or the concept, an annotated clip has no span, or annotators' names
-        differ in case alone.
+        The codebook lacks the levels or the concept, an annotated clip has no span, annotators' names differ
+        in case alone, or none of them names a concept, and one is positive.
     """
     unknown = positive.first_unknown_name(truth.codebook)
     if unknown:
@@ -216,6 +218,8 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
+
+    without_concepts = count_without_concepts(truth, positive)
 
     # Gather the labelled clips of each annotator.
     clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
@@ -227,8 +231,15 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         annotator = clip.annotator or UNNAMED
         first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        if annotator in without_concepts:
+            continue
         clips_of.setdefault(clip.movie, {}).setdefault(annotator, []).append(clip)
     refuse_twins("annotator", first_place_of)  # names that differ in case alone
+    if without_concepts and not clips_of:
+        raise FilmError(
+            f"nobody names a concept in the truth ({', '.join(without_concepts)}), so nothing says where "
+            f"{positive.text} is not: give annotations with concepts"
+        )
 
     answers: dict[str, dict[str, Answers]] = {}
     for movie, by_annotator in clips_of.items():
@@ -275,6 +286,18 @@ def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
             annotator = clip.annotator or UNNAMED
             n_of[annotator] = n_of.get(annotator, 0) + 1
     return n_of
+
+
+def count_without_concepts(truth: Manifest, positive: Positive) -> dict[str, int]:
+    """Count the labelled clips of each annotator who names no concept in any clip, if a concept is positive.
+
+    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`).
+    """
+    clips_of: dict[str, list[Clip]] = {}
+    for clip in truth:
+        if positive.is_labelled(clip):
+            clips_of.setdefault(clip.annotator or UNNAMED, []).append(clip)
+    return {name: len(clips) for name, clips in clips_of.items() if positive.lacks_labels_in(clips)}
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
@@ -468,6 +491,7 @@ def evaluate_films(
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
         "unlabelled": count_unlabelled(truth, positive),
+        "without_concepts": count_without_concepts(truth, positive),
         "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
         "not_judged": collected.not_judged,
         "not_answered": collected.not_answered,
@@ -1345,6 +1369,8 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     for annotator, n_clips in record["in_sight"].items():
         clips = "1 clip was" if n_clips == 1 else f"{n_clips} clips were"
         yield f"{annotator}: {clips} labelled with a model's score in sight, which makes people agree with it"
+    for annotator, n in record["without_concepts"].items():
+        yield left_out_message(n, message("why_no_concept", who=annotator, concept=positive))
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
     for annotator, n in record["unlabelled"].items():
         clips = "1 clip has" if n == 1 else f"{n} clips have"
