@@ -430,7 +430,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
 
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
-    _drop_judges_without_concepts(filtered, positive)
+    drop_judges_without_concepts(filtered, positive)
     judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
     _refuse_two_draws(timeline.movie, filtered.clips)
@@ -592,7 +592,7 @@ def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
     return [name for name in movies if name != movie]
 
 
-def _drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
+def drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
     """Leave out the judges who name no concept in any window, if the model finds a concept.
 
     A judge who gives levels alone does not say where a concept is absent.
