@@ -470,6 +470,10 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
 
     Clips without the concept are limited to the levels in `against`, if any are given.
 
+    Only clips of a level that is a label are used (`Target.levels`, which runs record): corpora are made of
+    these, for all of their targets, as in the papers. What a clip says of the concept does not depend on its
+    level: judgements of films are counted at any level, "not sure" too (`obygaze_film.positive.Positive`).
+
     Raises
     ------
     ManifestError
