@@ -19,7 +19,6 @@ from obygaze_features.manifest import (
     Manifest,
     Problems,
     find_film,
-    judgements_of,
     name_hint,
     read_table,
     same_films,
@@ -50,6 +49,7 @@ from obygaze_film.judged_windows import (
     JudgedFilm,
     JudgedWindows,
     WindowCounts,
+    blind_judgements,
     judged_film,
     needed_windows,
     votes,
@@ -614,8 +614,8 @@ def compare_films(
     [['all films', 6, 6, 60]]
     """
     # Check the inputs.
-    judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
+    _refuse_two_definitions(films, judgements)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
     facts_of_films = _facts_of_films(films, facts)
@@ -665,6 +665,13 @@ def compare_films(
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
     )
+
+
+def _refuse_two_definitions(films: Sequence[Timeline], judgements: Manifest) -> None:
+    """Raise ManifestError if these films were judged blindly under two definitions (`blind_judgements`)."""
+    movies = {film.movie for film in films}
+    of_films = judgements.with_clips(clip for clip in judgements if clip.movie in movies)
+    blind_judgements(of_films).refuse_two_definitions()
 
 
 def _why_without_content(film: Timeline, key: str | None) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
+from obygaze_features.manifest import DEFINITION, Manifest
 from obygaze_features.untrusted import decoded
 from obygaze_film.cells import Cells, Floats, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
@@ -21,8 +21,11 @@ from obygaze_film.judged_windows import (
     MIN_SURE_WINDOWS,
     JudgedFilm,
     JudgedWindows,
+    JudgementFilter,
     WindowCounts,
+    blind_judgements,
     judged_film,
+    keep_blind,
     least_sure,
     left_out_message,
     needed_windows,
@@ -205,7 +208,8 @@ def rates_by_definition(
 ) -> FilmRates:
     """Correct a film's rate as `correct_rates` does, for each definition that it was judged under by itself.
 
-    If there are several, judgements that do not say under which they were made are left out and counted.
+    Only definitions of blind judgements of drawn windows count (`blind_judgements`). If there are several,
+    judgements that do not say under which they were made are left out and counted.
 
     Parameters
     ----------
@@ -228,7 +232,7 @@ def rates_by_definition(
     """
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
-    definitions = [*judgements_of(of_film).definitions]
+    definitions = [*blind_judgements(of_film).definitions]
     names = names or {}
     if len(definitions) < 2:
         # A note counts the judgements of other films: they are passed on too.
@@ -251,9 +255,12 @@ def rates_by_definition(
         found.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
 
-    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in of_film)
-    if n_unknown:
-        notices.append(left_out_message(n_unknown, message("why_definition")))
+    # What is under none of these was not made blindly, or does not say its definition.
+    under_none = [clip for clip in of_film if clip.extras.get(DEFINITION) not in definitions]
+    filtered = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
+    keep_blind(filtered)
+    filtered.note_left_out(len(filtered.clips), message("why_definition"))
+    notices += filtered.notices
     if not found:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
 

@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     PLACE,
     SEEN_SCORE,
     Clip,
+    Judgements,
     Manifest,
     judgements_of,
     machines_of,
@@ -359,6 +360,15 @@ def is_blind(clip: Clip) -> bool:
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
 
 
+def blind_judgements(judgements: Manifest) -> Judgements:
+    """Return the judgements that shares are estimated from: of drawn windows, made blindly (`is_blind`).
+
+    Whether they were made under several definitions is asked of these alone: what was judged in sight of a
+    score, or not drawn, has no part in a share.
+    """
+    return judgements_of(judgements.with_clips(clip for clip in judgements if is_blind(clip)))
+
+
 def named_sampling(clip: Clip) -> str:
     """Return the method of sampling that a window names; `SEQUENTIAL_POISSON` if it names none."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
@@ -482,7 +492,7 @@ def _judges_under_one_definition(judgements: Manifest) -> tuple[str, ...]:
     ManifestError
         The judgements were made under two definitions.
     """
-    blind = judgements_of(judgements)
+    blind = blind_judgements(judgements)
     blind.refuse_two_definitions()
     return blind.judges
 
@@ -576,12 +586,17 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     """
     other_movies = _other_movies(filtered.clips, movie)
     filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
-    filtered.keep(lambda clip: clip.level is not None, message("why_level"))
-    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
-    filtered.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
+    keep_blind(filtered)
     sampling = sampling_of(filtered.clips)
     filtered.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     return sampling
+
+
+def keep_blind(filtered: JudgementFilter) -> None:
+    """Leave in a sieve only the judgements that were made blindly of drawn windows (`is_blind`)."""
+    filtered.keep(lambda clip: clip.level is not None, message("why_level"))
+    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    filtered.keep(is_blind, message("why_place", column=PLACE))
 
 
 def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:

@@ -374,6 +374,25 @@ def test_two_films_of_one_video_are_refused(films, judgements_by_ab):
 
 
 @pytest.mark.long
+def test_what_was_judged_in_sight_under_another_definition_is_no_reason_to_refuse(
+    films, judgements_by_ab, ungrouped
+):
+    """AB judged blindly under one definition, and CD one window in sight of the score under another one.
+
+    No share comes from CD's judgement: shares are those without it, as 'film rate' gives them. Blindly judged
+    under two definitions, films are not compared.
+    """
+    by_ab = [replace(clip, extras=clip.extras | {"definition": "a" * 64}) for clip in judgements_by_ab]
+    by_cd = replace(by_ab[0], annotator="CD", extras=by_ab[0].extras | {"definition": "b" * 64})
+    in_sight = replace(by_cd, extras=by_cd.extras | {"seen_score": "1"})
+
+    compared = compare_films(films, judgements_by_ab.with_clips([*by_ab, in_sight]))
+
+    assert compared.groups["value"].tolist() == ungrouped.groups["value"].tolist()
+    with pytest.raises(ManifestError, match="what a label means was changed"):
+        compare_films(films, judgements_by_ab.with_clips([*by_ab, by_cd]))
+
+
 def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judgements_by_ab):
     """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
 
