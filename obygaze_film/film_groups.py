@@ -1023,8 +1023,8 @@ class _FilmSummary(NamedTuple):
     Attributes
     ----------
     expected : float
-        Share by the model, or by labels in its place, of all the time that can be judged; NaN if the model
-        has no rate of the film.
+        Share by the model of all the time that it can judge (`ModelRecord.rate`), NaN if it has none; or by
+        labels in its place.
     sample : FilmSample
         What the estimate of its group is made of; without judgements if these are too few.
     unread_s : float
@@ -1110,10 +1110,13 @@ def _summary_without_judgements(
         Whether labels take the place of the model's probabilities: they always give a share.
     """
     sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    has_expected = has_labels or film.model(key).rate.value is not None
-    return _FilmSummary(
-        expected=sample.expected if has_expected else np.nan, sample=sample, unread_s=cells.unread_s
-    )
+    expected = sample.expected
+    if not has_labels:
+        # The share that the film's page has. The sample's is of windows that can be drawn: its part in the
+        # estimates of groups is that of these windows.
+        rate = film.model(key).rate.value
+        expected = np.nan if rate is None else rate
+    return _FilmSummary(expected=expected, sample=sample, unread_s=cells.unread_s)
 
 
 def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
