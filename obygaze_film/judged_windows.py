@@ -184,8 +184,12 @@ class JudgedFilm:
 
     @property
     def has_unsure(self) -> bool:
-        """Whether any judge was not sure of a window."""
-        return any(None in answers.values() for answers in self.answers.values())
+        """Whether any judge was not sure of a window that counts `together`, before the first gap."""
+        gap = _first_gap(self._places_judged_by_any())
+        for answers in self.answers.values():
+            if any(answer is None and place < gap for place, answer in answers.items()):
+                return True
+        return False
 
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not judge."""

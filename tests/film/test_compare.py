@@ -101,6 +101,26 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
     assert reason in in_language
 
 
+@pytest.mark.parametrize(("unsure_place", "has_unsure"), [("13", False), ("3", True)])
+def test_a_group_leaves_out_windows_of_which_judges_were_unsure_if_they_come_before_the_gap(
+    films, unsure_place, has_unsure
+):
+    """Of thirteen windows AB left out the twelfth, and was not sure of one: the third, or the last.
+
+    The last counts in no share, as it comes after the gap: no window that counts is left out as unsure.
+    """
+    clips = []
+    for clip in choose_next(films[:1], 13, blind=True):
+        if clip.extras["place"] != "12":
+            level = "NS" if clip.extras["place"] == unsure_place else "HN"
+            clips.append(replace(clip, level=level, annotator="AB"))
+    clips += [replace(clip, level="HN", annotator="AB") for clip in choose_next(films[1:5], 10, blind=True)]
+
+    compared = compare_films(films[:5], Manifest(tuple(clips), Path()))
+
+    assert compared.groups["has_unsure"].tolist() == [has_unsure]
+
+
 @pytest.mark.long
 def test_groups_of_scored_films_have_shares_with_intervals(by_decade):
     """Films are of 1995 to 2008. Five are of the 1990s, all judged, and nine of the 2000s, of which six are.
