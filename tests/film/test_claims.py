@@ -187,6 +187,14 @@ def test_no_text_of_notes_or_pages_formats_numbers(name):
             assert fields_with_format <= {"start", "end", "whole"}, text
 
 
+@pytest.mark.parametrize(("language", "written"), [("en", "+0.000"), ("fr", "+0,000")])
+def test_a_difference_that_rounds_to_0_has_one_sign_whether_it_was_above_or_below(language, written):
+    """The table beside the sentence writes it so, and so do percentage points and all other numbers."""
+    words = Words(language)
+    assert words.difference(-0.0004, None) == written
+    assert words.difference(0.0004, None) == written
+
+
 def test_no_script_of_a_page_rounds_a_probability():
     """Scripts get probabilities as texts: rounded a second time they might differ from the sentence.
 
