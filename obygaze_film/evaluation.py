@@ -25,6 +25,7 @@ from obygaze_features.manifest import (
     refuse_twins,
 )
 from obygaze_features.templates import packaged
+from obygaze_features.text import rounded
 from obygaze_film.agreement import (
     HALF,
     OFFSET_SHARE,
@@ -1360,7 +1361,7 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     for annotator, seconds in record["unjudged_marks_s"].items():
         if seconds >= MIN_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
-            yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
+            yield f"{annotator}: {rounded(seconds)} s marked as {positive} {where}"
     for annotator, n_seconds in record["unanswered_s"].items():
         yield (
             f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, or not "

@@ -782,6 +782,13 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     assert f"{unjudged_s:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
+def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
+    """Half a second is the least that is said, and is written rounded up, as in all sentences."""
+    measured = evaluate_marks([half_judged], replace(IN_FILM_M, end_s=0.5))
+    notes = "\n".join(evaluation_report(measured).notes)
+    assert "ann: 1 s marked as S lie where pcbm_lr cannot judge" in notes
+
+
 @pytest.fixture
 def agreement_of_films_alike():
     """A model marks nothing, a person .2 of each of three films: values by (who, metric)."""
