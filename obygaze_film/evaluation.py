@@ -279,11 +279,11 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
 
 
-def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
-    """Count the clips of each annotator that are not annotated (`Positive.is_labelled`), if there are any."""
+def count_unlabelled(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
+    """Count the clips of these films, by annotator, that are not annotated (`Positive.is_labelled`)."""
     n_of: dict[str, int] = {}
-    for clip in truth:
-        if not positive.is_labelled(clip):
+    for clip in truth.spelled_as(list(movies)):
+        if clip.movie in movies and not positive.is_labelled(clip):
             annotator = clip.annotator or UNNAMED
             n_of[annotator] = n_of.get(annotator, 0) + 1
     return n_of
@@ -491,7 +491,7 @@ def evaluate_films(
         "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
-        "unlabelled": count_unlabelled(truth, positive),
+        "unlabelled": count_unlabelled(truth, positive, [film.movie for film in films]),
         "without_concepts": count_without_concepts(truth, positive),
         "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
         "not_judged": collected.not_judged,

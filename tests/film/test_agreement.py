@@ -782,6 +782,16 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     assert f"{unjudged_s:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
+def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated(two_films):
+    """Ann filled in one of two rows of film m, and none of two of a film that is not scored."""
+    not_filled_in = replace(IN_FILM_M, clip_id="x", start_s=100.0, end_s=200.0, level=None)
+    elsewhere = [replace(not_filled_in, clip_id=f"{n}", movie="elsewhere") for n in range(2)]
+
+    measured = evaluate_marks(two_films, IN_FILM_M, not_filled_in, *elsewhere)
+
+    assert measured.record["unlabelled"] == {"ann": 1}
+
+
 def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
     """Half a second is the least that is said, and is written rounded up, as in all sentences."""
     measured = evaluate_marks([half_judged], replace(IN_FILM_M, end_s=0.5))

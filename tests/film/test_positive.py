@@ -305,7 +305,7 @@ def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
     assert set(answers) == {"AB", "CD"}
     assert answers["AB"].positive.tolist() == [[0, 10], [50, 60]]
     assert answers["CD"].positive.tolist() == [[0, 10], [50, 60]]
-    assert count_unlabelled(truth, body) == {"EF": 2}
+    assert count_unlabelled(truth, body, [movie]) == {"EF": 2}
 
 
 def test_who_names_no_concept_is_no_reference_for_a_concept():
