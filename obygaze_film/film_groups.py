@@ -1073,7 +1073,7 @@ def _summary_of(
         return unjudged
 
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
-    judged = judged_film(film, judgements_of_film, key)
+    judged = judged_film(film, judgements_of_film, key, has_labels=labels is not None)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:

@@ -116,7 +116,7 @@ def correct_rates(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
     windows_of = {judge: film.of(judge) for judge in film.judges}
     notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in windows_of.values()):
@@ -344,7 +344,7 @@ def correct_rate(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
     notices = [*film.notices, *film.notices_of_gaps()]
 
     # Whose windows count, and are they enough?

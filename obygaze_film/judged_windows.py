@@ -415,7 +415,9 @@ def content_at_draw(clip: Clip) -> float | None:
     return seconds if 0 < seconds <= window_s + SLACK_S else math.nan
 
 
-def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None) -> JudgedFilm:
+def judged_film(
+    timeline: Timeline, judgements: Manifest, key: str | None = None, *, has_labels: bool = False
+) -> JudgedFilm:
     """Gather the blind judgements of a film's windows.
 
     Parameters
@@ -425,6 +427,9 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         Clips of other films, without a level, made with the score in sight or not drawn are left out.
     key : str, optional
         Model, which says what is positive; by default the first with logits.
+    has_labels : bool
+        Whether labels take the place of the model's probabilities: then these count for nothing, whether or
+        not the model was trained on the film.
 
     Raises
     ------
@@ -438,7 +443,7 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
     filtered = JudgementFilter(judgements.spelled_as([timeline.movie]), left_out_message)
-    if model.is_trained_on:
+    if model.is_trained_on and not has_labels:
         cells = _with_one_p(cells)
         filtered.notices.append(message("note_trained"))
 

@@ -369,6 +369,15 @@ def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
 
 
+def test_labels_may_take_the_place_of_a_model_that_was_trained_on_the_film(
+    timeline, sixty_by_ab, machine_labels
+):
+    """The labels correct the share as of any film, and no notice says that judgements alone are counted."""
+    rate, notices = correct_rate(trained_on(timeline), sixty_by_ab, labels=machine_labels)
+    assert rate == correct_rate(timeline, sixty_by_ab, labels=machine_labels)[0]
+    assert not any("trained on this film" in notice for notice in notices)
+
+
 def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_labels):
     """Labels stand in for one model; here one is by another annotator than all others."""
     first, *others = machine_labels
