@@ -25,7 +25,7 @@ from obygaze_features.manifest import (
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
-from obygaze_film.cells import Cells, cells_by, cells_of
+from obygaze_film.cells import Cells, annotator_of, cells_by, cells_of
 from obygaze_film.comparison import (
     MIN_FILMS,
     MIN_FILMS_OF_TREND,
@@ -660,7 +660,7 @@ def compare_films(
         notes=tuple(notes),
         by=by or ALL,
         positive=positive_of(model),
-        model=model.key if labels is None else labels.clips[0].annotator,
+        model=model.key if labels is None else annotator_of(labels),
         agreement=tuple(agreement_of_judges(gathered.judged).agreement),
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,

@@ -14,7 +14,7 @@ from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
 from obygaze_features.manifest import DEFINITION, Manifest
 from obygaze_features.untrusted import decoded
-from obygaze_film.cells import Cells, Floats, cells_by, cells_of
+from obygaze_film.cells import Cells, Floats, annotator_of, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
@@ -496,7 +496,7 @@ class _Estimator:
         else:
             cells = cells_by(labels, timeline, key)
             self.labelled = cells
-            self.name = labels.clips[0].annotator or "labels"
+            self.name = annotator_of(labels)
             self.expected = float(np.average(cells.p, weights=cells.content_s))
         self.expected_s = float(cells.counted_s.sum())
 

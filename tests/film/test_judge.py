@@ -11,6 +11,7 @@ from scipy.special import logit
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest, krippendorff_alpha
+from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
@@ -957,3 +958,18 @@ def test_labels_without_an_annotator_are_called_labels(timeline, sixty_by_ab, ma
     rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
     assert rate.model == "labels"
     assert rate.is_of_labels
+
+
+def test_rows_without_a_label_are_of_no_second_annotator(timeline, sixty_by_ab, machine_labels):
+    """The table of the machine's labels has a row that nobody filled in, and it is the first one."""
+    first, *others = machine_labels
+    with_an_empty_row = machine_labels.with_clips([replace(first, level=None, annotator=""), *others])
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=with_an_empty_row)
+    assert rate.model == "vlm"
+
+
+def test_labels_are_called_alike_by_a_rate_and_by_a_comparison(timeline, sixty_by_ab, machine_labels):
+    """The labels name no annotator."""
+    by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
+    assert compare_films([timeline], sixty_by_ab, labels=by_nobody).model == rate.model
