@@ -219,20 +219,20 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
-        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
-        `has_unsure` (whether one of the judges was not sure of a window), `has_unread` (whether a part of a
-        film could not be read, and counts in no share), `value`,
-        `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
+        A row for each group: `group`, `n_films`, `n_judged` (films), `judges` (in one text) and `judge_names`
+        (a tuple), `n_windows` (of which anybody was sure: the share rests on these), `n_unsure` (judged and
+        left out, as nobody was sure), `has_unsure` (whether one of the judges was not sure of a window),
+        `has_unread` (whether a part of a film could not be read, and counts in no share), `value`, `low`,
+        `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
         no value, and `note`: on how few films it rests, as of a change.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by a power of ten of
         another column (`_step`):
-        `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
-        films it rests, if there are fewer than three that have any positive window, or lack any, and whether
-        it accounts for who judged; and `has_unsure`, as of a group.
+        `change`, `n_films`, `n_judged`, `judges`, `judge_names`, `value`, `low`, `high`, `reason` and `note`:
+        on how few films it rests, if there are fewer than three that have any positive window, or lack any,
+        and whether it accounts for who judged; and `has_unsure`, as of a group.
     notes : tuple of str
         What was left out, and why.
     by, model : str
@@ -1293,11 +1293,12 @@ def _counts(films: Sequence[ComparedFilm], minimum: int, what: Message) -> Row:
     If fewer than `minimum` films are judged, the cell `reason` says that there is no estimate of `what` (such
     as "a rate"), and why. Else it is empty.
     """
-    judges = {judge_name(name) for film in films for name in film.sample.judges}
+    judges = sorted({name for film in films for name in film.sample.judges})
     return {
         "n_films": len(films),
         "n_judged": _n_judged(films),
-        "judges": ", ".join(sorted(judges)),
+        "judges": ", ".join(sorted(map(judge_name, judges))),
+        "judge_names": tuple(judges),
         "reason": _why_too_few(films, minimum, what),
     }
 

@@ -129,7 +129,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
         conditions.append(OF_CONCEPT)
 
     return GroupShare(
-        who=_judges(row),
+        who=row["judge_names"],
         what=positive.text,
         time=time,
         number=share,
@@ -156,7 +156,7 @@ def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
     if row["has_unsure"]:
         conditions.append(NOT_SURE)
     return GroupChange(
-        who=_judges(row),
+        who=row["judge_names"],
         what=positive.text,
         time=SURE if row["has_unsure"] else CONTENT,
         number=change,
@@ -169,12 +169,6 @@ def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
         note=row["note"],
         reason=row["reason"],
     )
-
-
-def _judges(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the names of the judges of a row, whose cell joins them by commas; none if the cell is empty."""
-    names = str(row["judges"])
-    return tuple(names.split(", ")) if names else ()
 
 
 def _known(value: float) -> float | None:

@@ -1712,7 +1712,7 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     return words.counted(
         "judges_alpha_sure" if claim.n_unsure else "judges_alpha",
         claim.n_windows,
-        judges=words.listed(claim.who),
+        judges=words.listed([words.judge(name) for name in claim.who]),
         unsure=words.counted("alpha_unsure", claim.n_unsure),
         alpha=words.number(claim.known_number()),
         positive=claim.positive,
@@ -1795,7 +1795,8 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     for share in shares:
         rate = group_phrase(share, words)
         if not have_same_judges:
-            rate = f"{words.listed(share.who)}{words['colon']}{rate}"
+            judges = words.listed([words.judge(name) for name in share.who])
+            rate = f"{judges}{words['colon']}{rate}"
         rates.append(rate)
     rates += [later_phrase(trend, words) for trend in trends]
 
@@ -1837,9 +1838,10 @@ def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, w
     judges.
     """
     if have_same_judges:
-        return words.listed(shares[0].who)
+        return words.listed([words.judge(name) for name in shares[0].who])
     if _any_has(shares, OTHER_JUDGES):
-        return words.listed(sorted({name for share in shares for name in share.who}))
+        all_names = {words.judge(name) for share in shares for name in share.who}
+        return words.listed(sorted(all_names))
     return words["judges"]
 
 

@@ -1208,7 +1208,7 @@ GROUPS_OF_DECADES = pd.DataFrame(
         "group": ["1950s", "1960s", "1970s"],
         "n_films": [9, 8, 3],
         "n_judged": [6, 5, 1],
-        "judges": ["AB", "AB", "AB"],
+        "judge_names": [("AB",), ("AB",), ("AB",)],
         "n_windows": [60, 50, 10],
         "n_unsure": [0, 2, 0],  # windows of which AB was not sure
         "has_unsure": [False, True, False],
@@ -1258,7 +1258,7 @@ def test_a_share_of_several_judges_is_the_mean_of_those_who_were_sure():
 
     One of which none is sure is left out, as some of the 1960s are.
     """
-    groups = GROUPS_OF_DECADES.assign(judges="AB, CD")
+    groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD")] * 3)
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
     assert "without windows of which none of its judges was sure" in sentence
     assert "window by window, over those who were sure of it" in sentence
@@ -1274,7 +1274,7 @@ def test_the_sentence_on_groups_names_all_judges_of_their_films():
 
     So the shares are not of one panel (the condition `OTHER_JUDGES`), and the sentence says so.
     """
-    groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
+    groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD"), ("AB",), ("AB",)])
     claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert "(in all AB and CD; not every film has the same judges)" in sentence
@@ -1287,10 +1287,13 @@ def test_a_group_without_a_share_says_why():
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"
 
 
-@pytest.mark.parametrize(("judges", "verb"), [("AB", "marquerait"), ("AB, CD", "marqueraient")])
+@pytest.mark.parametrize(
+    ("judges", "verb"),
+    [(("AB",), "marquerait"), (("Doe, Jane",), "marquerait"), (("AB", "CD"), "marqueraient")],
+)
 def test_the_french_verb_is_singular_of_one_judge_and_plural_of_two(judges, verb):
     """As in "AB marquerait comme S (Sûr) 30 % des ..."."""
-    groups = GROUPS_OF_DECADES.head(1).assign(judges=judges)
+    groups = GROUPS_OF_DECADES.head(1).assign(judge_names=[judges])
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("fr"))
     assert f" {verb} comme" in sentence
 

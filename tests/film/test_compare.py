@@ -13,7 +13,8 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
-from obygaze_film.claims import Words
+from obygaze_film.claims import Words, group_claims
+from obygaze_film.claims.of_groups import compared_share
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import (
@@ -99,6 +100,18 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
 
     assert in_language.startswith(beginning)
     assert reason in in_language
+
+
+@pytest.mark.parametrize("judge", ["Doe, Jane", ""])
+def test_the_judge_of_a_group_is_the_judge_of_its_films(films, judge):
+    """A name may have a comma, and a judge none, who is called otherwise in each language."""
+    judged = [replace(clip, level="HN", annotator=judge) for clip in choose_next(films[:5], 10, blind=True)]
+
+    compared = compare_films(films[:5], Manifest(tuple(judged), Path()))
+
+    share_of_group, *_ = group_claims(compared)
+    assert share_of_group.who == (judge,)
+    assert share_of_group.who == compared_share(compared.films[0], compared).who
 
 
 @pytest.mark.parametrize(("unsure_place", "has_unsure"), [("13", False), ("3", True)])
