@@ -363,8 +363,10 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
 
     # The model's values in these seconds
     row_of_judged = row_of_second[is_judged]
-    called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
+    threshold_p = film.model(key).threshold_p
+    if threshold_p is None:  # then no row has a probability
+        threshold_p = np.inf
 
     # The expected share of the film, or of the seconds that are compared if these are fewer
     rate = film.rate(key).value
@@ -374,7 +376,7 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
-        seconds=called[row_of_judged] == 1,
+        seconds=p[row_of_judged] >= threshold_p,  # as passages and their claims count them
         segments=clock.spans(_spans(passages)),
         rate=np.nan if rate is None else rate,
         scores=p[row_of_judged],
