@@ -370,7 +370,9 @@ def _black_key(key: str, claim: JudgedTime) -> str:
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing.
+    """Say how much of the film cannot be judged, and how much is black or credits; empty without such parts.
+
+    A part of less than half a second (`MIN_SAID_S`) is not mentioned, as in all sentences.
 
     There is a sentence for each, such as "6 minutes, 7% of the film: black or credits (dotted), which are not
     counted."
@@ -378,18 +380,26 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     shares = time_shares(claim, words)
     unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
-    if claim.unlike_s and not claim.has(UNCALIBRATED):  # without calibration, all is unjudged
+    if _has_unjudged_part(claim):
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
         parts.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
         parts.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
-    if claim.nothing_s:
+    if claim.nothing_s >= MIN_SAID_S:
         parts.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
     return " ".join(parts)
 
 
+def _has_unjudged_part(claim: JudgedTime) -> bool:
+    """Whether a part of the film that is long enough to be said cannot be judged."""
+    # Without calibration all is unjudged, which other sentences say.
+    return claim.unlike_s >= MIN_SAID_S and not claim.has(UNCALIBRATED)
+
+
 def unjudged_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because the model cannot judge it, and why it can't."""
+    """Say which share of the film has no score because the model cannot judge it, and why; empty if none."""
+    if not _has_unjudged_part(claim):
+        return ""
     key = _unjudged_key("caveat_unlike", claim.unlike_s, claim.unread_s)
     return words.say(key, share=time_shares(claim, words).unjudged)
 
@@ -400,7 +410,9 @@ def unjudged_legend(claim: JudgedTime, words: Words) -> str:
 
 
 def black_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because it is black or credits."""
+    """Say which share of the film has no score because it is black or credits; empty if none has."""
+    if claim.nothing_s < MIN_SAID_S:
+        return ""
     return words.say(_black_key("caveat_nothing", claim), share=time_shares(claim, words).black)
 
 
@@ -608,8 +620,8 @@ def marked_count(claim: MarkedPassages, words: Words) -> str:
 
 
 def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
-    """Say how much time reaches the threshold in places too short for a passage; empty if none."""
-    if not claim.short_s:
+    """Say how much time reaches the threshold in places too short for a passage; empty if hardly any does."""
+    if claim.short_s < MIN_SAID_S:
         return ""
     time = words.duration(claim.short_s)
     return words.say("short_places", time=time, least=words.seconds(MIN_S))

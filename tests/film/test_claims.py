@@ -43,6 +43,7 @@ from obygaze_film.claims.of_groups import group_share
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
+from obygaze_film.film_time import MIN_SAID_S
 from obygaze_film.judged_rate import FilmRates
 from obygaze_film.kappa_interval import kappa_interval
 from obygaze_film.page import film_page
@@ -483,7 +484,7 @@ def first_numbers_by_hand(film, words):
     else:
         # What reaches the threshold lies in places too short for a passage.
         too_short_s = reaching_seconds(film).sum()
-        if too_short_s > 0:
+        if too_short_s >= MIN_SAID_S:
             numbers.append(words.duration(too_short_s))
             numbers.append(words.seconds(MIN_S))
     if called != marked:
