@@ -870,12 +870,12 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
 
 def figure_threshold_sentence(threshold_p: float, words: Words) -> str:
     """Say which threshold the passages of a figure reach."""
-    return words.say("figure_threshold", value=words.number(threshold_p))
+    return words.say("figure_threshold", value=words.probability(threshold_p))
 
 
 def threshold_label(p: float, words: Words) -> str:
     """Write the threshold of a model beside its line."""
-    return words.say("threshold", value=words.number(p))
+    return words.say("threshold", value=words.probability(p))
 
 
 # --- reasons

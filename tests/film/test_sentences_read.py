@@ -797,6 +797,19 @@ def test_a_part_of_less_than_half_a_second_is_said_nowhere(language):
     assert phrases.short_places_phrase(marked, words) == ""
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
+    """The threshold of a rare concept may be .003, which is written as below 0.01, and never as 0.00."""
+    words = Words(language)
+    written = words.probability(0.003)
+    for sentence in (
+        phrases.threshold_label(0.003, words),
+        phrases.figure_threshold_sentence(0.003, words),
+        phrases.threshold_caveat(0.003, words),
+    ):
+        assert written in sentence
+
+
 def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
     """A passage is 5 s long at least."""
     claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)
