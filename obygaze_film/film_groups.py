@@ -44,6 +44,7 @@ from obygaze_film.judged_rate import (
     correct_rates,
     counted_windows,
     main_rate,
+    notes_of_pairs,
 )
 from obygaze_film.judged_windows import (
     JudgedFilm,
@@ -647,8 +648,10 @@ def compare_films(
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
 
+    pairs = agreement_of_judges(gathered.judged)
     notes = [
         *gathered.notes,
+        *notes_of_pairs(pairs),
         *gathered.left_out.notes(),
         *_note_of_films_not_scored(films, judgements),
         *_notes_of_spellings(gathered.films),
@@ -661,7 +664,7 @@ def compare_films(
         by=by or ALL,
         positive=positive_of(model),
         model=model.key if labels is None else annotator_of(labels),
-        agreement=tuple(agreement_of_judges(gathered.judged).agreement),
+        agreement=tuple(pairs.agreement),
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
     )

@@ -123,7 +123,7 @@ def correct_rates(
         raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
 
     pairs = agreement_of_judges([film])
-    notices += _notes_of_pairs(pairs)
+    notices += notes_of_pairs(pairs)
 
     # Single judges: those with enough windows have a rate, the others are recorded without one.
     estimator = _Estimator(timeline, key, labels)
@@ -190,7 +190,7 @@ def _rate_of_panel(
     return _cut_at_mean_of_judges(rate, rates)
 
 
-def _notes_of_pairs(pairs: "JudgePairs") -> list[str]:
+def notes_of_pairs(pairs: "JudgePairs") -> list[str]:
     """Note that only some pairs of judges were compared, as a list of one note; [] if all were."""
     n_compared = len(pairs.agreement)
     if n_compared == pairs.n_pairs:
@@ -370,7 +370,7 @@ def correct_rate(
         rate = estimator.rate(windows, judges)
 
     pairs = agreement_of_judges([film])
-    notices += _notes_of_pairs(pairs)
+    notices += notes_of_pairs(pairs)
     return _with_agreement(rate, pairs), notices
 
 

@@ -27,6 +27,7 @@ from obygaze_film.film_groups import (
     read_facts,
 )
 from obygaze_film.group_report import comparison_report, notes_of_shares
+from obygaze_film.judged_rate import correct_rates
 from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
@@ -100,6 +101,22 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
 
     assert in_language.startswith(beginning)
     assert reason in in_language
+
+
+def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(films):
+    """Fifteen judges are 105 pairs, of which 100 are drawn: the film's own rate has the same note."""
+    windows = choose_next(films[:1], 10, blind=True)
+    clips = []
+    for number in range(15):
+        judge = f"J{number}"
+        clips += [
+            replace(clip, clip_id=f"{judge}-{clip.clip_id}", level="S", annotator=judge) for clip in windows
+        ]
+    judgements = Manifest(tuple(clips), Path())
+
+    (note,) = [note for note in correct_rates(films[0], judgements).notices if "105 pairs" in note]
+
+    assert note in compare_films(films[:1], judgements).notes
 
 
 @pytest.mark.parametrize("judge", ["Doe, Jane", ""])
