@@ -15,6 +15,7 @@ from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
 from obygaze_film.claims import Words, group_claims
 from obygaze_film.claims.of_groups import compared_share
+from obygaze_film.commands.film_open import years_of
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import (
@@ -483,6 +484,19 @@ def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, jud
     assert compared.groups["n_films"].tolist() == [14]
     assert any("tt03" in note for note in compared.notes)
     assert not any("tt02" in note for note in compared.notes)
+
+
+def test_the_desk_counts_the_years_that_films_have_in_comparisons(films):
+    """A trend is asked for if films are of three years. One year is that of the table, one of the record.
+
+    Both films are of 1996, however it is written; that of 1997 is not in the table, and not compared.
+    """
+    _, of_1996, of_1997, *_ = films
+    copy = replace(of_1996, record=structs.replace(of_1996.record, movie="other", year=None))
+    facts = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
+
+    assert years_of([of_1996, copy, of_1997], facts) == {"1996"}
+    assert years_of([of_1996, copy, of_1997], None) == {"1996", "1997"}
 
 
 def test_a_film_with_an_unreadable_year_has_no_decade(films, judgements_by_ab):
