@@ -26,6 +26,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     counted,
+    find_film,
     judgements_of,
     write_manifest,
 )
@@ -524,7 +525,7 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
         if settings != expected:
             found, wanted = ", ".join(settings), ", ".join(expected)
             raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
-        if film.movie in labelled_movies:
+        if find_film(film.movie, labelled_movies) is not None:  # in any spelling
             raise FilmError(message("learn_twice", movie=film.movie))
 
 

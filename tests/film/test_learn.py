@@ -422,11 +422,12 @@ def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, f
     assert value in refusal(trained_models, film, films=[timeline, other])
 
 
-def test_a_film_of_the_corpus_is_refused(trained_models, film):
-    """Clips of f0, a film of the corpus, would be there twice."""
+@pytest.mark.parametrize("movie", ["f0", "F0"])
+def test_a_film_of_the_corpus_is_refused(trained_models, film, movie):
+    """Clips of f0, a film of the corpus, would be there twice, and it would be tested by what it taught."""
     timeline, _ = film
-    of_corpus = replace(timeline, record=structs.replace(timeline.record, movie="f0"))
-    assert "f0 is in the corpus" in refusal(trained_models, film, films=[of_corpus])
+    of_corpus = replace(timeline, record=structs.replace(timeline.record, movie=movie))
+    assert f"{movie} is in the corpus" in refusal(trained_models, film, films=[of_corpus])
 
 
 def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):
