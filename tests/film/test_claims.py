@@ -196,6 +196,19 @@ def test_a_difference_that_rounds_to_0_has_one_sign_whether_it_was_above_or_belo
     assert words.difference(0.0004, None) == written
 
 
+def test_windows_that_the_model_was_trained_on_are_claimed_where_the_film_is_another():
+    """Of a film that shares 90 s of 900 with one of the training, a tenth of the rows has the flag.
+
+    The title says nothing of it: it would of a film that the model was trained on, whose rows all have it.
+    """
+    film = with_model(fake_scored_film(n_rows=60, duration_s=900.0), flags={"trained_on": 90.0})
+    (flagged,) = [claim for claim in film_claims(film) if claim.KIND == "flagged time"]
+    assert (flagged.what, flagged.number) == ("trained_on", pytest.approx(0.1))
+
+    known = with_model(film, is_trained_on=True)
+    assert not [claim for claim in film_claims(known) if claim.KIND == "flagged time"]
+
+
 def test_no_script_of_a_page_rounds_a_probability():
     """Scripts get probabilities as texts: rounded a second time they might differ from the sentence.
 
