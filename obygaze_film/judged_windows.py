@@ -415,6 +415,12 @@ def content_at_draw(clip: Clip) -> float | None:
     return seconds if 0 < seconds <= window_s + SLACK_S else math.nan
 
 
+def has_possible_content(clip: Clip) -> bool:
+    """Whether the content that a window states to have had when it was drawn, if any, is a possible one."""
+    seconds = content_at_draw(clip)
+    return seconds is None or not math.isnan(seconds)
+
+
 def judged_film(
     timeline: Timeline, judgements: Manifest, key: str | None = None, *, has_labels: bool = False
 ) -> JudgedFilm:
@@ -677,11 +683,6 @@ def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
     def is_cell(clip: Clip) -> bool:
         """Whether the clip is a cell of the film."""
         return index_of(clip.start_s, clip.end_s) is not None
-
-    def has_possible_content(clip: Clip) -> bool:
-        """Whether the content that the clip states, if any, is a possible one."""
-        seconds = content_at_draw(clip)
-        return seconds is None or not math.isnan(seconds)
 
     first_start_s, first_end_s = cells.spans[0]
     cell_s = first_end_s - first_start_s

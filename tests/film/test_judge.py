@@ -119,6 +119,24 @@ def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(timeline):
     assert ten_windows == thirty_windows[:10]
 
 
+def test_a_window_whose_judgement_counts_in_no_share_is_asked_for_again(timeline, tmp_path):
+    """A spreadsheet made "8 s" of the content of the third of twelve windows: a share stops before it.
+
+    The window is drawn again, at its place, and with its new judgement the share goes on to the twelfth.
+    """
+    drawn = choose_next([timeline], 12, blind=True)
+    third = drawn[2]
+    spoilt = [replace(third, extras=third.extras | {"content_s": "8 s"})]
+    judged = judged_by_ab([*drawn[:2], *spoilt, *drawn[3:]], tmp_path)
+
+    again, *_ = choose_next([timeline], 3, blind=True, judged=judged.clips)
+
+    assert (again.start_s, again.extras["place"]) == (third.start_s, "3")
+    judged_again = judged_by_ab([replace(again, clip_id="again")], tmp_path)
+    rate, _notices = correct_rate(timeline, judged.with_clips([*judged, *judged_again]))
+    assert rate.n == 12
+
+
 def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
     """Credits are no content, and a share is of content.
 
