@@ -201,8 +201,21 @@ def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> Expec
     claim = expected_share(model, timeline.rows(model.key))
     claim = replace(claim, number=_known(film.expected))
     if compared.is_of_labels:
-        annotator = compared.model
-        claim = replace(claim, who=(annotator,), conditions=(OF_LABELS,))
+        # Of the model's claim nothing is left but what is positive: its interval, its errors and the clips
+        # of its calibration say nothing of labels.
+        claim = ExpectedShare(
+            who=(compared.model,),
+            what=claim.what,
+            time=CONTENT,
+            number=claim.number,
+            conditions=(OF_LABELS,),
+            error=None,
+            worst_error=None,
+            clips={},
+            levels_left_out=(),
+            unlike=0.0,
+            reason="",
+        )
     return claim
 
 

@@ -942,6 +942,19 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
     assert np.isnan(compare_films([unlike], nobody_judged).groups["expected"].item())
 
 
+def test_what_labels_say_of_a_film_has_nothing_of_the_model(films):
+    """A machine, vlm, calls all windows S. The model's interval and errors are not those of the labels."""
+    labels = [replace(clip, level="S", annotator="vlm") for clip in choose_next(films[:2], 10**6, blind=True)]
+    compared = compare_films(films[:2], Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
+
+    claim = compared_share(compared.films[0], compared)
+
+    assert (claim.who, claim.number) == (("vlm",), 1.0)
+    assert claim.interval is None
+    assert claim.error is None
+    assert claim.clips == {}
+
+
 @pytest.mark.long
 def test_a_machines_labels_can_take_the_models_place(films, judgements_by_ab):
     """Labels of all windows by a program, vlm, correct the shares as a model's probabilities do.
