@@ -293,7 +293,7 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
         The labels are of several annotators. Or `positive` is a concept and no clip names any concept: then
         the annotator may have given levels alone, and a clip without the concept is not a negative one.
     """
-    _refuse_several_annotators(labels)
+    annotator_of(labels)  # of one annotator alone
     levels_that_count = labels.codebook.labels
     # The labels may write the film's name in another form.
     of_film = [clip for clip in labels.spelled_as([movie]) if clip.movie == movie]
@@ -306,9 +306,18 @@ def _labelled_clips(labels: Manifest, movie: str, positive: Positive) -> list[Cl
     return [clip for clip in labelled if clip.end_s is not None]
 
 
-def _refuse_several_annotators(labels: Manifest) -> None:
-    """Raise FilmError if the labels are of several annotators."""
-    annotators = {clip.annotator for clip in labels}
+def annotator_of(labels: Manifest) -> str:
+    """Return the name of the annotator of labels that take a model's place; "labels" if they name none.
+
+    Rows without a level or a concept are labels of nobody.
+
+    Raises
+    ------
+    FilmError
+        The labels are of several annotators.
+    """
+    annotators = {clip.annotator for clip in labels if clip.level is not None or clip.concepts}
     if len(annotators) > 1:
         names = ", ".join(sorted(annotators))
         raise FilmError(f"the labels are of {len(annotators)} annotators ({names}): give one's")
+    return "".join(annotators) or "labels"

@@ -25,6 +25,7 @@ from obygaze_features.manifest import (
     refuse_twins,
 )
 from obygaze_features.templates import packaged
+from obygaze_features.text import rounded
 from obygaze_film.agreement import (
     HALF,
     OFFSET_SHARE,
@@ -45,6 +46,7 @@ from obygaze_film.claims.of_groups import MIN_WITH_INTERVAL, timeline_agreement
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import MIN_SAID_S
 from obygaze_film.judged_clock import JudgedClock
+from obygaze_film.judged_windows import left_out_message
 from obygaze_film.notes import message
 from obygaze_film.positive import Positive, positive_of
 from obygaze_film.schema import Spans, is_counted
@@ -192,8 +194,9 @@ class Answers:
 def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> dict[str, dict[str, Answers]]:
     """Collect what annotators say of films: movie -> annotator -> answers.
 
-    An annotator who labelled clips of a film, but none as positive, has no positive span. Clips that are not
-    annotated (`Positive.is_labelled`) are left out.
+    An annotator who labelled clips of a film, but none as positive, has no positive span. Left out are clips
+    that are not annotated (`Positive.is_labelled`) and, if a concept is positive, annotators who name no
+    concept in any clip (`Positive.lacks_labels_in`).
 
     Parameters
     ----------
@@ -206,8 +209,8 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
     Raises
     ------
     FilmError
-        The codebook lacks the levels or the concept, an annotated clip has no span, or annotators' names
-        differ in case alone.
+        The codebook lacks the levels or the concept, an annotated clip has no span, annotators' names differ
+        in case alone, or none of them names a concept, and one is positive.
     """
     unknown = positive.first_unknown_name(truth.codebook)
     if unknown:
@@ -216,6 +219,8 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             f"the model calls {unknown!r} positive, which is no {kind} of the truth's codebook "
             f"{truth.codebook.name!r}"
         )
+
+    without_concepts = count_without_concepts(truth, positive)
 
     # Gather the labelled clips of each annotator.
     clips_of: dict[str, dict[str, list[Clip]]] = {}  # movie -> annotator -> labelled clips
@@ -227,8 +232,15 @@ def answers_of(truth: Manifest, positive: Positive, ids: Sequence[str] = ()) -> 
             raise FilmError(f"clip {clip.clip_id} of the truth has no span: start_s and end_s are needed")
         annotator = clip.annotator or UNNAMED
         first_place_of.setdefault(annotator, ("the truth", f"clip {clip.clip_id}"))
+        if annotator in without_concepts:
+            continue
         clips_of.setdefault(clip.movie, {}).setdefault(annotator, []).append(clip)
     refuse_twins("annotator", first_place_of)  # names that differ in case alone
+    if without_concepts and not clips_of:
+        raise FilmError(
+            f"nobody names a concept in the truth ({', '.join(without_concepts)}), so nothing says where "
+            f"{positive.text} is not: give annotations with concepts"
+        )
 
     answers: dict[str, dict[str, Answers]] = {}
     for movie, by_annotator in clips_of.items():
@@ -267,14 +279,26 @@ def _answers_in(clips: Sequence[Clip], positive: Positive, codebook: Codebook) -
     return Answers(positive=merged(positive_spans), unsure=merged(unsure_spans), marked=marked)
 
 
-def count_unlabelled(truth: Manifest, positive: Positive) -> dict[str, int]:
-    """Count the clips of each annotator that are not annotated (`Positive.is_labelled`), if there are any."""
+def count_unlabelled(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
+    """Count the clips of these films, by annotator, that are not annotated (`Positive.is_labelled`)."""
     n_of: dict[str, int] = {}
-    for clip in truth:
-        if not positive.is_labelled(clip):
+    for clip in truth.spelled_as(list(movies)):
+        if clip.movie in movies and not positive.is_labelled(clip):
             annotator = clip.annotator or UNNAMED
             n_of[annotator] = n_of.get(annotator, 0) + 1
     return n_of
+
+
+def count_without_concepts(truth: Manifest, positive: Positive) -> dict[str, int]:
+    """Count the labelled clips of each annotator who names no concept in any clip, if a concept is positive.
+
+    Nothing says where the concept is absent to these annotators (`Positive.lacks_labels_in`).
+    """
+    clips_of: dict[str, list[Clip]] = {}
+    for clip in truth:
+        if positive.is_labelled(clip):
+            clips_of.setdefault(clip.annotator or UNNAMED, []).append(clip)
+    return {name: len(clips) for name, clips in clips_of.items() if positive.lacks_labels_in(clips)}
 
 
 def count_in_sight(truth: Manifest, positive: Positive, movies: Collection[str]) -> dict[str, int]:
@@ -339,8 +363,10 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
 
     # The model's values in these seconds
     row_of_judged = row_of_second[is_judged]
-    called = rows["called"].to_numpy(dtype=np.float64, na_value=np.nan)
     p = rows["p"].to_numpy(dtype=np.float64)
+    threshold_p = film.model(key).threshold_p
+    if threshold_p is None:  # then no row has a probability
+        threshold_p = np.inf
 
     # The expected share of the film, or of the seconds that are compared if these are fewer
     rate = film.rate(key).value
@@ -350,7 +376,7 @@ def marks_of(film: Timeline, key: str | None, is_compared: NDArray[np.bool_] | N
     listed = film.segments(key, top=N_LISTED)  # some are below the threshold: these are no passages
     passages = listed[listed["reaches"] == 1].sort_values("start_s")
     marks = Marks(
-        seconds=called[row_of_judged] == 1,
+        seconds=p[row_of_judged] >= threshold_p,  # as passages and their claims count them
         segments=clock.spans(_spans(passages)),
         rate=np.nan if rate is None else rate,
         scores=p[row_of_judged],
@@ -467,7 +493,8 @@ def evaluate_films(
         "trained_on": selected.trained_on,
         "unjudged_marks_s": collected.unjudged_marks_s,
         "unanswered_s": collected.unanswered_s,
-        "unlabelled": count_unlabelled(truth, positive),
+        "unlabelled": count_unlabelled(truth, positive, [film.movie for film in films]),
+        "without_concepts": count_without_concepts(truth, positive),
         "in_sight": count_in_sight(truth, positive, list(collected.of_model)),
         "not_judged": collected.not_judged,
         "not_answered": collected.not_answered,
@@ -1336,7 +1363,7 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     for annotator, seconds in record["unjudged_marks_s"].items():
         if seconds >= MIN_SAID_S:
             where = f"lie where {record['model']} cannot judge, and do not count"
-            yield f"{annotator}: {seconds:.0f} s marked as {positive} {where}"
+            yield f"{annotator}: {rounded(seconds)} s marked as {positive} {where}"
     for annotator, n_seconds in record["unanswered_s"].items():
         yield (
             f"{annotator}: {n_seconds} s have no answer, and do not count, for anybody: not sure, or not "
@@ -1345,6 +1372,8 @@ def _notes_on_marks_left_out(record: Mapping[str, Any]) -> Iterator[str]:
     for annotator, n_clips in record["in_sight"].items():
         clips = "1 clip was" if n_clips == 1 else f"{n_clips} clips were"
         yield f"{annotator}: {clips} labelled with a model's score in sight, which makes people agree with it"
+    for annotator, n in record["without_concepts"].items():
+        yield left_out_message(n, message("why_no_concept", who=annotator, concept=positive))
     lacking = "neither level nor concept" if record["is_concept"] else "no level"
     for annotator, n in record["unlabelled"].items():
         clips = "1 clip has" if n == 1 else f"{n} clips have"

@@ -19,14 +19,13 @@ from obygaze_features.manifest import (
     Manifest,
     Problems,
     find_film,
-    judgements_of,
     name_hint,
     read_table,
     same_films,
 )
 from obygaze_features.manifest import Row as TableRow
 from obygaze_features.text import composed, number_of, unsuitable
-from obygaze_film.cells import Cells, cells_by, cells_of
+from obygaze_film.cells import Cells, annotator_of, cells_by, cells_of
 from obygaze_film.comparison import (
     MIN_FILMS,
     MIN_FILMS_OF_TREND,
@@ -45,11 +44,13 @@ from obygaze_film.judged_rate import (
     correct_rates,
     counted_windows,
     main_rate,
+    notes_of_pairs,
 )
 from obygaze_film.judged_windows import (
     JudgedFilm,
     JudgedWindows,
     WindowCounts,
+    blind_judgements,
     judged_film,
     needed_windows,
     votes,
@@ -219,20 +220,20 @@ class FilmComparison:
     films : tuple of ComparedFilm
         By year and title, never by rate.
     groups : DataFrame
-        A row for each group: `group`, `n_films`, `n_judged` (films), `judges`, `n_windows` (of which anybody
-        was sure: the share rests on these), `n_unsure` (judged and left out, as nobody was sure),
-        `has_unsure` (whether one of the judges was not sure of a window), `has_unread` (whether a part of a
-        film could not be read, and counts in no share), `value`,
-        `low`, `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
+        A row for each group: `group`, `n_films`, `n_judged` (films), `judges` (in one text) and `judge_names`
+        (a tuple), `n_windows` (of which anybody was sure: the share rests on these), `n_unsure` (judged and
+        left out, as nobody was sure), `has_unsure` (whether one of the judges was not sure of a window),
+        `has_unread` (whether a part of a film could not be read, and counts in no share), `value`, `low`,
+        `high`, `worth` (judged windows that would be needed without the model; NaN where it does not
         help), `expected` (by the model alone, mean of the `n_expected` films of which it has a share),
         `is_mixed` (whether not all of its films were judged by the same people), `reason`: why there is
         no value, and `note`: on how few films it rests, as of a change.
     changes : DataFrame
         A row for every two groups with a value, and for the trend, by ten years or by a power of ten of
         another column (`_step`):
-        `change`, `n_films`, `n_judged`, `judges`, `value`, `low`, `high`, `reason` and `note`: on how few
-        films it rests, if there are fewer than three that have any positive window, or lack any, and whether
-        it accounts for who judged; and `has_unsure`, as of a group.
+        `change`, `n_films`, `n_judged`, `judges`, `judge_names`, `value`, `low`, `high`, `reason` and `note`:
+        on how few films it rests, if there are fewer than three that have any positive window, or lack any,
+        and whether it accounts for who judged; and `has_unsure`, as of a group.
     notes : tuple of str
         What was left out, and why.
     by, model : str
@@ -614,19 +615,19 @@ def compare_films(
     [['all films', 6, 6, 60]]
     """
     # Check the inputs.
-    judgements_of(judgements).refuse_two_definitions()
     judgements = judgements.spelled_as(film.movie for film in films)
+    _refuse_two_definitions(films, judgements)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
-    facts_of_films = _facts_of_films(films, facts)
-    films_with_facts = [film for film in films if film.movie in facts_of_films]
-    _refuse_unknown((grouping.column, trend), facts_of_films)
+    known_facts = facts_of_films(films, facts)
+    films_with_facts = [film for film in films if film.movie in known_facts]
+    _refuse_unknown((grouping.column, trend), known_facts)
     _refuse_copies(films_with_facts)
 
     # Summarise each film, or leave it out.
     gathered = _Gathered()
     for film in films_with_facts:
-        facts_of_film = facts_of_films[film.movie]
+        facts_of_film = known_facts[film.movie]
         group = grouping.group_of(film.movie, facts_of_film)
         trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
         reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
@@ -647,8 +648,10 @@ def compare_films(
         films_with_value = [film for film in compared if not np.isnan(film.x)]
         changes.append(_trend(films_with_value, trend))
 
+    pairs = agreement_of_judges(gathered.judged)
     notes = [
         *gathered.notes,
+        *notes_of_pairs(pairs),
         *gathered.left_out.notes(),
         *_note_of_films_not_scored(films, judgements),
         *_notes_of_spellings(gathered.films),
@@ -660,11 +663,18 @@ def compare_films(
         notes=tuple(notes),
         by=by or ALL,
         positive=positive_of(model),
-        model=model.key if labels is None else labels.clips[0].annotator,
-        agreement=tuple(agreement_of_judges(gathered.judged).agreement),
+        model=model.key if labels is None else annotator_of(labels),
+        agreement=tuple(pairs.agreement),
         alpha=alpha_of_judges(gathered.judged),
         is_of_labels=labels is not None,
     )
+
+
+def _refuse_two_definitions(films: Sequence[Timeline], judgements: Manifest) -> None:
+    """Raise ManifestError if these films were judged blindly under two definitions (`blind_judgements`)."""
+    movies = {film.movie for film in films}
+    of_films = judgements.with_clips(clip for clip in judgements if clip.movie in movies)
+    blind_judgements(of_films).refuse_two_definitions()
 
 
 def _why_without_content(film: Timeline, key: str | None) -> str:
@@ -922,7 +932,7 @@ def _groups_by_staging(
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
-def _facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
+def facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
     """Collect movie -> column -> cell (`_facts`) of the films of a table; without a table, of all films."""
     if table is None:
         return {film.movie: _facts(film, cells={}) for film in films}
@@ -1016,8 +1026,8 @@ class _FilmSummary(NamedTuple):
     Attributes
     ----------
     expected : float
-        Share by the model, or by labels in its place, of all the time that can be judged; NaN if the model
-        has no rate of the film.
+        Share by the model of all the time that it can judge (`ModelRecord.rate`), NaN if it has none; or by
+        labels in its place.
     sample : FilmSample
         What the estimate of its group is made of; without judgements if these are too few.
     unread_s : float
@@ -1066,7 +1076,7 @@ def _summary_of(
         return unjudged
 
     # The group's share is of windows that any judge judged: comparing groups accounts for who judged.
-    judged = judged_film(film, judgements_of_film, key)
+    judged = judged_film(film, judgements_of_film, key, has_labels=labels is not None)
     windows_of_any = judged.together()
     notices = [*judged.notices, *judged.notices_of_gaps(by_any=True)]
     if not windows_of_any.is_enough:
@@ -1103,10 +1113,13 @@ def _summary_without_judgements(
         Whether labels take the place of the model's probabilities: they always give a share.
     """
     sample = sample_of(cells, judged=np.empty(0, np.int64), y=np.empty(0))
-    has_expected = has_labels or film.model(key).rate.value is not None
-    return _FilmSummary(
-        expected=sample.expected if has_expected else np.nan, sample=sample, unread_s=cells.unread_s
-    )
+    expected = sample.expected
+    if not has_labels:
+        # The share that the film's page has. The sample's is of windows that can be drawn: its part in the
+        # estimates of groups is that of these windows.
+        rate = film.model(key).rate.value
+        expected = np.nan if rate is None else rate
+    return _FilmSummary(expected=expected, sample=sample, unread_s=cells.unread_s)
 
 
 def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
@@ -1283,11 +1296,12 @@ def _counts(films: Sequence[ComparedFilm], minimum: int, what: Message) -> Row:
     If fewer than `minimum` films are judged, the cell `reason` says that there is no estimate of `what` (such
     as "a rate"), and why. Else it is empty.
     """
-    judges = {judge_name(name) for film in films for name in film.sample.judges}
+    judges = sorted({name for film in films for name in film.sample.judges})
     return {
         "n_films": len(films),
         "n_judged": _n_judged(films),
-        "judges": ", ".join(sorted(judges)),
+        "judges": ", ".join(sorted(map(judge_name, judges))),
+        "judge_names": tuple(judges),
         "reason": _why_too_few(films, minimum, what),
     }
 

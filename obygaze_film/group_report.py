@@ -128,7 +128,8 @@ def comparison_report(compared: FilmComparison) -> Report:
     blocks: list[Block] = []
     data = []
     for name, table in tables.items():
-        data.append(table.assign(table=name))
+        # Names are in the text `judges` too.
+        data.append(table.drop(columns="judge_names", errors="ignore").assign(table=name))
         if len(table):
             blocks.append(block(name, columns[name], _rows(name, table, compared)))
 

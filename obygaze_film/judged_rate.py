@@ -12,17 +12,20 @@ from numpy.typing import NDArray
 
 from obygaze_features.io import write_whole
 from obygaze_features.lines import json_bytes
-from obygaze_features.manifest import DEFINITION, Manifest, judgements_of
+from obygaze_features.manifest import DEFINITION, Manifest
 from obygaze_features.untrusted import decoded
-from obygaze_film.cells import Cells, Floats, cells_by, cells_of
+from obygaze_film.cells import Cells, Floats, annotator_of, cells_by, cells_of
 from obygaze_film.draws import SUCCESSIVE
 from obygaze_film.errors import FilmError
 from obygaze_film.judged_windows import (
     MIN_SURE_WINDOWS,
     JudgedFilm,
     JudgedWindows,
+    JudgementFilter,
     WindowCounts,
+    blind_judgements,
     judged_film,
+    keep_blind,
     least_sure,
     left_out_message,
     needed_windows,
@@ -113,14 +116,14 @@ def correct_rates(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
     windows_of = {judge: film.of(judge) for judge in film.judges}
     notices = [*film.notices, *film.notices_of_gaps()]
     if not any(windows.is_enough for windows in windows_of.values()):
         raise _too_few(film, [windows.counts for windows in windows_of.values()], notices)
 
     pairs = agreement_of_judges([film])
-    notices += _notes_of_pairs(pairs)
+    notices += notes_of_pairs(pairs)
 
     # Single judges: those with enough windows have a rate, the others are recorded without one.
     estimator = _Estimator(timeline, key, labels)
@@ -187,7 +190,7 @@ def _rate_of_panel(
     return _cut_at_mean_of_judges(rate, rates)
 
 
-def _notes_of_pairs(pairs: "JudgePairs") -> list[str]:
+def notes_of_pairs(pairs: "JudgePairs") -> list[str]:
     """Note that only some pairs of judges were compared, as a list of one note; [] if all were."""
     n_compared = len(pairs.agreement)
     if n_compared == pairs.n_pairs:
@@ -205,7 +208,8 @@ def rates_by_definition(
 ) -> FilmRates:
     """Correct a film's rate as `correct_rates` does, for each definition that it was judged under by itself.
 
-    If there are several, judgements that do not say under which they were made are left out and counted.
+    Only definitions of blind judgements of drawn windows count (`blind_judgements`). If there are several,
+    judgements that do not say under which they were made are left out and counted.
 
     Parameters
     ----------
@@ -228,7 +232,7 @@ def rates_by_definition(
     """
     judgements = judgements.spelled_as([timeline.movie])
     of_film = judgements.with_clips(clip for clip in judgements if clip.movie == timeline.movie)
-    definitions = [*judgements_of(of_film).definitions]
+    definitions = [*blind_judgements(of_film).definitions]
     names = names or {}
     if len(definitions) < 2:
         # A note counts the judgements of other films: they are passed on too.
@@ -251,9 +255,12 @@ def rates_by_definition(
         found.append(_with_definition(film_rates, definition, name))
         notices += _notices_of_definition(phrase, film_rates.notices)
 
-    n_unknown = sum(not clip.extras.get(DEFINITION) and clip.level is not None for clip in of_film)
-    if n_unknown:
-        notices.append(left_out_message(n_unknown, message("why_definition")))
+    # What is under none of these was not made blindly, or does not say its definition.
+    under_none = [clip for clip in of_film if clip.extras.get(DEFINITION) not in definitions]
+    filtered = JudgementFilter((clip for clip in under_none if clip.level is not None), left_out_message)
+    keep_blind(filtered)
+    filtered.note_left_out(len(filtered.clips), message("why_definition"))
+    notices += filtered.notices
     if not found:
         raise FilmError(message("rate_definitions", movie=timeline.movie, notices="; ".join(notices)))
 
@@ -337,7 +344,7 @@ def correct_rate(
     ManifestError
         They were made under two definitions.
     """
-    film = judged_film(timeline, judgements, key)
+    film = judged_film(timeline, judgements, key, has_labels=labels is not None)
     notices = [*film.notices, *film.notices_of_gaps()]
 
     # Whose windows count, and are they enough?
@@ -363,7 +370,7 @@ def correct_rate(
         rate = estimator.rate(windows, judges)
 
     pairs = agreement_of_judges([film])
-    notices += _notes_of_pairs(pairs)
+    notices += notes_of_pairs(pairs)
     return _with_agreement(rate, pairs), notices
 
 
@@ -489,7 +496,7 @@ class _Estimator:
         else:
             cells = cells_by(labels, timeline, key)
             self.labelled = cells
-            self.name = labels.clips[0].annotator or "labels"
+            self.name = annotator_of(labels)
             self.expected = float(np.average(cells.p, weights=cells.content_s))
         self.expected_s = float(cells.counted_s.sum())
 

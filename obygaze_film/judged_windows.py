@@ -16,6 +16,7 @@ from obygaze_features.manifest import (
     PLACE,
     SEEN_SCORE,
     Clip,
+    Judgements,
     Manifest,
     judgements_of,
     machines_of,
@@ -183,8 +184,12 @@ class JudgedFilm:
 
     @property
     def has_unsure(self) -> bool:
-        """Whether any judge was not sure of a window."""
-        return any(None in answers.values() for answers in self.answers.values())
+        """Whether any judge was not sure of a window that counts `together`, before the first gap."""
+        gap = _first_gap(self._places_judged_by_any())
+        for answers in self.answers.values():
+            if any(answer is None and place < gap for place, answer in answers.items()):
+                return True
+        return False
 
     def of(self, judge: str) -> JudgedWindows:
         """Return what one judge judged, up to the first window of the draw that they did not judge."""
@@ -359,6 +364,15 @@ def is_blind(clip: Clip) -> bool:
     return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
 
 
+def blind_judgements(judgements: Manifest) -> Judgements:
+    """Return the judgements that shares are estimated from: of drawn windows, made blindly (`is_blind`).
+
+    Whether they were made under several definitions is asked of these alone: what was judged in sight of a
+    score, or not drawn, has no part in a share.
+    """
+    return judgements_of(judgements.with_clips(clip for clip in judgements if is_blind(clip)))
+
+
 def named_sampling(clip: Clip) -> str:
     """Return the method of sampling that a window names; `SEQUENTIAL_POISSON` if it names none."""
     return clip.extras.get(LAW, "").strip().lower() or SEQUENTIAL_POISSON
@@ -401,7 +415,15 @@ def content_at_draw(clip: Clip) -> float | None:
     return seconds if 0 < seconds <= window_s + SLACK_S else math.nan
 
 
-def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None) -> JudgedFilm:
+def has_possible_content(clip: Clip) -> bool:
+    """Whether the content that a window states to have had when it was drawn, if any, is a possible one."""
+    seconds = content_at_draw(clip)
+    return seconds is None or not math.isnan(seconds)
+
+
+def judged_film(
+    timeline: Timeline, judgements: Manifest, key: str | None = None, *, has_labels: bool = False
+) -> JudgedFilm:
     """Gather the blind judgements of a film's windows.
 
     Parameters
@@ -411,6 +433,9 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
         Clips of other films, without a level, made with the score in sight or not drawn are left out.
     key : str, optional
         Model, which says what is positive; by default the first with logits.
+    has_labels : bool
+        Whether labels take the place of the model's probabilities: then these count for nothing, whether or
+        not the model was trained on the film.
 
     Raises
     ------
@@ -424,13 +449,13 @@ def judged_film(timeline: Timeline, judgements: Manifest, key: str | None = None
     positive = positive_of(model)
     _refuse_unknown_level(judgements, model, positive)
     filtered = JudgementFilter(judgements.spelled_as([timeline.movie]), left_out_message)
-    if model.is_trained_on:
+    if model.is_trained_on and not has_labels:
         cells = _with_one_p(cells)
         filtered.notices.append(message("note_trained"))
 
     # Judgements that do not count are left out step by step; the sieve notes how many, and why.
     sampling = _keep_drawn(filtered, timeline.movie)
-    _drop_judges_without_concepts(filtered, positive)
+    drop_judges_without_concepts(filtered, positive)
     judges = _judges_under_one_definition(judgements.with_clips(filtered.clips))
     _keep_cells(filtered, cells)
     _refuse_two_draws(timeline.movie, filtered.clips)
@@ -482,7 +507,7 @@ def _judges_under_one_definition(judgements: Manifest) -> tuple[str, ...]:
     ManifestError
         The judgements were made under two definitions.
     """
-    blind = judgements_of(judgements)
+    blind = blind_judgements(judgements)
     blind.refuse_two_definitions()
     return blind.judges
 
@@ -575,15 +600,18 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     names these films.
     """
     other_movies = _other_movies(filtered.clips, movie)
-    filtered.keep(
-        lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, maximum=3))
-    )
-    filtered.keep(lambda clip: clip.level is not None, message("why_level"))
-    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
-    filtered.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
+    filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
+    keep_blind(filtered)
     sampling = sampling_of(filtered.clips)
     filtered.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))
     return sampling
+
+
+def keep_blind(filtered: JudgementFilter) -> None:
+    """Leave in a sieve only the judgements that were made blindly of drawn windows (`is_blind`)."""
+    filtered.keep(lambda clip: clip.level is not None, message("why_level"))
+    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    filtered.keep(is_blind, message("why_place", column=PLACE))
 
 
 def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
@@ -594,7 +622,7 @@ def _other_movies(clips: Iterable[Clip], movie: str) -> list[str]:
     return [name for name in movies if name != movie]
 
 
-def _drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
+def drop_judges_without_concepts(filtered: JudgementFilter, positive: Positive) -> None:
     """Leave out the judges who name no concept in any window, if the model finds a concept.
 
     A judge who gives levels alone does not say where a concept is absent.
@@ -655,11 +683,6 @@ def _keep_cells(filtered: JudgementFilter, cells: Cells) -> None:
     def is_cell(clip: Clip) -> bool:
         """Whether the clip is a cell of the film."""
         return index_of(clip.start_s, clip.end_s) is not None
-
-    def has_possible_content(clip: Clip) -> bool:
-        """Whether the content that the clip states, if any, is a possible one."""
-        seconds = content_at_draw(clip)
-        return seconds is None or not math.isnan(seconds)
 
     first_start_s, first_end_s = cells.spans[0]
     cell_s = first_end_s - first_start_s

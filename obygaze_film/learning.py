@@ -26,6 +26,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     counted,
+    find_film,
     judgements_of,
     write_manifest,
 )
@@ -36,8 +37,9 @@ from obygaze_film.claims.of_groups import learnt_change
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
-from obygaze_film.judged_windows import JudgementFilter
+from obygaze_film.judged_windows import JudgementFilter, drop_judges_without_concepts
 from obygaze_film.notes import counted_message, message
+from obygaze_film.positive import positive_of
 from obygaze_film.rows import overlaps, windows_of
 from obygaze_film.schema import FORMER, ModelRecord, Spans
 from obygaze_film.score import FilmFacts, score_film
@@ -223,7 +225,7 @@ def learn_from_judgements(
     Model, backbone, task and tests are those that scored the films. The features of a judged span are the
     mean of the film's windows that lie in it by more than half, weighted by overlap; if there is no such
     window, of all windows that overlap it. A model that reads concepts does not learn from judgements that
-    agree with it and name no concept.
+    agree with it and name no concept, and a model of a concept from no judge who names none.
 
     Parameters
     ----------
@@ -279,6 +281,7 @@ def learn_from_judgements(
         _in_terms_of_corpus(judgements, movies, manifest.codebook, same_meaning), _note_left_out
     )
     _keep_usable(filtered, movies, manifest.codebook, reads_concepts="present" in spec.requests())
+    drop_judges_without_concepts(filtered, positive_of(scored))
     judged = _judged_features(films, filtered.clips, windows, data)
     if not judged.clips:
         n = counted_message("n_judgements", len(judgements))
@@ -522,7 +525,7 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
         if settings != expected:
             found, wanted = ", ".join(settings), ", ".join(expected)
             raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
-        if film.movie in labelled_movies:
+        if find_film(film.movie, labelled_movies) is not None:  # in any spelling
             raise FilmError(message("learn_twice", movie=film.movie))
 
 

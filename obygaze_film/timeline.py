@@ -9,6 +9,7 @@ import pandas as pd
 
 from obygaze_features.arguments import checked, made_by
 from obygaze_features.io import local_path
+from obygaze_features.manifest import same_films
 from obygaze_film.errors import FilmError
 from obygaze_film.film_time import FilmTime, film_time
 from obygaze_film.schema import NO_CLASSES, NO_TEXTS, NO_TRACES, NO_VARIABLES, FilmRecord, ModelRecord, Rate
@@ -197,6 +198,12 @@ def found_films(
         Each of one film, of several, or of a run.
     tell : callable, optional
         Called with the folder of each film before it is read.
+
+    Raises
+    ------
+    FilmError
+        A folder contains no film, or a film occurs twice, also under two spellings of its name
+        (`same_films`).
     """
     folder_of: dict[str, Path] = {}  # movie -> folder
     films = {}
@@ -218,6 +225,11 @@ def found_films(
                 )
             folder_of[film.movie] = path
             films[path] = film
+    for movie, other in same_films(folder_of):
+        raise FilmError(
+            f"films {other!r} and {movie!r} are one name, in {folder_of[other]} and {folder_of[movie]}: "
+            "spell both alike, or give one"
+        )
     return films
 
 

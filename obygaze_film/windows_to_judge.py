@@ -19,7 +19,14 @@ from obygaze_film.cells import Cells, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SUCCESSIVE, Draw
 from obygaze_film.errors import FilmError
-from obygaze_film.judged_windows import content_at_draw, is_blind, named_sampling, named_seed, sampling_of
+from obygaze_film.judged_windows import (
+    content_at_draw,
+    has_possible_content,
+    is_blind,
+    named_sampling,
+    named_seed,
+    sampling_of,
+)
 from obygaze_film.notes import counted_message, message
 from obygaze_film.timeline import Timeline
 
@@ -243,14 +250,16 @@ def _next_blind(film: Timeline, judged: Sequence[Clip], seed: int) -> list[Clip]
     judged_of_film = [clip for clip in judged if clip.movie == film.movie]
     draw = draw_of(film, judged_of_film, seed)
 
-    # Leave out the cells that were judged. The judgement of a span that is no cell any more (if the film was
-    # scored again with another grid) does not count: its place in the draw is free, and is taken again.
+    # Leave out the cells that were judged. A judgement that counts in no share is none: its place in the draw
+    # is free, and is taken again. It is of a span that is no cell any more (if the film was scored again with
+    # another grid), of another method of sampling, or of a window with an impossible content.
     cells = cells_of(film)
     clips_of_cells: list[Clip] = []
     judged_cells: set[int] = set()
     for clip in judged_of_film:
         judged_cell = cells.index_of(clip.start_s, clip.end_s)
-        if judged_cell is not None:
+        counts = has_possible_content(clip) and named_sampling(clip) == draw.sampling
+        if judged_cell is not None and counts:
             clips_of_cells.append(clip)
             judged_cells.add(judged_cell)
     place_in_order = {cell: place for place, cell in enumerate(draw.order(), start=1)}

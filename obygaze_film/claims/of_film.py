@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from obygaze_features.arguments import checked
+from obygaze_film import schema
 from obygaze_film.claims.kinds import (
     ALL_NOTHING,
     ALL_UNLIKE,
@@ -727,16 +728,21 @@ def corpus_experts(model: ModelRecord) -> Experts | None:
 
 
 def flagged_times(model: ModelRecord, judged: JudgedTime) -> list[FlaggedTime]:
-    """Claim which share of a film has each flag, but for flags that other claims report."""
+    """Claim which share of a film has each flag, but for flags that other claims report.
+
+    The title says that a model was trained on the film. It does not if the film has windows alone that the
+    model was trained on, as where two films share some: then their share is claimed.
+    """
     film_s = judged.judged_s + judged.unlike_s + judged.nothing_s
     if not film_s:
         return []
     time = ClaimTime("film", film_s)
-    return [
-        FlaggedTime(who=(model.key,), what=flag, time=time, number=flagged_s / film_s)
-        for flag, flagged_s in model.flags.items()
-        if flag not in FLAGS_OF_OTHER_CLAIMS
-    ]
+    claims = []
+    for flag, flagged_s in model.flags.items():
+        is_of_windows_alone = flag == schema.TRAINED_ON and not model.is_trained_on
+        if flag not in FLAGS_OF_OTHER_CLAIMS or is_of_windows_alone:
+            claims.append(FlaggedTime(who=(model.key,), what=flag, time=time, number=flagged_s / film_s))
+    return claims
 
 
 def other_windows(model: ModelRecord, windows: WindowsRecord) -> OtherWindows | None:

@@ -129,7 +129,7 @@ def group_share(row: Mapping[Any, Any], positive: Positive) -> GroupShare:
         conditions.append(OF_CONCEPT)
 
     return GroupShare(
-        who=_judges(row),
+        who=row["judge_names"],
         what=positive.text,
         time=time,
         number=share,
@@ -156,7 +156,7 @@ def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
     if row["has_unsure"]:
         conditions.append(NOT_SURE)
     return GroupChange(
-        who=_judges(row),
+        who=row["judge_names"],
         what=positive.text,
         time=SURE if row["has_unsure"] else CONTENT,
         number=change,
@@ -169,12 +169,6 @@ def group_change(row: Mapping[Any, Any], positive: Positive) -> GroupChange:
         note=row["note"],
         reason=row["reason"],
     )
-
-
-def _judges(row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the names of the judges of a row, whose cell joins them by commas; none if the cell is empty."""
-    names = str(row["judges"])
-    return tuple(names.split(", ")) if names else ()
 
 
 def _known(value: float) -> float | None:
@@ -207,8 +201,21 @@ def expected_share_of(film: "ComparedFilm", compared: "FilmComparison") -> Expec
     claim = expected_share(model, timeline.rows(model.key))
     claim = replace(claim, number=_known(film.expected))
     if compared.is_of_labels:
-        annotator = compared.model
-        claim = replace(claim, who=(annotator,), conditions=(OF_LABELS,))
+        # Of the model's claim nothing is left but what is positive: its interval, its errors and the clips
+        # of its calibration say nothing of labels.
+        claim = ExpectedShare(
+            who=(compared.model,),
+            what=claim.what,
+            time=CONTENT,
+            number=claim.number,
+            conditions=(OF_LABELS,),
+            error=None,
+            worst_error=None,
+            clips={},
+            levels_left_out=(),
+            unlike=0.0,
+            reason="",
+        )
     return claim
 
 

@@ -370,7 +370,9 @@ def _black_key(key: str, claim: JudgedTime) -> str:
 
 
 def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
-    """Say how much of the film cannot be judged, and how much is black or credits; empty if nothing.
+    """Say how much of the film cannot be judged, and how much is black or credits; empty without such parts.
+
+    A part of less than half a second (`MIN_SAID_S`) is not mentioned, as in all sentences.
 
     There is a sentence for each, such as "6 minutes, 7% of the film: black or credits (dotted), which are not
     counted."
@@ -378,18 +380,26 @@ def unjudged_sentence(claim: JudgedTime, words: Words) -> str:
     shares = time_shares(claim, words)
     unjudged, black = words.durations(claim.unlike_s, claim.nothing_s)
     parts = []
-    if claim.unlike_s and not claim.has(UNCALIBRATED):  # without calibration, all is unjudged
+    if _has_unjudged_part(claim):
         key = _unjudged_key("sure_unjudged", claim.unlike_s, claim.unread_s)
         parts.append(words.say(key, time=unjudged, share=shares.unjudged))
     if claim.unread_from_s is not None:
         parts.append(words.say("sure_unread_from", start=clock(claim.unread_from_s)))
-    if claim.nothing_s:
+    if claim.nothing_s >= MIN_SAID_S:
         parts.append(words.say(_black_key("sure_nothing", claim), time=black, share=shares.black))
     return " ".join(parts)
 
 
+def _has_unjudged_part(claim: JudgedTime) -> bool:
+    """Whether a part of the film that is long enough to be said cannot be judged."""
+    # Without calibration all is unjudged, which other sentences say.
+    return claim.unlike_s >= MIN_SAID_S and not claim.has(UNCALIBRATED)
+
+
 def unjudged_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because the model cannot judge it, and why it can't."""
+    """Say which share of the film has no score because the model cannot judge it, and why; empty if none."""
+    if not _has_unjudged_part(claim):
+        return ""
     key = _unjudged_key("caveat_unlike", claim.unlike_s, claim.unread_s)
     return words.say(key, share=time_shares(claim, words).unjudged)
 
@@ -400,7 +410,9 @@ def unjudged_legend(claim: JudgedTime, words: Words) -> str:
 
 
 def black_caveat(claim: JudgedTime, words: Words) -> str:
-    """Say which share of the film has no score because it is black or credits."""
+    """Say which share of the film has no score because it is black or credits; empty if none has."""
+    if claim.nothing_s < MIN_SAID_S:
+        return ""
     return words.say(_black_key("caveat_nothing", claim), share=time_shares(claim, words).black)
 
 
@@ -608,8 +620,8 @@ def marked_count(claim: MarkedPassages, words: Words) -> str:
 
 
 def short_places_phrase(claim: MarkedPassages, words: Words) -> str:
-    """Say how much time reaches the threshold in places too short for a passage; empty if none."""
-    if not claim.short_s:
+    """Say how much time reaches the threshold in places too short for a passage; empty if hardly any does."""
+    if claim.short_s < MIN_SAID_S:
         return ""
     time = words.duration(claim.short_s)
     return words.say("short_places", time=time, least=words.seconds(MIN_S))
@@ -858,12 +870,12 @@ def staging_sentence(claim: StagingMean, words: Words) -> str:
 
 def figure_threshold_sentence(threshold_p: float, words: Words) -> str:
     """Say which threshold the passages of a figure reach."""
-    return words.say("figure_threshold", value=words.number(threshold_p))
+    return words.say("figure_threshold", value=words.probability(threshold_p))
 
 
 def threshold_label(p: float, words: Words) -> str:
     """Write the threshold of a model beside its line."""
-    return words.say("threshold", value=words.number(p))
+    return words.say("threshold", value=words.probability(p))
 
 
 # --- reasons
@@ -1712,7 +1724,7 @@ def panel_sentence(claim: PanelAgreement, words: Words) -> str:
     return words.counted(
         "judges_alpha_sure" if claim.n_unsure else "judges_alpha",
         claim.n_windows,
-        judges=words.listed(claim.who),
+        judges=words.listed([words.judge(name) for name in claim.who]),
         unsure=words.counted("alpha_unsure", claim.n_unsure),
         alpha=words.number(claim.known_number()),
         positive=claim.positive,
@@ -1795,7 +1807,8 @@ def _group_shares_sentence(shares: Sequence[GroupShare], trends: Sequence[GroupC
     for share in shares:
         rate = group_phrase(share, words)
         if not have_same_judges:
-            rate = f"{words.listed(share.who)}{words['colon']}{rate}"
+            judges = words.listed([words.judge(name) for name in share.who])
+            rate = f"{judges}{words['colon']}{rate}"
         rates.append(rate)
     rates += [later_phrase(trend, words) for trend in trends]
 
@@ -1837,9 +1850,10 @@ def _judges_of_groups(shares: Sequence[GroupShare], *, have_same_judges: bool, w
     judges.
     """
     if have_same_judges:
-        return words.listed(shares[0].who)
+        return words.listed([words.judge(name) for name in shares[0].who])
     if _any_has(shares, OTHER_JUDGES):
-        return words.listed(sorted({name for share in shares for name in share.who}))
+        all_names = {words.judge(name) for share in shares for name in share.who}
+        return words.listed(sorted(all_names))
     return words["judges"]
 
 

@@ -291,8 +291,9 @@ class Words:
         return f"{point} [{low}{self['between']}{high}]"
 
     def _signed_thousandths(self, difference: float) -> str:
-        """Write a difference with three decimals and always a sign, which is a true minus below 0."""
-        return f"{difference:+.3f}".replace("-", "−").replace(".", self._texts["decimal"])
+        """Write a difference with three decimals and always a sign: what rounds to 0 is `+0.000`."""
+        to_thousandths = round(difference, 3) + 0.0  # -0.0 + 0.0 is 0.0
+        return f"{to_thousandths:+.3f}".replace("-", "−").replace(".", self._texts["decimal"])
 
     def duration(self, seconds: float) -> str:
         """Write a length of time in minutes, or in whole seconds."""

@@ -299,13 +299,8 @@ class Exported:
         """
         model = self.model
         judged = judged_time(model, self.film.time(model.key), self.film.shots)
-        lines = []
-        # Without calibration nothing has a probability, which other caveats say.
-        if judged.unlike_s > 0 and model.calibration is not None:
-            lines.append(phrases.unjudged_caveat(judged, ENGLISH))
-        if judged.nothing_s > 0:
-            lines.append(phrases.black_caveat(judged, ENGLISH))
-        return lines
+        caveats = [phrases.unjudged_caveat(judged, ENGLISH), phrases.black_caveat(judged, ENGLISH)]
+        return [caveat for caveat in caveats if caveat]
 
     def _caveats_of_licence(self) -> list[str]:
         """Name the model's licence; empty if none is stated."""

@@ -53,7 +53,8 @@ def progress(
     Drift is the change of an annotator's mean level, or share of positives, from the first to the last
     film. It is measured for the annotator alone, and against the others who annotated the same clips, where
     differences between films cancel out. An annotator is reported to drift if the 95 % interval against the
-    others excludes 0. By chance this also happens to 5 % of the annotators who do not drift.
+    others excludes 0. By chance this also happens to 5 % of the annotators who do not drift. Labels of
+    machines (column model), and those given in sight of a model's score (seen_score 1), are no part of drift.
 
     \b
     Examples:

@@ -24,13 +24,22 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Manifest,
+    blind_labels,
     judgements_of,
     merge_annotators,
     project,
 )
 from obygaze_features.manifest.agreement import distances
 from obygaze_models.errors import ProtocolError
-from obygaze_models.protocol.targets import NOT_ASKED, Target, all_levels, experts_of, find_target
+from obygaze_models.protocol.targets import (
+    NOT_ASKED,
+    Target,
+    all_levels,
+    experts_of,
+    find_target,
+    is_labelled,
+    labels_of_people,
+)
 
 Floats = NDArray[np.float64]
 
@@ -234,7 +243,7 @@ class Progress:
     done : list of str
         Those of `films` that are annotated, at least in part.
     clips, clips_done : int
-        Number of clips assigned to the annotator, and of those that have a level.
+        Number of clips assigned to the annotator, and of those that are labelled (`is_labelled`).
     alone : Drift
         Drift of the annotator's calls.
     against : Drift
@@ -257,6 +266,9 @@ class Progress:
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
     """Report each annotator's progress and drift in a round of annotation.
 
+    Every label counts as done. Of drift, only what people said counts, and without a model's score in sight:
+    others' calls of a clip are those of people (`labels_of_people`) who judged blindly (`blind_labels`).
+
     Parameters
     ----------
     planned : Manifest
@@ -276,7 +288,7 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     ------
     ProtocolError
         A clip of `planned` has no number in the column `order`; or a film has several numbers, or a number
-        several films, for one annotator.
+        several films, for one annotator; or the task is a scale, and the labels are of free segments.
     ManifestError
         Labels were given under two definitions of the codebook: a change from one to the other is no drift.
     """
@@ -287,14 +299,17 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
-    segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    labels = _project_onto_clips(segments, clips)
+    codebook = annotated.codebook
+    segments = annotated.with_clips(clip for clip in annotated if is_labelled(clip, codebook))
+    labels = _project_onto_clips(_with_scales_alone(segments), clips)
 
     # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
-    clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
-    drifts_of_round = _drifts_of_round(labels, clips, film_numbers, task)
+    clips_done = {(label.annotator, label.clip_id) for label in labels if is_labelled(label, codebook)}
+    blind_segments = _blind_segments_of_people(segments, clips)
+    blind_labels_of_clips = _project_onto_clips(_with_scales_alone(blind_segments), clips)
+    drifts_of_round = _drifts_of_round(blind_labels_of_clips, clips, film_numbers, task)
 
     progress = {}
     for name, numbers in film_numbers.items():
@@ -325,7 +340,7 @@ def _drifts_of_round(
     Parameters
     ----------
     labels : Manifest
-        All annotators' labels of the round's clips, also of annotators outside of the round.
+        Annotators' labels of the round's clips that count, also of annotators outside of the round.
     clips : Manifest
         The round's clips, each once.
     film_numbers : mapping
@@ -419,11 +434,44 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
     Annotators label the clips themselves, or delimit segments freely. If all labels are of the round's clips,
     they are returned as they are.
     """
+    if _are_of_clips(labelled, clips):
+        return labelled
+    # Segments are projected by their levels: ranks on scales stay behind.
+    with_level = [replace(clip, extras={}) for clip in labelled if clip.level is not None]
+    return project(labelled.with_clips(with_level), clips, per_annotator=True).manifest
+
+
+def _are_of_clips(labelled: Manifest, clips: Manifest) -> bool:
+    """Whether all labels are of the round's clips, and not of segments that annotators delimited freely."""
     labelled_ids = {clip.clip_id for clip in labelled}
     round_ids = {clip.clip_id for clip in clips}
-    if labelled_ids <= round_ids:
-        return labelled
-    return project(labelled, clips, per_annotator=True).manifest
+    return labelled_ids <= round_ids
+
+
+def _with_scales_alone(labelled: Manifest) -> Manifest:
+    """Return labels with no further columns but those of the codebook's scales, which are labels too."""
+    scale_names = {scale.name for scale in labelled.codebook.scales}
+    rows = []
+    for clip in labelled:
+        ranks = {name: cell for name, cell in clip.extras.items() if name in scale_names}
+        rows.append(replace(clip, extras=ranks))
+    return labelled.with_clips(rows)
+
+
+def _blind_segments_of_people(segments: Manifest, clips: Manifest) -> Manifest:
+    """Return the labels that people gave without a model's score in sight; of machines if all are machines.
+
+    Of free segments, those of a whole film are left out if one of them was given in sight of a score, as in
+    all measures of agreement.
+    """
+    of_people = labels_of_people(segments)
+    blind = blind_labels(of_people, whole_films=not _are_of_clips(segments, clips)).manifest
+    rows = []
+    for clip, if_blind in zip(of_people, blind, strict=True):
+        was_in_sight = clip.level is not None and if_blind.level is None
+        if not was_in_sight and is_labelled(clip, segments.codebook):
+            rows.append(clip)
+    return segments.with_clips(rows)
 
 
 def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:
@@ -433,6 +481,15 @@ def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -
     1; without one, the distances of levels from the lowest (`_numbers_of_classes`).
     """
     target, number_of_class = _numbers_of_classes(labelled.codebook, task)
+    columns: Sequence[str] = ()  # those of scales; of free segments there are none
+    if labelled.clips:
+        columns = tuple(labelled.clips[0].extras)
+        if target.scale and target.scale not in columns:
+            raise ProtocolError(
+                f"{target.name}: no label of the clips has a column {target.scale}, and free segments "
+                "are projected by their levels alone"
+            )
+    clips = clips.with_clips(replace(clip, extras=dict.fromkeys(columns, "")) for clip in clips)
     calls = {}
     for name, labels in experts_of(labelled, clips).items():
         classes = target.of(labels)

@@ -231,11 +231,11 @@ def labels_of_people(manifest: Manifest) -> Manifest:
         is_of_machine = clip.annotator in machines
         rows.append(_without_label(clip, codebook) if is_of_machine else clip)
 
-    has_label_of_people = any(_is_labelled(clip, codebook) for clip in rows)
+    has_label_of_people = any(is_labelled(clip, codebook) for clip in rows)
     return manifest.with_clips(rows) if has_label_of_people else manifest
 
 
-def _is_labelled(clip: Clip, codebook: Codebook) -> bool:
+def is_labelled(clip: Clip, codebook: Codebook) -> bool:
     """Tell whether a row says something of its clip: it has a level, or a rank on a scale of the codebook."""
     if clip.level is not None:
         return True
@@ -255,7 +255,7 @@ def _count_labels_of_machines(manifest: Manifest) -> dict[str, int]:
     """Count the labels of each machine among a manifest's annotators: name -> number of labelled rows."""
     counts = dict.fromkeys(machines_of(manifest), 0)
     for clip in manifest:
-        if clip.annotator in counts and _is_labelled(clip, manifest.codebook):
+        if clip.annotator in counts and is_labelled(clip, manifest.codebook):
             counts[clip.annotator] += 1
     return counts
 
@@ -268,7 +268,7 @@ def _count_labels_of_models(clips: Iterable[Clip], codebook: Codebook) -> dict[s
     counts = Counter[str]()
     for clip in clips:
         machine = clip.extras.get(MODEL, "")
-        if machine and _is_labelled(clip, codebook):
+        if machine and is_labelled(clip, codebook):
             counts[machine] += 1
     return dict(counts)
 
@@ -315,7 +315,7 @@ def _annotators(manifest: Manifest) -> tuple[str, ...]:
 
     The list is empty if a labelled clip does not state its annotator.
     """
-    names = {clip.annotator for clip in manifest if _is_labelled(clip, manifest.codebook)}
+    names = {clip.annotator for clip in manifest if is_labelled(clip, manifest.codebook)}
     some_are_unknown = "" in names
     return () if some_are_unknown else tuple(sorted(names))
 
@@ -355,7 +355,7 @@ def experts_of(manifest: Manifest, merged: Manifest) -> dict[str, Labels]:
     rows_of_annotators: dict[str, dict[str, Clip]] = {}  # annotator -> clip id -> row with a label
     for clip in manifest:
         rows_of_annotator = rows_of_annotators.setdefault(clip.annotator, {})
-        if _is_labelled(clip, codebook):
+        if is_labelled(clip, codebook):
             rows_of_annotator[clip.clip_id] = clip
 
     labels_of_annotator = {}
@@ -469,6 +469,10 @@ def concept_target(concept: str, codebook: Codebook, against: Sequence[str] = ()
     """Make the target of a concept's presence.
 
     Clips without the concept are limited to the levels in `against`, if any are given.
+
+    Only clips of a level that is a label are used (`Target.levels`, which runs record): corpora are made of
+    these, for all of their targets, as in the papers. What a clip says of the concept does not depend on its
+    level: judgements of films are counted at any level, "not sure" too (`obygaze_film.positive.Positive`).
 
     Raises
     ------

@@ -545,11 +545,14 @@ def _measure_parts(tested: Sequence[Claim], content: Any) -> dict[str, list[Meas
     """
     names: list[str] = []  # of each finding, the name of its claim
     findings: list[Measured] = []
+    prepared: dict[str, Any] = {}  # measure -> what it reads, if that is not the content itself
     for claim in tested:
         for part in claim.parts:
+            if part.measure in measures.PREPARED and part.measure not in prepared:
+                prepared[part.measure] = measures.PREPARED[part.measure](content)
             measure = getattr(measures, part.measure)
             names.append(claim.name)
-            findings.append(measure(content, **part.arguments))
+            findings.append(measure(prepared.get(part.measure, content), **part.arguments))
 
     adjusted = holm([finding.p for finding in findings]).tolist()
     findings_of_claim: dict[str, list[Measured]] = {}

@@ -5,7 +5,7 @@ tests change signs of films or permute levels within them. A sampled number brin
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import pairwise
@@ -952,30 +952,62 @@ def _left_at_lowest(pair: TwoExperts) -> NDArray[np.bool_]:
     return np.asarray(lower_ranks == 0)
 
 
-def thresholds(segments: manifests.Manifest, *, level: str, sign: int) -> Measured:
+class WindowsAtThresholds(NamedTuple):
+    """How many equal windows of each film have each level, at projection threshold .1 and at .4.
+
+    Attributes
+    ----------
+    at_lower, at_higher : DataFrame
+        A row for each film, a column for each level that any window has.
+    """
+
+    at_lower: pd.DataFrame
+    at_higher: pd.DataFrame
+
+
+def windows_at_thresholds(segments: manifests.Manifest) -> WindowsAtThresholds:
+    """Project free segments onto equal windows at both thresholds, and count the windows of each level."""
+    equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
+    counts = []
+    for projection in manifests.sweep(segments, equal_windows, [0.1, 0.4]).values():
+        table = _paper_clips(projection.manifest)
+        counts_of_films = pd.crosstab(table["movie"], table["level"])
+        counts.append(counts_of_films.reindex(list(segments.movies), fill_value=0))
+    return WindowsAtThresholds(*counts)
+
+
+def thresholds(segments: manifests.Manifest | WindowsAtThresholds, *, level: str, sign: int) -> Measured:
     """Measure how the number of windows of a level changes from projection threshold .1 to .4, over films.
 
     Parameters
     ----------
     segments
-        Free segments.
+        Free segments; or the windows of all levels that they have (`windows_at_thresholds`), which take long
+        to count and serve all levels.
     level
         The level.
     sign
         1 if the paper prints a rise, -1 if it prints a fall: a change in its direction is positive.
     """
-    windows_by_threshold = []  # of each threshold, the number of windows of the level in each film
-    equal_windows = manifests.windows(segments, manifests.DEFAULT_WINDOW_S)
-    for projection in manifests.sweep(segments, equal_windows, [0.1, 0.4]).values():
-        table = _paper_clips(projection.manifest)
-        table = table[table["level"] == level]
-        windows_of_film = table.groupby("movie").size().reindex(list(segments.movies), fill_value=0)
-        windows_by_threshold.append(windows_of_film)
-
-    at_lower, at_higher = windows_by_threshold
-    change = (at_higher - at_lower).to_numpy()  # of each film
+    windows = segments
+    if not isinstance(windows, WindowsAtThresholds):
+        windows = windows_at_thresholds(windows)
+    at_lower = _windows_of_level(windows.at_lower, level)
+    at_higher = _windows_of_level(windows.at_higher, level)
+    change = at_higher - at_lower  # of each film
     values = np.asarray(sign * change, dtype=np.float64)
     return replace(measure_repeatably(_mean_over_films, values), note=f"{level} {change.sum():+,} windows")
+
+
+def _windows_of_level(counts: pd.DataFrame, level: str) -> NDArray[np.int64]:
+    """Return the number of windows of a level in each film, a row of `WindowsAtThresholds`; 0 without any."""
+    if level not in counts:
+        return np.zeros(len(counts), dtype=np.int64)
+    return counts[level].to_numpy(dtype=np.int64)
+
+
+PREPARED: Mapping[str, Callable[[manifests.Manifest], Any]] = {"thresholds": windows_at_thresholds}
+"""Measure -> function that makes of a manifest what the measure reads, once for all parts that name it."""
 
 
 def without_unsure(segments: manifests.Manifest) -> Measured:

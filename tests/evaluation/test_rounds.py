@@ -10,7 +10,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import (
     Clip,
     EafTier,
+    Level,
     Manifest,
+    Scale,
     assign,
     builtin_codebook,
     eaf_document,
@@ -107,6 +109,69 @@ def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
 
     with pytest.raises(ManifestError, match="under aaaaaa"):
         round_progress(plan, plan.with_clips(labelled))
+
+
+def test_a_machine_and_who_saw_a_score_are_not_among_the_others_that_a_drift_is_against(tmp_path):
+    """AB drifts, CD and EF do not. A machine GH labels each clip as AB does, and so does II, who saw a score.
+
+    In agreement neither is compared with anybody: the drift of AB is the same with them and without.
+    """
+    plan = plan_round(tmp_path)
+    of_people = [
+        replace(clip, extras={"model": "", "seen_score": "0"})
+        for clip in label_by_probability(plan, p_with_drift_of_ab)
+    ]
+    of_ab = [clip for clip in of_people if clip.annotator == "AB"]
+    of_machine = [replace(clip, annotator="GH", extras={"model": "m", "seen_score": "0"}) for clip in of_ab]
+    in_sight = [replace(clip, annotator="II", extras={"model": "", "seen_score": "1"}) for clip in of_ab]
+
+    progress = round_progress(plan, plan.with_clips([*of_people, *of_machine, *in_sight]), "en_s")
+
+    assert progress == round_progress(plan, plan.with_clips(of_people), "en_s")
+    assert progress["AB"].against.is_found
+
+
+def test_labels_given_in_sight_of_a_score_are_done_and_do_not_drift(tmp_path):
+    """AB has labelled four films, all of them in sight of a model's score."""
+    plan = plan_round(tmp_path, films=4)
+    labelled = label_by_probability(plan, p_with_drift_of_ab)
+    in_sight = [
+        replace(clip, extras={"seen_score": "1" if clip.annotator == "AB" else "0"}) for clip in labelled
+    ]
+
+    of_ab = round_progress(plan, plan.with_clips(in_sight))["AB"]
+
+    assert of_ab.clips_done == of_ab.clips
+    assert of_ab.alone.films == 0
+
+
+def test_a_round_on_a_scale_is_followed_by_the_ranks_on_it(tmp_path):
+    """AB, CD and EF rank clips low or high on a scale of the codebook, and give no level. AB drifts."""
+    scale = Scale("valence", (Level("low"), Level("high")))
+    plan = plan_round(tmp_path)
+    codebook = replace(plan.codebook, scales=(scale,))
+    plan = replace(plan, codebook=codebook)
+    by_level = label_by_probability(plan, p_with_drift_of_ab)
+    ranked = []
+    for clip in by_level:
+        rank = "high" if clip.level == "S" else "low"
+        ranked.append(replace(clip, level=None, extras={"valence": rank}))
+
+    progress = round_progress(plan, plan.with_clips(ranked), "scale:valence")["AB"]
+
+    assert progress.clips_done == progress.clips
+    assert progress.against == round_progress(plan, by_level, "en_s")["AB"].against
+
+
+def test_ranks_of_free_segments_are_refused(tmp_path):
+    """The round's clips are 5 s long; AB gave a segment of 7 s a level, and a rank on a scale."""
+    plan = plan_round(tmp_path, films=4, clips_a_film=2)
+    codebook = replace(plan.codebook, scales=(Scale("valence", (Level("low"), Level("high"))),))
+    plan = replace(plan, codebook=codebook)
+    segment = Clip("s1", "f00", "", 0.0, 7.0, "S", (), "AB", {"valence": "low"})
+
+    with pytest.raises(ProtocolError, match=r"scale:valence: .* projected by their levels alone"):
+        round_progress(plan, plan.with_clips([segment]), "scale:valence")
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):

@@ -782,6 +782,37 @@ def test_marks_that_the_model_cannot_judge_are_counted(half_judged):
     assert f"{unjudged_s:.0f} s marked as S lie where pcbm_lr cannot judge" in notes
 
 
+def test_seconds_are_marked_by_the_probability_as_passages_are():
+    """Of a model without skill the slopes of the calibration may be below 0: p falls as the logit rises.
+
+    Passages, and what is claimed of them, go by p. So do the seconds, whatever a row's logit is `called`.
+    """
+    film = fake_scored_film("m", duration_s=1000.0, n_rows=100)
+    falling = film.table.assign(logit=-film.table["logit"], called=1 - film.table["called"])
+
+    measured = evaluate_marks([film], IN_FILM_M)
+    of_falling = evaluate_marks([replace(film, table=falling)], IN_FILM_M)
+
+    pd.testing.assert_frame_equal(of_falling.by_film, measured.by_film)
+
+
+def test_rows_that_are_not_filled_in_are_counted_in_the_films_that_are_evaluated(two_films):
+    """Ann filled in one of two rows of film m, and none of two of a film that is not scored."""
+    not_filled_in = replace(IN_FILM_M, clip_id="x", start_s=100.0, end_s=200.0, level=None)
+    elsewhere = [replace(not_filled_in, clip_id=f"{n}", movie="elsewhere") for n in range(2)]
+
+    measured = evaluate_marks(two_films, IN_FILM_M, not_filled_in, *elsewhere)
+
+    assert measured.record["unlabelled"] == {"ann": 1}
+
+
+def test_half_a_second_that_the_model_cannot_judge_is_not_said_to_be_none(half_judged):
+    """Half a second is the least that is said, and is written rounded up, as in all sentences."""
+    measured = evaluate_marks([half_judged], replace(IN_FILM_M, end_s=0.5))
+    notes = "\n".join(evaluation_report(measured).notes)
+    assert "ann: 1 s marked as S lie where pcbm_lr cannot judge" in notes
+
+
 @pytest.fixture
 def agreement_of_films_alike():
     """A model marks nothing, a person .2 of each of three films: values by (who, metric)."""

@@ -43,6 +43,7 @@ from obygaze_film.claims.of_groups import group_share
 from obygaze_film.claims.of_judgements import judged_share
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import FilmComparison
+from obygaze_film.film_time import MIN_SAID_S
 from obygaze_film.judged_rate import FilmRates
 from obygaze_film.kappa_interval import kappa_interval
 from obygaze_film.page import film_page
@@ -185,6 +186,27 @@ def test_no_text_of_notes_or_pages_formats_numbers(name):
         for text in texts.values():
             fields_with_format = set(re.findall(r"\{(\w+):[^}]*\}", text))
             assert fields_with_format <= {"start", "end", "whole"}, text
+
+
+@pytest.mark.parametrize(("language", "written"), [("en", "+0.000"), ("fr", "+0,000")])
+def test_a_difference_that_rounds_to_0_has_one_sign_whether_it_was_above_or_below(language, written):
+    """The table beside the sentence writes it so, and so do percentage points and all other numbers."""
+    words = Words(language)
+    assert words.difference(-0.0004, None) == written
+    assert words.difference(0.0004, None) == written
+
+
+def test_windows_that_the_model_was_trained_on_are_claimed_where_the_film_is_another():
+    """Of a film that shares 90 s of 900 with one of the training, a tenth of the rows has the flag.
+
+    The title says nothing of it: it would of a film that the model was trained on, whose rows all have it.
+    """
+    film = with_model(fake_scored_film(n_rows=60, duration_s=900.0), flags={"trained_on": 90.0})
+    (flagged,) = [claim for claim in film_claims(film) if claim.KIND == "flagged time"]
+    assert (flagged.what, flagged.number) == ("trained_on", pytest.approx(0.1))
+
+    known = with_model(film, is_trained_on=True)
+    assert not [claim for claim in film_claims(known) if claim.KIND == "flagged time"]
 
 
 def test_no_script_of_a_page_rounds_a_probability():
@@ -475,7 +497,7 @@ def first_numbers_by_hand(film, words):
     else:
         # What reaches the threshold lies in places too short for a passage.
         too_short_s = reaching_seconds(film).sum()
-        if too_short_s > 0:
+        if too_short_s >= MIN_SAID_S:
             numbers.append(words.duration(too_short_s))
             numbers.append(words.seconds(MIN_S))
     if called != marked:
@@ -1200,7 +1222,7 @@ GROUPS_OF_DECADES = pd.DataFrame(
         "group": ["1950s", "1960s", "1970s"],
         "n_films": [9, 8, 3],
         "n_judged": [6, 5, 1],
-        "judges": ["AB", "AB", "AB"],
+        "judge_names": [("AB",), ("AB",), ("AB",)],
         "n_windows": [60, 50, 10],
         "n_unsure": [0, 2, 0],  # windows of which AB was not sure
         "has_unsure": [False, True, False],
@@ -1250,7 +1272,7 @@ def test_a_share_of_several_judges_is_the_mean_of_those_who_were_sure():
 
     One of which none is sure is left out, as some of the 1960s are.
     """
-    groups = GROUPS_OF_DECADES.assign(judges="AB, CD")
+    groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD")] * 3)
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("en"))
     assert "without windows of which none of its judges was sure" in sentence
     assert "window by window, over those who were sure of it" in sentence
@@ -1266,7 +1288,7 @@ def test_the_sentence_on_groups_names_all_judges_of_their_films():
 
     So the shares are not of one panel (the condition `OTHER_JUDGES`), and the sentence says so.
     """
-    groups = GROUPS_OF_DECADES.assign(judges=["AB, CD", "AB", "AB"])
+    groups = GROUPS_OF_DECADES.assign(judge_names=[("AB", "CD"), ("AB",), ("AB",)])
     claims = [with_condition(claim, kinds.OTHER_JUDGES) for claim in claims_of_groups(groups)]
     sentence = phrases.groups_sentence(claims, Words("en"))
     assert "(in all AB and CD; not every film has the same judges)" in sentence
@@ -1279,10 +1301,13 @@ def test_a_group_without_a_share_says_why():
     assert phrases.sentence(seventies, Words("en")) == "1970s: 1 of 3 films judged"
 
 
-@pytest.mark.parametrize(("judges", "verb"), [("AB", "marquerait"), ("AB, CD", "marqueraient")])
+@pytest.mark.parametrize(
+    ("judges", "verb"),
+    [(("AB",), "marquerait"), (("Doe, Jane",), "marquerait"), (("AB", "CD"), "marqueraient")],
+)
 def test_the_french_verb_is_singular_of_one_judge_and_plural_of_two(judges, verb):
     """As in "AB marquerait comme S (Sûr) 30 % des ..."."""
-    groups = GROUPS_OF_DECADES.head(1).assign(judges=judges)
+    groups = GROUPS_OF_DECADES.head(1).assign(judge_names=[judges])
     sentence = phrases.groups_sentence(claims_of_groups(groups), Words("fr"))
     assert f" {verb} comme" in sentence
 

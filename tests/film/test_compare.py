@@ -13,7 +13,9 @@ from obygaze_features.errors import ManifestError
 from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
-from obygaze_film.claims import Words
+from obygaze_film.claims import Words, group_claims
+from obygaze_film.claims.of_groups import compared_share
+from obygaze_film.commands.film_open import years_of
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import (
@@ -26,6 +28,7 @@ from obygaze_film.film_groups import (
     read_facts,
 )
 from obygaze_film.group_report import comparison_report, notes_of_shares
+from obygaze_film.judged_rate import correct_rates
 from obygaze_film.judged_windows import needed_windows
 from obygaze_film.page import side_by_side
 from obygaze_film.scored_files import write_films
@@ -99,6 +102,54 @@ def test_a_judgement_after_a_gap_in_the_draw_is_left_out_and_counted(films, lang
 
     assert in_language.startswith(beginning)
     assert reason in in_language
+
+
+def test_a_comparison_says_that_not_all_pairs_of_many_judges_were_compared(films):
+    """Fifteen judges are 105 pairs, of which 100 are drawn: the film's own rate has the same note."""
+    windows = choose_next(films[:1], 10, blind=True)
+    clips = []
+    for number in range(15):
+        judge = f"J{number}"
+        clips += [
+            replace(clip, clip_id=f"{judge}-{clip.clip_id}", level="S", annotator=judge) for clip in windows
+        ]
+    judgements = Manifest(tuple(clips), Path())
+
+    (note,) = [note for note in correct_rates(films[0], judgements).notices if "105 pairs" in note]
+
+    assert note in compare_films(films[:1], judgements).notes
+
+
+@pytest.mark.parametrize("judge", ["Doe, Jane", ""])
+def test_the_judge_of_a_group_is_the_judge_of_its_films(films, judge):
+    """A name may have a comma, and a judge none, who is called otherwise in each language."""
+    judged = [replace(clip, level="HN", annotator=judge) for clip in choose_next(films[:5], 10, blind=True)]
+
+    compared = compare_films(films[:5], Manifest(tuple(judged), Path()))
+
+    share_of_group, *_ = group_claims(compared)
+    assert share_of_group.who == (judge,)
+    assert share_of_group.who == compared_share(compared.films[0], compared).who
+
+
+@pytest.mark.parametrize(("unsure_place", "has_unsure"), [("13", False), ("3", True)])
+def test_a_group_leaves_out_windows_of_which_judges_were_unsure_if_they_come_before_the_gap(
+    films, unsure_place, has_unsure
+):
+    """Of thirteen windows AB left out the twelfth, and was not sure of one: the third, or the last.
+
+    The last counts in no share, as it comes after the gap: no window that counts is left out as unsure.
+    """
+    clips = []
+    for clip in choose_next(films[:1], 13, blind=True):
+        if clip.extras["place"] != "12":
+            level = "NS" if clip.extras["place"] == unsure_place else "HN"
+            clips.append(replace(clip, level=level, annotator="AB"))
+    clips += [replace(clip, level="HN", annotator="AB") for clip in choose_next(films[1:5], 10, blind=True)]
+
+    compared = compare_films(films[:5], Manifest(tuple(clips), Path()))
+
+    assert compared.groups["has_unsure"].tolist() == [has_unsure]
 
 
 @pytest.mark.long
@@ -374,6 +425,25 @@ def test_two_films_of_one_video_are_refused(films, judgements_by_ab):
 
 
 @pytest.mark.long
+def test_what_was_judged_in_sight_under_another_definition_is_no_reason_to_refuse(
+    films, judgements_by_ab, ungrouped
+):
+    """AB judged blindly under one definition, and CD one window in sight of the score under another one.
+
+    No share comes from CD's judgement: shares are those without it, as 'film rate' gives them. Blindly judged
+    under two definitions, films are not compared.
+    """
+    by_ab = [replace(clip, extras=clip.extras | {"definition": "a" * 64}) for clip in judgements_by_ab]
+    by_cd = replace(by_ab[0], annotator="CD", extras=by_ab[0].extras | {"definition": "b" * 64})
+    in_sight = replace(by_cd, extras=by_cd.extras | {"seen_score": "1"})
+
+    compared = compare_films(films, judgements_by_ab.with_clips([*by_ab, in_sight]))
+
+    assert compared.groups["value"].tolist() == ungrouped.groups["value"].tolist()
+    with pytest.raises(ManifestError, match="what a label means was changed"):
+        compare_films(films, judgements_by_ab.with_clips([*by_ab, by_cd]))
+
+
 def test_films_that_cannot_be_grouped_are_left_out_and_named(films, judgements_by_ab):
     """The model was trained on tt99, the genre of tt03 is empty, and tt04 is in no row of the table.
 
@@ -414,6 +484,19 @@ def test_a_trend_along_years_is_that_along_other_numbers_as_far_apart(films, jud
     assert compared.groups["n_films"].tolist() == [14]
     assert any("tt03" in note for note in compared.notes)
     assert not any("tt02" in note for note in compared.notes)
+
+
+def test_the_desk_counts_the_years_that_films_have_in_comparisons(films):
+    """A trend is asked for if films are of three years. One year is that of the table, one of the record.
+
+    Both films are of 1996, however it is written; that of 1997 is not in the table, and not compared.
+    """
+    _, of_1996, of_1997, *_ = films
+    copy = replace(of_1996, record=structs.replace(of_1996.record, movie="other", year=None))
+    facts = {of_1996.movie: {"title": "Film 1"}, "other": {"title": "Other", "year": "1996"}}
+
+    assert years_of([of_1996, copy, of_1997], facts) == {"1996"}
+    assert years_of([of_1996, copy, of_1997], None) == {"1996", "1997"}
 
 
 def test_a_film_with_an_unreadable_year_has_no_decade(films, judgements_by_ab):
@@ -857,6 +940,19 @@ def test_the_expected_share_of_a_group_is_a_mean_of_known_shares():
     assert page.count('class="row film"') == 3
     assert "nan" not in page.lower()
     assert np.isnan(compare_films([unlike], nobody_judged).groups["expected"].item())
+
+
+def test_what_labels_say_of_a_film_has_nothing_of_the_model(films):
+    """A machine, vlm, calls all windows S. The model's interval and errors are not those of the labels."""
+    labels = [replace(clip, level="S", annotator="vlm") for clip in choose_next(films[:2], 10**6, blind=True)]
+    compared = compare_films(films[:2], Manifest((), Path()), labels=Manifest(tuple(labels), Path()))
+
+    claim = compared_share(compared.films[0], compared)
+
+    assert (claim.who, claim.number) == (("vlm",), 1.0)
+    assert claim.interval is None
+    assert claim.error is None
+    assert claim.clips == {}
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ from scipy.special import logit
 from sklearn.metrics import cohen_kappa_score
 
 from obygaze_features.manifest import Clip, Manifest, krippendorff_alpha
+from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.errors import FilmError
@@ -116,6 +117,24 @@ def test_a_shorter_blind_list_is_the_beginning_of_a_longer_one(timeline):
     ten_windows = choose_next([timeline], 10, blind=True)
     thirty_windows = choose_next([timeline], 30, blind=True)
     assert ten_windows == thirty_windows[:10]
+
+
+def test_a_window_whose_judgement_counts_in_no_share_is_asked_for_again(timeline, tmp_path):
+    """A spreadsheet made "8 s" of the content of the third of twelve windows: a share stops before it.
+
+    The window is drawn again, at its place, and with its new judgement the share goes on to the twelfth.
+    """
+    drawn = choose_next([timeline], 12, blind=True)
+    third = drawn[2]
+    spoilt = [replace(third, extras=third.extras | {"content_s": "8 s"})]
+    judged = judged_by_ab([*drawn[:2], *spoilt, *drawn[3:]], tmp_path)
+
+    again, *_ = choose_next([timeline], 3, blind=True, judged=judged.clips)
+
+    assert (again.start_s, again.extras["place"]) == (third.start_s, "3")
+    judged_again = judged_by_ab([replace(again, clip_id="again")], tmp_path)
+    rate, _notices = correct_rate(timeline, judged.with_clips([*judged, *judged_again]))
+    assert rate.n == 12
 
 
 def test_no_blind_window_lies_in_the_credits_at_the_end(timeline):
@@ -367,6 +386,15 @@ def test_the_share_that_labels_expect_is_the_share_that_they_call_positive(
     rate, _notices = correct_rate(timeline, sixty_by_ab, labels=machine_labels)
     share_labelled_violent = np.mean([clip.level == "violent" for clip in machine_labels])
     assert rate.expected == pytest.approx(share_labelled_violent, abs=0.01)
+
+
+def test_labels_may_take_the_place_of_a_model_that_was_trained_on_the_film(
+    timeline, sixty_by_ab, machine_labels
+):
+    """The labels correct the share as of any film, and no notice says that judgements alone are counted."""
+    rate, notices = correct_rate(trained_on(timeline), sixty_by_ab, labels=machine_labels)
+    assert rate == correct_rate(timeline, sixty_by_ab, labels=machine_labels)[0]
+    assert not any("trained on this film" in notice for notice in notices)
 
 
 def test_labels_of_two_machines_are_refused(timeline, sixty_by_ab, machine_labels):
@@ -948,3 +976,18 @@ def test_labels_without_an_annotator_are_called_labels(timeline, sixty_by_ab, ma
     rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
     assert rate.model == "labels"
     assert rate.is_of_labels
+
+
+def test_rows_without_a_label_are_of_no_second_annotator(timeline, sixty_by_ab, machine_labels):
+    """The table of the machine's labels has a row that nobody filled in, and it is the first one."""
+    first, *others = machine_labels
+    with_an_empty_row = machine_labels.with_clips([replace(first, level=None, annotator=""), *others])
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=with_an_empty_row)
+    assert rate.model == "vlm"
+
+
+def test_labels_are_called_alike_by_a_rate_and_by_a_comparison(timeline, sixty_by_ab, machine_labels):
+    """The labels name no annotator."""
+    by_nobody = machine_labels.with_clips(replace(clip, annotator="") for clip in machine_labels)
+    rate, _notices = correct_rate(timeline, sixty_by_ab, labels=by_nobody)
+    assert compare_films([timeline], sixty_by_ab, labels=by_nobody).model == rate.model

@@ -16,7 +16,6 @@ from obygaze_film.judged_rate import (
     _Estimator,
     _method,
     _n_needed_without_model,
-    _notes_of_pairs,
     _rate_of_panel,
     _too_few,
     _with_agreement,
@@ -24,6 +23,7 @@ from obygaze_film.judged_rate import (
     alpha_of_judges,
     counted_windows,
     main_rate,
+    notes_of_pairs,
     read_rates,
 )
 from obygaze_film.judged_windows import JudgedFilm, JudgedWindows, WindowCounts, least_sure, votes
@@ -608,12 +608,12 @@ def test_a_hundred_pairs_are_compared_and_of_more_a_hundred_that_are_drawn():
     drawn_pairs = agreement_of_judges(one_more)
 
     assert (len(all_pairs.agreement), all_pairs.n_pairs) == (100, 100)
-    assert _notes_of_pairs(all_pairs) == []
+    assert notes_of_pairs(all_pairs) == []
     assert (len(drawn_pairs.agreement), drawn_pairs.n_pairs) == (100, 101)
     names_of_pairs = {tuple(pair.annotators) for pair in drawn_pairs.agreement}
     assert len(names_of_pairs) == 100  # none twice
     assert drawn_pairs == agreement_of_judges(one_more)  # the same each time
-    (note,) = _notes_of_pairs(drawn_pairs)
+    (note,) = notes_of_pairs(drawn_pairs)
     assert re.findall("[0-9]+", str(note)) == ["100", "101"]
 
 

@@ -379,6 +379,46 @@ def test_judgements_under_two_definitions_have_a_share_under_each(timeline, unde
     assert any("15 judgements" in notice for notice in rates.notices)
 
 
+def test_what_was_judged_in_sight_under_another_definition_makes_no_second_one(
+    timeline, under_two_definitions
+):
+    """AB judged 20 windows blindly. Then the definition changed, and CD judged 12 with the score in sight.
+
+    No share comes from CD's: the film's share is that under one definition, and is not said to be under one
+    of several.
+    """
+    clips = []
+    for clip in under_two_definitions:
+        if clip.annotator == "CD":
+            clips.append(replace(clip, extras=clip.extras | {"seen_score": "1"}))
+        elif clip.annotator == "AB":
+            clips.append(clip)
+    judgements = under_two_definitions.with_clips(clips)
+
+    rates = rates_by_definition(timeline, judgements)
+
+    (rate,) = rates.rates
+    assert rate.value == correct_rates(timeline, judgements).rates[0].value
+    assert rates.n_definitions == 1
+    assert any("12 judgements" in notice and "in sight" in notice for notice in rates.notices)
+
+
+def test_of_several_definitions_what_is_under_none_of_them_is_counted_by_its_reason(
+    timeline, under_two_definitions
+):
+    """AB and CD judged blindly under two definitions; EF's judgements do not say theirs, 10 were in sight."""
+    clips = []
+    for number, clip in enumerate(under_two_definitions):
+        is_in_sight = clip.annotator == "EF" and number >= 32 + 5
+        seen_score = "1" if is_in_sight else clip.extras["seen_score"]
+        clips.append(replace(clip, extras=clip.extras | {"seen_score": seen_score}))
+
+    notices = rates_by_definition(timeline, under_two_definitions.with_clips(clips)).notices
+
+    assert any("10 judgements" in notice and "in sight" in notice for notice in notices)
+    assert any("5 judgements" in notice and "which of several definitions" in notice for notice in notices)
+
+
 def test_a_film_in_capitals_has_a_share_under_each_definition_too(timeline, under_two_definitions):
     """A table may write TT0000001 for tt0000001, as it may for a rate under one definition."""
     in_capitals = [replace(clip, movie=clip.movie.upper()) for clip in under_two_definitions]

@@ -362,6 +362,33 @@ def test_a_confirmed_level_teaches_nothing_of_concepts(trained_models, tmp_path)
     assert [clip.concepts for clip in learnt_from] == [("Gun",)]
 
 
+@pytest.mark.long
+def test_a_model_of_a_concept_does_not_learn_from_who_names_none(trained_models, tmp_path):
+    """A model finds the concept Gun. AB gives two spans levels alone, and CD names Gun in one of two.
+
+    AB does not say where no gun is: a share leaves AB out, and so does what is learnt.
+    """
+    run = om.evaluate(trained_models.data, ["linear"], "concept:Gun")
+    paths = om.save_models(run, trained_models.data, ["linear"], tmp_path / "models")
+    store = film_store(tmp_path, "tt0000001")
+    timeline = score_film(store, [paths["linear"]])
+    with_levels_alone = judged_by(trained_models, (8, 16), (40, 48))
+    by_cd = [replace(clip, clip_id=f"cd-{clip.clip_id}", annotator="CD") for clip in with_levels_alone]
+    by_cd[0] = replace(by_cd[0], concepts=("Gun",))
+
+    learning_result = learn_from_judgements(
+        [timeline],
+        with_levels_alone.with_clips([*with_levels_alone, *by_cd]),
+        [store],
+        trained_models.manifest,
+        trained_models.store,
+    )
+
+    learnt_from = learning_result.manifest.clips[len(trained_models.manifest) :]
+    assert {clip.annotator for clip in learnt_from} == {"CD"}
+    assert learning_result.notes[0].startswith("2 judgements left out: of AB, who names no concept")
+
+
 def refusal(trained_models, film, *, films=None, spans=((8, 16),), windows=None, movie="tt0000001"):
     """Return the message with which judgements of spans of a film are refused."""
     timeline, store = film
@@ -395,11 +422,12 @@ def test_films_scored_by_two_kinds_of_models_are_refused(trained_models, film, f
     assert value in refusal(trained_models, film, films=[timeline, other])
 
 
-def test_a_film_of_the_corpus_is_refused(trained_models, film):
-    """Clips of f0, a film of the corpus, would be there twice."""
+@pytest.mark.parametrize("movie", ["f0", "F0"])
+def test_a_film_of_the_corpus_is_refused(trained_models, film, movie):
+    """Clips of f0, a film of the corpus, would be there twice, and it would be tested by what it taught."""
     timeline, _ = film
-    of_corpus = replace(timeline, record=structs.replace(timeline.record, movie="f0"))
-    assert "f0 is in the corpus" in refusal(trained_models, film, films=[of_corpus])
+    of_corpus = replace(timeline, record=structs.replace(timeline.record, movie=movie))
+    assert f"{movie} is in the corpus" in refusal(trained_models, film, films=[of_corpus])
 
 
 def test_a_film_scored_by_a_model_of_frames_is_refused(trained_models, film):

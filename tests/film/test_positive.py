@@ -12,7 +12,7 @@ from obygaze_features.manifest import PLANTED, Clip, Manifest, builtin_codebook
 from obygaze_film.cells import cells_by
 from obygaze_film.claims import LANGUAGES, Words, film_claims, kinds, phrases, rate_claims, sentences
 from obygaze_film.claims.of_film import corpus_experts
-from obygaze_film.evaluation import answers_of, count_unlabelled
+from obygaze_film.evaluation import answers_of, count_unlabelled, evaluate_films, evaluation_report
 from obygaze_film.exchange import export
 from obygaze_film.film_groups import compare_films
 from obygaze_film.judged_rate import correct_rates
@@ -305,7 +305,28 @@ def test_spans_of_a_concept_count_whether_or_not_they_have_a_level():
     assert set(answers) == {"AB", "CD"}
     assert answers["AB"].positive.tolist() == [[0, 10], [50, 60]]
     assert answers["CD"].positive.tolist() == [[0, 10], [50, 60]]
-    assert count_unlabelled(truth, body) == {"EF": 2}
+    assert count_unlabelled(truth, body, [movie]) == {"EF": 2}
+
+
+def test_who_names_no_concept_is_no_reference_for_a_concept():
+    """A model finds Body. AB names it in every other window, and CD gave the same windows levels alone.
+
+    To a rate CD says nothing of Body, and so to an evaluation: CD is not taken for somebody who saw none.
+    """
+    with_concepts = [("EN",), ("S", "Body")] * 15
+    truth = judged(AB=with_concepts, CD=LEVELS_ALONE)
+
+    measured = evaluate_films([FILM_OF_BODY], truth, n_shifts=5)
+
+    assert set(measured.summary["truth"]) == {"AB"}
+    notes = evaluation_report(measured).notes
+    assert any(f"{len(WINDOWS)} judgements of CD, who names no concept" in note for note in notes)
+
+
+def test_an_evaluation_for_a_concept_is_refused_if_nobody_names_concepts():
+    """The model finds Body, and AB gave windows levels alone."""
+    with pytest.raises(ObygazeError, match=r"nobody names a concept in the truth .*Body"):
+        evaluate_films([FILM_OF_BODY], judged(AB=LEVELS_ALONE))
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from obygaze_film.exchange import write_export
 from obygaze_film.page import film_page
 from obygaze_film.scored_files import FILES, link, write_films
 from obygaze_film.timeline import Timeline, read_films
+from tests.film.page.invented import fake_scored_film
 
 BREAKS_TERMINALS = "\x1b]0;gone\x07"
 
@@ -322,3 +323,13 @@ def test_a_table_with_an_infinite_number_is_not_read_in_one_call():
     """It is read cell by cell, so that a message can name the cell."""
     table = scored_files._plain_table(b"start_s,p,text\ninf,0.30000000000000004,a\n2,,b\n")
     assert table is None
+
+
+@pytest.mark.parametrize(("movie", "other"), [("Psycho", "PSYCHO"), ("tt0054215", "54215")])
+def test_a_film_under_two_spellings_of_its_name_is_refused(tmp_path, movie, other):
+    """Whoever evaluates, judges or compares films would count it twice."""
+    for name in (movie, other):
+        fake_scored_film(name, n_rows=20, duration_s=300.0).write(tmp_path / f"scored-{name}")
+
+    with pytest.raises(FilmError, match=f"films '{movie}' and '{other}' are one name"):
+        read_films([tmp_path / f"scored-{movie}", tmp_path / f"scored-{other}"])

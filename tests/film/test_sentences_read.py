@@ -780,6 +780,36 @@ def test_a_place_too_short_for_a_passage_is_said_to_be_left_out(language):
     assert without_first_letter in text_of(film_page([film], language=language))
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_part_of_less_than_half_a_second_is_said_nowhere(language):
+    """Of a film of 240 s .2 s are unlike, .2 s black, and .2 s reach the threshold in a place of their own.
+
+    The first sentence says that all of it is judged. No sentence or caveat may say that "0 s" are not.
+    """
+    words = Words(language)
+    film = with_likely_rows()
+    judged = replace(claim_of(film, kinds.JudgedTime), judged_s=239.6, unlike_s=0.2, nothing_s=0.2)
+    marked = replace(claim_of(film, kinds.MarkedPassages), short_s=0.2)
+
+    assert phrases.unjudged_sentence(judged, words) == ""
+    assert phrases.unjudged_caveat(judged, words) == ""
+    assert phrases.black_caveat(judged, words) == ""
+    assert phrases.short_places_phrase(marked, words) == ""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_threshold_that_rounds_to_0_is_written_alike_everywhere(language):
+    """The threshold of a rare concept may be .003, which is written as below 0.01, and never as 0.00."""
+    words = Words(language)
+    written = words.probability(0.003)
+    for sentence in (
+        phrases.threshold_label(0.003, words),
+        phrases.figure_threshold_sentence(0.003, words),
+        phrases.threshold_caveat(0.003, words),
+    ):
+        assert written in sentence
+
+
 def test_two_rows_of_four_seconds_are_long_enough_for_a_passage():
     """A passage is 5 s long at least."""
     claim = claim_of(with_likely_rows(30, 31), kinds.MarkedPassages)

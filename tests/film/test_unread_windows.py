@@ -181,3 +181,17 @@ def test_a_film_without_readable_windows_is_in_no_group(trained_models, tmp_path
         "films left out, as more than half of each of their windows could not be read: 1 (lost)"
         in compared.notes
     )
+
+
+def test_a_comparison_expects_what_the_model_expects_of_the_film(trained_models, tmp_path):
+    """A film of 168 s could be read up to 145 s: the second before lies in a window that is never drawn.
+
+    The model's share of the film counts that second too, wherever it is printed.
+    """
+    store = film_store(tmp_path, "cut", end_s=168.0, planted=((30.0, 60.0),), holes=((145.0, 168.0),))
+    film = score_film(store, [trained_models.paths["pcbm_lr"]])
+
+    (compared,) = compare_films([film], Manifest((), tmp_path, codebook(tmp_path))).films
+
+    assert film.model().rate.value is not None
+    assert compared.expected == film.model().rate.value

@@ -376,6 +376,31 @@ def test_claims_without_their_file_say_which_file(files):
 
 
 @pytest.mark.long
+def test_segments_are_projected_at_the_thresholds_once_for_all_levels(segments, measured_claims, monkeypatch):
+    """The four parts of the sentence on thresholds, one a level, read the windows of one projection.
+
+    Each is what it is measured by itself.
+    """
+    n_sweeps = []
+    sweep = measures.manifests.sweep
+    monkeypatch.setattr(measures.manifests, "sweep", lambda *args: n_sweeps.append(1) or sweep(*args))
+    (claim,) = [claim for claim in CLAIMS if claim.name == "thresholds"]
+
+    findings = claims_report._measure_parts([claim], segments)["thresholds"]
+
+    assert len(n_sweeps) == 1
+    assert [finding.note for finding in findings] == [
+        finding.note for finding in measured_claims.findings["thresholds"]
+    ]
+    by_itself = measures.thresholds(segments, **claim.parts[0].arguments)
+    assert (findings[0].value, findings[0].low, findings[0].note) == (
+        by_itself.value,
+        by_itself.low,
+        by_itself.note,
+    )
+
+
+@pytest.mark.long
 def test_a_file_that_is_given_twice_is_refused(files):
     """Claims are tested on one file of each kind, such as the manifest of ObyGaze12."""
     manifest_of_obygaze12 = files[0]
