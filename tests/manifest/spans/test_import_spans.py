@@ -721,3 +721,28 @@ def test_levels_that_overlap_are_counted_and_named(clips, overlaps):
 def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
     (notice,) = overlapping_levels([level_of(0, 10, "S", ""), level_of(5, 20, "HN", "")])
     assert "(a: S 0-10 s and HN 5-20 s)" in notice
+
+
+@pytest.mark.parametrize(
+    ("name", "usual_name"),
+    [
+        ("Human: Level,Blind@AB", "human: level, blind@AB"),
+        ("human : level, in  sight@AB", "human: level, in sight@AB"),
+        ("human\uff1alabels, agreed@AB", "human: labels, agreed@AB"),
+    ],
+    ids=["case and blanks", "two blanks", "a wide colon"],
+)
+def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_says_its_role(
+    tmp_path, name, usual_name
+):
+    """It is read as labels in each spelling: were its second half lost, what was agreed would be AB's."""
+    clips = []
+    for tier_name in (name, usual_name):
+        path = tmp_path / "a.eaf"
+        path.write_text(eaf(SLOTS, tier(tier_name, alignable_annotation("a1", "t1", "t2", "S"))), "utf-8")
+        clips += import_spans([path], tmp_path, movie="a").manifest
+    clip, usual_clip = clips
+
+    assert (clip.level, clip.annotator) == ("S", "AB")
+    assert clip.extras == usual_clip.extras
+    assert clip.extras["how"] in usual_name
