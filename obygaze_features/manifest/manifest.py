@@ -331,7 +331,8 @@ def write_manifest(
     """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file is written to another folder than the manifest's. A codebook that is
-    not built in is written next to it, unless the file there holds the same codebook already.
+    not built in, or explains a built-in one in other words, is written next to it, unless the file there
+    holds the same codebook already.
 
     Parameters
     ----------
@@ -371,6 +372,15 @@ def write_manifest(
     return placed
 
 
+def has_codebook_file(codebook: Codebook) -> bool:
+    """Return whether a manifest of this codebook has a file for it: it is none that a name alone stands for.
+
+    A codebook of the name of a built-in one is the same for labels (`load_codebook`), but may explain them in
+    other words, which only a file holds.
+    """
+    return codebook.name not in BUILTIN or codebook != builtin_codebook(codebook.name)
+
+
 def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     """Return whether a codebook has to be written beside the manifest that is written to a path.
 
@@ -380,10 +390,10 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     ------
     ManifestError
         The manifest goes to standard output, which has no place for a codebook beside it. Or the codebook has
-        the name of a built-in one (`_refuse_other_codebook`).
+        the name of a built-in one, and would not be read (`_refuse_other_codebook`).
     """
-    if codebook.name in BUILTIN:
-        _refuse_other_codebook(path, codebook)
+    _refuse_other_codebook(path, codebook)
+    if not has_codebook_file(codebook):
         return False
     if path == STANDARD:
         raise ManifestError(f"the codebook {codebook.name!r} is written beside the manifest: name a file")
@@ -396,16 +406,19 @@ def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
     Raises
     ------
     ManifestError
-        The codebook differs from the built-in one, or the file of another codebook lies beside the manifest,
-        which would be read in its place.
+        The codebook defines other labels than the built-in one. Or it is the built-in one, and the file of
+        another codebook lies beside the manifest, which would be read in its place.
     """
-    if codebook != builtin_codebook(codebook.name):
+    if codebook.name not in BUILTIN:
+        return
+    if codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(
             f"{path}: its codebook has the name of the built-in {codebook.name!r} "
             "and differs from it: give it another name"
         )
     beside = codebook_file(path)
-    if beside.exists() and not holds_codebook(beside, codebook):
+    is_of_another = beside.exists() and not holds_codebook(beside, codebook)
+    if is_of_another and not has_codebook_file(codebook):
         raise ManifestError(
             f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
             "remove it, or choose another name for the manifest"

@@ -157,3 +157,21 @@ def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
     clips = manifest_of_violence(tmp_path).clips
     with pytest.raises(ManifestError, match="'mobygaze'"):
         write_manifest(Manifest(clips, tmp_path, codebook_called_mobygaze), tmp_path / "films.csv")
+
+
+def test_a_built_in_codebook_in_other_words_is_written_with_the_manifest_that_is_read_with_it(tmp_path):
+    """A lab explains obygaze12 in its own words, in a file beside films.csv: the labels are the same.
+
+    Reading took it, and writing what was read refused it. Its words are what annotators judge by.
+    """
+    obygaze12 = builtin_codebook("obygaze12")
+    in_other_words = replace(obygaze12, construct="what we call a gaze that makes objects")
+    path = tmp_path / "films.csv"
+    path.write_text(f"{HEADER}\na-1,a,,0.0,1.5,S,,\n")
+    codebook_file(path).write_text(in_other_words.to_toml())
+    manifest = read_manifest(path)
+
+    write_manifest(manifest, tmp_path / "again.csv")
+
+    assert read_manifest(tmp_path / "again.csv").codebook == in_other_words
+    assert in_other_words.definition() != obygaze12.definition()
