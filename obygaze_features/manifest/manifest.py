@@ -482,23 +482,26 @@ def _codebook_of(table: Table) -> Codebook:
 def _named_codebook(table: Table) -> str:
     """Return the codebook that the rows of a manifest name; "" if it has no such column, or no row.
 
-    Rows that name no codebook, or another than the first row, are added to the table's problems, which are
-    raised together after the last row.
+    Rows that name no codebook, or another than the first one that names one, are added to the table's
+    problems, which are raised together after the last row. Empty rows do not count.
 
     Raises
     ------
     ManifestError
         There are such rows.
     """
-    if CODEBOOK_COLUMN not in table.columns or not table.rows:
+    if CODEBOOK_COLUMN not in table.columns:
         return ""
-    first_row = table.rows[0]
-    name = first_row.cells[CODEBOOK_COLUMN]
+    name = ""
+    line_of_name = 0
     for row in table.checked():
         cell = row.cells[CODEBOOK_COLUMN]
         if not cell:
             table.problems.add(row.line, "is empty", CODEBOOK_COLUMN)
-        elif name and cell != name:
-            difference = f"{cell!r}, and line {first_row.line} has {name!r}: a manifest has one codebook"
+        elif not name:
+            name = cell
+            line_of_name = row.line
+        elif cell != name:
+            difference = f"{cell!r}, and line {line_of_name} has {name!r}: a manifest has one codebook"
             table.problems.add(row.line, difference, CODEBOOK_COLUMN)
     return name

@@ -95,6 +95,18 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, con
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("first_row", [",,,,,,,,", " ,,,,,,,, "], ids=["empty cells", "blanks"])
+def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
+    """S is a level of obygaze12 too: the row would be read by the words of another codebook."""
+    path = tmp_path / "films.csv"
+    path.write_text(f"{HEADER},codebook\n{first_row}\na,a,,,,S,,,mobygaze\n")
+
+    manifest = read_manifest(path)
+
+    assert manifest.codebook.name == "mobygaze"
+    assert len(manifest) == 1
+
+
 @pytest.mark.parametrize(
     ("rows", "text_of_codebook", "message"),
     [
