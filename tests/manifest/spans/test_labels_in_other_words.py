@@ -319,3 +319,36 @@ def test_a_translated_title_of_two_concepts_stands_for_neither():
     """In Italian, Arma is the title of Blade, and of Bow."""
     words = LabelWords(codebook_of_text(OWN_CODEBOOK)).with_guesses()
     assert words.concept_of("Arma") == ""
+
+
+@pytest.mark.parametrize(
+    "title", [["S = hard negative"], ["S", "hard negative"]], ids=["in one cell", "in two cells"]
+)
+def test_a_code_of_the_codebook_that_the_table_explains_otherwise_is_asked_about(tmp_path, title):
+    """By its legend a lab's S is the hard negative, HN. By the codebook obygaze12 it is sure: the opposite.
+
+    The person says which holds, and is asked no more.
+    """
+    path = tmp_path / "a.tsv"
+    rows = [title, ["movie", "start_s", "end_s", "level"], ["m", 0, 5, "S"], ["m", 5, 9, "EN"]]
+
+    imported = import_with_proposed_words(path, rows)
+
+    assert labels_of(imported) == [("HN", []), ("EN", [])]
+    by_codebook = import_spans([path], tmp_path, words={"S": "S"})
+    assert labels_of(by_codebook) == [("S", []), ("EN", [])]
+
+
+def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_question(tmp_path):
+    """Codes beside each other in another row may be two people's labels of one span."""
+    path = tmp_path / "a.tsv"
+    rows = [
+        ["S = sure; HN = hard negative", "NS: not sure"],
+        ["S", "EN"],
+        ["movie", "start_s", "end_s", "level"],
+        ["m", 0, 5, "S"],
+        ["m", 5, 9, "HN"],
+    ]
+    write_table(path, rows)
+
+    assert labels_of(import_spans([path], tmp_path)) == [("S", []), ("HN", [])]
