@@ -280,15 +280,15 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     ManifestError
         Labels were given under two definitions of the codebook: a change from one to the other is no drift.
     """
-    # Asked before the columns that say so are left out below.
     judgements_of(annotated).refuse_two_definitions()
 
     # --- the clips of the round, each once, and all annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
-    segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
-    labels = _project_onto_clips(segments, clips)
+    segments = annotated.with_clips(clip for clip in annotated if clip.level is not None)
+    labels = _project_onto_clips(segments, clips)  # by their columns too, which tell windows that were drawn
+    labels = labels.with_clips(replace(clip, extras={}) for clip in labels)
 
     # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.

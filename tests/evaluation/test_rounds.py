@@ -109,6 +109,20 @@ def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
         round_progress(plan, plan.with_clips(labelled))
 
 
+def test_windows_that_were_drawn_say_nothing_of_the_clips_beside_them(tmp_path):
+    """AB judged one window that was drawn (column place), on the first of the two clips of film f00.
+
+    Of the second clip nothing is known, as `manifest project` and `manifest agreement` say too.
+    """
+    plan = plan_round(tmp_path, films=1, clips_a_film=2)
+    window = Clip("w1", "f00", "", 0.0, 5.0, "S", (), "AB", {"place": "1", "seen_score": "0"})
+
+    progress = round_progress(plan, plan.with_clips([window]))
+
+    assert progress["AB"].clips == 2
+    assert progress["AB"].clips_done == 1
+
+
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):
     """The column `order` has the number of each film in an annotator's order. Data frames write 1 as 1.0."""
     plan = plan_round(tmp_path, films=4, clips_a_film=2)
