@@ -29,6 +29,9 @@ _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 _IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
 
+PEOPLE = ("annotator", "worker")
+"""Columns that name people."""
+
 SHOWN = 3
 """Names or files that a note lists."""
 
@@ -46,8 +49,9 @@ def refuse_twins(column: str, names: _FirstPlaces) -> None:
     Parameters
     ----------
     column
-        The manifest's column of the names, `movie` or `annotator`. Names of movies are also compared by IMDb
-        id, and with an article in front or behind ("Birds, The").
+        The column of the names: `movie`, or one of `PEOPLE`. Names of movies are also compared by IMDb id,
+        and with an article in front or behind ("Birds, The"), and those of people without zeros before
+        numbers.
     names
         Each name, in the order of reading, with the file and place where it is first.
 
@@ -144,7 +148,7 @@ def _check_names(column: str, clips: Iterable[Clip]) -> list[str]:
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
     """Find names in a column of a manifest that are spellings of one name, or may be."""
-    if column == "annotator":
+    if column in PEOPLE:
         return _same_annotators(names)
     if column == "movie":
         return same_movies(names)
@@ -152,7 +156,7 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:
-    """Find names of annotators that are spellings of one, or may be.
+    """Find names of annotators, or of other people, that are spellings of one, or may be.
 
     Zeros before numbers do not count. Names that are one number, as 1 and 01, which spreadsheets write for
     each other, are one name. Names with letters, as R1 and R01, may be one.
