@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
+from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
@@ -153,6 +154,16 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
         if name not in LABEL_COLUMNS and heading is not None:
             new_names[heading] = name
     return new_names
+
+
+def with_names_of_scales(table: Table, codebook: Codebook) -> Table:
+    """Give columns that are headed by a scale of the codebook in another case the scale's name."""
+    new_names = {}
+    for scale in codebook.scales:
+        heading = find_column(table, scale.name)
+        if scale.name not in table.columns and heading is not None:
+            new_names[heading] = scale.name
+    return _with_names(table, new_names)
 
 
 def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str, str]:

@@ -18,7 +18,11 @@ from obygaze_features.manifest.importers.column_contents import (
     label_of_heading,
 )
 from obygaze_features.manifest.importers.column_proposals import propose
-from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
+from obygaze_features.manifest.importers.columns import (
+    LabelReader,
+    with_manifest_names,
+    with_names_of_scales,
+)
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
@@ -149,6 +153,7 @@ class PersonTables:
         """
         account = file.account
         are_judgements = account.kind == JUDGEMENTS
+        table = with_names_of_scales(table, words.codebook)
 
         # 1. Leave out the rows that are no clips.
         if not are_judgements:
@@ -519,7 +524,7 @@ def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: s
     gives; "" for none.
     """
     headings = file.reading.headings
-    table = without_explained(layout.table, words)
+    table = without_explained(with_names_of_scales(layout.table, words.codebook), words)
     table_of_clips = clip_rows(table, headings, words).table
     label_columns = LabelReader(table_of_clips, headings, words).columns
     scales = [scale.name for scale in words.codebook.scales]
