@@ -746,3 +746,17 @@ def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_s
     assert (clip.level, clip.annotator) == ("S", "AB")
     assert clip.extras == usual_clip.extras
     assert clip.extras["how"] in usual_name
+
+
+@pytest.mark.parametrize("are_in_two_files", [False, True])
+def test_concepts_that_were_seen_in_sight_of_a_score_are_in_no_blind_label(import_files, are_in_two_files):
+    """AB gave the level blindly, and the concepts of the same span in sight of the model's score."""
+    level = tier("human: level, blind@AB", alignable_annotation("a1", "t1", "t2", "S"))
+    concepts = tier("human: concepts, in sight@AB", alignable_annotation("a2", "t1", "t2", "Body"))
+    contents = [level, concepts] if are_in_two_files else [level + concepts]
+    files = {f"{number}.eaf": eaf(SLOTS, content) for number, content in enumerate(contents)}
+
+    clips, _ = import_files(files, movie="a")
+
+    labels = [(clip.level, clip.concepts, clip.extras["how"]) for clip in clips]
+    assert labels == [("S", (), "blind"), (None, ("Body",), "in sight")]
