@@ -166,6 +166,13 @@ def grouped(clips: Iterable[Clip], column: str) -> dict[str, list[Clip]]:
     return groups
 
 
+def has_labels(clip: Clip, codebook: Codebook) -> bool:
+    """Return whether somebody said anything of a clip: a level, concepts, or a rank on a scale."""
+    if clip.level is not None or clip.concepts:
+        return True
+    return any(clip.extras.get(scale.name, "").strip() for scale in codebook.scales)
+
+
 def absolute(path: Path) -> Path:
     """Make a path absolute and free of "..", following no links."""
     return Path(os.path.normpath(path.absolute()))

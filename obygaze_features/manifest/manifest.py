@@ -245,8 +245,10 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     other_annotator = second.annotator or "nobody"
     whose = annotator
     if annotator != other_annotator:
-        whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
-    names_nobody = not first.annotator and not second.annotator
+        whose = f"{annotator} and {other_annotator}"
+    names_nobody = not first.annotator or not second.annotator
+    if annotator != other_annotator and not names_nobody:
+        whose += ", whose films, videos or times differ"
     remedy = "; if two people labelled it, name them in a column annotator" if names_nobody else ""
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "

@@ -256,12 +256,12 @@ class PersonTables:
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
-        completed_row = problems.attempt(line, "", self._completed, file, line, cells)
+        completed_row = problems.attempt(line, "", self._completed, file, line, cells, codebook)
         if completed_row is None:
             return None
         return clip_of_row(completed_row, problems, codebook, spelled=True)
 
-    def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
+    def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str], codebook: Codebook) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
 
         Raises
@@ -276,7 +276,8 @@ class PersonTables:
         film = self._film_of_row(file, cells)
 
         annotator = cells.get("annotator", "")
-        has_labels = bool(cells.get("level") or cells.get("concepts"))
+        columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
+        has_labels = any(cells.get(name) for name in columns_of_labels)
         if not annotator and has_labels:
             annotator = self._annotator
 

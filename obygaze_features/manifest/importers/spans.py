@@ -15,7 +15,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped, has_labels
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
@@ -495,7 +495,7 @@ class _ManifestMaker:
 
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
-        manifest_clips = _without_unlabelled_rows(all_clips)
+        manifest_clips = _without_unlabelled_rows(all_clips, self._words.codebook)
         _refuse_names_spelled_in_two_ways(read_clips)
 
         # Notices in the order in which a person reads them: files, tiers, clips, judgements, videos.
@@ -784,15 +784,15 @@ def _has_only_concepts(read_clip: _ReadClip) -> bool:
     return account.kind not in PERSON_TABLES and bool(clip.concepts) and not has_level_or_text
 
 
-def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
-    """Leave out rows without annotator and level, if another row of the same clip has an annotator.
+def _without_unlabelled_rows(clips: Sequence[Clip], codebook: Codebook) -> list[Clip]:
+    """Leave out rows without annotator and labels, if another row of the same clip has an annotator.
 
     Such a row is of a list of clips that nobody had labelled yet.
     """
     annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
     labelled_clips = []
     for clip in clips:
-        is_unlabelled = not clip.annotator and not clip.level
+        is_unlabelled = not clip.annotator and not has_labels(clip, codebook)
         if is_unlabelled and (clip.clip_id, clip.movie) in annotated:
             continue
         labelled_clips.append(clip)
