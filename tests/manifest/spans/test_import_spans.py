@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, import_spans, load_codebook
+from obygaze_features.manifest import Clip, codebook_of_text, import_spans, load_codebook
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from tests.command import obygaze
 from tests.manifest.spans.files import EXAMPLES, alignable_annotation, eaf, ref_annotation, sheet, tier
@@ -760,3 +760,18 @@ def test_concepts_that_were_seen_in_sight_of_a_score_are_in_no_blind_label(impor
 
     labels = [(clip.level, clip.concepts, clip.extras["how"]) for clip in clips]
     assert labels == [("S", (), "blind"), (None, ("Body",), "in sight")]
+
+
+@pytest.mark.parametrize("role", ["levels", "labels"])
+@pytest.mark.parametrize(
+    "text", ["s", "\uff33", "en", "2.0"], ids=["a small letter", "a wide one", "two", "2.0"]
+)
+def test_a_tier_of_labels_reads_the_levels_that_a_tier_of_levels_reads(import_files, role, text):
+    """The level S may be typed as s, or with a keyboard of East Asia; a level 2 as programs write it."""
+    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("EN", "2", "S"))
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n{levels}')
+    content = eaf(SLOTS, tier("gaze@AB", alignable_annotation("a1", "t1", "t2", text)))
+
+    (clip,), _ = import_files({"a.eaf": content}, movie="a", tiers={"gaze": role}, codebook=codebook)
+
+    assert clip.level == {"s": "S", "\uff33": "S", "en": "EN", "2.0": "2"}[text]
