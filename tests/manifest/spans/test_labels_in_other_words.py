@@ -352,3 +352,29 @@ def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_
     write_table(path, rows)
 
     assert labels_of(import_spans([path], tmp_path)) == [("S", []), ("HN", [])]
+
+
+@pytest.mark.parametrize(
+    "text", ["b", "\uff22", "b; Look"], ids=["a small letter", "a wide one", "in a list"]
+)
+def test_a_concept_of_one_letter_is_read_in_any_case_and_not_lost(tmp_path, text):
+    """The concept is called B. A cell b was neither read nor refused, as the codebook knows it."""
+    concepts = "".join(f'[[concepts]]\nname = "{name}"\n' for name in ("B", "Look"))
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n[[levels]]\nname = "S"\n{concepts}')
+    path = tmp_path / "a.tsv"
+    write_table(path, [["movie", "start_s", "end_s", "level", "concepts"], ["m", 0, 5, "S", text]])
+
+    (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
+
+    assert clip.concepts[0] == "B"
+
+
+def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tmp_path):
+    levels = '[[levels]]\nname = "EN"\n[[levels]]\nname = "sure"\nsynonyms = ["Y"]\n'
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n{levels}')
+    path = tmp_path / "a.tsv"
+    write_table(path, [["movie", "start_s", "end_s", "level"], ["m", 0, 5, "y"], ["m", 5, 9, "EN"]])
+
+    imported = import_spans([path], tmp_path, codebook=codebook)
+
+    assert labels_of(imported) == [("sure", []), ("EN", [])]
