@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.identity import SameNames, as_typed, same_movies, same_names
+from obygaze_features.identity import SameNames, as_typed, imdb_id, same_movies, same_names
 from obygaze_features.manifest.clip import Clip
 from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.text import first_few
@@ -27,7 +27,7 @@ from obygaze_features.untrusted import open_regular
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 """Zeros before the other digits of a number."""
 
-_IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
+_IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII | re.IGNORECASE)
 
 PEOPLE = ("annotator", "worker")
 """Columns that name people."""
@@ -199,7 +199,7 @@ def movies_of_one_id(movies: Iterable[str]) -> list[str]:
     for movie in dict.fromkeys(movies):
         match = _IMDB_ID.match(movie)
         if match is not None:
-            movies_of_id.setdefault(match[0], []).append(movie)
+            movies_of_id.setdefault(imdb_id(match[0]), []).append(movie)
     notes = []
     for film_id, names in movies_of_id.items():
         if len(names) > 1:

@@ -44,7 +44,7 @@ MAX_SUFFIXES = 4
 """How many suffixes of subtitles are taken off a file's name, one behind the other."""
 
 _ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
-_ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
+_ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII | re.IGNORECASE)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
     rf"(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default)"
 )
