@@ -40,7 +40,7 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.read_in_sandbox import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import is_of_a_model
+from obygaze_features.manifest.spans.tier_names import HOW, is_of_a_model
 from obygaze_features.manifest.text_tables import (
     OUR_COLUMNS,
     SEEN_SCORE,
@@ -684,9 +684,14 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     result: list[Row] = []
     place_of_span: dict[tuple[str, ...], int] = {}  # span -> index in the result of its first row
     joined_rows: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
+    how_of_span: dict[tuple[str, ...], tuple[str, ...]] = {}  # span -> how its row above was judged
     n_joined = 0
     for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
+        how = tuple(row.cells.get(name, "").strip() for name in _COLUMNS_OF_HOW)
+        if any(how):
+            how_of_span[span] = how
+        span += how_of_span.get(span, how)
         if span not in place_of_span:
             place_of_span[span] = len(result)
             result.append(row)
@@ -724,6 +729,10 @@ def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
 
 _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
+
+_COLUMNS_OF_HOW = (SEEN_SCORE, HOW)
+"""Columns in which they are equal too, where they are filled: what was seen in sight of a score is in no
+blind label."""
 
 
 class _RowsOfSpan:
