@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import file_names, refuse_existing, write_whole
-from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
+from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip, grouped
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
@@ -26,6 +26,7 @@ from obygaze_features.manifest.spans.tier_names import (
     DECIDED_LEVEL,
     LEVEL_TIER,
 )
+from obygaze_features.manifest.unmarked_time import marks_every_answer
 
 Kind = Literal["model", "level", "probability", "concepts", "note"]
 """Types of tiers; annotations of concepts have no times of their own."""
@@ -371,7 +372,9 @@ def _document_for_people(tiers: Sequence[EafTier], codebook: Codebook, movie: st
 def conflicts(clips: Sequence[Clip], codebook: Codebook) -> list[tuple[float, float, str]]:
     """Find the spans of a film in which annotators gave different levels.
 
-    Where spans of one annotator overlap, the higher level counts, as in their agreement.
+    Where spans of one annotator overlap, the higher level counts, as in their agreement. And time that an
+    annotator did not mark is of the lowest level for one who marks only what they find, and unknown for one
+    who marks every answer (`marks_every_answer`).
 
     Parameters
     ----------
@@ -387,10 +390,14 @@ def conflicts(clips: Sequence[Clip], codebook: Codebook) -> list[tuple[float, fl
     starts_s = {clip.start_s or 0.0 for clip in clips}
     ends_s = {clip.end_s or 0.0 for clip in clips}
     edges_s = sorted(starts_s | ends_s)
+    level_of_unmarked_time: dict[str, str] = {}  # annotator -> level
+    for annotator, their_clips in grouped(clips, "annotator").items():
+        if not marks_every_answer(their_clips, codebook):
+            level_of_unmarked_time[annotator] = codebook.level_names[0]
     spans: list[tuple[float, float, str]] = []
     # Between two neighbouring edges nobody's level changes.
     for start_s, end_s in pairwise(edges_s):
-        level_of: dict[str, str] = {}  # annotator -> level
+        level_of = dict(level_of_unmarked_time)  # annotator -> level
         for clip in clips:
             covers_span = (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0)
             if covers_span and clip.level is not None:
