@@ -220,4 +220,4 @@ def matching_key(name: str, keys: Collection[str]) -> str:
 def is_of_a_model(name: str) -> bool:
     """Return whether a tier, or a label, was exported as a model's, by its name."""
     has_colon = ":" in name or _WIDE_COLON in name  # for speed: most names have none
-    return has_colon and plain(name).startswith(f"{MODEL}:")
+    return has_colon and tier_key(name).startswith(f"{MODEL}:")

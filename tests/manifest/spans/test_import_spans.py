@@ -309,6 +309,20 @@ def test_a_tier_of_a_model_cannot_be_read_as_one_of_people(import_file):
         read_elan(import_file, of_model, tiers={"obygaze: segments": "levels"})
 
 
+@pytest.mark.parametrize(
+    ("name", "is_of_model"),
+    [("obygaze: levels", True), ("OBYGAZE :levels", True), ("obygaze12", False), ("Obygaze level", False)],
+)
+def test_a_tier_of_elan_is_a_models_by_the_rule_of_all_formats(import_files, name, is_of_model):
+    """A model's tiers are called "obygaze:", in any case; a person may name theirs after the codebook."""
+    marks = alignable_annotation("a1", "t1", "t2", "S") + alignable_annotation("a2", "t2", "t3", "EN")
+
+    clips, _ = import_files({"a.eaf": eaf(SLOTS, tier(name, marks))}, movie="a", annotator="AB")
+
+    labels = [(clip.level, clip.extras["seen_score"]) for clip in clips]
+    assert labels == ([] if is_of_model else [("S", "0"), ("EN", "0")])
+
+
 def test_two_tiers_whose_names_differ_in_a_blank_are_refused(import_file):
     """The tiers "human: level" and "human:level" would be one."""
     first = tier("human: level", alignable_annotation("a1", "t1", "t2", "S"))
