@@ -7,11 +7,9 @@ one is noted.
 
 import hashlib
 import math
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +17,7 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import SameNames, as_typed, imdb_id, same_movies, same_names
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import Clip, video_key
 from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.text import first_few
 from obygaze_features.untrusted import open_regular
@@ -250,13 +248,12 @@ class _Range(NamedTuple):
 def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
     """Return video -> movie -> the range of the movie's clips in it."""
     ranges: dict[str, dict[str, _Range]] = {}
-    normpath = cache(os.path.normpath)  # many clips are of few videos
     for clip in clips:
         if not clip.video:
             continue
         start_s = 0.0 if clip.start_s is None else clip.start_s
         end_s = math.inf if clip.end_s is None else clip.end_s
-        ranges_of_video = ranges.setdefault(normpath(clip.video), {})
+        ranges_of_video = ranges.setdefault(video_key(clip.video), {})
         known = ranges_of_video.get(clip.movie, _Range(start_s, end_s))
         ranges_of_video[clip.movie] = _Range(min(known.start_s, start_s), max(known.end_s, end_s))
     return ranges
