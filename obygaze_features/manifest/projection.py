@@ -18,6 +18,7 @@ from obygaze_features.manifest.near import overlapping
 from obygaze_features.manifest.spans.names import suggestion
 from obygaze_features.manifest.text_tables import error_context
 from obygaze_features.manifest.unmarked_time import marks_every_answer
+from obygaze_features.text import composed
 
 Merge = Literal["highest", "any", "both", "expert"]
 
@@ -241,7 +242,8 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     """
     judgements_of(manifest).refuse_two_definitions()
     if how == "expert":
-        rows_of_expert = [clip for clip in manifest if clip.annotator == expert]
+        name = composed(expert)  # as clips have it
+        rows_of_expert = [clip for clip in manifest if clip.annotator == name]
         if not rows_of_expert:
             annotators = sorted({clip.annotator for clip in manifest if clip.annotator})
             names = suggestion(expert, annotators) or ": no row names one"

@@ -161,6 +161,15 @@ def test_ranks_on_a_scale_are_merged_like_levels_whoever_stands_first(how, expec
         assert merged.level == level
 
 
+def test_the_labels_of_one_annotator_are_found_by_a_name_in_any_form_of_accents():
+    """A keyboard may write é as e and an accent. Machines of `manifest alttest` are found so too."""
+    labels = manifest_of(annotation(0, 5, "S", annotator="Zo\u00e9"), annotation(0, 5, "EN"))
+
+    (clip,) = merge_annotators(labels, "expert", "Zoe\u0301")
+
+    assert clip.level == "S"
+
+
 def test_a_threshold_above_the_whole_clip_is_refused():
     """The threshold is the share of a clip that an annotation must cover, so 1.5 can't be reached."""
     annotations = manifest_of(annotation(0, 1, "S"))
