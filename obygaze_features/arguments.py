@@ -353,7 +353,12 @@ def _allows_items(origin: type, arguments: tuple[Any, ...], value: Any) -> bool:
 
 def _allows_all(annotation: Any, items: Iterable[object]) -> bool:
     """Return whether an annotation allows the first `MAX_ITEMS` items of a collection."""
-    return all(allows(annotation, item) for item in islice(items, MAX_ITEMS))
+    first_items: Iterable[object] = islice(items, MAX_ITEMS)
+    is_class = isinstance(annotation, type) and get_origin(annotation) is None
+    if is_class and not getattr(annotation, "_is_protocol", False):
+        # One item of each type is enough, and checking each of a long list takes time.
+        first_items = {type(item): item for item in first_items}.values()
+    return all(allows(annotation, item) for item in first_items)
 
 
 # --- what is said

@@ -35,8 +35,10 @@ _VARIANTS = (0xFE00, 0xFE0F)
 _IMDB = re.compile(r"(?:.*/title/)?(?:tt)?(\d{1,9})/?", re.ASCII | re.IGNORECASE)
 """An IMDb id, with or without its letters and zeros, or the address of its page."""
 
-_ARTICLE = re.compile(r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$")
-"""A title with its article behind it, and perhaps a year: `birds, the (1963)`."""
+_ARTICLE = re.compile(
+    r"^(.+), (the|an?|l[ae]s?|l'|il|gli|der|die|das|el|los|une?)( \(\d{4}\))?$", re.IGNORECASE
+)
+"""A title with its article behind it, and perhaps a year: `Birds, The (1963)`."""
 
 
 class SameNames(NamedTuple):
@@ -98,7 +100,8 @@ def same_names(names: Iterable[str]) -> SameNames:
 def same_movies(names: Iterable[str]) -> SameNames:
     """Find names of movies that are spellings of one, or may be, as `same_names` does for any names.
 
-    Names are also one if they are forms of one IMDb id, or differ in where the article stands.
+    Names are also one if they are forms of one IMDb id, or differ in where the article stands; whatever else
+    they differ in: `Città, La` is `La Citta`.
 
     Examples
     --------
@@ -112,8 +115,12 @@ def same_movies(names: Iterable[str]) -> SameNames:
         first = first_of_key.setdefault(key, name)
         if first != name:
             respelled.append((name, first))
-    pairs = same_names(first_of_key.values())
-    return SameNames([*respelled, *pairs.same], pairs.doubtful)
+    # The names with their articles in front are compared, and those that were given are returned.
+    name_of_title = {with_article_in_front(name): name for name in first_of_key.values()}
+    pairs = same_names(name_of_title)
+    same = [(name_of_title[title], name_of_title[other]) for title, other in pairs.same]
+    doubtful = [(name_of_title[title], name_of_title[other]) for title, other in pairs.doubtful]
+    return SameNames([*respelled, *same], doubtful)
 
 
 def _first_lookalike(name: str, name_of_skeleton: dict[str, str]) -> str | None:
@@ -138,6 +145,28 @@ def is_one_name(name: str, other: str) -> bool:
     (True, False)
     """
     return name == other or bool(same_names([name, other]).same)
+
+
+def is_one_title(title: str, other: str) -> bool:
+    """Return whether two titles are spellings of the same one, also if their article stands elsewhere.
+
+    IMDb ids are no titles: `same_movies` compares both.
+
+    Examples
+    --------
+    >>> is_one_title("Citt\u00e0, La", "La Citta"), is_one_name("Citt\u00e0, La", "La Citta")
+    (True, False)
+    """
+    return is_one_name(with_article_in_front(title), with_article_in_front(other))
+
+
+def looks_of_title(title: str) -> list[str]:
+    """Return the forms of a title of which two spellings of it share one (`is_one_title`).
+
+    Two titles that share a form need not be one.
+    """
+    name = with_article_in_front(title)
+    return [as_typed(name), *sorted(skeletons(name))]
 
 
 @lru_cache(4096)  # a table has the same names in every row
@@ -225,11 +254,27 @@ def plain(text: str) -> str:
     alike = " ".join(text.translate(_PLAIN_SIGN).split())
     # The capital I with a dot of Turkish is folded to an i and a dot above it, which is removed.
     folded = composed(alike.casefold()).replace("i\u0307", "i")
-    with_article = _ARTICLE.match(folded) if ", " in folded else None
+    return _with_article_in_front(folded)
+
+
+def with_article_in_front(title: str) -> str:
+    """Return a title with the article that stands behind it in front, with usual signs and single blanks.
+
+    Examples
+    --------
+    >>> with_article_in_front("Birds, The (1963)"), with_article_in_front("Avventura, L\u2019")
+    ('The Birds (1963)', "L'Avventura")
+    """
+    return _with_article_in_front(" ".join(title.translate(_PLAIN_SIGN).split()))
+
+
+def _with_article_in_front(title: str) -> str:
+    """Return a title of usual signs and single blanks with the article that stands behind it in front."""
+    with_article = _ARTICLE.match(title) if ", " in title else None
     if with_article is None:
-        return folded
+        return title
     name, article, rest = with_article.groups(default="")
-    blank = "" if article == "l'" else " "
+    blank = "" if article.endswith("'") else " "
     return f"{article}{blank}{name}{rest}"
 
 

@@ -71,13 +71,15 @@ def _refuse_other_codebook(out: Path, codebook: "manifests.Codebook | None", *, 
     force
         Whether existing files may be replaced.
     """
+    from obygaze_features.manifest.manifest import has_codebook_file
+
     codebook_file = manifests.codebook_file(out)
     if not codebook_file.exists():
         return
     is_same_codebook = codebook is not None and manifests.holds_codebook(codebook_file, codebook)
     if is_same_codebook:
         return
-    has_file_of_its_own = codebook is not None and codebook.name not in manifests.BUILTIN
+    has_file_of_its_own = codebook is not None and has_codebook_file(codebook)
     if has_file_of_its_own and force:  # which replaces the file
         return
 

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -166,6 +167,27 @@ def grouped(clips: Iterable[Clip], column: str) -> dict[str, list[Clip]]:
     return groups
 
 
+def has_labels(clip: Clip, codebook: Codebook) -> bool:
+    """Return whether somebody said anything of a clip: a level, concepts, or a rank on a scale."""
+    if clip.level is not None or clip.concepts:
+        return True
+    return any(clip.extras.get(scale.name, "").strip() for scale in codebook.scales)
+
+
+@lru_cache(1 << 12)  # many clips are of few videos
+def video_key(video: str) -> str:
+    """Return the form in which paths of videos are compared: without `./` and the like, accents composed.
+
+    It is "" for no video.
+
+    Examples
+    --------
+    >>> video_key("./films//a.mp4"), video_key("films/b/../a.mp4"), video_key("")
+    ('films/a.mp4', 'films/a.mp4', '')
+    """
+    return os.path.normpath(composed(video)) if video else ""
+
+
 def absolute(path: Path) -> Path:
     """Make a path absolute and free of "..", following no links."""
     return Path(os.path.normpath(path.absolute()))
@@ -281,7 +303,9 @@ class Collected:
         else:
             first_line = self._lines[earlier.clip_id, earlier.annotator]
             is_video_of_two_movies = (
-                bool(clip.video) and clip.video == earlier.video and clip.movie != earlier.movie
+                bool(clip.video)
+                and video_key(clip.video) == video_key(earlier.video)
+                and clip.movie != earlier.movie
             )
             if is_video_of_two_movies:
                 problem = (
@@ -302,8 +326,8 @@ def is_of_another_annotator(clip: Clip, other: Clip) -> bool:
     """
     if not clip.annotator or not other.annotator or clip.annotator == other.annotator:
         return False
-    span = (clip.movie, clip.video, clip.start_s, clip.end_s)
-    other_span = (other.movie, other.video, other.start_s, other.end_s)
+    span = (clip.movie, video_key(clip.video), clip.start_s, clip.end_s)
+    other_span = (other.movie, video_key(other.video), other.start_s, other.end_s)
     return span == other_span
 
 

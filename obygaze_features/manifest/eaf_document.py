@@ -14,8 +14,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from obygaze_features.arguments import checked
 from obygaze_features.io import file_names, refuse_existing, write_whole
-from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip
+from obygaze_features.manifest.clip import CONCEPT_SEPARATOR, Clip, grouped
 from obygaze_features.manifest.codebook import Codebook
+from obygaze_features.manifest.judgements import judgements_of
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.eaf import DECISIONS
 from obygaze_features.manifest.spans.textgrid import spread_over_tiers
@@ -25,6 +26,7 @@ from obygaze_features.manifest.spans.tier_names import (
     DECIDED_LEVEL,
     LEVEL_TIER,
 )
+from obygaze_features.manifest.unmarked_time import marks_every_answer
 
 Kind = Literal["model", "level", "probability", "concepts", "note"]
 """Types of tiers; annotations of concepts have no times of their own."""
@@ -341,17 +343,18 @@ def blank_document(codebook: Codebook, movie: str, annotators: Sequence[str], *,
 def conflicts_document(manifest: Manifest, movie: str) -> str:
     """Write an ELAN document of a film in which a person decides where annotators gave different levels.
 
-    It has each annotator's tiers, a tier `conflicts` with the spans in which they differ, and two empty tiers
-    for the decisions, "human: decision level" and "human: decision concepts". `import_spans` reads these
-    with who signed them and when.
+    It has the tiers of each annotator who is named, a tier `conflicts` with the spans in which they differ,
+    and two empty tiers for the decisions, "human: decision level" and "human: decision concepts".
+    `import_spans` reads these with who signed them and when.
     """
-    clips = [clip for clip in manifest if clip.movie == movie and clip.start_s is not None and clip.level]
+    judged = judgements_of(manifest).of_movie(movie).where(lambda judgement: bool(judgement.judge))
+    clips = [judgement.clip for judgement in judged.every if judgement.clip.start_s is not None]
     annotators = sorted({clip.annotator for clip in clips})
     tiers = []
     for annotator in annotators:
         their_clips = [clip for clip in clips if clip.annotator == annotator]
         tiers += _tiers_of_annotator(annotator, their_clips)
-    tiers.append(EafTier("conflicts", "model", conflicts(clips)))
+    tiers.append(EafTier("conflicts", "model", conflicts(clips, manifest.codebook)))
     tiers += [EafTier(DECIDED_LEVEL, "level"), EafTier(DECIDED_CONCEPTS, "concepts", parent=DECIDED_LEVEL)]
     return _document_for_people(tiers, manifest.codebook, movie)
 
@@ -366,8 +369,19 @@ def _document_for_people(tiers: Sequence[EafTier], codebook: Codebook, movie: st
     return eaf_document(tiers, {"codebook": codebook.name, "movie": movie}, vocabularies, media=media)
 
 
-def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
+def conflicts(clips: Sequence[Clip], codebook: Codebook) -> list[tuple[float, float, str]]:
     """Find the spans of a film in which annotators gave different levels.
+
+    Where spans of one annotator overlap, the higher level counts, as in their agreement. And time that an
+    annotator did not mark is of the lowest level for one who marks only what they find, and unknown for one
+    who marks every answer (`marks_every_answer`).
+
+    Parameters
+    ----------
+    clips
+        Labelled clips with times of one film.
+    codebook
+        Gives the order of the levels.
 
     Returns
     -------
@@ -376,14 +390,19 @@ def conflicts(clips: Sequence[Clip]) -> list[tuple[float, float, str]]:
     starts_s = {clip.start_s or 0.0 for clip in clips}
     ends_s = {clip.end_s or 0.0 for clip in clips}
     edges_s = sorted(starts_s | ends_s)
+    level_of_unmarked_time: dict[str, str] = {}  # annotator -> level
+    for annotator, their_clips in grouped(clips, "annotator").items():
+        if not marks_every_answer(their_clips, codebook):
+            level_of_unmarked_time[annotator] = codebook.level_names[0]
     spans: list[tuple[float, float, str]] = []
     # Between two neighbouring edges nobody's level changes.
     for start_s, end_s in pairwise(edges_s):
-        level_of: dict[str, str | None] = {}  # annotator -> level
+        level_of = dict(level_of_unmarked_time)  # annotator -> level
         for clip in clips:
             covers_span = (clip.start_s or 0.0) <= start_s and end_s <= (clip.end_s or 0.0)
-            if covers_span:
-                level_of[clip.annotator] = clip.level
+            if covers_span and clip.level is not None:
+                level_so_far = level_of.get(clip.annotator, clip.level)
+                level_of[clip.annotator] = max(level_so_far, clip.level, key=codebook.rank)
         have_one_level = len(set(level_of.values())) < 2
         if have_one_level:
             continue

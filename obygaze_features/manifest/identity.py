@@ -7,19 +7,17 @@ one is noted.
 
 import hashlib
 import math
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.identity import SameNames, as_typed, same_movies, same_names
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.identity import SameNames, as_typed, imdb_id, same_movies, same_names
+from obygaze_features.manifest.clip import Clip, video_key
 from obygaze_features.manifest.spans.names import without_zeros
 from obygaze_features.text import first_few
 from obygaze_features.untrusted import open_regular
@@ -27,7 +25,10 @@ from obygaze_features.untrusted import open_regular
 _LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 """Zeros before the other digits of a number."""
 
-_IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII)
+_IMDB_ID = re.compile(r"tt\d{7,9}(?!\d)", re.ASCII | re.IGNORECASE)
+
+PEOPLE = ("annotator", "worker")
+"""Columns that name people."""
 
 SHOWN = 3
 """Names or files that a note lists."""
@@ -46,8 +47,9 @@ def refuse_twins(column: str, names: _FirstPlaces) -> None:
     Parameters
     ----------
     column
-        The manifest's column of the names, `movie` or `annotator`. Names of movies are also compared by IMDb
-        id, and with an article in front or behind ("Birds, The").
+        The column of the names: `movie`, or one of `PEOPLE`. Names of movies are also compared by IMDb id,
+        and with an article in front or behind ("Birds, The"), and those of people without zeros before
+        numbers.
     names
         Each name, in the order of reading, with the file and place where it is first.
 
@@ -144,7 +146,7 @@ def _check_names(column: str, clips: Iterable[Clip]) -> list[str]:
 
 def _same_names(column: str, names: Iterable[str]) -> SameNames:
     """Find names in a column of a manifest that are spellings of one name, or may be."""
-    if column == "annotator":
+    if column in PEOPLE:
         return _same_annotators(names)
     if column == "movie":
         return same_movies(names)
@@ -152,7 +154,7 @@ def _same_names(column: str, names: Iterable[str]) -> SameNames:
 
 
 def _same_annotators(names: Iterable[str]) -> SameNames:
-    """Find names of annotators that are spellings of one, or may be.
+    """Find names of annotators, or of other people, that are spellings of one, or may be.
 
     Zeros before numbers do not count. Names that are one number, as 1 and 01, which spreadsheets write for
     each other, are one name. Names with letters, as R1 and R01, may be one.
@@ -195,7 +197,7 @@ def movies_of_one_id(movies: Iterable[str]) -> list[str]:
     for movie in dict.fromkeys(movies):
         match = _IMDB_ID.match(movie)
         if match is not None:
-            movies_of_id.setdefault(match[0], []).append(movie)
+            movies_of_id.setdefault(imdb_id(match[0]), []).append(movie)
     notes = []
     for film_id, names in movies_of_id.items():
         if len(names) > 1:
@@ -246,13 +248,12 @@ class _Range(NamedTuple):
 def _ranges_of_movies(clips: Iterable[Clip]) -> dict[str, dict[str, _Range]]:
     """Return video -> movie -> the range of the movie's clips in it."""
     ranges: dict[str, dict[str, _Range]] = {}
-    normpath = cache(os.path.normpath)  # many clips are of few videos
     for clip in clips:
         if not clip.video:
             continue
         start_s = 0.0 if clip.start_s is None else clip.start_s
         end_s = math.inf if clip.end_s is None else clip.end_s
-        ranges_of_video = ranges.setdefault(normpath(clip.video), {})
+        ranges_of_video = ranges.setdefault(video_key(clip.video), {})
         known = ranges_of_video.get(clip.movie, _Range(start_s, end_s))
         ranges_of_video[clip.movie] = _Range(min(known.start_s, start_s), max(known.end_s, end_s))
     return ranges

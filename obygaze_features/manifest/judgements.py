@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest.clip import Clip
+from obygaze_features.manifest.clip import Clip, video_key
 from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.text_tables import DEFINITION, SEEN_SCORE, counted
@@ -224,12 +224,12 @@ def judgements_of(manifest: Manifest) -> Judgements:
 
 
 def window_of(clip: Clip) -> Window:
-    """Return the span of a film's video that a clip is of.
+    """Return the span of a film's video that a clip is of; two spellings of a path are one video.
 
     A clip that has neither a video nor times is a whole file whose path is not known: its id stands for it.
     """
     is_of_unknown_file = not clip.video and clip.start_s is None
-    video = clip.clip_id if is_of_unknown_file else clip.video
+    video = clip.clip_id if is_of_unknown_file else video_key(clip.video)
     return Window(clip.movie, video, clip.start_s, clip.end_s)
 
 

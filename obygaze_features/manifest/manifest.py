@@ -245,8 +245,10 @@ def _repeated_id(first: Clip, second: Clip) -> ManifestError:
     other_annotator = second.annotator or "nobody"
     whose = annotator
     if annotator != other_annotator:
-        whose = f"{annotator} and {other_annotator}, whose films, videos or times differ"
-    names_nobody = not first.annotator and not second.annotator
+        whose = f"{annotator} and {other_annotator}"
+    names_nobody = not first.annotator or not second.annotator
+    if annotator != other_annotator and not names_nobody:
+        whose += ", whose films, videos or times differ"
     remedy = "; if two people labelled it, name them in a column annotator" if names_nobody else ""
     return ManifestError(
         f"clip {second.clip_id!r} is there twice, of {whose}: clip ids must be unique, or those of one "
@@ -331,7 +333,8 @@ def write_manifest(
     """Write a manifest atomically, and return it as it was written.
 
     Video paths are rewritten if the file is written to another folder than the manifest's. A codebook that is
-    not built in is written next to it, unless the file there holds the same codebook already.
+    not built in, or explains a built-in one in other words, is written next to it, unless the file there
+    holds the same codebook already.
 
     Parameters
     ----------
@@ -371,6 +374,15 @@ def write_manifest(
     return placed
 
 
+def has_codebook_file(codebook: Codebook) -> bool:
+    """Return whether a manifest of this codebook has a file for it: it is none that a name alone stands for.
+
+    A codebook of the name of a built-in one is the same for labels (`load_codebook`), but may explain them in
+    other words, which only a file holds.
+    """
+    return codebook.name not in BUILTIN or codebook != builtin_codebook(codebook.name)
+
+
 def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     """Return whether a codebook has to be written beside the manifest that is written to a path.
 
@@ -380,10 +392,10 @@ def _needs_codebook_file(path: Path, codebook: Codebook) -> bool:
     ------
     ManifestError
         The manifest goes to standard output, which has no place for a codebook beside it. Or the codebook has
-        the name of a built-in one (`_refuse_other_codebook`).
+        the name of a built-in one, and would not be read (`_refuse_other_codebook`).
     """
-    if codebook.name in BUILTIN:
-        _refuse_other_codebook(path, codebook)
+    _refuse_other_codebook(path, codebook)
+    if not has_codebook_file(codebook):
         return False
     if path == STANDARD:
         raise ManifestError(f"the codebook {codebook.name!r} is written beside the manifest: name a file")
@@ -396,16 +408,19 @@ def _refuse_other_codebook(path: Path, codebook: Codebook) -> None:
     Raises
     ------
     ManifestError
-        The codebook differs from the built-in one, or the file of another codebook lies beside the manifest,
-        which would be read in its place.
+        The codebook defines other labels than the built-in one. Or it is the built-in one, and the file of
+        another codebook lies beside the manifest, which would be read in its place.
     """
-    if codebook != builtin_codebook(codebook.name):
+    if codebook.name not in BUILTIN:
+        return
+    if codebook.digest() != builtin_codebook(codebook.name).digest():
         raise ManifestError(
             f"{path}: its codebook has the name of the built-in {codebook.name!r} "
             "and differs from it: give it another name"
         )
     beside = codebook_file(path)
-    if beside.exists() and not holds_codebook(beside, codebook):
+    is_of_another = beside.exists() and not holds_codebook(beside, codebook)
+    if is_of_another and not has_codebook_file(codebook):
         raise ManifestError(
             f"{beside}: lies beside {path.name} and is not its codebook {codebook.name!r}: "
             "remove it, or choose another name for the manifest"
@@ -469,23 +484,26 @@ def _codebook_of(table: Table) -> Codebook:
 def _named_codebook(table: Table) -> str:
     """Return the codebook that the rows of a manifest name; "" if it has no such column, or no row.
 
-    Rows that name no codebook, or another than the first row, are added to the table's problems, which are
-    raised together after the last row.
+    Rows that name no codebook, or another than the first one that names one, are added to the table's
+    problems, which are raised together after the last row. Empty rows do not count.
 
     Raises
     ------
     ManifestError
         There are such rows.
     """
-    if CODEBOOK_COLUMN not in table.columns or not table.rows:
+    if CODEBOOK_COLUMN not in table.columns:
         return ""
-    first_row = table.rows[0]
-    name = first_row.cells[CODEBOOK_COLUMN]
+    name = ""
+    line_of_name = 0
     for row in table.checked():
         cell = row.cells[CODEBOOK_COLUMN]
         if not cell:
             table.problems.add(row.line, "is empty", CODEBOOK_COLUMN)
-        elif name and cell != name:
-            difference = f"{cell!r}, and line {first_row.line} has {name!r}: a manifest has one codebook"
+        elif not name:
+            name = cell
+            line_of_name = row.line
+        elif cell != name:
+            difference = f"{cell!r}, and line {line_of_name} has {name!r}: a manifest has one codebook"
             table.problems.add(row.line, difference, CODEBOOK_COLUMN)
     return name

@@ -16,7 +16,9 @@ from obygaze_features.manifest.judgements import HOW_JUDGED, how_judged, judgeme
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.near import overlapping
 from obygaze_features.manifest.spans.names import suggestion
+from obygaze_features.manifest.text_tables import error_context
 from obygaze_features.manifest.unmarked_time import marks_every_answer
+from obygaze_features.text import composed
 
 Merge = Literal["highest", "any", "both", "expert"]
 
@@ -227,18 +229,21 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
     how
         ``highest``: the highest level, with the concepts given at it (the paper's rule); ``any``: the highest
         level, with all concepts; ``both``: the lowest level, with the concepts that all gave; ``expert``:
-        the labels of one annotator alone.
+        the labels of one annotator alone. Ranks on further scales of the codebook are merged like levels: the
+        highest, or for ``both`` the lowest, of those that were given. Other columns are the first row's.
     expert
         Name of the annotator for the rule ``expert``.
 
     Raises
     ------
     ManifestError
-        There is no such annotator, or the labels were given under two definitions.
+        There is no such annotator, the labels were given under two definitions, or a cell is no level of its
+        scale.
     """
     judgements_of(manifest).refuse_two_definitions()
     if how == "expert":
-        rows_of_expert = [clip for clip in manifest if clip.annotator == expert]
+        name = composed(expert)  # as clips have it
+        rows_of_expert = [clip for clip in manifest if clip.annotator == name]
         if not rows_of_expert:
             annotators = sorted({clip.annotator for clip in manifest if clip.annotator})
             names = suggestion(expert, annotators) or ": no row names one"
@@ -249,12 +254,34 @@ def merge_annotators(manifest: Manifest, how: Merge = "highest", expert: str = "
 
     merged = []
     for rows in grouped(manifest, "clip_id").values():
-        first_row = rows[0]
+        first_row = replace(rows[0], extras={**rows[0].extras, **_merged_ranks(rows, manifest.codebook, how)})
         if any(row.level for row in rows):
             merged.append(merge(first_row, rows, manifest.codebook, how))
         else:  # nobody labelled it; `merge` would give it the lowest level
             merged.append(replace(first_row, annotator=""))
     return manifest.with_clips(merged)
+
+
+def _merged_ranks(rows: Sequence[Clip], codebook: Codebook, how: Merge) -> dict[str, str]:
+    """Merge the ranks of a clip on each scale that has a column: scale -> the cell of the rank that counts.
+
+    It is the lowest rank for `both`, and else the highest. Rows without a rank do not count. The result does
+    not depend on the order of the rows.
+    """
+    merged: dict[str, str] = {}
+    for scale in codebook.scales:
+        if scale.name not in rows[0].extras:
+            continue
+        cells_of_rank: dict[int, list[str]] = {}
+        for row in rows:
+            cell = row.extras[scale.name]
+            with error_context(f"clip {row.clip_id!r}"):
+                level = scale.level_of(cell)
+            if level is not None:
+                cells_of_rank.setdefault(scale.level_names.index(level), []).append(cell)
+        choose = min if how == "both" else max
+        merged[scale.name] = min(cells_of_rank[choose(cells_of_rank)]) if cells_of_rank else ""
+    return merged
 
 
 @checked

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -9,7 +10,9 @@ import numpy as np
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.manifest.clip import Clip, grouped
+from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.identity import refuse_twins
+from obygaze_features.manifest.judgements import HOW_JUDGED, JUDGED_AT
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.text import composed, counted
 
@@ -41,8 +44,9 @@ def assign(
     Returns
     -------
     Manifest
-        A row without a level for each clip of each annotator's films, sorted by annotator and by their order
-        of films, with the columns `calibration` and `order`.
+        A row without labels for each clip of each annotator's films, sorted by annotator and by their order
+        of films, with the columns `calibration` and `order`. Columns that say how earlier labels were given
+        (`HOW_JUDGED`), and those of further scales, are emptied.
 
     Raises
     ------
@@ -53,8 +57,7 @@ def assign(
     names = [composed(name) for name in annotators]
     films = list(clips.movies)
     _check_round(clips, names, each, calibration)
-    clip_of_id = {clip.clip_id: clip for clip in clips}  # one row of each clip, whoever annotated it before
-    clips_of = grouped(clip_of_id.values(), "movie")
+    clips_of = grouped(map(partial(_without_labels, codebook=clips.codebook), clips.clips_once), "movie")
 
     rng = np.random.default_rng(seed)
     shuffled_films = _shuffled(films, rng)
@@ -89,8 +92,18 @@ def _rows_of_annotator(
         calibration_cell = "1" if film in common_films else "0"
         for clip in clips_of[film]:
             extras = {**clip.extras, CALIBRATION: calibration_cell, ORDER: str(number)}
-            rows.append(replace(clip, level=None, concepts=(), annotator=name, extras=extras))
+            rows.append(replace(clip, annotator=name, extras=extras))
     return rows
+
+
+def _without_labels(clip: Clip, codebook: Codebook) -> Clip:
+    """Return a clip without what was said of it before: labels, ranks on scales, and how they were given.
+
+    Otherwise the new labels would be those of the machine, or in sight of the score, of the earlier ones.
+    """
+    emptied = {*HOW_JUDGED, JUDGED_AT, *(scale.name for scale in codebook.scales)}
+    extras = {name: "" if name in emptied else cell for name, cell in clip.extras.items()}
+    return replace(clip, level=None, concepts=(), extras=extras)
 
 
 def _check_round(clips: Manifest, names: Sequence[str], each: int, calibration: int) -> None:

@@ -699,17 +699,20 @@ def read_texts(path: str | Path) -> TextList:
     Raises
     ------
     ManifestError
-        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice, or
-        a control or bidirectional character.
+        Naming file and line: not UTF-8, no such columns, an empty id or text, an id that is there twice, a
+        spreadsheet's error in a cell, or a control or bidirectional character.
     """
     path = local_path(path)
-    texts = _text_lines(path) if path.suffix.lower() == ".txt" else _text_cells(path)
+    is_of_lines = path.suffix.lower() == ".txt"
+    texts = _text_lines(path) if is_of_lines else _text_cells(path)
 
     problems = Problems(path)
     first_line_of: dict[str, int] = {}
     for line, text_id, text in texts:
         if not text.strip():
             problems.add(line, "the text is empty")
+        elif not is_of_lines and is_unreadable(text):
+            problems.add(line, f"the text {text.strip()!r} {CANNOT_BE_READ}")
         else:
             problem = unsuitable(text, line_breaks=True)  # such as a control character; "" if there is none
             if problem:
@@ -732,6 +735,8 @@ def _problem_of_id(text_id: str, first_line_of: Mapping[str, int]) -> str:
     """
     if not text_id.strip():
         return "the id is empty"
+    if is_unreadable(text_id):
+        return f"the id {text_id.strip()!r} {CANNOT_BE_READ}"
     problem = unsuitable(text_id)
     if problem:
         return f"the id {text_id!r} {problem}"
@@ -768,4 +773,5 @@ def _text_cells(path: Path) -> list[_TextRow]:
             f"{first_few(table.columns, MAX_SHOWN)}"
         )
     id_column, text_column = pairs[0]
-    return [_TextRow(row.line, row.cells[id_column], row.cells[text_column]) for row in table.rows]
+    rows = [row for row in table.rows if not row.is_empty]  # spreadsheets write empty rows
+    return [_TextRow(row.line, row.cells[id_column], row.cells[text_column]) for row in rows]

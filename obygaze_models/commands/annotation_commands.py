@@ -400,7 +400,8 @@ def _write_conflicts(labels: "manifests.Manifest", folder: Path, *, force: bool)
     Labels of whole files have no times, so that they are in no document; their number is printed.
     """
     # --- find the films that two annotators labelled
-    annotated_clips = [clip for clip in labels if clip.annotator]
+    judgements = manifests.judgements_of(labels).every
+    annotated_clips = [judgement.clip for judgement in judgements if judgement.judge]
     n_whole_files = sum(clip.start_s is None for clip in annotated_clips)
     annotators_of_movie: dict[str, set[str]] = {}
     for clip in annotated_clips:

@@ -290,7 +290,7 @@ def rank(
     cpu_s = expected_s(len(compared))
     if cpu_s >= MIN_ANNOUNCED_S:
         click.echo(f"note: {len(compared):,} comparisons take about {cpu_s:.0f} s of CPU", err=True)
-    ranking = rank_items(compared, masters=[name.strip() for name in masters])
+    ranking = rank_items(compared, masters=[composed(name.strip()) for name in masters])
     return _write_ranking(ranking, clips, scale, out)
 
 

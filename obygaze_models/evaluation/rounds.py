@@ -292,7 +292,6 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     ManifestError
         Labels were given under two definitions of the codebook: a change from one to the other is no drift.
     """
-    # Asked before the columns that say so are left out below.
     judgements_of(annotated).refuse_two_definitions()
 
     # --- the clips of the round, each once, and all annotators' labels of them
@@ -301,14 +300,14 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
     codebook = annotated.codebook
     segments = annotated.with_clips(clip for clip in annotated if is_labelled(clip, codebook))
-    labels = _project_onto_clips(_with_scales_alone(segments), clips)
+    labels = _project_onto_clips(segments, clips)
 
     # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     clips_done = {(label.annotator, label.clip_id) for label in labels if is_labelled(label, codebook)}
     blind_segments = _blind_segments_of_people(segments, clips)
-    blind_labels_of_clips = _project_onto_clips(_with_scales_alone(blind_segments), clips)
+    blind_labels_of_clips = _project_onto_clips(blind_segments, clips)
     drifts_of_round = _drifts_of_round(blind_labels_of_clips, clips, film_numbers, task)
 
     progress = {}
@@ -432,13 +431,14 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
     """Return the annotators' labels of a round's clips, by projecting labelled segments onto these.
 
     Annotators label the clips themselves, or delimit segments freely. If all labels are of the round's clips,
-    they are returned as they are.
+    these are returned, with the ranks on scales. Segments are projected by their levels alone.
     """
     if _are_of_clips(labelled, clips):
-        return labelled
-    # Segments are projected by their levels: ranks on scales stay behind.
-    with_level = [replace(clip, extras={}) for clip in labelled if clip.level is not None]
-    return project(labelled.with_clips(with_level), clips, per_annotator=True).manifest
+        return _with_scales_alone(labelled)
+    # Their other columns tell which segments are windows that were drawn.
+    with_level = labelled.with_clips(clip for clip in labelled if clip.level is not None)
+    projected = project(with_level, clips, per_annotator=True).manifest
+    return projected.with_clips(replace(clip, extras={}) for clip in projected)
 
 
 def _are_of_clips(labelled: Manifest, clips: Manifest) -> bool:

@@ -214,7 +214,7 @@ def labels_of_people(manifest: Manifest) -> Manifest:
     """Return a manifest in which the rows of machines have no label, so that people's labels remain.
 
     The rows of people come before those of machines on the same clip, as merging takes what it does not
-    merge, such as ranks on scales, from the first row. If no person labelled a clip, the manifest is returned
+    merge, such as notes, from the first row. If no person labelled a clip, the manifest is returned
     as it is.
     """
     machines = machines_of(manifest)

@@ -145,7 +145,7 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
         An object is listed twice, also in upper and in lower case, or the captioner is unknown.
     """
     refuse_unpublished(model, TOTALS)
-    words_of_object = _words_of_objects(objects)
+    words_of_object = words_of_objects(objects)
     namings = [_naming(row["caption"]) for row in captions]
     rows = [_counts(ALL_CAPTIONS, namings) | _published_shares(model, ALL_CAPTIONS)]
     for label, words in words_of_object.items():
@@ -172,13 +172,13 @@ def audit_cooc(captions: Sequence[Row], objects: Sequence[str], *, model: str | 
     )
 
 
-def _words_of_objects(objects: Sequence[str]) -> dict[str, list[str]]:
+def words_of_objects(objects: Sequence[str]) -> dict[str, list[str]]:
     """Return object -> its words as they are looked up in captions, in lower case.
 
     Raises
     ------
     AuditError
-        Two objects have the same words, so that the same captions would be counted for both.
+        Two objects have the same words: they are one, of which the same captions would be counted twice.
     """
     words_of_object: dict[str, list[str]] = {}
     object_of_words: dict[tuple[str, ...], str] = {}

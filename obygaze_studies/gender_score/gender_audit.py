@@ -26,6 +26,7 @@ from obygaze_studies.gender_score.cooc import (
     names_label,
     share,
     with_gender,
+    words_of_objects,
 )
 from obygaze_studies.gender_score.published_values import EXAMPLE_VALUES, EXAMPLES, TOTALS
 
@@ -508,11 +509,18 @@ def by_object(
     model
         A captioner of the published table, to show its values beside.
 
+    Raises
+    ------
+    AuditError
+        An object of `objects` is listed twice, also in upper and in lower case.
+
     Returns
     -------
     A row for each object: mean distances and scores, the share of man by the sums of scores and, where
     captions were scored with both genders, by the number of captions whose own gender has the larger score.
     """
+    if objects is not None:
+        words_of_objects(objects)  # refuses an object that is listed twice
     labels = list(dict.fromkeys(scored["label"] for scored in scored_objects))
     rows = []
     for name in labels if objects is None else objects:
@@ -542,6 +550,7 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
     sum_woman = math.fsum(scored["score"] for scored in scored_with_woman)
     n_correct = _count_correct(scored_objects)
     published = TOTALS[model] if model else {}  # what the paper prints, by name of a value
+    words = " ".join(tokens(name))  # as the paper prints the object
     return {
         "object": name,
         "n_captions": len({scored["caption_id"] for scored in scored_objects}),
@@ -554,8 +563,8 @@ def _object_row(name: str, scored_objects: Sequence[ScoredObject], model: str | 
         "n_correct_man": n_correct["man"],
         "n_correct_woman": n_correct["woman"],
         "to_man_by_n_correct": share(n_correct["man"], n_correct["woman"]),
-        "published_to_man": published.get("score_to_man", {}).get(name),
-        "published_to_woman": published.get("score_to_woman", {}).get(name),
+        "published_to_man": published.get("score_to_man", {}).get(words),
+        "published_to_woman": published.get("score_to_woman", {}).get(words),
     }
 
 

@@ -17,6 +17,7 @@ from obygaze_studies.audit_common.embeddings import Answers, Embeddings, check_s
 from obygaze_studies.audit_common.findings import Finding, Wording, audited
 from obygaze_studies.audit_common.inputs import refuse_duplicates
 from obygaze_studies.errors import AuditError
+from obygaze_studies.gender_score.cooc import words_of_objects
 
 PROMPT = "a photo of a {}"
 """Text that is embedded for an object."""
@@ -36,14 +37,14 @@ def needed_texts(objects: Sequence[str]) -> list[str]:
     Raises
     ------
     AuditError
-        An object is listed twice.
+        An object is listed twice, also in upper and in lower case.
 
     Examples
     --------
     >>> needed_texts(["umbrella"])
     ['a photo of a umbrella']
     """
-    refuse_duplicates(objects, "the list of objects has twice:")
+    words_of_objects(objects)  # refuses an object that is listed twice
     return [PROMPT.format(name) for name in objects]
 
 
@@ -75,8 +76,12 @@ def audit_answers(images: Answers, objects: Sequence[str] | None = None, *, mini
     AuditError
         An object is not one of the classes, or is listed twice, or no image has answers.
     """
-    listed_objects = images.names if objects is None else tuple(objects)
-    refuse_duplicates(listed_objects, "the list of objects has twice:")
+    if objects is None:
+        listed_objects = images.names
+        refuse_duplicates(listed_objects, "the list of objects has twice:")
+    else:
+        listed_objects = tuple(objects)
+        words_of_objects(listed_objects)  # refuses an object that is listed twice
     unknown = [name for name in listed_objects if name not in images.names]
     if unknown:
         raise AuditError(

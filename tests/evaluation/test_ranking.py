@@ -264,11 +264,11 @@ def rank_clips(tmp_path, monkeypatch):
     clips.append(Clip("d", "m", extras={"joy": "0.5"}))
     write_manifest(Manifest(tuple(clips), tmp_path, codebook), tmp_path / "clips.csv")
 
-    def rank(rows):
+    def rank(rows, *options):
         text = f"Joy, first round\nworker,left,right,chosen\n{rows}"  # a title above the header
         (tmp_path / "comparisons.csv").write_text(text, "utf-8")
         command = ["manifest", "rank", "clips.csv", "comparisons.csv", "--scale", "joy", "--out", "out.csv"]
-        return obygaze(*command)
+        return obygaze(*command, *options)
 
     return rank
 
@@ -297,9 +297,10 @@ def test_clips_are_found_by_their_names_in_any_accents_and_repeated_comparisons_
     ("rows", "messages"),
     [
         ("W,é,b,b\nW,b,c,c\nw,b,c,c\n", ["worker 'W' and 'w' (line 5) are one name"]),
+        ("1,é,b,b\n1,b,c,c\n01,b,c,c\n", ["worker '1' and '01' (line 5) are one name"]),
         ("W,x,b,b\nW,b,c,c\nW,b,y,b\n", ["line 3", "'x' is no clip of the manifest", "'y' is no clip"]),
     ],
-    ids=["a worker in two spellings", "clips that the manifest lacks"],
+    ids=["a worker in two spellings", "a worker's number with a zero", "clips that the manifest lacks"],
 )
 def test_comparisons_of_unclear_names_are_refused_with_their_lines(rank_clips, capsys, rows, messages):
     """A row is: worker, left clip, right clip, chosen clip. The clips are é, b, c and d.
@@ -312,6 +313,11 @@ def test_comparisons_of_unclear_names_are_refused_with_their_lines(rank_clips, c
     assert exit_code == 1
     for message in messages:
         assert message in errors
+
+
+def test_a_master_is_found_in_any_form_of_accents(rank_clips):
+    """A keyboard may write é as e and an accent, where the table has one sign, or the other way round."""
+    assert rank_clips("Zoé,é,b,b\nZoé,b,c,c\n", "--master", normalize("NFD", "Zoé")) == 0
 
 
 @pytest.fixture(scope="module")

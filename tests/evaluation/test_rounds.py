@@ -168,10 +168,44 @@ def test_ranks_of_free_segments_are_refused(tmp_path):
     plan = plan_round(tmp_path, films=4, clips_a_film=2)
     codebook = replace(plan.codebook, scales=(Scale("valence", (Level("low"), Level("high"))),))
     plan = replace(plan, codebook=codebook)
-    segment = Clip("s1", "f00", "", 0.0, 7.0, "S", (), "AB", {"valence": "low"})
+    segment = Clip(
+        "s1",
+        "f00",
+        "",
+        start_s=0.0,
+        end_s=7.0,
+        level="S",
+        concepts=(),
+        annotator="AB",
+        extras={"valence": "low"},
+    )
 
     with pytest.raises(ProtocolError, match=r"scale:valence: .* projected by their levels alone"):
         round_progress(plan, plan.with_clips([segment]), "scale:valence")
+
+
+def test_windows_that_were_drawn_say_nothing_of_the_clips_beside_them(tmp_path):
+    """AB judged one window that was drawn (column place), on the first of the two clips of film f00.
+
+    Of the second clip nothing is known, as `manifest project` and `manifest agreement` say too.
+    """
+    plan = plan_round(tmp_path, films=1, clips_a_film=2)
+    window = Clip(
+        "w1",
+        "f00",
+        "",
+        start_s=0.0,
+        end_s=5.0,
+        level="S",
+        concepts=(),
+        annotator="AB",
+        extras={"place": "1", "seen_score": "0"},
+    )
+
+    progress = round_progress(plan, plan.with_clips([window]))
+
+    assert progress["AB"].clips == 2
+    assert progress["AB"].clips_done == 1
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest
+from obygaze_features.manifest import Clip, Codebook, Concept, Level, Manifest, Scale, import_spans
 
 
 def manifest_of(tmp_path, *annotators):
@@ -26,3 +26,41 @@ def test_an_annotator_who_has_a_clip_twice_is_not_told_so(tmp_path):
 
 def test_two_annotators_may_have_one_clip(tmp_path):
     assert len(manifest_of(tmp_path, "AB", "CD")) == 2
+
+
+HEADER = "clip_id,movie,start_s,end_s,level,concepts,annotator,valence\n"
+MOODS = Codebook(
+    "moods",
+    "1",
+    (Level("EN"), Level("S")),
+    (Concept("Body"),),
+    scales=(Scale("valence", (Level("low"), Level("high"))),),
+)
+
+
+def import_rows(folder, *rows, **options):
+    """Import a table for each of these rows, which stands below `HEADER`."""
+    paths = []
+    for number, row in enumerate(rows):
+        paths.append(folder / f"{number}.csv")
+        paths[-1].write_text(f"{HEADER}{row}\n")
+    return import_spans(paths, folder, codebook=MOODS, **options)
+
+
+def test_a_row_of_nobody_without_labels_is_a_list_of_clips_and_left_out_beside_an_annotators(tmp_path):
+    imported = import_rows(tmp_path, "c,f,0,5,,,,", "c,f,0,5,S,,AB,")
+
+    assert [clip.annotator for clip in imported.manifest] == ["AB"]
+
+
+@pytest.mark.parametrize("row", ["c,f,0,5,,Body,,", "c,f,0,5,,,,high"], ids=["concepts", "a rank on a scale"])
+def test_what_nobody_says_by_concepts_or_a_rank_is_not_left_out_as_unlabelled(tmp_path, row):
+    """Concepts and ranks are labels as a level is: whose they are must be said."""
+    with pytest.raises(ManifestError, match=r"of nobody and AB: .* two people labelled it, name them"):
+        import_rows(tmp_path, row, "c,f,0,5,S,,AB,")
+
+
+def test_ranks_of_a_table_that_names_nobody_are_those_of_the_annotator_who_is_given(tmp_path):
+    imported = import_rows(tmp_path, "c,f,0,5,,,,high", annotator="AB")
+
+    assert [clip.annotator for clip in imported.manifest] == ["AB"]

@@ -80,10 +80,46 @@ def test_a_blank_document_has_no_annotation_to_import(tmp_path, annotators):
 
 def test_conflicts_are_the_spans_in_which_levels_differ(two_annotators):
     """From 10 s on Ann says EN. Ben says S up to 20 s, then HN up to 25 s, and then EN too."""
-    assert conflicts(two_annotators.clips) == [
+    assert conflicts(two_annotators.clips, MOBYGAZE) == [
         (10.0, 20.0, "ann: EN; ben: S"),
         (20.0, 25.0, "ann: EN; ben: HN"),
     ]
+
+
+@pytest.mark.parametrize("is_higher_first", [True, False])
+def test_of_overlapping_spans_of_one_annotator_the_higher_level_is_compared(is_higher_first):
+    """Ann says S from 0 to 10 s, and HN from 5 to 10 s besides. Ben says S: they differ nowhere."""
+    higher = clip_of_film_f("ann", 0.0, 10.0, "S")
+    lower = clip_of_film_f("ann", 5.0, 10.0, "HN")
+    of_ann = (higher, lower) if is_higher_first else (lower, higher)
+
+    assert conflicts((*of_ann, clip_of_film_f("ben", 0.0, 10.0, "S")), MOBYGAZE) == []
+
+
+@pytest.mark.parametrize(
+    ("further_mark", "expected"),
+    [((), [(0.0, 10.0, "ann: S; ben: EN")]), ((clip_of_film_f("ben", 40.0, 50.0, "EN"),), [])],
+    ids=["who marks only what he finds", "who marks every answer"],
+)
+def test_what_one_of_two_annotators_did_not_mark_is_settled_as_it_is_counted(further_mark, expected):
+    """Ann marks S up to 10 s, where Ben marks nothing, and both mark S from 20 s on.
+
+    `manifest disagreements` counts it as overlooked by Ben, unless he marks the lowest level too.
+    """
+    of_both = [clip_of_film_f(name, 20.0, 30.0, "S") for name in ("ann", "ben")]
+    clips = (clip_of_film_f("ann", 0.0, 10.0, "S"), *of_both, *further_mark)
+
+    found = conflicts(clips, MOBYGAZE)
+
+    assert [span for span in found if span[0] < 20] == expected
+
+
+def test_a_label_of_nobody_is_no_annotators_to_settle(two_annotators):
+    """A merged row that names nobody has no tier and is in no conflict, as it has no part in agreement."""
+    of_nobody = clip_of_film_f("", 0.0, 10.0, "HN")
+    with_merged_row = two_annotators.with_clips((*two_annotators.clips, of_nobody))
+
+    assert conflicts_document(with_merged_row, "f") == conflicts_document(two_annotators, "f")
 
 
 def labels_of(clips):

@@ -1,6 +1,7 @@
 """One film, one name; one person, one name; one video, one film: at every door."""
 
 import unicodedata
+from pathlib import PurePath
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,10 @@ from hypothesis import strategies as st
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import is_one_name, same_names
 from obygaze_features.manifest import Clip, Manifest, import_folder, import_spans, read_manifest
-from obygaze_features.manifest.identity import check_identity, same_films
+from obygaze_features.manifest.identity import check_identity, movies_of_one_id, same_films
+from obygaze_features.manifest.spans.names import film_by_file, find_film
 from tests.command import obygaze
+from tests.cpu_time import within_cpu_s
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 
@@ -96,6 +99,42 @@ def test_different_names_of_plain_letters_are_different(names):
     pairs_of_one_name, pairs_that_look_alike = same_names(names)
     assert pairs_of_one_name == []
     assert pairs_that_look_alike == []
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("Citt\u00e0, La", "La Citta"),
+        ("The Castle (1997)", "\u0421astle, The (1997)"),
+        ("Avventura, L\u2019", "L'Avventur\u00e0"),
+    ],
+    ids=["an accent", "a Cyrillic C", "an elided article"],
+)
+def test_a_film_is_one_whatever_else_differs_when_its_article_stands_behind_it(name, other):
+    """It is refused beside itself, and found under either name."""
+    for first, second in ((name, other), (other, name)):
+        assert same_films([first, second]) == [(second, first)]
+        assert find_film(second, ["Psycho", first]) == first
+
+
+@pytest.mark.long
+def test_a_name_of_no_film_is_looked_for_among_many_in_little_time():
+    """A table may have such a name in every row: comparing it with each of 500 films took 1.5 ms a row."""
+    films = [f"Film number {number}" for number in range(500)]
+
+    with within_cpu_s(1.5):
+        for number in range(3000):
+            assert find_film(f"no film {number}", films) is None
+
+
+@pytest.mark.parametrize("film_id", ["tt0054215", "TT0054215"])
+def test_an_imdb_id_in_a_name_is_one_in_capitals_too(film_id):
+    """A file is of the film whose id its name begins with, and two names that begin with one id are noted."""
+    name = film_by_file(PurePath(f"{film_id}.1080p.en.srt"))
+    assert find_film(name, ["tt0054215"]) == "tt0054215"
+
+    (note,) = movies_of_one_id(["tt0054215-cut", f"{film_id}-long"])
+    assert "2 movies begin with tt0054215" in note
 
 
 def test_films_are_one_by_imdb_id_or_article():

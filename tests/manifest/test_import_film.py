@@ -84,6 +84,22 @@ def test_a_length_that_is_missing_zero_or_infinite_is_refused(film_s, window_s, 
         windows_of(film_s, window_s, hop_s)
 
 
+@pytest.mark.parametrize(
+    "second_file", ["b/Birds.mkv", "b/birds.mp4", "b/B\u0131rds.mp4"], ids=["a suffix", "case", "a dotless i"]
+)
+def test_two_files_that_would_be_one_movie_are_refused_by_their_paths(second_file):
+    """There are no clips yet that a message could name, and names of files are not spelled alike at will."""
+    films = [Film(ROOT / "Birds.mp4", 10.0), Film(ROOT / second_file, 10.0)]
+
+    with pytest.raises(ManifestError) as refusal:
+        import_film(films, ROOT, window_s=5.0)
+
+    assert str(refusal.value) == (
+        f"{ROOT / 'Birds.mp4'} and {ROOT / second_file}: both would be movie 'Birds'; rename one, or leave "
+        "one out"
+    )
+
+
 def import_scenes(*times: tuple[float, float]) -> Imported:
     """Import a film of 10 s, divided into scenes of these times."""
     scenes = [FilmPart(start_s, end_s) for start_s, end_s in times]

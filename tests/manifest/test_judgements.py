@@ -37,6 +37,23 @@ def manifest_of(*clips):
     return Manifest(tuple(clips), Path(), OBYGAZE12)
 
 
+@pytest.mark.parametrize(
+    ("path", "other_path"),
+    [("films/a.mp4", "./films/a.mp4"), ("films/am\u00e9lie.mp4", "films/ame\u0301lie.mp4")],
+    ids=["a point", "an accent on its own"],
+)
+def test_two_spellings_of_a_path_are_one_video_of_which_two_annotators_judged_one_window(path, other_path):
+    """Else the annotators share no window, and their judgements would be projected as free segments."""
+    of_ab = replace(judged_clip("AB", 0), video=path)
+    of_cd = replace(judged_clip("CD", 0), video=other_path)
+
+    (pair,) = level_pairs(manifest_of(of_ab, of_cd))
+
+    assert pair.counts == {("S", "S"): 1}
+    one_clip = manifest_of(of_ab, replace(of_cd, clip_id=of_ab.clip_id))
+    assert len(one_clip.clips_once) == 1
+
+
 def test_a_judgement_has_the_facts_of_its_row():
     """`content_s` is written with a decimal comma, as some spreadsheets do. A seen score of 0 means blind."""
     further_columns = {

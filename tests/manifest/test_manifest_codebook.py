@@ -99,6 +99,18 @@ def test_a_built_in_codebook_is_named_unless_it_is_obygaze12(tmp_path, name, con
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("first_row", [",,,,,,,,", " ,,,,,,,, "], ids=["empty cells", "blanks"])
+def test_an_empty_row_says_nothing_of_the_codebook(tmp_path, first_row):
+    """S is a level of obygaze12 too: the row would be read by the words of another codebook."""
+    path = tmp_path / "films.csv"
+    path.write_text(f"{HEADER},codebook\n{first_row}\na,a,,,,S,,,mobygaze\n")
+
+    manifest = read_manifest(path)
+
+    assert manifest.codebook.name == "mobygaze"
+    assert len(manifest) == 1
+
+
 @pytest.mark.parametrize(
     ("rows", "text_of_codebook", "message"),
     [
@@ -161,3 +173,21 @@ def test_a_labs_codebook_may_not_have_the_name_of_a_built_in_one(tmp_path):
     clips = manifest_of_violence(tmp_path).clips
     with pytest.raises(ManifestError, match="'mobygaze'"):
         write_manifest(Manifest(clips, tmp_path, codebook_called_mobygaze), tmp_path / "films.csv")
+
+
+def test_a_built_in_codebook_in_other_words_is_written_with_the_manifest_that_is_read_with_it(tmp_path):
+    """A lab explains obygaze12 in its own words, in a file beside films.csv: the labels are the same.
+
+    Reading took it, and writing what was read refused it. Its words are what annotators judge by.
+    """
+    obygaze12 = builtin_codebook("obygaze12")
+    in_other_words = replace(obygaze12, construct="what we call a gaze that makes objects")
+    path = tmp_path / "films.csv"
+    path.write_text(f"{HEADER}\na-1,a,,0.0,1.5,S,,\n")
+    codebook_file(path).write_text(in_other_words.to_toml())
+    manifest = read_manifest(path)
+
+    write_manifest(manifest, tmp_path / "again.csv")
+
+    assert read_manifest(tmp_path / "again.csv").codebook == in_other_words
+    assert in_other_words.definition() != obygaze12.definition()

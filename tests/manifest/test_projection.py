@@ -1,5 +1,6 @@
 """Free annotations projected onto clips: the paper's rules in small, and what holds for any."""
 
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, builtin_codebook, merge, project, windows
+from obygaze_features.manifest import (
+    Clip,
+    Codebook,
+    Level,
+    Manifest,
+    Scale,
+    builtin_codebook,
+    merge,
+    merge_annotators,
+    project,
+    windows,
+)
 
 OBYGAZE12 = builtin_codebook("obygaze12")
 
@@ -135,6 +147,33 @@ def test_an_annotation_without_a_level_cannot_be_projected():
     clips = manifest_of(Clip("c1", "m", "", start_s=0, end_s=10))
     with pytest.raises(ManifestError, match="'mute'"):
         project(annotations, clips, threshold=0.2)
+
+
+@pytest.mark.parametrize(("how", "expected"), [("highest", "high"), ("any", "high"), ("both", "low")])
+@pytest.mark.parametrize("level", ["S", None], ids=["beside a level", "on the scale alone"])
+def test_ranks_on_a_scale_are_merged_like_levels_whoever_stands_first(how, expected, level):
+    """Ada gives low, Bo high, and Cy no rank. No row order makes another film of them."""
+    scale = Scale("valence", (Level("low"), Level("middle"), Level("high")))
+    codebook = Codebook("moods", "1", (Level("EN"), Level("S")), scales=(scale,))
+    rows = [
+        Clip("c", "m", level=level, annotator=annotator, extras={"valence": cell})
+        for annotator, cell in (("Ada", "low"), ("Bo", "high"), ("Cy", ""))
+    ]
+
+    for order in permutations(rows):
+        (merged,) = merge_annotators(Manifest(order, Path(), codebook), how)
+
+        assert merged.extras["valence"] == expected
+        assert merged.level == level
+
+
+def test_the_labels_of_one_annotator_are_found_by_a_name_in_any_form_of_accents():
+    """A keyboard may write é as e and an accent. Machines of `manifest alttest` are found so too."""
+    labels = manifest_of(annotation(0, 5, "S", annotator="Zo\u00e9"), annotation(0, 5, "EN"))
+
+    (clip,) = merge_annotators(labels, "expert", "Zoe\u0301")
+
+    assert clip.level == "S"
 
 
 def test_a_threshold_above_the_whole_clip_is_refused():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, Manifest, assign, windows
+from obygaze_features.manifest import Clip, Manifest, assign, judgements_of, machines_of, windows
 
 FOUR_ANNOTATORS = ("AB", "CD", "EF", "GH")
 
@@ -285,3 +285,20 @@ def test_a_round_without_clips_is_refused(tmp_path):
     """Nobody would get anything to annotate."""
     with pytest.raises(ManifestError, match="no clip"):
         assign(Manifest((), tmp_path), FOUR_ANNOTATORS, each=2)
+
+
+def test_a_round_of_clips_that_were_labelled_before_says_nothing_of_how_these_labels_were_given():
+    """A machine answered about the clip, and AB judged it in sight of a score. What CD will say is CD's."""
+    of_ab = {"seen_score": "1", "model": "", "note": "dark"}
+    of_machine = {"seen_score": "", "model": "vlm-7b", "note": "dark"}
+    labelled = (
+        Clip("c", "m", level="S", annotator="AB", extras=of_ab),
+        Clip("c", "m", level="S", annotator="vlm", extras=of_machine),
+    )
+
+    (clip,) = assign(Manifest(labelled, Path()), ["CD"], each=1)
+
+    labelled_by_cd = Manifest((replace(clip, level="EN"),), Path())
+    assert machines_of(labelled_by_cd) == ()
+    assert judgements_of(labelled_by_cd).every[0].is_blind is None
+    assert clip.extras["note"] == "dark"

@@ -41,6 +41,12 @@ def test_rows_of_blanks_are_skipped(tmp_path):
     assert [(row.line, row.cells["x"]) for row in table.timed()] == [(3, "a")]
 
 
+def test_rows_of_blanks_between_texts_are_skipped_and_an_error_in_another_column_does_not_matter(tmp_path):
+    path = written(tmp_path / "t.csv", "text_id,text,note\n,,\na,a man,#N/A\n , ,\n")
+
+    assert read_texts(path).rows == (("a", "a man"),)
+
+
 def test_lines_of_text_have_their_numbers_for_ids(tmp_path):
     """A plain text file has one text per line.
 
@@ -83,6 +89,8 @@ def test_the_digest_is_of_the_rows_and_not_of_the_file(tmp_path):
         pytest.param("p.csv", b"text_id,text\na,\xff\n", "line 2", id="a table that is not UTF-8"),
         pytest.param("t.txt", b"a man\n\xe9t\xe9\n", "line 2", id="lines that are not UTF-8"),
         pytest.param("t.txt", "a man\n\na woman\n", "line 2", id="an empty line"),
+        pytest.param("p.csv", "text_id,text\na,x\nb,#N/A\n", "line 3: the text '#N/A' cannot", id="an error"),
+        pytest.param("p.csv", "text_id,text\n#REF!,x\n", "line 2: the id '#REF!' cannot", id="an id lost"),
     ],
 )
 def test_an_invalid_list_of_texts_is_refused_with_the_line(tmp_path, name, content, reason):

@@ -32,3 +32,21 @@ def note_of_clip(folder, *notes):
 )
 def test_a_text_that_is_repeated_stands_once(tmp_path, notes, joined):
     assert note_of_clip(tmp_path, *notes) == joined
+
+
+@pytest.mark.parametrize(
+    ("seen_scores", "concepts"),
+    [(("0", "1"), ()), (("0", "0"), ("Body",)), (("0", ""), ("Body",))],
+    ids=["in sight", "blindly too", "not said again"],
+)
+def test_concepts_that_were_seen_in_sight_of_a_score_join_no_blind_level(tmp_path, seen_scores, concepts):
+    """A row says the level of the span, which was given blindly, and the next one a concept."""
+    of_level, of_concept = seen_scores
+    rows = [f"m,0,5,S,,A,{of_level}", f"m,0,5,,Body,A,{of_concept}", "m,5,9,EN,,A,0", "m,5,9,,Look,A,0"]
+    path = tmp_path / "long.csv"
+    path.write_text("\n".join(["movie,start_s,end_s,level,concepts,annotator,seen_score", *rows]) + "\n")
+
+    first, second = import_spans([path], tmp_path).manifest
+
+    assert (first.level, first.concepts, first.extras["seen_score"]) == ("S", concepts, "0")
+    assert (second.level, second.concepts) == ("EN", ("Look",))

@@ -274,6 +274,20 @@ def are_marks(cells: Sequence[str]) -> bool:
     return all(plain(cell) in MARKS or is_unreadable(cell) for cell in set(cells))
 
 
+def says_yes(cell: str, label: str, words: LabelWords) -> bool:
+    """Return whether a mark says that the label in the heading of its column is there.
+
+    What the person explains comes before the usual signs: with `x=` an x says no, and with `ok=yes` ok says
+    yes. The label itself says yes, too.
+    """
+    explained = words.explained(cell)
+    means_no_label = explained is not None and not explained.words
+    if means_no_label:
+        return False
+    label_in_cell = words.level_of(cell) or words.concept_of(cell)
+    return plain(cell) in YES or words.is_yes(cell) or label_in_cell == label
+
+
 def abbreviated_mark(cell: str) -> str:
     """Return `yes` or `no` for a cell that begins the words of one of them alone, as `s` does `sí`; else "".
 

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 from obygaze_features.cells import is_unreadable
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
+from obygaze_features.manifest.codebook import Codebook
 from obygaze_features.manifest.importers.annotator_headings import label_columns_of
 from obygaze_features.manifest.importers.column_contents import (
     NO,
-    YES,
     are_marks,
     cells_of,
     has_no_marks,
@@ -23,6 +23,7 @@ from obygaze_features.manifest.importers.column_contents import (
     kinds_of_yes,
     label_of_heading,
     range_in,
+    says_yes,
     texts_in_heading,
 )
 from obygaze_features.manifest.importers.last_frames import with_ends_after_last_frames
@@ -153,6 +154,16 @@ def _new_names(table: Table, headings: Headings) -> dict[str, str]:
         if name not in LABEL_COLUMNS and heading is not None:
             new_names[heading] = name
     return new_names
+
+
+def with_names_of_scales(table: Table, codebook: Codebook) -> Table:
+    """Give columns that are headed by a scale of the codebook in another case the scale's name."""
+    new_names = {}
+    for scale in codebook.scales:
+        heading = find_column(table, scale.name)
+        if scale.name not in table.columns and heading is not None:
+            new_names[heading] = scale.name
+    return _with_names(table, new_names)
 
 
 def _replacing_headings(table: Table, new_names: Mapping[str, str]) -> dict[str, str]:
@@ -635,15 +646,11 @@ class LabelReader:
 
     def _is_marked(self, position: CellPosition, cell: str, label: str) -> bool:
         """Return whether a cell says yes to the label in its heading; a cell that is no mark is a problem."""
-        explained = self._words.explained(cell)
-        means_no_label = explained is not None and not explained.words
-        if means_no_label:
-            return False  # the person says so, even of a usual sign for yes
-        mark = plain(cell)
-        label_in_cell = self._words.level_of(cell) or self._words.concept_of(cell)
-        if mark in YES or self._words.is_yes(cell) or label_in_cell == label:
+        if says_yes(cell, label, self._words):
             return True
-        says_no = mark in NO or self._words.is_no_concept(cell)
+        if self._words.is_explained_as_nothing(cell):
+            return False  # the person says so, even of a usual sign for yes
+        says_no = plain(cell) in NO or self._words.is_no_concept(cell)
         if cell and not says_no:
             yes = shlex.quote(f"{cell}={label}")
             no = shlex.quote(f"{cell}=")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import VIDEO_SUFFIXES
-from obygaze_features.identity import as_typed, imdb_id, plain, skeletons
+from obygaze_features.identity import imdb_id, looks_of_title, plain
 from obygaze_features.io import in_any_form, local_path
 from obygaze_features.manifest.clip import stored_path
 from obygaze_features.manifest.importers.folder import list_files
@@ -235,20 +235,15 @@ def _files_by_name(files: Sequence[PurePosixPath]) -> dict[str, list[PurePosixPa
     """Return name -> the files of this name, which is without suffix and in several forms.
 
     These are the name as it is written, as names are compared (`plain`), as an IMDb id in full, and the forms
-    in which spellings of one name are equal (`is_one_name`).
+    in which spellings of one title are equal (`is_one_title`).
     """
     by_name: dict[str, list[PurePosixPath]] = {}
     for file in files:
         forms = (plain(file.stem), composed(file.stem), imdb_id(file.stem))
-        for form in dict.fromkeys((*forms, *_looks_of(file.stem))):
+        for form in dict.fromkeys((*forms, *looks_of_title(file.stem))):
             if form:
                 by_name.setdefault(form, []).append(file)
     return by_name
-
-
-def _looks_of(name: str) -> list[str]:
-    """Return the forms of a name of which two spellings of it share one (`is_one_name`)."""
-    return [as_typed(name), *sorted(skeletons(name))]
 
 
 def _forms_of_name(media_path: str) -> list[str]:
@@ -256,5 +251,5 @@ def _forms_of_name(media_path: str) -> list[str]:
     names = (media_path, path_of(media_path).name, stem_of(media_path))
     forms = [composed(media_path.strip()), *map(plain, names), imdb_id(media_path)]
     for name in names:
-        forms += _looks_of(name)
+        forms += looks_of_title(name)
     return [form for form in dict.fromkeys(forms) if form]

@@ -16,7 +16,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.lines import csv_line
 from obygaze_features.manifest.clip import Clip, numbered_ids, stored_path
-from obygaze_features.manifest.identity import check_identity, refuse_twins
+from obygaze_features.manifest.identity import check_identity, refuse_twins, same_films
 from obygaze_features.manifest.importers.imported import Imported
 from obygaze_features.manifest.manifest import Manifest
 from obygaze_features.manifest.spans.names import find_film
@@ -184,16 +184,25 @@ def import_film(
 
 
 def _refuse_films_of_one_name(films: Sequence[Film]) -> None:
-    """Refuse two files that would be the same movie, as their names differ in the suffix or folder alone."""
+    """Refuse two files that would be the same movie: their names are spellings of one, or are equal.
+
+    Equal are names that differ in the suffix or folder alone.
+    """
     file_of_movie: dict[str, Path] = {}
     for film in films:
         movie = film.movie
         if movie in file_of_movie:
-            raise ManifestError(
-                f"{file_of_movie[movie]} and {film.path}: both would be movie {movie!r}; rename one, "
-                "or leave one out"
-            )
+            raise _error_of_one_film(file_of_movie[movie], film.path, movie)
         file_of_movie[movie] = film.path
+    for movie, earlier_movie in same_films(file_of_movie):
+        raise _error_of_one_film(file_of_movie[earlier_movie], file_of_movie[movie], earlier_movie)
+
+
+def _error_of_one_film(first_file: Path, second_file: Path, movie: str) -> ManifestError:
+    """Return the error for two files that would be the same movie."""
+    return ManifestError(
+        f"{first_file} and {second_file}: both would be movie {movie!r}; rename one, or leave one out"
+    )
 
 
 def _clips_of_spans(film: Film, spans: Sequence[tuple[float, float]], root: Path) -> list[Clip]:

@@ -18,7 +18,11 @@ from obygaze_features.manifest.importers.column_contents import (
     label_of_heading,
 )
 from obygaze_features.manifest.importers.column_proposals import propose
-from obygaze_features.manifest.importers.columns import LabelReader, with_manifest_names
+from obygaze_features.manifest.importers.columns import (
+    LabelReader,
+    with_manifest_names,
+    with_names_of_scales,
+)
 from obygaze_features.manifest.importers.folder import movie_of, name_of
 from obygaze_features.manifest.importers.imported import ClipIds, consumed, slug
 from obygaze_features.manifest.importers.proposal import Proposal, UnreadColumnsError, option
@@ -36,7 +40,7 @@ from obygaze_features.manifest.spans.label_words import LabelWords
 from obygaze_features.manifest.spans.names import film_named, is_place
 from obygaze_features.manifest.spans.read_in_sandbox import MemoryBudget
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import is_of_a_model
+from obygaze_features.manifest.spans.tier_names import HOW, is_of_a_model
 from obygaze_features.manifest.text_tables import (
     OUR_COLUMNS,
     SEEN_SCORE,
@@ -149,6 +153,7 @@ class PersonTables:
         """
         account = file.account
         are_judgements = account.kind == JUDGEMENTS
+        table = with_names_of_scales(table, words.codebook)
 
         # 1. Leave out the rows that are no clips.
         if not are_judgements:
@@ -251,12 +256,12 @@ class PersonTables:
         for scale in codebook.scales:
             # The level is not used: this only notes a cell that is no number of the scale as a problem.
             problems.attempt(line, scale.name, scale.level_of, cells.get(scale.name, ""))
-        completed_row = problems.attempt(line, "", self._completed, file, line, cells)
+        completed_row = problems.attempt(line, "", self._completed, file, line, cells, codebook)
         if completed_row is None:
             return None
         return clip_of_row(completed_row, problems, codebook, spelled=True)
 
-    def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str]) -> Row:
+    def _completed(self, file: SpanFile, line: int, cells: Mapping[str, str], codebook: Codebook) -> Row:
         """Return a row of a table with its film, video, annotator and clip id filled in.
 
         Raises
@@ -271,7 +276,8 @@ class PersonTables:
         film = self._film_of_row(file, cells)
 
         annotator = cells.get("annotator", "")
-        has_labels = bool(cells.get("level") or cells.get("concepts"))
+        columns_of_labels = (*LABEL_COLUMNS, *(scale.name for scale in codebook.scales))
+        has_labels = any(cells.get(name) for name in columns_of_labels)
         if not annotator and has_labels:
             annotator = self._annotator
 
@@ -519,7 +525,7 @@ def proposal_for(file: SpanFile, layout: Layout, words: LabelWords, annotator: s
     gives; "" for none.
     """
     headings = file.reading.headings
-    table = without_explained(layout.table, words)
+    table = without_explained(with_names_of_scales(layout.table, words.codebook), words)
     table_of_clips = clip_rows(table, headings, words).table
     label_columns = LabelReader(table_of_clips, headings, words).columns
     scales = [scale.name for scale in words.codebook.scales]
@@ -678,9 +684,14 @@ def _joined_by_span(file: SpanFile, rows: Sequence[Row]) -> list[Row]:
     result: list[Row] = []
     place_of_span: dict[tuple[str, ...], int] = {}  # span -> index in the result of its first row
     joined_rows: dict[tuple[str, ...], _RowsOfSpan] = {}  # span -> its rows, if it has several
+    how_of_span: dict[tuple[str, ...], tuple[str, ...]] = {}  # span -> how its row above was judged
     n_joined = 0
     for row in rows:
         span = tuple(row.cells.get(name, "").strip() for name in _SPAN_COLUMNS)
+        how = tuple(row.cells.get(name, "").strip() for name in _COLUMNS_OF_HOW)
+        if any(how):
+            how_of_span[span] = how
+        span += how_of_span.get(span, how)
         if span not in place_of_span:
             place_of_span[span] = len(result)
             result.append(row)
@@ -718,6 +729,10 @@ def _have_one_concept_at_most(rows: Sequence[Row]) -> bool:
 
 _SPAN_COLUMNS = ("clip_id", "movie", "video", *TIMES, "annotator")
 """The columns in which rows of one span and annotator are equal."""
+
+_COLUMNS_OF_HOW = (SEEN_SCORE, HOW)
+"""Columns in which they are equal too, where they are filled: what was seen in sight of a score is in no
+blind label."""
 
 
 class _RowsOfSpan:

@@ -15,7 +15,7 @@ from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.identity import plain
 from obygaze_features.io import local_path
-from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped
+from obygaze_features.manifest.clip import OVERHANG_S, Clip, grouped, has_labels
 from obygaze_features.manifest.codebook import BUILTIN, Codebook, builtin_codebook
 from obygaze_features.manifest.identity import check_identity, refuse_twins
 from obygaze_features.manifest.importers.film_files import FilmFiles
@@ -50,6 +50,7 @@ from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.roles import DECLARABLE, TierRoles
 from obygaze_features.manifest.spans.sources import SOURCES, TABLE, kind_of, why_not_read
 from obygaze_features.manifest.spans.span_file import KINDS, Reading, SpanFile
+from obygaze_features.manifest.spans.tier_names import HOW
 from obygaze_features.manifest.spans.units import checked_unit
 from obygaze_features.manifest.text_tables import (
     CODEBOOK_COLUMN,
@@ -494,7 +495,7 @@ class _ManifestMaker:
 
         read_clips = _join_concepts(self._clips_within_films(contents, tables, tools))
         all_clips = self._with_same_columns([read_clip.clip for read_clip in read_clips])
-        manifest_clips = _without_unlabelled_rows(all_clips)
+        manifest_clips = _without_unlabelled_rows(all_clips, self._words.codebook)
         _refuse_names_spelled_in_two_ways(read_clips)
 
         # Notices in the order in which a person reads them: files, tiers, clips, judgements, videos.
@@ -728,7 +729,8 @@ def _join_concepts(clips: Iterable[_ReadClip]) -> list[_ReadClip]:
     """Join each clip that has only concepts to another clip of its span, its owner (`_owners`).
 
     This is needed because a tool may export levels in one file and concepts in another, or each concept in a
-    file of its own. Clips of one span have the same film, times and annotator (`key_of_annotated_span`).
+    file of its own. Clips of one span have the same film, times and annotator (`key_of_annotated_span`), and
+    were judged in the same way, as tiers say it: what was seen in sight of a score is in no blind label.
     """
     read_clips = list(clips)
     owners = _owners(read_clips)
@@ -752,19 +754,24 @@ def _owners(read_clips: Sequence[_ReadClip]) -> dict[int, int]:
     if not with_only_concepts:
         return {}
 
-    owner_of_span: dict[tuple[object, ...], int] = {}  # film, times and annotator -> index of the owner
+    owner_of_span: dict[tuple[object, ...], int] = {}  # film, times, annotator and how -> index of the owner
     for index, read_clip in enumerate(read_clips):
         if read_clip.clip.level:
-            owner_of_span[key_of_annotated_span(read_clip.clip)] = index  # a later one replaces an earlier
+            owner_of_span[_key_of_judged_span(read_clip.clip)] = index  # a later one replaces an earlier
 
     owners = {}
     for index in with_only_concepts:
-        key = key_of_annotated_span(read_clips[index].clip)
+        key = _key_of_judged_span(read_clips[index].clip)
         if key in owner_of_span:
             owners[index] = owner_of_span[key]
         else:  # no clip of the span has a level, and this is its first
             owner_of_span[key] = index
     return owners
+
+
+def _key_of_judged_span(clip: Clip) -> tuple[object, ...]:
+    """Return a key that is equal for two clips if one annotator judged the same span in the same way."""
+    return (*key_of_annotated_span(clip), clip.extras.get(HOW, ""))
 
 
 def _has_only_concepts(read_clip: _ReadClip) -> bool:
@@ -777,15 +784,15 @@ def _has_only_concepts(read_clip: _ReadClip) -> bool:
     return account.kind not in PERSON_TABLES and bool(clip.concepts) and not has_level_or_text
 
 
-def _without_unlabelled_rows(clips: Sequence[Clip]) -> list[Clip]:
-    """Leave out rows without annotator and level, if another row of the same clip has an annotator.
+def _without_unlabelled_rows(clips: Sequence[Clip], codebook: Codebook) -> list[Clip]:
+    """Leave out rows without annotator and labels, if another row of the same clip has an annotator.
 
     Such a row is of a list of clips that nobody had labelled yet.
     """
     annotated = {(clip.clip_id, clip.movie) for clip in clips if clip.annotator}
     labelled_clips = []
     for clip in clips:
-        is_unlabelled = not clip.annotator and not clip.level
+        is_unlabelled = not clip.annotator and not has_labels(clip, codebook)
         if is_unlabelled and (clip.clip_id, clip.movie) in annotated:
             continue
         labelled_clips.append(clip)

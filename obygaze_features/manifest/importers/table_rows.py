@@ -10,7 +10,6 @@ from obygaze_features.cells import is_unreadable
 from obygaze_features.identity import plain
 from obygaze_features.manifest.importers.column_contents import (
     NO,
-    YES,
     are_ranges,
     are_times,
     count_labels,
@@ -19,6 +18,7 @@ from obygaze_features.manifest.importers.column_contents import (
     label_of_heading,
     range_in,
     readable_cells,
+    says_yes,
     whole_numbers,
 )
 from obygaze_features.manifest.spans.headings import (
@@ -496,7 +496,8 @@ def _has_label(row: Row, columns: Sequence[str], words: LabelWords) -> bool:
         cell = row.cells[column].strip()
         if not cell or is_unreadable(cell):
             continue
-        is_mark = plain(cell) in YES and bool(label_of_heading(column, words))
+        label_of_column = label_of_heading(column, words)
+        is_mark = label_of_column != "" and says_yes(cell, label_of_column, words)
         if is_mark or _is_label(cell, words):
             return True
     return False

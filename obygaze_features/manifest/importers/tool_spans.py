@@ -424,9 +424,17 @@ class ToolSpans:
 
         They are looked for in tiers of labels and in a model's answers, and are None elsewhere.
         """
-        if role == LABELS or file.account.kind == ANSWERS:
-            return self._words_of(file).labels_of(span.text)
-        return None
+        words = self._words_of(file)
+        if file.account.kind == ANSWERS:
+            return words.labels_of(span.text)
+        if role != LABELS:
+            return None
+        labels = words.labels_of(span.text)
+        if labels is not None:
+            return labels
+        # What a tier of levels, or a table, reads as a level is one here too, as s of the level S.
+        level = words.level_of(span.text)
+        return Labels(level, ()) if level else None
 
     def _words_of(self, file: SpanFile) -> LabelWords:
         """Return the words by which labels of a file are read: the person's, or of answers the codebook's."""

@@ -32,6 +32,9 @@ SHORTEST_SPELLING: Final = 3
 LONGEST_CODE: Final = 12
 """Characters of a code that a legend explains: what is longer is a text."""
 
+LONGEST_LABEL_CODE: Final = 3
+"""Characters of a label, such as EN, that a legend may explain as another one: what is longer is a word."""
+
 LONGEST_WORDS: Final = 8
 """Words of a label; what is longer is a remark."""
 
@@ -176,6 +179,39 @@ def _meanings_in_text(text: str, words: LabelWords) -> dict[str, str]:
         if label and not _label_of(code, words):
             meanings[code] = label
     return meanings
+
+
+def explained_otherwise(
+    legend: Iterable[Sequence[str]], headings: Iterable[str], words: LabelWords
+) -> dict[str, str]:
+    """Return the codes of labels that a table explains as another label: code -> that other label.
+
+    In a table with `(S=hard negative)` the letter S is HN, and not the level S of the codebook. In two cells
+    beside each other, a code is explained if it is in no other cell, and the text is no name of a label: else
+    they may be the labels of two annotators.
+
+    `legend` are the rows of the workbook's other sheets, and the titles above the table.
+    """
+    rows = [[cell.strip() for cell in cells if cell.strip()] for cells in legend]
+    n_cells = Counter(cell for cells in rows for cell in cells)
+    names = {*words.codebook.level_names, *words.codebook.concept_names}
+    explanations: list[tuple[str, str]] = []  # of a code and what it means
+    for cells in rows:
+        for code, text in pairwise(cells):
+            if n_cells[code] == 1 and text not in names:
+                explanations.append((code, text))
+        for cell in cells:
+            explanations += _EXPLAINED.findall(cell)
+    for heading in headings:
+        explanations += _EXPLAINED.findall(heading)
+
+    others = {}
+    for code, text in explanations:
+        label = label_like(text, words)
+        label_of_code = _label_of(code, words) if len(code) <= LONGEST_LABEL_CODE else ""
+        if label and label_of_code not in {"", label}:
+            others[code] = label
+    return others
 
 
 # --- lists

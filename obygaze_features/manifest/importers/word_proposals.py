@@ -1,5 +1,6 @@
 """Propose what words of labels mean that the codebook does not have."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -20,7 +21,7 @@ from obygaze_features.manifest.importers.column_contents import (
 from obygaze_features.manifest.importers.columns import role_of_heading
 from obygaze_features.manifest.importers.proposal import SHOWN, UNKNOWN_ANSWER, UNKNOWN_LABEL
 from obygaze_features.manifest.importers.unread_columns import UnreadColumns, levels_by_number
-from obygaze_features.manifest.importers.word_guesses import label_near
+from obygaze_features.manifest.importers.word_guesses import explained_otherwise, label_near, legend_rows
 from obygaze_features.manifest.spans.headings import LABEL_COLUMNS, without_name
 from obygaze_features.manifest.spans.names import has_doubt, without_zeros
 from obygaze_features.manifest.text_tables import SHOWN_PROBLEMS
@@ -58,6 +59,7 @@ class WordProposals:
     def propose_meanings(self) -> None:
         """Propose which label each unknown word means, in columns of labels and in headings of marks."""
         self._propose_labels_of_headings()
+        self._propose_codes_explained_otherwise()
         self._propose_unknown_levels()
         self._propose_unknown_concepts()
         self._propose_what_was_held_back()
@@ -88,6 +90,37 @@ class WordProposals:
                 if label_of_heading(heading, self._words) and are_marks(self._cells[column]):
                     headings.append(heading)
         return headings
+
+    def _propose_codes_explained_otherwise(self) -> None:
+        """Propose what the table itself says of a code that is another label in the codebook, as S for HN.
+
+        Read by the codebook it would be wrong without a word, so that the person has to say which holds.
+        """
+        legend = [*self._unread.titles, *legend_rows(self._unread.file.other_sheets)]
+        label_of_code = explained_otherwise(legend, self._table.columns, self._known_words)
+        words_used = set[str]()
+        for cell in self._cells_of_labels() if label_of_code else ():
+            words_used.update((cell, *self._known_words.parts_of(cell)))
+        explained_by_table = {}
+        options = []  # that read the codes by the codebook all the same
+        for code, label in label_of_code.items():
+            if code in words_used and self._known_words.explained(code) is None:
+                explained_by_table[code] = label
+                own_label = self._known_words.level_of(code) or self._known_words.concept_of(code)
+                options.append(f"--word {shlex.quote(f'{code}={own_label}')}")
+        if explained_by_table:
+            self._proposal.words |= explained_by_table
+            shown = _shown_labels(explained_by_table)
+            self._proposal.needed_unread.append(f"labels that it explains as others ({shown})")
+            self._proposal.doubts.append(f"if they are those of the codebook, give {' '.join(options)}")
+
+    def _cells_of_labels(self) -> list[str]:
+        """Return the different cells of all columns of levels and concepts, except columns of marks."""
+        cells = dict.fromkeys(self._cells_of_levels())
+        for column in self._columns_of_concepts():
+            if column not in self._unread.mark_columns:
+                cells.update(dict.fromkeys(self._cells[column]))
+        return list(cells)
 
     def _propose_unknown_levels(self) -> None:
         """Propose a level for each unknown word in columns of levels; numbers count from low to high."""

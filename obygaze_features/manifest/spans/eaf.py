@@ -20,6 +20,7 @@ from obygaze_features.manifest.spans.tier_names import (
     DECISION,
     MODEL,
     NAMED,
+    is_of_a_model,
     matching_key,
     seen_score_of_tier,
     tier_key,
@@ -96,8 +97,9 @@ def read_eaf(file: SpanFile) -> Iterator[RawSpan]:
     properties = {}
     for node in root.findall("HEADER/PROPERTY"):
         properties[node.get("NAME", "")] = (node.text or "").strip()
-    # What a model's export wrote has names that begin with `MODEL`.
-    file.account.shows_model_output = any(name.startswith(MODEL) for name in (*properties, *names))
+    # Properties that a model's export wrote have names that begin with `MODEL`.
+    has_property_of_model = any(name.startswith(f"{MODEL} ") for name in properties)
+    file.account.shows_model_output = has_property_of_model or any(map(is_of_a_model, names))
     decision_of_annotation = _decisions(properties.get(DECISIONS, ""))
 
     # Up to EAF 2.0 the header itself names the medium.
@@ -131,7 +133,7 @@ def _is_wanted(file: SpanFile, name: str) -> bool:
     declared_keys = {tier_key(declared) for declared in file.reading.tiers}
     if declared_keys:
         return bool(matching_key(name, declared_keys))
-    return not name.startswith(MODEL)
+    return not is_of_a_model(name)
 
 
 def _decisions(text: str) -> dict[str, str]:
@@ -260,7 +262,7 @@ def _refuse_unclear_label_tiers(file: SpanFile, names: Sequence[str]) -> None:
     """Refuse tiers of labels if a model wrote one, or if two names differ in case or blanks alone."""
     first_spelling: dict[str, str] = {}
     for name in names:
-        if name.startswith(MODEL):
+        if is_of_a_model(name):
             raise file.error(f"tier {name!r} was written by a model: its output is no label")
         earlier = first_spelling.setdefault(tier_key(name), name)
         if earlier != name:

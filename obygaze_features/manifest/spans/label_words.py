@@ -119,6 +119,9 @@ class LabelWords:
         self._meanings = dict(meanings or {})  # as given, for `with_guesses` and messages
         self._codebook_levels = spellings_of(codebook.levels, word)  # spelling -> name
         self._codebook_concepts = spellings_of(codebook.concepts, word)  # spelling -> name
+        # Spelling in any case -> name, as the codebook itself finds labels (`Codebook.level_spelled`).
+        self._spelled_levels = spellings_of(codebook.levels)
+        self._spelled_concepts = spellings_of(codebook.concepts)
         self._words_for_yes = self._marks_explained_as("yes")
         self._explained = self._explained_words()  # word -> its labels by the person
         self._explained_and_read = set[str]()  # those of them that `note_read` met in a file
@@ -280,17 +283,17 @@ class LabelWords:
         for key in (word(text.strip()), plain(text), word(decimals_removed), plain(decimals_removed)):
             if key in self._levels:
                 return self._levels[key]
-        for name in self.codebook.level_names:
-            if plain(name) == plain(text):
-                return name
-        return self._label_spelled_twice(text, self._levels)
+        level = self._spelled_levels.get(plain(text))
+        return level or self._label_spelled_twice(text, self._levels)
 
     def _concept_of(self, text: str) -> str:
         """Return the concept that a whole text stands for; "" if it stands for none."""
         explained = self.explained(text)
         if explained is not None:
             return "".join(explained.concepts)  # one, or none
+        # First as it is written, as the case of a single letter counts (`word`); then in any case.
         concept = self._concepts.get(word(text.strip())) or self._concepts.get(plain(text))
+        concept = concept or self._spelled_concepts.get(plain(text))
         return concept or self._label_spelled_twice(text, self._concepts)
 
     def _label_spelled_twice(self, text: str, names: Mapping[str, str]) -> str:

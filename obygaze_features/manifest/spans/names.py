@@ -3,9 +3,9 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import PurePath, PurePosixPath
 from urllib.parse import parse_qsl, unquote
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from obygaze_features.arguments import checked
 from obygaze_features.errors import ManifestError
 from obygaze_features.file_kinds import FACTS, FILM_SUFFIXES, SUBTITLE_SUFFIXES
-from obygaze_features.identity import imdb_id, is_one_name, plain
+from obygaze_features.identity import imdb_id, is_one_title, looks_of_title, plain
 from obygaze_features.text import composed, first_few, number_of
 
 NO_MARKUP = str.maketrans("<>{}", "‹›()")
@@ -44,7 +44,7 @@ MAX_SUFFIXES = 4
 """How many suffixes of subtitles are taken off a file's name, one behind the other."""
 
 _ZEROS = re.compile(r"\A([+-]?\d+)[.,]0+\Z", re.ASCII)
-_ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII)
+_ID_OF_FILE = re.compile(r"tt\d{7,9}(?=\.)", re.ASCII | re.IGNORECASE)
 _LANGUAGE = re.compile(  # a word in a title begins with a capital
     rf"(?![A-Z][a-z])(?i:({'|'.join(FACTS['languages'])})([-_]([a-z]{{2,4}}|\d{{3}}))*|sdh|cc|forced|default)"
 )
@@ -330,7 +330,7 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     1. the text is the id;
     2. the text is the id in another spelling, or a path or URL whose file has the id as its name;
     3. the text has the same IMDb id, or is the title;
-    4. the text, or its file's name, is one name with the id (`is_one_name`), as without its accents.
+    4. the text, or its file's name, is one title with the id (`is_one_title`), as without its accents.
 
     Parameters
     ----------
@@ -351,16 +351,14 @@ def find_film(text: str, movies: Iterable[str], titles: Mapping[str, str] | None
     ManifestError
         Several films are named so.
     """
-    films = tuple(movies)
-    matches = [movie for movie in films if composed(movie) == composed(text.strip())]
+    films = _films_in_index(tuple(movies))
+    matches = films.named(text)
     if not matches:
-        spellings = {plain(name) for name in _names_in(text)}
-        matches = [movie for movie in films if plain(movie) in spellings]
+        matches = films.spelled(text)
     if not matches:
         matches = _films_by_imdb_id_or_title(text, films, titles or {})
     if not matches:
-        names = _names_in(text)
-        matches = [movie for movie in films if any(is_one_name(movie, name) for name in names)]
+        matches = films.spelled_nearly(text)
     if len(matches) > 1:
         raise ManifestError(
             f"{text!r} names {len(matches)} films: {first_few(matches, MAX_NAMES)}; give the id"
@@ -373,19 +371,89 @@ def _names_in(text: str) -> set[str]:
     return {text, path_of(text).name, stem_of(text)}
 
 
-def _films_by_imdb_id_or_title(text: str, films: Sequence[str], titles: Mapping[str, str]) -> list[str]:
+def _films_by_imdb_id_or_title(text: str, films: "_Films", titles: Mapping[str, str]) -> list[str]:
     """Return the films that have the IMDb id in a text, then those that have it as their title.
 
     `titles` is id of a film -> its title; if there are any, a bare number is a title, and no IMDb id.
     """
     is_title = bool(titles) and text.strip().isdecimal()
     text_id = "" if is_title else imdb_id(text)
-    matches: list[str] = []
-    if text_id:
-        matches += [movie for movie in films if imdb_id(movie) == text_id]
+    matches = films.with_imdb_id(text_id) if text_id else []
     if titles:
-        matches += [movie for movie in films if plain(titles.get(movie, "")) == plain(text)]
+        matches += [movie for movie in films.movies if plain(titles.get(movie, "")) == plain(text)]
     return list(dict.fromkeys(matches))  # each film once
+
+
+class _Films:
+    """Ids of films, which are found by the forms of a name without comparing it with each of them.
+
+    Parameters
+    ----------
+    movies
+        The ids.
+    """
+
+    def __init__(self, movies: tuple[str, ...]) -> None:
+        """Keep the ids; their forms are indexed when they are first needed."""
+        self.movies = movies
+
+    def named(self, text: str) -> list[str]:
+        """Return the films whose id is a text, however its accents are stored."""
+        return list(self._by_id.get(composed(text.strip()), ()))
+
+    def spelled(self, text: str) -> list[str]:
+        """Return the films whose id is, in another spelling, a text or the name of its file (`plain`)."""
+        return self._in_order(self._by_spelling, [plain(name) for name in _names_in(text)])
+
+    def with_imdb_id(self, film_id: str) -> list[str]:
+        """Return the films that have an IMDb id, which is written in full."""
+        return list(self._by_imdb_id.get(film_id, ()))
+
+    def spelled_nearly(self, text: str) -> list[str]:
+        """Return the films whose id is one title with a text or the name of its file (`is_one_title`)."""
+        names = _names_in(text)
+        looks = [look for name in names for look in looks_of_title(name)]
+        candidates = self._in_order(self._by_look, looks)
+        return [movie for movie in candidates if any(is_one_title(movie, name) for name in names)]
+
+    def _in_order(self, index: Mapping[str, Sequence[str]], keys: Iterable[str]) -> list[str]:
+        """Return the films that an index has under any of some keys, in the order of the films."""
+        found = {movie for key in keys for movie in index.get(key, ())}
+        return [movie for movie in self.movies if movie in found] if found else []
+
+    def _indexed(self, forms_of: Callable[[str], Iterable[str]]) -> dict[str, list[str]]:
+        """Return form -> the films whose ids have this form."""
+        index: dict[str, list[str]] = {}
+        for movie in self.movies:
+            for form in dict.fromkeys(forms_of(movie)):
+                index.setdefault(form, []).append(movie)
+        return index
+
+    @cached_property
+    def _by_id(self) -> dict[str, list[str]]:
+        """Id with composed accents -> films."""
+        return self._indexed(lambda movie: [composed(movie)])
+
+    @cached_property
+    def _by_spelling(self) -> dict[str, list[str]]:
+        """Id as `plain` writes it -> films."""
+        return self._indexed(lambda movie: [plain(movie)])
+
+    @cached_property
+    def _by_imdb_id(self) -> dict[str, list[str]]:
+        """IMDb id in full -> films; "" -> those that have none."""
+        return self._indexed(lambda movie: [imdb_id(movie)])
+
+    @cached_property
+    def _by_look(self) -> dict[str, list[str]]:
+        """Form of an id (`looks_of_title`) -> films."""
+        return self._indexed(looks_of_title)
+
+
+@lru_cache(32)  # a table asks for the same films in every row
+def _films_in_index(movies: tuple[str, ...]) -> _Films:
+    """Return films in an index, which is kept for the next names that are looked for among the same films."""
+    return _Films(movies)
 
 
 @checked

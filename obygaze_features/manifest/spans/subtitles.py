@@ -19,7 +19,7 @@ from obygaze_features.manifest.spans.names import NO_MARKUP
 from obygaze_features.manifest.spans.one_line import one_line
 from obygaze_features.manifest.spans.record import RawSpan
 from obygaze_features.manifest.spans.span_file import SpanFile
-from obygaze_features.manifest.spans.tier_names import MODEL, split_people_tier
+from obygaze_features.manifest.spans.tier_names import MODEL, is_of_a_model, split_people_tier
 from obygaze_features.subtitle_text import VOICE, srt_text, vtt_text
 from obygaze_features.text import counted
 
@@ -156,7 +156,7 @@ def read_cues(file: SpanFile) -> Iterator[RawSpan]:
 def _note_facts_of_vtt(file: SpanFile) -> None:
     """Note whether a file of WebVTT holds what a model wrote, and whether it is a part of a stream."""
     has_name_of_model = MODEL in file.text  # looked for first, as this takes less time
-    if has_name_of_model and any(line.startswith(f"{MODEL}:") for line in file.lines):
+    if has_name_of_model and any(map(is_of_a_model, file.lines)):
         file.account.shows_model_output = True
     if any(map(_SEGMENT.match, file.lines[:9])):
         file.account.note("X-TIMESTAMP-MAP: of a part of a stream; times are taken as they stand")

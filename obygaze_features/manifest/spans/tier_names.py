@@ -53,9 +53,6 @@ MIN_LIKENESS: Final = 0.75
 
 _WIDE_COLON = "\uff1a"
 _NUMBER = re.compile(r" \([0-9]+\)$")
-_PEOPLE = re.compile(
-    rf"human: (level|concepts|labels|note)(?:, ({'|'.join(HOWS)}))?(?: \([0-9]+\))?(?:@(.*))?", re.IGNORECASE
-)
 
 
 class PeopleTier(NamedTuple):
@@ -102,11 +99,13 @@ class PeopleTier(NamedTuple):
     @classmethod
     @lru_cache(4096)  # many spans are on few tiers
     def parse(cls, name: str) -> "PeopleTier | None":
-        """Read the name of a tier; None if it is no tier of people."""
-        match = _PEOPLE.fullmatch(name.strip())
-        if match is None:
+        """Read the name of a tier, however it is spelled (`tier_key`); None if it is no tier of people."""
+        base, _, annotator = name.partition("@")
+        facts = _FACTS_OF_KEY.get(tier_key(_NUMBER.sub("", base.strip())))
+        if facts is None:
             return None
-        return cls(match[1].lower(), (match[2] or "").lower(), (match[3] or "").strip())
+        what, how = facts
+        return cls(what, how, annotator.strip())
 
 
 def numbered(name: str, number: int) -> str:
@@ -165,6 +164,19 @@ def tier_key(name: str) -> str:
     return plain(name).replace(" ", "")
 
 
+def _facts_of_people_tiers() -> dict[str, tuple[str, str]]:
+    """Return the key of a tier of people without annotator -> what it holds, and how people decided."""
+    facts: dict[str, tuple[str, str]] = {}
+    for what in (*ROLE_OF, "note"):
+        for how in ("", *HOWS):
+            facts[tier_key(PeopleTier(what, how).name)] = (what, how)
+    return facts
+
+
+_FACTS_OF_KEY: Final[Mapping[str, tuple[str, str]]] = _facts_of_people_tiers()
+"""Key of a tier of people (`tier_key`), without annotator and number -> what it holds, how people decided."""
+
+
 def tier_named_nearly(name: str, others: Iterable[str]) -> str | None:
     """Return the tier among `others` whose name is most like this one; None if none is near enough.
 
@@ -208,4 +220,4 @@ def matching_key(name: str, keys: Collection[str]) -> str:
 def is_of_a_model(name: str) -> bool:
     """Return whether a tier, or a label, was exported as a model's, by its name."""
     has_colon = ":" in name or _WIDE_COLON in name  # for speed: most names have none
-    return has_colon and plain(name).startswith(f"{MODEL}:")
+    return has_colon and tier_key(name).startswith(f"{MODEL}:")

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import Clip, import_spans, load_codebook
+from obygaze_features.manifest import Clip, codebook_of_text, import_spans, load_codebook
 from obygaze_features.manifest.importers.overlaps import overlapping_levels
 from tests.command import obygaze
 from tests.manifest.spans.files import EXAMPLES, alignable_annotation, eaf, ref_annotation, sheet, tier
@@ -307,6 +307,20 @@ def test_a_tier_of_a_model_cannot_be_read_as_one_of_people(import_file):
     of_model = tier("obygaze: segments", alignable_annotation("a1", "t1", "t2", "S"))
     with pytest.raises(ManifestError, match="model"):
         read_elan(import_file, of_model, tiers={"obygaze: segments": "levels"})
+
+
+@pytest.mark.parametrize(
+    ("name", "is_of_model"),
+    [("obygaze: levels", True), ("OBYGAZE :levels", True), ("obygaze12", False), ("Obygaze level", False)],
+)
+def test_a_tier_of_elan_is_a_models_by_the_rule_of_all_formats(import_files, name, is_of_model):
+    """A model's tiers are called "obygaze:", in any case; a person may name theirs after the codebook."""
+    marks = alignable_annotation("a1", "t1", "t2", "S") + alignable_annotation("a2", "t2", "t3", "EN")
+
+    clips, _ = import_files({"a.eaf": eaf(SLOTS, tier(name, marks))}, movie="a", annotator="AB")
+
+    labels = [(clip.level, clip.extras["seen_score"]) for clip in clips]
+    assert labels == ([] if is_of_model else [("S", "0"), ("EN", "0")])
 
 
 def test_two_tiers_whose_names_differ_in_a_blank_are_refused(import_file):
@@ -729,3 +743,57 @@ def test_of_nobody_overlapping_levels_are_named_without_an_annotator():
         ]
     )
     assert "(a: S 0-10 s and HN 5-20 s)" in notice
+
+
+@pytest.mark.parametrize(
+    ("name", "usual_name"),
+    [
+        ("Human: Level,Blind@AB", "human: level, blind@AB"),
+        ("human : level, in  sight@AB", "human: level, in sight@AB"),
+        ("human\uff1alabels, agreed@AB", "human: labels, agreed@AB"),
+    ],
+    ids=["case and blanks", "two blanks", "a wide colon"],
+)
+def test_a_tier_of_people_that_was_renamed_a_little_says_how_they_judged_as_it_says_its_role(
+    tmp_path, name, usual_name
+):
+    """It is read as labels in each spelling: were its second half lost, what was agreed would be AB's."""
+    clips = []
+    for tier_name in (name, usual_name):
+        path = tmp_path / "a.eaf"
+        path.write_text(eaf(SLOTS, tier(tier_name, alignable_annotation("a1", "t1", "t2", "S"))), "utf-8")
+        clips += import_spans([path], tmp_path, movie="a").manifest
+    clip, usual_clip = clips
+
+    assert (clip.level, clip.annotator) == ("S", "AB")
+    assert clip.extras == usual_clip.extras
+    assert clip.extras["how"] in usual_name
+
+
+@pytest.mark.parametrize("are_in_two_files", [False, True])
+def test_concepts_that_were_seen_in_sight_of_a_score_are_in_no_blind_label(import_files, are_in_two_files):
+    """AB gave the level blindly, and the concepts of the same span in sight of the model's score."""
+    level = tier("human: level, blind@AB", alignable_annotation("a1", "t1", "t2", "S"))
+    concepts = tier("human: concepts, in sight@AB", alignable_annotation("a2", "t1", "t2", "Body"))
+    contents = [level, concepts] if are_in_two_files else [level + concepts]
+    files = {f"{number}.eaf": eaf(SLOTS, content) for number, content in enumerate(contents)}
+
+    clips, _ = import_files(files, movie="a")
+
+    labels = [(clip.level, clip.concepts, clip.extras["how"]) for clip in clips]
+    assert labels == [("S", (), "blind"), (None, ("Body",), "in sight")]
+
+
+@pytest.mark.parametrize("role", ["levels", "labels"])
+@pytest.mark.parametrize(
+    "text", ["s", "\uff33", "en", "2.0"], ids=["a small letter", "a wide one", "two", "2.0"]
+)
+def test_a_tier_of_labels_reads_the_levels_that_a_tier_of_levels_reads(import_files, role, text):
+    """The level S may be typed as s, or with a keyboard of East Asia; a level 2 as programs write it."""
+    levels = "".join(f'[[levels]]\nname = "{name}"\n' for name in ("EN", "2", "S"))
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n{levels}')
+    content = eaf(SLOTS, tier("gaze@AB", alignable_annotation("a1", "t1", "t2", text)))
+
+    (clip,), _ = import_files({"a.eaf": content}, movie="a", tiers={"gaze": role}, codebook=codebook)
+
+    assert clip.level == {"s": "S", "\uff33": "S", "en": "EN", "2.0": "2"}[text]

@@ -319,3 +319,62 @@ def test_a_translated_title_of_two_concepts_stands_for_neither():
     """In Italian, Arma is the title of Blade, and of Bow."""
     words = LabelWords(codebook_of_text(OWN_CODEBOOK)).with_guesses()
     assert words.concept_of("Arma") == ""
+
+
+@pytest.mark.parametrize(
+    "title", [["S = hard negative"], ["S", "hard negative"]], ids=["in one cell", "in two cells"]
+)
+def test_a_code_of_the_codebook_that_the_table_explains_otherwise_is_asked_about(tmp_path, title):
+    """By its legend a lab's S is the hard negative, HN. By the codebook obygaze12 it is sure: the opposite.
+
+    The person says which holds, and is asked no more.
+    """
+    path = tmp_path / "a.tsv"
+    rows = [title, ["movie", "start_s", "end_s", "level"], ["m", 0, 5, "S"], ["m", 5, 9, "EN"]]
+
+    imported = import_with_proposed_words(path, rows)
+
+    assert labels_of(imported) == [("HN", []), ("EN", [])]
+    by_codebook = import_spans([path], tmp_path, words={"S": "S"})
+    assert labels_of(by_codebook) == [("S", []), ("EN", [])]
+
+
+def test_a_legend_that_agrees_with_the_codebook_and_labels_of_two_people_are_no_question(tmp_path):
+    """Codes beside each other in another row may be two people's labels of one span."""
+    path = tmp_path / "a.tsv"
+    rows = [
+        ["S = sure; HN = hard negative", "NS: not sure"],
+        ["S", "EN"],
+        ["movie", "start_s", "end_s", "level"],
+        ["m", 0, 5, "S"],
+        ["m", 5, 9, "HN"],
+    ]
+    write_table(path, rows)
+
+    assert labels_of(import_spans([path], tmp_path)) == [("S", []), ("HN", [])]
+
+
+@pytest.mark.parametrize(
+    "text", ["b", "\uff22", "b; Look"], ids=["a small letter", "a wide one", "in a list"]
+)
+def test_a_concept_of_one_letter_is_read_in_any_case_and_not_lost(tmp_path, text):
+    """The concept is called B. A cell b was neither read nor refused, as the codebook knows it."""
+    concepts = "".join(f'[[concepts]]\nname = "{name}"\n' for name in ("B", "Look"))
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n[[levels]]\nname = "S"\n{concepts}')
+    path = tmp_path / "a.tsv"
+    write_table(path, [["movie", "start_s", "end_s", "level", "concepts"], ["m", 0, 5, "S", text]])
+
+    (clip,) = import_spans([path], tmp_path, codebook=codebook).manifest
+
+    assert clip.concepts[0] == "B"
+
+
+def test_a_level_whose_synonym_is_one_letter_is_read_in_any_case_and_not_lost(tmp_path):
+    levels = '[[levels]]\nname = "EN"\n[[levels]]\nname = "sure"\nsynonyms = ["Y"]\n'
+    codebook = codebook_of_text(f'name = "mine"\nversion = "1"\n{levels}')
+    path = tmp_path / "a.tsv"
+    write_table(path, [["movie", "start_s", "end_s", "level"], ["m", 0, 5, "y"], ["m", 5, 9, "EN"]])
+
+    imported = import_spans([path], tmp_path, codebook=codebook)
+
+    assert labels_of(imported) == [("sure", []), ("EN", [])]

@@ -32,3 +32,14 @@ def test_first_row_is_no_sum(import_files):
     _, messages = import_files({"a.csv": f"{HEADER}Max,0,5,EN\nf,5,9,S\n"})
 
     assert "called like" not in messages
+
+
+@pytest.mark.parametrize(("mark", "words"), [("x", {}), ("ok", {"ok": "yes"}), ("@", {"@": "yes"})])
+def test_a_sum_below_marks_is_left_out_whatever_sign_says_yes(import_files, mark, words):
+    """The sum has no mark, where all other rows have one: the usual sign, or one that the person explains."""
+    table = f"movie,start_s,end_s,Look\nf,0,5,{mark}\nf,5,10,{mark}\nTotal,0,10,\n"
+
+    clips, messages = import_files({"a.csv": table}, words=words, columns={"concepts": ["Look"]})
+
+    assert [clip.movie for clip in clips] == ["f", "f"]
+    assert "a sum, no clip" in messages

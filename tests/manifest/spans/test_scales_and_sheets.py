@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from obygaze_features.errors import ManifestError
-from obygaze_features.manifest import UnreadColumnsError
+from obygaze_features.manifest import Codebook, Level, Scale, UnreadColumnsError
 from tests.manifest.spans.files import CONTENT_TYPE, OFFICE, patched, sheet
 
 
@@ -75,3 +75,17 @@ def test_sheets_of_two_annotators_are_refused_with_how_to_tell_them_apart(import
 
     clips, _ = import_files({"t.xlsx": book}, columns={"annotator": ["sheet"]})
     assert [(clip.level, clip.annotator) for clip in clips] == [("S", "AB"), ("EN", "CD")]
+
+
+@pytest.mark.parametrize("heading", ["valence", "Valence", " VALENCE"])
+def test_a_column_of_a_scale_is_read_as_such_in_any_case_of_its_heading(import_files, heading):
+    """As every other column of ours is: else its ranks are no labels, and a mistyped one is no error."""
+    scale = Scale("valence", (Level("low"), Level("high")))
+    codebook = Codebook("moods", "1", (Level("EN"), Level("S")), scales=(scale,))
+    header = f"movie,start_s,end_s,level,{heading}"
+
+    clips, _ = import_files({"t.csv": f"{header}\nf,0,5,S,high\nf,5,9,EN,low\n"}, codebook=codebook)
+
+    assert [clip.extras["valence"] for clip in clips] == ["high", "low"]
+    with pytest.raises(ManifestError, match="line 2, column valence: 'hihg' is no level"):
+        import_files({"t.csv": f"{header}\nf,0,5,S,hihg\n"}, codebook=codebook)
