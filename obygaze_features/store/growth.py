@@ -348,16 +348,21 @@ def why_needed(path: Path) -> str:
     folders_of_stores = sealed_versions(path.with_name(name))
     for folder in folders_of_stores:
         try:
-            store = open_store(folder)
+            has_clips = _has_clips_of(open_store(folder), stage)
         except (StoreError, OSError):
             continue
-        if _has_clips_of(store, stage):
+        if has_clips:
             return ""
     return "no sealed store has all of its clips" if folders_of_stores else "it is not sealed"
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
-    """Return whether a store has all clips of a stage, with the same statuses and the same features."""
+    """Return whether a store has all clips of a stage, with the same statuses and the same features.
+
+    A partial copy does not: its table names clips whose features it leaves out.
+    """
+    if absent_files(store.files):
+        return False
     clips = {clip.clip_id: clip for clip in store.clips}
     for clip_id, entry in stage.status().items():
         clip = clips.get(clip_id)
