@@ -210,7 +210,8 @@ def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
     stage
         The unfinished store, which an earlier run has begun.
     """
-    rows_left = counted(len(stage.missing()), work.unit)
+    work_of_all_tasks = replace(work, shard=(0, 1))
+    rows_left = counted(len(work_of_all_tasks.clips_to_do(stage)), work.unit)
     if work.sealed_path.exists():
         text = (
             f"{work.sealed_path} is sealed already ({rows_left} left to do); "

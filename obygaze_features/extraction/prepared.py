@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, s
 from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
 from obygaze_features.store.format import STAGING_SUFFIX
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
-from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
+from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.sealing import remove_leftovers, versioned_path
 from obygaze_features.store.shares import (
     begin_share,
@@ -32,7 +32,7 @@ from obygaze_features.store.shares import (
     number_of_shares,
     shares_elsewhere,
 )
-from obygaze_features.store.stage import rows_of_share
+from obygaze_features.store.stage import is_to_be_done, rows_of_share
 from obygaze_features.store.store import sealed_versions
 from obygaze_features.video import why_not_in_stretches
 
@@ -122,7 +122,8 @@ class Extraction:
 
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
-            missing = self._missing(self.open_stage(trial=True))
+            stage = self.open_stage(trial=True)
+            missing = self.clips_to_do(stage)
         else:
             missing = self._missing_without_stage(clips)
 
@@ -141,14 +142,20 @@ class Extraction:
         clips
             All clips that the stage will have, including those of a store that is extended (`append`).
         """
-        done_ids: set[str] = set()
-        if self.append is not None:  # clips of that store count as done, failed ones too
+        left_out: set[str] = set()  # clips of the store that are not done again
+        if self.append is not None:
             parent_clips = open_store(self.append).clips
-            done_ids = {clip.clip_id for clip in parent_clips if clip.status != "missing"}
+            to_retry = self._clips_to_retry(parent_clips)
+            ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
+            for clip in parent_clips:
+                is_to_do = is_to_be_done(clip.status, retry_failed=self.retry_failed)
+                is_wanted = is_to_do or clip.clip_id in to_retry
+                if not is_wanted or clip.clip_id not in ids_in_manifest:
+                    left_out.add(clip.clip_id)
 
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
+        return [clip_id for clip_id in ids_of_share if clip_id not in left_out]
 
     def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
         """Return an estimate with needed and free disk space, and note if the disk is too small.
@@ -190,18 +197,18 @@ class Extraction:
             return None
         return Films(self.job.manifest, self.stage_path / MEASUREMENTS_FOLDER)
 
-    def _missing(self, stage: Stage, clips_to_retry: Collection[str] = ()) -> list[str]:
+    def clips_to_do(self, stage: Stage) -> list[str]:
         """Return the ids of the clips to extract now: those of this share that the store lacks.
 
-        If a sealed store is extended, only clips of the manifest are returned.
+        Clips that failed for want of their video are among them, if it is there now. If a sealed store is
+        extended, only clips of the manifest are returned.
 
         Parameters
         ----------
         stage
             The unfinished store.
-        clips_to_retry
-            Clips to do once more although the stage has an entry for them.
         """
+        clips_to_retry = self._clips_to_retry(stage.best_entries().values())
         missing = stage.missing(
             self.shard,
             retry_failed=self.retry_failed,
@@ -349,8 +356,7 @@ class Extraction:
         # Find what is to do.
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        clips_to_retry = self._clips_to_retry(stage, videos)
-        missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+        missing_ids = self.clips_to_do(stage)[: self.limit]
         note = note_on_changed_videos(stage, videos)
         if note:
             self.note(note)
@@ -370,21 +376,19 @@ class Extraction:
             films.write(self.shots, self.note)
         return report
 
-    def _clips_to_retry(self, stage: Stage, videos: Mapping[str, Path | None]) -> Collection[str]:
+    def _clips_to_retry(self, entries: Iterable[ClipOutcome]) -> Collection[str]:
         """Return the ids of clips that failed because their video was missing, and whose video is there now.
 
         Empty if the store is sealed: these clips are then part of it, as failed.
 
         Parameters
         ----------
-        stage
-            The unfinished store.
-        videos
-            Clip id -> its video; None if the manifest names none.
+        entries
+            What became of the clips of the unfinished store, or of the store that is extended.
         """
         if self.sealed_path.exists():
             return ()
-        return clips_with_returned_video(stage, videos)
+        return clips_with_returned_video(entries, self._videos())
 
     def _clean_up(self, stage: Stage) -> None:
         """Note damage to the unfinished store, and remove what killed runs left half-written in it."""

@@ -1,0 +1,56 @@
+"""A dry run counts the clips that the run does then, whatever the store and its stage have of them."""
+
+import shutil
+
+import pytest
+from PIL import Image
+
+import obygaze_features as of
+from obygaze_features.extraction import prepare
+from obygaze_features.extraction.before_queue import examine_run
+
+HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: None}
+
+
+@pytest.fixture
+def films(tmp_path):
+    """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
+    Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    rows = "".join(f"c{number},m,{number}.png,,,,,\n" for number in range(3))
+    (tmp_path / "films.csv").write_text(HEADER + rows, encoding="utf-8")
+    manifest = tmp_path / "films.csv"
+    of.extract(manifest, tmp_path / "s", ["descriptors"], licence="CC0-1.0", **SETTINGS)
+    Image.new("RGB", (8, 8), (9, 9, 90)).save(tmp_path / "2.png")
+    return tmp_path
+
+
+def next_version(films, **options):
+    """Prepare the extraction that makes version 1.1.0 of the store."""
+    options = {"append": films / "s-1.0.0", "version": "1.1.0"} | SETTINGS | options
+    return prepare(films / "films.csv", films / "s", ["descriptors"], **options)
+
+
+@pytest.mark.parametrize(("retry_failed", "n_clips"), [(False, 1), (True, 2)])
+def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(films, retry_failed, n_clips):
+    """The clip whose picture is back is tried again in any case, the damaged one where that is asked for."""
+    shutil.rmtree(films / "s.staging")
+    work = next_version(films, retry_failed=retry_failed)
+
+    expected = work.estimate().clips
+    _, report = work.run()
+
+    assert expected == report.clips == n_clips
+
+
+def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
+    """The stage of version 1.0.0 is still there, and another version of the same clips is asked for."""
+    work = next_version(films, append=None, version="1.0.1")
+
+    (left,) = [finding.text for finding in examine_run(work) if finding.about == "stage"]
+    expected = work.estimate().clips
+    _, report = work.run()
+
+    assert expected == report.clips == 1
+    assert left.endswith("1 clip left to do")
