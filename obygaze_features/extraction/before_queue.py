@@ -159,12 +159,16 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
 
 
 def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the licence under which the features will be sealed; note if none is given."""
-    if work.licence == NO_LICENCE:
+    """Report the licence under which the features will be sealed; note if none is given.
+
+    A store that grows keeps its own.
+    """
+    licence = work.terms().licence
+    if licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
     else:
-        yield Diagnosis("licence", "ok", work.licence)
+        yield Diagnosis("licence", "ok", licence)
 
 
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:

@@ -515,7 +515,7 @@ class Extraction:
             remove_leftovers(self.out)
             self._note_kept_licence()
             return self.sealed_path
-        terms = self._terms()
+        terms = self.terms()
         return seal(
             stage.path, self.out, version=self.version, licence=terms.licence, citation=terms.citation
         )
@@ -534,7 +534,7 @@ class Extraction:
         command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
-    def _terms(self) -> "_Terms":
+    def terms(self) -> "Terms":
         """Return licence and citation of the store: as the user states them, else those of the older store.
 
         The older store is the one that is extended (`append`), if any.
@@ -547,13 +547,13 @@ class Extraction:
                 licence = parent_attributes["licence"]
             if not citation:
                 citation = parent_attributes["citation"]
-        return _Terms(licence, citation)
+        return Terms(licence, citation)
 
     def _note_licences(self) -> None:
         """Note before the work that no licence is given, or that weights have a licence with conditions."""
         if not self.will_seal or self.sealed_path.exists():
             return
-        licence = self._terms().licence
+        licence = self.terms().licence
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
@@ -569,7 +569,7 @@ class Extraction:
                 )
 
 
-class _Terms(NamedTuple):
+class Terms(NamedTuple):
     """Licence and citation of a store."""
 
     licence: str

@@ -44,6 +44,13 @@ def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(films, retry
     assert expected == report.clips == n_clips
 
 
+def test_a_store_that_grows_is_examined_under_its_own_licence(films):
+    """No licence is given for version 1.1.0, which is so sealed under that of version 1.0.0."""
+    (finding,) = [finding for finding in examine_run(next_version(films)) if finding.about == "licence"]
+
+    assert (finding.level, finding.text) == ("ok", "CC0-1.0")
+
+
 def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
     """The stage of version 1.0.0 is still there, and another version of the same clips is asked for."""
     work = next_version(films, append=None, version="1.0.1")
