@@ -23,13 +23,7 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import counted
 from obygaze_features.store import GroupSpec, Stage, open_store, read_stage
-from obygaze_features.store.disk_usage import (
-    estimate_disk,
-    existing_folder,
-    free_space,
-    links_work,
-    refused_reservation,
-)
+from obygaze_features.store.disk_usage import disk_room, existing_folder, refused_reservation
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
@@ -294,21 +288,13 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
     # What is needed, without what earlier runs have written, and what is free.
     clips, groups, _ = work.plan()
-    folder = existing_folder(work.stage_path)
-    needed = estimate_disk(clips, groups, links=links_work(folder))
-    files = [path for path in work.stage_path.rglob("*") if path.is_file()]  # none without a stage
-    written_bytes = sum(path.stat().st_size for path in files)
-    needed_bytes = max(needed.peak_bytes - written_bytes, 0)
-    free = free_space(work.stage_path)
+    room = disk_room(work.stage_path, clips, groups)
     text = (
-        f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
-        f"{free.bytes / 1e9:.3g} GB free"
+        f"{room.left_bytes / 1e9:.3g} GB and {counted(room.left_files, 'file')} needed, "
+        f"{room.free.bytes / 1e9:.3g} GB free"
     )
-
-    bytes_fit = needed_bytes <= free.bytes
-    files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
-    if bytes_fit and files_fit:
-        yield _examine_quota(folder, needed_bytes, text)
+    if room.fits:
+        yield _examine_quota(existing_folder(work.stage_path), room.left_bytes, text)
     else:
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
 

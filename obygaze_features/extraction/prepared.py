@@ -21,7 +21,7 @@ from obygaze_features.locks import locked
 from obygaze_features.machine import clock_problem, this_machine
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
-from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
+from obygaze_features.store.disk_usage import disk_room, existing_folder
 from obygaze_features.store.format import STAGING_SUFFIX
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
@@ -167,16 +167,11 @@ class Extraction:
         clips
             All clips of the store, not only those to do.
         """
-        has_hard_links = links_work(existing_folder(self.stage_path))
-        needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
-        free = free_space(self.stage_path)
-        bytes_fit = needed.peak_bytes <= free.bytes
-        files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
-        is_too_small = not bytes_fit or not files_fit
-        if is_too_small and costs.clips > 0:
-            facts = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
+        room = disk_room(self.stage_path, clips, self.job.groups())
+        if not room.fits and costs.clips > 0:
+            facts = ", ".join(f"{name} {value}" for name, value in disk_facts(room.needed, room.free))
             self.note(f"the disk is too small: {facts}")
-        return replace(costs, room=needed, free=free)
+        return replace(costs, room=room.needed, free=room.free)
 
     def _note_second_decodings(self) -> None:
         """Note which films have to be decoded once more for their shots, and why.

@@ -192,6 +192,54 @@ def free_space(path: Path) -> FreeSpace:
     return FreeSpace(shutil.disk_usage(folder).free, files)
 
 
+@dataclass(frozen=True)
+class DiskRoom:
+    """What a stage and its store need of a disk, and what is free there.
+
+    Attributes
+    ----------
+    needed
+        Size of both when every clip is done.
+    left_bytes, left_files
+        What of that is still to be written: without what the stage has already.
+    free
+        Free space of the disk.
+    """
+
+    needed: DiskEstimate
+    left_bytes: int
+    left_files: int
+    free: FreeSpace
+
+    @property
+    def fits(self) -> bool:
+        """Whether the disk has room for what is still to be written."""
+        bytes_fit = self.left_bytes <= self.free.bytes
+        files_fit = self.free.files is None or self.left_files <= self.free.files  # None: no limit
+        return bytes_fit and files_fit
+
+
+def disk_room(stage: Path, clips: Sequence[PlannedClip], groups: Sequence[GroupSpec]) -> DiskRoom:
+    """Compare the disk space that a stage and its store need with what is free on their disk.
+
+    Parameters
+    ----------
+    stage
+        Folder of the stage, which may not exist yet.
+    clips, groups
+        All clips of the store, and the declarations of the groups of features.
+    """
+    needed = estimate_disk(clips, groups, links=links_work(existing_folder(stage)))
+    written = [path for path in stage.rglob("*") if path.is_file()]  # none without a stage
+    written_bytes = sum(path.stat().st_size for path in written)
+    return DiskRoom(
+        needed=needed,
+        left_bytes=max(needed.peak_bytes - written_bytes, 0),
+        left_files=max(needed.files - len(written), 0),
+        free=free_space(stage),
+    )
+
+
 def existing_folder(path: Path) -> Path:
     """Return the path itself if it exists, else the nearest folder above it that exists."""
     folder = path.absolute()

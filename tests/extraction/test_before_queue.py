@@ -21,6 +21,7 @@ from obygaze_features.errors import BackboneError, ExtractError, StoreError, sys
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
 from obygaze_features.extraction.doctor import Diagnosis, Mount, cached_weights, examine
+from obygaze_features.store import disk_usage
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.command import obygaze
 from tests.process import python
@@ -69,7 +70,7 @@ def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
 )
 def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
     """The disk has 1000 bytes free, or can take 3 more files: the stage of three clips needs more of both."""
-    monkeypatch.setattr(before_queue, "free_space", lambda _folder: free)
+    monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free)
 
     finding = findings_of(prepare_extraction(films))["room"]
 

@@ -8,6 +8,8 @@ from PIL import Image
 import obygaze_features as of
 from obygaze_features.extraction import prepare
 from obygaze_features.extraction.before_queue import examine_run
+from obygaze_features.store import disk_usage
+from obygaze_features.store.disk_usage import FreeSpace
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: None}
@@ -61,3 +63,28 @@ def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
 
     assert expected == report.clips == 1
     assert left.endswith("1 clip left to do")
+
+
+@pytest.mark.parametrize("limit", ["bytes", "files"])
+def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(films, monkeypatch, limit):
+    """The disk has just the room that the stage leaves of what stage and store take together.
+
+    A dry run said that the disk was too small for it, and the examination before jobs are queued that it was
+    large enough for the bytes.
+    """
+    notes = []
+    work = next_version(films, append=None, version="1.0.1", note=notes.append)
+    needed = work.estimate().room
+    stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
+    free = {
+        "bytes": FreeSpace(needed.peak_bytes - sum(file.stat().st_size for file in stage_files), None),
+        "files": FreeSpace(10**12, needed.files - len(stage_files)),
+    }
+    monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free[limit])
+    notes.clear()
+
+    work.estimate()
+    (room,) = [finding for finding in examine_run(work) if finding.about == "room"]
+
+    assert notes == []
+    assert room.level != "fault"
