@@ -7,7 +7,6 @@ networks are built on its processor, and nothing is decoded.
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,19 +117,35 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 
 
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
-    n_clips = len(work.job.planned_clips())
-    _, n_tasks = work.shard  # each task of the array has one share of the clips
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # clips are shared out by whole pieces, of 16 clips each
-    clips_text = counted(n_clips, work.unit)
-    if n_tasks <= n_pieces:
+    """Report the number of clips, and note if some tasks of the job array would have nothing to do.
+
+    All rows of the store are shared out by whole pieces, also those of a store that grows, and those that
+    earlier runs have done.
+    """
+    clips_text = counted(len(work.job.planned_clips()), work.unit)
+    _, n_tasks = work.shard  # each task of the array has one share of the rows
+    try:
+        pieces = _pieces_to_do(replace(work, shard=(0, 1)))
+    except ObygazeError:  # which `_examine_stage` reports
         yield Diagnosis("clips", "ok", clips_text)
         return
-    pieces_text = f"{counted(n_pieces, 'piece')} of {PIECE_ROWS}"
-    n_idle = n_tasks - n_pieces
+    n_idle = n_tasks - len({piece % n_tasks for piece in pieces})
+    if not n_idle:
+        yield Diagnosis("clips", "ok", clips_text)
+        return
+    pieces_text = f"{counted(len(pieces), 'piece')} of {PIECE_ROWS}"
     yield Diagnosis(
         "clips", "note", f"{clips_text} in {pieces_text}: {n_idle} of {n_tasks} tasks have nothing to do"
     )
+
+
+def _pieces_to_do(work: Extraction) -> set[int]:
+    """Return the numbers of the pieces (blocks of rows) in which an extraction of all rows has work."""
+    clips, _, _ = work.plan()
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(sorted(clip.clip_id for clip in clips))}
+    stage = _open_existing_stage(work)
+    to_do = work.clips_to_do_without_stage(clips) if stage is None else work.clips_to_do(stage)
+    return {row_of_clip[clip_id] // PIECE_ROWS for clip_id in to_do}
 
 
 def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:

@@ -122,10 +122,9 @@ class Extraction:
 
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
-            stage = self.open_stage(trial=True)
-            missing = self.clips_to_do(stage)
+            missing = self.clips_to_do(self.open_stage(trial=True))
         else:
-            missing = self._missing_without_stage(clips)
+            missing = self.clips_to_do_without_stage(clips)
 
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):  # texts have no videos, and small features
@@ -134,7 +133,7 @@ class Extraction:
         self._note_second_decodings()
         return costs_with_disk
 
-    def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
+    def clips_to_do_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
         """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
 
         Parameters
