@@ -77,6 +77,11 @@ class Estimate:
     room: DiskEstimate | None = None
     free: FreeSpace | None = None
 
+    @property
+    def n_to_do(self) -> int:
+        """Number of rows that are left to do."""
+        return self.clips
+
     def facts(self) -> list[tuple[str, object]]:
         """List the work to be done and the disk space as rows of a table: (name, value)."""
         cpu_hours = "unknown" if self.cpu_s is None else _hours(self.cpu_s)

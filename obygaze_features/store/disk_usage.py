@@ -148,18 +148,25 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
     All clips are taken to have the average length; the number of frames of a clip is this length in seconds
     times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
     """
-    clip_s = _average_length_s(clips)
-    sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
+    group_of_name = {group.name: group for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
-        sampling = sampling_of_group[group.name]  # how frames were chosen, as the provenance records it
-        if not isinstance(sampling, dict):
-            continue
-        frames_per_s = sampling.get("rate")
-        if isinstance(frames_per_s, int | float):
-            frames_per_clip = max(1.0, clip_s * frames_per_s)
-            n_bytes += len(clips) * frames_per_clip * group.frame_bytes
+        n_bytes += len(clips) * frames_per_clip(group_of_name[group.name], clips) * group.frame_bytes
     return int(n_bytes)
+
+
+def frames_per_clip(group: GroupSpec, clips: Sequence[PlannedClip]) -> float:
+    """Return the mean number of frames of some clips in a group; of a ragged one, by its frames a second.
+
+    All clips are taken to have their average length. It is 0 if the group's frame rate is not known.
+    """
+    if not group.ragged:
+        return group.n_frames
+    sampling = group.provenance["sampling"]  # how frames were chosen
+    frames_per_s = sampling.get("rate") if isinstance(sampling, dict) else None
+    if not isinstance(frames_per_s, int | float):
+        return 0.0
+    return max(1.0, _average_length_s(clips) * frames_per_s)
 
 
 def _average_length_s(clips: Sequence[PlannedClip]) -> float:

@@ -1,15 +1,19 @@
 """A dry run counts the clips that the run does then, whatever the store and its stage have of them."""
 
+import json
 import shutil
 
+import numpy as np
 import pytest
 from PIL import Image
 
 import obygaze_features as of
+from obygaze.demo_corpus import write_video
 from obygaze_features.extraction import prepare
 from obygaze_features.extraction.before_queue import examine_run
 from obygaze_features.store import disk_usage
 from obygaze_features.store.disk_usage import FreeSpace
+from tests.command import obygaze
 
 HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
 SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: None}
@@ -88,3 +92,31 @@ def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(films, monkeypatc
 
     assert notes == []
     assert room.level != "fault"
+
+
+def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_path, capsys):
+    """A clip of 2 s has four frames at two a second, and no number of frames that is known before.
+
+    The features of a frame are float32.
+    """
+    film = tmp_path / "film.mp4"
+    write_video(film, (np.full((48, 64, 3), number, np.uint8) for number in range(48)), 24)
+    clips = (of.Clip("c0", "film", film.name, 0.0, 2.0),)
+    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
+    (frames,) = [array for array in of.load_backbone("descriptors", 1).outputs if array.name == "frames"]
+
+    dry_run = (
+        "extract",
+        tmp_path / "films.csv",
+        tmp_path / "s",
+        "--workers",
+        1,
+        "--per-second",
+        2,
+        "--dry-run",
+    )
+    assert obygaze(*dry_run) == 0
+    assert "clips to do" in capsys.readouterr().out
+
+    assert obygaze(*dry_run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["feature_bytes"] == 4 * 4 * frames.shape[1]
