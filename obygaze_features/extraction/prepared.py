@@ -33,7 +33,7 @@ from obygaze_features.store.shares import (
     shares_elsewhere,
 )
 from obygaze_features.store.stage import is_to_be_done, rows_of_share
-from obygaze_features.store.store import sealed_versions
+from obygaze_features.store.store import is_store_folder, sealed_versions
 from obygaze_features.video import why_not_in_stretches
 
 OnNote = Callable[[str], object]
@@ -223,8 +223,14 @@ class Extraction:
         Raises
         ------
         ExtractError
-            The store is sealed; the message names the option that makes the next version.
+            The store is sealed; the message names the option that makes the next version. Or something else
+            is in its place, such as an empty folder.
         """
+        if self.sealed_path.exists() and not is_store_folder(self.sealed_path):
+            raise ExtractError(
+                f"{self.sealed_path}: is in the place of the store, and is none; remove it, or choose "
+                "another STORE or --store-version"
+            )
         has_stage = self.stage_path.exists() and not self.has_replaceable_stage()
         if self.sealed_path.exists() and not has_stage:
             newest = quote(str(sealed_versions(self.out)[-1]))

@@ -9,6 +9,7 @@ from PIL import Image
 
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
+from obygaze_features.errors import ExtractError
 from obygaze_features.extraction import prepare
 from obygaze_features.extraction.before_queue import examine_run
 from obygaze_features.store import disk_usage
@@ -120,3 +121,18 @@ def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_p
 
     assert obygaze(*dry_run, "--json") == 0
     assert json.loads(capsys.readouterr().out)["feature_bytes"] == 4 * 4 * frames.shape[1]
+
+
+@pytest.mark.parametrize("with_stage", [False, True], ids=["without a stage", "with the stage of 1.0.0"])
+def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_work(films, with_stage):
+    """The folder of version 1.0.1 is there and empty, as after a copy that was stopped."""
+    if not with_stage:
+        shutil.rmtree(films / "s.staging")
+    (films / "s-1.0.1").mkdir()
+    work = next_version(films, append=None, version="1.0.1")
+
+    for begin in (work.estimate, work.run):
+        with pytest.raises(ExtractError, match=r"s-1\.0\.1: is in the place of the store, and is none"):
+            begin()
+    (finding,) = [finding for finding in examine_run(work) if finding.about == "stage"]
+    assert finding.level == "fault"
