@@ -136,3 +136,14 @@ def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_
             begin()
     (finding,) = [finding for finding in examine_run(work) if finding.about == "stage"]
     assert finding.level == "fault"
+
+
+def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(films, capsys):
+    """Version 1.1.0 is extracted in two shares; it keeps the licence of version 1.0.0, which is not typed."""
+    shutil.rmtree(films / "s.staging")
+    grow = ("--append", films / "s-1.0.0", "--store-version", "1.1.0", "--shard", "0/2")
+
+    obygaze("extract", films / "films.csv", films / "s", "--workers", 1, "--n", 1, *grow)
+
+    seal = f"obygaze store seal {films / 's'} --licence CC0-1.0 --store-version 1.1.0"
+    assert f"Once all are: {seal}\n" in capsys.readouterr().err
