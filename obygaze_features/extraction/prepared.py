@@ -19,6 +19,7 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.machine import clock_problem, this_machine
+from obygaze_features.schema import licence_choices
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import disk_room, existing_folder
@@ -562,7 +563,9 @@ class Extraction:
 
         for group in self.job.groups():
             weights_licence = str(group.provenance.get("licence", NO_LICENCE))
-            if weights_licence not in {NO_LICENCE, licence, *PERMISSIVE}:
+            asks_for_no_more = {NO_LICENCE, licence, *PERMISSIVE}
+            choices = licence_choices(weights_licence)
+            if weights_licence != licence and not any(choice <= asks_for_no_more for choice in choices):
                 self.note(
                     f"the weights of {group.name} are under {weights_licence}, the features will be sealed "
                     f"as {licence}: look what it says of a network's outputs before you share them"

@@ -11,6 +11,7 @@ import numpy as np
 from obygaze_features.errors import StoreError
 from obygaze_features.identity import same_movies
 from obygaze_features.io import remove_tree
+from obygaze_features.schema import joined_licences
 from obygaze_features.store.format import (
     DIGESTS,
     FEATURES,
@@ -425,15 +426,14 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 def _joined(field: str, values: list[Any]) -> object:
     """Join the values that several groups have in one provenance field.
 
-    If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
-    apply), citations and contacts by "; "; values of other fields become None, which means unknown.
+    If all are equal, that value is returned. Otherwise licences all apply (`joined_licences`), and citations
+    and contacts are joined by "; "; values of other fields become None, which means unknown.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:
         return values[0]
 
-    separator = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
-    if separator is None:
-        return None
     texts = sorted({value for value in values if isinstance(value, str) and value})
-    return separator.join(texts)
+    if field == "licence":
+        return joined_licences(texts)
+    return "; ".join(texts) if field in ("citation", "contact") else None
