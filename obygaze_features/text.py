@@ -8,7 +8,7 @@ have (Unicode Standard Annex 9). Manifests, provenance, attributes and tables th
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
@@ -122,6 +122,14 @@ def composed(text: str) -> str:
     'Amélie'
     """
     return normalised("NFC", text)
+
+
+def known_spelling(name: str, names: Container[str]) -> str:
+    """Return a name as it is among some names: as it is typed, or composed (`composed`) if it is not there.
+
+    Names that are known are composed, and a terminal, or a list that macOS wrote, may decompose them.
+    """
+    return name if name in names else composed(name)
 
 
 def file_name(text: str) -> str:
