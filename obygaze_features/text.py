@@ -296,6 +296,19 @@ def counted(number: int, singular: str, many: str = "") -> str:
     return f"{number:,} {noun}"
 
 
+def three_digits(value: float) -> str:
+    """Write a number with three digits that count, and all digits before the point; never as a power of ten.
+
+    Examples
+    --------
+    >>> three_digits(3121.4), three_digits(12.52), three_digits(2.5e-05), three_digits(0)
+    ('3,121', '12.5', '0.000025', '0')
+    """
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{Decimal(f'{value:.3g}'):f}"
+
+
 def rounded(value: float, digits: int = 0) -> str:
     """Round a number as written in decimals, with halves away from zero: 42.5 becomes 43.
 

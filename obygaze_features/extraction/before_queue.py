@@ -27,6 +27,7 @@ from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.shares import other_cluster_message, shares_elsewhere
+from obygaze_features.text import three_digits
 
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 """Types of file systems that hold files in memory."""
@@ -305,8 +306,8 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     clips, groups, _ = work.plan()
     room = disk_room(work.stage_path, clips, groups)
     text = (
-        f"{room.left_bytes / 1e9:.3g} GB and {counted(room.left_files, 'file')} needed, "
-        f"{room.free.bytes / 1e9:.3g} GB free"
+        f"{three_digits(room.left_bytes / 1e9)} GB and {counted(room.left_files, 'file')} needed, "
+        f"{three_digits(room.free.bytes / 1e9)} GB free"
     )
     if room.fits:
         yield _examine_quota(existing_folder(work.stage_path), room.left_bytes, text)

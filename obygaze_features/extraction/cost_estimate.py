@@ -19,6 +19,7 @@ from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
+from obygaze_features.text import three_digits
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
@@ -91,7 +92,7 @@ class Estimate:
             ("CPU hours", cpu_hours),
         ]
         if self.gpu_s is not None and self.cores_per_card is not None:
-            cores = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
+            cores = f"{three_digits(self.cores_per_card)} keep a card busy; {usable_cores()} here"
             facts += [("GPU hours", _hours(self.gpu_s)), ("decoding cores", cores)]
         if self.room is not None and self.free is not None:
             facts += disk_facts(self.room, self.free)
@@ -100,7 +101,7 @@ class Estimate:
 
 def _hours(seconds: float) -> str:
     """Format seconds as hours with three significant digits."""
-    return f"{seconds / 3600:.3g}"
+    return three_digits(seconds / 3600)
 
 
 def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
@@ -113,14 +114,14 @@ def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
     free
         Free bytes and files of the disk.
     """
-    peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
+    peak = f"{three_digits(room.peak_bytes / 1e9)} GB; {three_digits(free.bytes / 1e9)} GB free"
     if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
     files = f"{room.files:,}"
     if free.files is not None:
         files += f", {free.files:,} more fit"
     return [
-        ("store on disk", f"{room.store_bytes / 1e9:.3g} GB"),
+        ("store on disk", f"{three_digits(room.store_bytes / 1e9)} GB"),
         ("peak disk", peak),
         ("files on disk", files),
     ]

@@ -10,7 +10,7 @@ from PIL import Image
 import obygaze_features as of
 from obygaze.demo_corpus import write_video
 from obygaze_features.errors import ExtractError
-from obygaze_features.extraction import prepare
+from obygaze_features.extraction import doctor, prepare
 from obygaze_features.extraction.before_queue import examine_run
 from obygaze_features.store import disk_usage
 from obygaze_features.store.disk_usage import FreeSpace
@@ -147,3 +147,18 @@ def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(f
 
     seal = f"obygaze store seal {films / 's'} --licence CC0-1.0 --store-version 1.1.0"
     assert f"Once all are: {seal}\n" in capsys.readouterr().err
+
+
+def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(films, monkeypatch):
+    """The disk has 3,121.4 GB free, as the disks of clusters have."""
+    free = FreeSpace(3_121_400_000_000, None)
+    for module in (disk_usage, doctor):
+        monkeypatch.setattr(module, "free_space", lambda _folder: free)
+    work = next_version(films, append=None, version="1.0.1")
+
+    text_of = {finding.about: finding.text for finding in examine_run(work)}
+    facts = dict(work.estimate().facts())
+
+    assert text_of["space"] == "3,121 GB free"
+    assert text_of["room"].endswith("needed, 3,121 GB free")
+    assert facts["peak disk"].endswith(" GB; 3,121 GB free")
