@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction.changed_videos import note_on_changed_videos
@@ -26,6 +25,7 @@ from obygaze_features.store.disk_usage import disk_room, existing_folder
 from obygaze_features.store.format import STAGING_SUFFIX
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
+from obygaze_features.store.provenance import Terms, terms_of_next_version
 from obygaze_features.store.sealing import remove_leftovers, versioned_path
 from obygaze_features.store.shares import (
     begin_share,
@@ -535,20 +535,14 @@ class Extraction:
         command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
-    def terms(self) -> "Terms":
+    def terms(self) -> Terms:
         """Return licence and citation of the store: as the user states them, else those of the older store.
 
         The older store is the one that is extended (`append`), if any.
         """
-        licence = self.licence
-        citation = self.citation
-        if self.append is not None:
-            parent_attributes = open_store(self.append).attributes
-            if licence == NO_LICENCE:  # not given
-                licence = parent_attributes["licence"]
-            if not citation:
-                citation = parent_attributes["citation"]
-        return Terms(licence, citation)
+        if self.append is None:
+            return Terms(self.licence, self.citation)
+        return terms_of_next_version(self.licence, self.citation, open_store(self.append).attributes)
 
     def _note_licences(self) -> None:
         """Note before the work that no licence is given, or that weights have a licence with conditions."""
@@ -570,13 +564,6 @@ class Extraction:
                     f"the weights of {group.name} are under {weights_licence}, the features will be sealed "
                     f"as {licence}: look what it says of a network's outputs before you share them"
                 )
-
-
-class Terms(NamedTuple):
-    """Licence and citation of a store."""
-
-    licence: str
-    citation: str
 
 
 def _pieces_on_other_clusters(stage: Stage) -> set[int]:
