@@ -27,7 +27,7 @@ from obygaze_features.store.croissant import croissant
 from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
 from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles
+from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles, is_zip_name
 from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import facts_of, readme
@@ -102,14 +102,14 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     store
         A store, or its path.
     out
-        The zip to make; None for `NAME-VERSION.zip` beside the store's folder.
+        The zip to make, whose name ends in .zip; None for `NAME-VERSION.zip` beside the store's folder.
     progress
         Called with (bytes written, bytes in all). Or whether to show a bar: by default only in a notebook.
 
     Raises
     ------
     StoreError
-        If the store is partial or damaged, or there is something at `out` already.
+        If the store is partial or damaged, or there is something at `out` already, or its name is no zip's.
 
     Examples
     --------
@@ -128,6 +128,8 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     else:
         files = files_of(store)
     out = local_path(out)
+    if not is_zip_name(out.name):
+        raise StoreError(f"{out}: name it .zip: a packed store is known by that")
 
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)

@@ -112,6 +112,15 @@ def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(sealed_stor
     assert not (tmp_path / "x.zip").exists()
 
 
+def test_a_zip_of_a_name_by_which_it_could_not_be_opened_is_not_written(sealed_store, tmp_path):
+    """A packed store is known by the suffix .zip, in small letters or in capitals."""
+    with pytest.raises(StoreError, match=r"toy\.store: name it \.zip"):
+        pack(sealed_store, tmp_path / "toy.store")
+    assert not (tmp_path / "toy.store").exists()
+
+    assert open_store(pack(sealed_store, tmp_path / "TOY.ZIP")).names == open_store(sealed_store).names
+
+
 def test_packing_replaces_no_file(sealed_store, tmp_path):
     """A file lies in the place of the zip."""
     (tmp_path / "x.zip").write_bytes(b"mine")
