@@ -19,6 +19,7 @@ from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
+from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.text import three_digits
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
@@ -151,7 +152,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     estimate = Estimate(
         clips=len(tasks),
         files=len(paths),
-        absent=len(paths) - len(size_of_file),
+        absent=len(missing_files(paths)),
         passes=len(all_passes),
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         workers=workers,
