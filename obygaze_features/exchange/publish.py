@@ -131,6 +131,7 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     if not is_zip_name(out.name):
         raise StoreError(f"{out}: name it .zip: a packed store is known by that")
 
+    _refuse_partial_copy(files, "pack")
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     # Files that the store's digests name and that are not there, or the other way round.
@@ -154,6 +155,12 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
             n_written += sizes[name]
             show(n_written, n_total)
     return out
+
+
+def _refuse_partial_copy(files: StoreFiles, verb: str) -> None:
+    """Raise a StoreError if a store is a partial copy; `verb` is what was to be done with it."""
+    if absent_files(files):
+        raise StoreError(f"{files.where}: is a partial copy; {verb} the whole store")
 
 
 def folder_of(store: Place) -> FolderFiles:
@@ -260,8 +267,7 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
             "state one when sealing: "
             "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
         )
-    if absent_files(source):
-        raise StoreError(f"{source.where}: is a partial copy; push the whole store")
+    _refuse_partial_copy(source, "push")
     url = as_url(destination)
     with file_progress_shown(progress, "push") as show:
         if url is None:
