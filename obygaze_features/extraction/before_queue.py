@@ -125,9 +125,8 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     """
     clips_text = counted(len(work.job.planned_clips()), work.unit)
     _, n_tasks = work.shard  # each task of the array has one share of the rows
-    try:
-        pieces = _pieces_to_do(replace(work, shard=(0, 1)))
-    except ObygazeError:  # which `_examine_stage` reports
+    pieces = _pieces_to_do(work)
+    if pieces is None:
         yield Diagnosis("clips", "ok", clips_text)
         return
     n_idle = n_tasks - len({piece % n_tasks for piece in pieces})
@@ -140,19 +139,30 @@ def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
     )
 
 
-def _pieces_to_do(work: Extraction) -> set[int]:
-    """Return the numbers of the pieces (blocks of rows) in which an extraction of all rows has work."""
-    clips, _, _ = work.plan()
+def _pieces_to_do(work: Extraction) -> set[int] | None:
+    """Return the numbers of the pieces (blocks of rows) in which all tasks together have work.
+
+    None if that is not known, because the stage is of other settings: `_examine_stage` reports it.
+    """
+    work_of_all_tasks = replace(work, shard=(0, 1))
+    try:
+        clips, _, _ = work.plan()
+        stage = _open_existing_stage(work)
+    except ObygazeError:
+        return None
+    if stage is None:
+        to_do = work_of_all_tasks.clips_to_do_without_stage(clips)
+    else:
+        to_do = work_of_all_tasks.clips_to_do(stage)
     row_of_clip = {clip_id: row for row, clip_id in enumerate(sorted(clip.clip_id for clip in clips))}
-    stage = _open_existing_stage(work)
-    to_do = work.clips_to_do_without_stage(clips) if stage is None else work.clips_to_do(stage)
     return {row_of_clip[clip_id] // PIECE_ROWS for clip_id in to_do}
 
 
 def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
-    """Report how many videos are found, and name one that is not; it is a fault if none is found.
+    """Report how many videos are found, and name one that is not.
 
-    Texts have no videos.
+    It is a fault if none is found and there is work to do: a run without work needs no video. Texts have
+    none.
     """
     if isinstance(work.job, TextJob):
         return
@@ -164,7 +174,8 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("videos", "ok", text)
         return
 
-    level: Level = "fault" if missing == videos else "note"
+    has_no_work = _pieces_to_do(work) == set()
+    level: Level = "fault" if missing == videos and not has_no_work else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 

@@ -177,3 +177,17 @@ def test_what_is_there_and_cannot_be_read_is_not_absent(tmp_path):
     assert videos == "1 of 1 video found"
     assert absent == 0
     assert stage.status()["c0"].reason.startswith("this is a directory")
+
+
+def test_a_run_without_work_needs_no_video_which_the_examination_knows(films):
+    """All clips of the stage are done, and the videos were moved to an archive then."""
+    work = next_version(films, append=None, version="1.0.1")
+    work.run()
+    for video in films.glob("*.png"):
+        video.unlink()
+
+    (videos,) = [finding for finding in examine_run(work) if finding.about == "videos"]
+    _, report = work.run()
+
+    assert videos.level == "note"
+    assert report.clips == 0
