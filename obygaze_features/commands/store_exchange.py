@@ -605,7 +605,11 @@ def export(
     labels = None
     if manifest is not None:
         labels = _read_labels(manifest)  # `level` and `concepts` -> clip id -> text
-        n_unknown = len(set(opened_store[backbone].clip_ids) - labels["level"].keys())
+        group = opened_store[backbone]
+        written_ids = {
+            clip_id for clip_id, usable in zip(group.clip_ids, group.usable, strict=True) if usable
+        }
+        n_unknown = len(written_ids - labels["level"].keys())
         if n_unknown:
             click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)
 
