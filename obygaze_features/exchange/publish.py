@@ -28,12 +28,22 @@ from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
 from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
 from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles, is_zip_name
-from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
+from obygaze_features.store.format import (
+    CARD,
+    CROISSANT,
+    DIGESTS,
+    PAYLOAD,
+    TABLE,
+    TAG_DIGESTS,
+    ZARR_METADATA,
+    next_patch,
+)
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.store import Place, Store, files_of, read_attributes
+from obygaze_features.store.sealing import VERSION
+from obygaze_features.store.store import Place, Store, files_of, open_files, read_attributes
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, read_digests
 
 if TYPE_CHECKING:
@@ -262,10 +272,12 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     source = folder_of(store)
     licence = read_attributes(source).get("licence")
     if licence == NO_LICENCE or not licence:
+        version = open_files(source).version
+        next_version = next_patch(version) if VERSION.fullmatch(version) else "X.Y.Z"
         raise StoreError(
             f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "
             "state one when sealing: "
-            "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
+            f"obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version {next_version}"
         )
     _refuse_partial_copy(source, "push")
     url = as_url(destination)

@@ -22,7 +22,7 @@ from obygaze_features.schema import licence_choices
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
 from obygaze_features.store.disk_usage import disk_room, existing_folder
-from obygaze_features.store.format import STAGING_SUFFIX
+from obygaze_features.store.format import STAGING_SUFFIX, next_patch
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
 from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
 from obygaze_features.store.provenance import Terms, terms_of_next_version
@@ -529,10 +529,8 @@ class Extraction:
         if not is_other_licence and not is_other_citation:
             return
 
-        major, minor, patch = self.version.split(".")
-        next_version = f"{major}.{minor}.{int(patch) + 1}"
         store = quote(str(self.out))
-        command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
+        command = f"obygaze store seal {store} --licence SPDX --store-version {next_patch(self.version)}"
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
     def terms(self) -> Terms:

@@ -41,6 +41,7 @@ from obygaze_features.store.format import (
     ROW_CHUNK,
     ROW_SIZE,
     STAGING_SUFFIX,
+    next_patch,
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
@@ -203,9 +204,12 @@ def new_store_path(destination: Path, version: str) -> Path:
     final = versioned_path(destination, version)
     if final.exists():
         remove_leftovers(destination)
+        free_version = version
+        while versioned_path(destination, free_version).exists():
+            free_version = next_patch(free_version)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
-            "choose another version (--store-version 1.0.1) or name"
+            f"choose another version (--store-version {free_version}) or name"
         )
     return final
 
