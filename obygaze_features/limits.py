@@ -200,6 +200,15 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENT, _KILL, 0, 0, 0)
 
 
+def peak_bytes(usage: Any) -> int:
+    """Return the most memory (resident set) that a process had, in bytes, by its usage of resources.
+
+    `usage` is what `resource.getrusage` and `os.wait4` return. macOS counts in bytes, other systems in KiB.
+    """
+    unit = 1 if sys.platform == "darwin" else 1024
+    return int(usage.ru_maxrss) * unit
+
+
 # --- watched by the parent
 # ---------------------------------------------------------------------------
 SYSTEM_KEEPS_LIMITS: Final = sys.platform == "linux"

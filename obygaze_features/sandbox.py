@@ -34,6 +34,7 @@ from obygaze_features.limits import (
     excess,
     keep_to,
     limits_of,
+    peak_bytes,
     used_by,
     without_network,
 )
@@ -415,8 +416,7 @@ class _Forked:
         self._answers.close()
         self._requests = self._answers = None
         _, status, usage = os.wait4(self._pid, 0)
-        peak = 1024 * usage.ru_maxrss  # Linux counts in KiB
-        return _ProcessEnd(os.waitstatus_to_exitcode(status), peak - self._memory_before)
+        return _ProcessEnd(os.waitstatus_to_exitcode(status), peak_bytes(usage) - self._memory_before)
 
 
 def _serve(requests: int, answers: int) -> None:

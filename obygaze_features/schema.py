@@ -5,8 +5,9 @@ from it (docs/schemas.py).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import product
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -321,3 +322,28 @@ def _forbids_unknown_fields(schema: Schema) -> bool:
     """Return whether a schema is a Struct with `forbid_unknown_fields`."""
     config = getattr(schema, "__struct_config__", None)  # a TypedDict has none
     return config is not None and bool(config.forbid_unknown_fields)
+
+
+def licence_choices(licence: str) -> list[frozenset[str]]:
+    """Return the choices that a licence (`Licence`) leaves: of each the licences that then apply together.
+
+    AND binds more than OR (SPDX 2.3, annex D): "MIT AND ISC OR Zlib" leaves MIT with ISC, and Zlib.
+    """
+    return [frozenset(choice.split(" AND ")) for choice in licence.split(" OR ")]
+
+
+def joined_licences(licences: Iterable[str]) -> str:
+    """Return the licence of what is made of parts under several licences, all of which apply.
+
+    Examples
+    --------
+    >>> joined_licences(["MIT", "GPL-3.0-only", "MIT"])
+    'GPL-3.0-only AND MIT'
+    >>> joined_licences(["MIT OR Apache-2.0", "ISC"])
+    'Apache-2.0 AND ISC OR ISC AND MIT'
+    """
+    distinct = sorted(set(licences))
+    if len(distinct) == 1:
+        return distinct[0]
+    joined = {frozenset[str]().union(*choices) for choices in product(*map(licence_choices, distinct))}
+    return " OR ".join(sorted(" AND ".join(sorted(choice)) for choice in joined))

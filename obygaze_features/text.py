@@ -8,7 +8,7 @@ have (Unicode Standard Annex 9). Manifests, provenance, attributes and tables th
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, Literal
 
@@ -122,6 +122,14 @@ def composed(text: str) -> str:
     'Amélie'
     """
     return normalised("NFC", text)
+
+
+def known_spelling(name: str, names: Container[str]) -> str:
+    """Return a name as it is among some names: as it is typed, or composed (`composed`) if it is not there.
+
+    Names that are known are composed, and a terminal, or a list that macOS wrote, may decompose them.
+    """
+    return name if name in names else composed(name)
 
 
 def file_name(text: str) -> str:
@@ -286,6 +294,19 @@ def counted(number: int, singular: str, many: str = "") -> str:
     plural = many or f"{singular}s"
     noun = singular if number == 1 else plural
     return f"{number:,} {noun}"
+
+
+def three_digits(value: float) -> str:
+    """Write a number with three digits that count, and all digits before the point; never as a power of ten.
+
+    Examples
+    --------
+    >>> three_digits(3121.4), three_digits(12.52), three_digits(2.5e-05), three_digits(0)
+    ('3,121', '12.5', '0.000025', '0')
+    """
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{Decimal(f'{value:.3g}'):f}"
 
 
 def rounded(value: float, digits: int = 0) -> str:

@@ -28,7 +28,7 @@ from obygaze_features.store.answers import LIKELY
 from obygaze_features.store.labelled import html_table
 from obygaze_features.store.provenance import clipped, embedding_space
 from obygaze_features.store.records import StoredClip
-from obygaze_features.text import composed, counted
+from obygaze_features.text import counted, known_spelling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -347,7 +347,6 @@ def search_like(
     >>> [hit.rank for hit in hits]
     [1, 2]
     """
-    clip_id = composed(clip_id)
     opened = _opened(store)
     group = choose_group(opened, backbone)
     store_of_clip = opened if other is None else _opened(other)
@@ -363,6 +362,7 @@ def search_like(
             f"{opened.where}: {', '.join(differing_fields[:4])}"
         )
 
+    clip_id = known_spelling(clip_id, group_of_clip.clip_ids)
     vector = group_of_clip.read(clip_id, "pooled").astype(np.float64)
     scores = cosines(group, vector, standard=True)
     if other is None:  # the clip itself is not ranked

@@ -27,8 +27,9 @@ from obygaze_features.backbones.sightings import (
     no_persons,
 )
 from obygaze_features.errors import BackboneError, install_command
-from obygaze_features.io import NO_LICENCE, sha256_of
+from obygaze_features.io import sha256_of
 from obygaze_features.perception import PEOPLE_FRAMES, PICTURES
+from obygaze_features.schema import joined_licences
 from obygaze_features.text import counted
 
 N_FRAMES: Final = 3
@@ -204,7 +205,7 @@ def people(n_frames: int = N_FRAMES, *, weights: str = CENTERFACE) -> Backbone:
                 "order": "resize; what each detector takes",
             },
             "perceives": list(PICTURES),
-            "licence": _licence_of(records),
+            "licence": joined_licences(str(record["licence"]) for record in records),
             "citation": "; ".join(str(record["citation"]) for record in records if record["citation"]),
         },
         libraries=("onnxruntime",),
@@ -224,12 +225,6 @@ def _digest_of(records: Sequence[dict[str, object]]) -> str:
         return str(records[0]["sha256"])
     lines = "".join(f"{record['sha256']}  {record['name']}\n" for record in records)
     return sha256_of(lines.encode())
-
-
-def _licence_of(records: Sequence[dict[str, object]]) -> str:
-    """Return the licence of the detectors if all have the same one; else NOASSERTION."""
-    licences = {str(record["licence"]) for record in records}
-    return licences.pop() if len(licences) == 1 else NO_LICENCE
 
 
 def _detector(source: str) -> Detector:

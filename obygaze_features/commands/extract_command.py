@@ -504,13 +504,17 @@ def _run(work: "extraction.Extraction", store: Path, shard: tuple[int, int], *, 
     _, n_shards = shard
     is_one_of_several = n_shards > 1 or ARRAY_TASK in os.environ
     if is_one_of_several and not stage.missing(shard):
-        remarks += _remarks_on_finished_shard(stage, shard, store, work.licence)
+        remarks += _remarks_on_finished_shard(stage, shard, store, work)
     code = PROBLEMS_FOUND if _has_failed_clips(stage, shard) else 0
     return replace(answer, remarks=remarks, code=code)
 
 
+FIRST_VERSION = "1.0.0"
+"""The version that `obygaze store seal` makes unless another is typed."""
+
+
 def _remarks_on_finished_shard(
-    stage: "stores.Stage", shard: tuple[int, int], store: Path, licence: str
+    stage: "stores.Stage", shard: tuple[int, int], store: Path, work: "extraction.Extraction"
 ) -> list[str]:
     """Return remarks on how to seal the store once all shards are done, and on shards that nobody has begun.
 
@@ -522,12 +526,17 @@ def _remarks_on_finished_shard(
         (number of the finished shard, from 0; number of shards).
     store
         The store, as it was given.
-    licence
-        Licence of the features.
+    work
+        The extraction, which says what would be stated of the store if it were sealed now.
     """
     number, n_shards = shard
-    typed_licence = "SPDX" if licence == NO_LICENCE else quote(licence)
+    terms = work.terms()
+    typed_licence = "SPDX" if terms.licence == NO_LICENCE else quote(terms.licence)
     seal_command = f"obygaze store seal {quote(str(store))} --licence {typed_licence}"
+    if terms.citation:
+        seal_command += f" --citation {quote(terms.citation)}"
+    if work.version != FIRST_VERSION:
+        seal_command += f" --store-version {work.version}"
     remarks = [f"{NOTE}shard {number}/{n_shards} is done. Once all are: {seal_command}"]
     not_begun = shares_not_begun(stage.path)
     if not_begun:

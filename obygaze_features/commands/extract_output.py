@@ -44,8 +44,7 @@ def estimated(estimate: "Estimate | TextEstimate", unit: str) -> Answer:
     unit
         The word for a row: clip or text.
     """
-    is_all_done = estimate.feature_bytes == 0
-    if is_all_done:
+    if estimate.n_to_do == 0:
         return Answer(asdict(estimate), f"nothing to do: every {unit} is done")
 
     time = "unknown: no video could be tried"

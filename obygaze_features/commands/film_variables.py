@@ -336,9 +336,11 @@ def _read_clips(films: "Sequence[manifests.Film]", source: Path | None) -> Clips
     films
         The films to cut if there is no source.
     source
-        The store (a folder) or the manifest (a file); None if windows of `WINDOW_S` seconds are wanted.
+        The store or the manifest; None if windows of `WINDOW_S` seconds are wanted.
     """
-    if source is not None and source.is_dir():
+    from obygaze_features.store.store import names_store
+
+    if source is not None and names_store(source):
         no_files: dict[str, Path] = {}  # a store does not record where videos are
         return Clips(of.open_store(source).clips, no_files)
     if source is None:
@@ -378,7 +380,9 @@ def _read_rows(
     minimum
         Least number of frames in a clip.
     """
-    if source is None or not source.is_dir():
+    from obygaze_features.store.store import names_store
+
+    if source is None or not names_store(source):
         return None
     store = of.open_store(source)
     if name not in store:

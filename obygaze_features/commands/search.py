@@ -13,7 +13,7 @@ from obygaze_features.errors import SearchError
 from obygaze_features.options import LOCAL, Answer
 from obygaze_features.screen import table
 from obygaze_features.signatures import Json, argument, command, option
-from obygaze_features.text import composed, counted
+from obygaze_features.text import counted, known_spelling
 
 if TYPE_CHECKING:
     from obygaze_features.text_search import Ranking
@@ -146,8 +146,10 @@ def _search_like(
     """
     opened_store = of.open_store(store)
     path = Path(like)
-    clip_id = composed(like)  # the terminal may have typed letters with accents as two signs each
-    is_clip = any(clip_id in opened_store[name].clip_ids for name in opened_store.names)
+    is_clip = False
+    for name in opened_store.names:
+        clip_ids = opened_store[name].clip_ids
+        is_clip = is_clip or known_spelling(like, clip_ids) in clip_ids
     if is_clip or not path.is_file():
         return of.search_like(opened_store, like, backbone=backbone, top=top)
     return _search_like_file(opened_store, path, backbone=backbone, weights=weights, top=top, device=device)

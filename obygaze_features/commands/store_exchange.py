@@ -16,7 +16,7 @@ import obygaze_features as of
 from obygaze_features import manifest as manifests
 from obygaze_features import store as stores
 from obygaze_features.commands.store_output import sealed_result
-from obygaze_features.errors import StoreError
+from obygaze_features.errors import ManifestError, StoreError
 from obygaze_features.file_kinds import NPZ, file_kind, where_damaged
 from obygaze_features.io import refuse_existing, write_whole
 from obygaze_features.manifest.text_tables import error_context
@@ -305,11 +305,13 @@ def import_(
     from obygaze_features.exchange.columns import LEAVE_OUT
     from obygaze_features.exchange.import_features import Declared, import_features
 
-    if manifest.suffix != ".csv" and source.suffix == ".csv":
-        raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest")
-
     # The clips, and the name that each has in the source.
-    table = manifests.read_manifest(manifest)
+    try:
+        table = manifests.read_manifest(manifest)
+    except (ManifestError, OSError):
+        if manifest.exists() and manifest.suffix.lower() != ".csv" and source.suffix.lower() == ".csv":
+            raise click.UsageError(f"the order is MANIFEST SOURCE STORE: {manifest} is no manifest") from None
+        raise
     corpus = {"name": manifest.stem, "manifest_sha256": table.digest()}
     # A store has a clip once, also if several annotators labelled it: labels are not stored.
     table = table.with_clips(table.clips_once)
@@ -603,7 +605,11 @@ def export(
     labels = None
     if manifest is not None:
         labels = _read_labels(manifest)  # `level` and `concepts` -> clip id -> text
-        n_unknown = len(set(opened_store[backbone].clip_ids) - labels["level"].keys())
+        group = opened_store[backbone]
+        written_ids = {
+            clip_id for clip_id, usable in zip(group.clip_ids, group.usable, strict=True) if usable
+        }
+        n_unknown = len(written_ids - labels["level"].keys())
         if n_unknown:
             click.echo(f"no labels for {counted(n_unknown, 'clip')}: {manifest} does not have them", err=True)
 

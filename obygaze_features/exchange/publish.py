@@ -27,13 +27,23 @@ from obygaze_features.store.croissant import croissant
 from obygaze_features.store.files_hub import HubFiles, explain_hub_errors
 from obygaze_features.store.files_obstore import connect, explain_obstore_errors
 from obygaze_features.store.files_remote import as_url
-from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles
-from obygaze_features.store.format import CARD, CROISSANT, DIGESTS, PAYLOAD, TABLE, TAG_DIGESTS, ZARR_METADATA
+from obygaze_features.store.files_zip import ROOT_METADATA, ZipFiles, is_zip_name
+from obygaze_features.store.format import (
+    CARD,
+    CROISSANT,
+    DIGESTS,
+    PAYLOAD,
+    TABLE,
+    TAG_DIGESTS,
+    ZARR_METADATA,
+    next_patch,
+)
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.metadata import facts_of, readme
 from obygaze_features.store.objects import begin_push
 from obygaze_features.store.provenance import validate_licence
-from obygaze_features.store.store import Place, Store, files_of, read_attributes
+from obygaze_features.store.sealing import VERSION
+from obygaze_features.store.store import Place, Store, files_of, open_files, read_attributes
 from obygaze_features.store.store_files import FolderFiles, StoreFiles, absent_files, digest_of, read_digests
 
 if TYPE_CHECKING:
@@ -102,14 +112,14 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     store
         A store, or its path.
     out
-        The zip to make; None for `NAME-VERSION.zip` beside the store's folder.
+        The zip to make, whose name ends in .zip; None for `NAME-VERSION.zip` beside the store's folder.
     progress
         Called with (bytes written, bytes in all). Or whether to show a bar: by default only in a notebook.
 
     Raises
     ------
     StoreError
-        If the store is partial or damaged, or there is something at `out` already.
+        If the store is partial or damaged, or there is something at `out` already, or its name is no zip's.
 
     Examples
     --------
@@ -128,7 +138,10 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
     else:
         files = files_of(store)
     out = local_path(out)
+    if not is_zip_name(out.name):
+        raise StoreError(f"{out}: name it .zip: a packed store is known by that")
 
+    _refuse_partial_copy(files, "pack")
     digests = read_digests(files)
     names = sorted([*digests, TAG_DIGESTS], key=_reading_order)
     # Files that the store's digests name and that are not there, or the other way round.
@@ -152,6 +165,12 @@ def pack(store: Place, out: Path | str | None = None, progress: Progress | bool 
             n_written += sizes[name]
             show(n_written, n_total)
     return out
+
+
+def _refuse_partial_copy(files: StoreFiles, verb: str) -> None:
+    """Raise a StoreError if a store is a partial copy; `verb` is what was to be done with it."""
+    if absent_files(files):
+        raise StoreError(f"{files.where}: is a partial copy; {verb} the whole store")
 
 
 def folder_of(store: Place) -> FolderFiles:
@@ -253,13 +272,14 @@ def push(store: Place, destination: Path | str, progress: FileProgress | bool | 
     source = folder_of(store)
     licence = read_attributes(source).get("licence")
     if licence == NO_LICENCE or not licence:
+        version = open_files(source).version
+        next_version = next_patch(version) if VERSION.fullmatch(version) else "X.Y.Z"
         raise StoreError(
             f"{source.where}: its licence is {licence or 'missing'}, without one others may not use it; "
             "state one when sealing: "
-            "obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version 1.0.1"
+            f"obygaze store seal NAME --licence CC-BY-4.0 (or another) --store-version {next_version}"
         )
-    if absent_files(source):
-        raise StoreError(f"{source.where}: is a partial copy; push the whole store")
+    _refuse_partial_copy(source, "push")
     url = as_url(destination)
     with file_progress_shown(progress, "push") as show:
         if url is None:

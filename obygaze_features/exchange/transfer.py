@@ -62,6 +62,7 @@ from obygaze_features.store.store_files import (
     read_digests,
     read_undamaged,
 )
+from obygaze_features.text import known_spelling
 from obygaze_features.untrusted import read_bytes
 
 
@@ -137,6 +138,8 @@ def wanted_files(
     """
     names = list(names)
     row_of_clip = {clip.clip_id: row for row, clip in enumerate(table)}
+    if clips is not None:
+        clips = [known_spelling(clip, row_of_clip) for clip in clips]
     chunk_of_file = _find_chunks(names)
     arrays_of_store = {chunk.array for chunk in chunk_of_file.values()}
     _refuse_unknown(arrays or (), clips or (), arrays_of_store, row_of_clip.keys())

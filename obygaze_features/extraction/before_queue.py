@@ -7,7 +7,6 @@ networks are built on its processor, and nothing is decoded.
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,17 +22,12 @@ from obygaze_features.io import NO_LICENCE
 from obygaze_features.machine import this_machine
 from obygaze_features.manifest import counted
 from obygaze_features.store import GroupSpec, Stage, open_store, read_stage
-from obygaze_features.store.disk_usage import (
-    estimate_disk,
-    existing_folder,
-    free_space,
-    links_work,
-    refused_reservation,
-)
+from obygaze_features.store.disk_usage import disk_room, existing_folder, refused_reservation
 from obygaze_features.store.format import PIECE_ROWS
 from obygaze_features.store.group import spec_of
 from obygaze_features.store.missing_videos import missing_files
 from obygaze_features.store.shares import other_cluster_message, shares_elsewhere
+from obygaze_features.text import three_digits
 
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 """Types of file systems that hold files in memory."""
@@ -124,25 +118,51 @@ def examine_run(work: Extraction) -> list[Diagnosis]:
 
 
 def _examine_clips(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the number of clips, and note if some tasks of the job array would have nothing to do."""
-    n_clips = len(work.job.planned_clips())
-    _, n_tasks = work.shard  # each task of the array has one share of the clips
-    n_pieces = ceil(n_clips / PIECE_ROWS)  # clips are shared out by whole pieces, of 16 clips each
-    clips_text = counted(n_clips, work.unit)
-    if n_tasks <= n_pieces:
+    """Report the number of clips, and note if some tasks of the job array would have nothing to do.
+
+    All rows of the store are shared out by whole pieces, also those of a store that grows, and those that
+    earlier runs have done.
+    """
+    clips_text = counted(len(work.job.planned_clips()), work.unit)
+    _, n_tasks = work.shard  # each task of the array has one share of the rows
+    pieces = _pieces_to_do(work)
+    if pieces is None:
         yield Diagnosis("clips", "ok", clips_text)
         return
-    pieces_text = f"{counted(n_pieces, 'piece')} of {PIECE_ROWS}"
-    n_idle = n_tasks - n_pieces
+    n_idle = n_tasks - len({piece % n_tasks for piece in pieces})
+    if not n_idle:
+        yield Diagnosis("clips", "ok", clips_text)
+        return
+    pieces_text = f"{counted(len(pieces), 'piece')} of {PIECE_ROWS}"
     yield Diagnosis(
         "clips", "note", f"{clips_text} in {pieces_text}: {n_idle} of {n_tasks} tasks have nothing to do"
     )
 
 
-def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
-    """Report how many videos are found, and name one that is not; it is a fault if none is found.
+def _pieces_to_do(work: Extraction) -> set[int] | None:
+    """Return the numbers of the pieces (blocks of rows) in which all tasks together have work.
 
-    Texts have no videos.
+    None if that is not known, because the stage is of other settings: `_examine_stage` reports it.
+    """
+    work_of_all_tasks = replace(work, shard=(0, 1))
+    try:
+        clips, _, _ = work.plan()
+        stage = _open_existing_stage(work)
+    except ObygazeError:
+        return None
+    if stage is None:
+        to_do = work_of_all_tasks.clips_to_do_without_stage(clips)
+    else:
+        to_do = work_of_all_tasks.clips_to_do(stage)
+    row_of_clip = {clip_id: row for row, clip_id in enumerate(sorted(clip.clip_id for clip in clips))}
+    return {row_of_clip[clip_id] // PIECE_ROWS for clip_id in to_do}
+
+
+def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
+    """Report how many videos are found, and name one that is not.
+
+    It is a fault if none is found and there is work to do: a run without work needs no video. Texts have
+    none.
     """
     if isinstance(work.job, TextJob):
         return
@@ -154,17 +174,22 @@ def _examine_videos(work: Extraction) -> Iterator[Diagnosis]:
         yield Diagnosis("videos", "ok", text)
         return
 
-    level: Level = "fault" if missing == videos else "note"
+    has_no_work = _pieces_to_do(work) == set()
+    level: Level = "fault" if missing == videos and not has_no_work else "note"
     yield Diagnosis("videos", level, f"{text}; absent: such as {min(missing)}. Is their file system mounted?")
 
 
 def _examine_licence(work: Extraction) -> Iterator[Diagnosis]:
-    """Report the licence under which the features will be sealed; note if none is given."""
-    if work.licence == NO_LICENCE:
+    """Report the licence under which the features will be sealed; note if none is given.
+
+    A store that grows keeps its own.
+    """
+    licence = work.terms().licence
+    if licence == NO_LICENCE:
         text = f"{NO_LICENCE}: the store cannot be shared so; --licence SPDX states one"
         yield Diagnosis("licence", "note", text)
     else:
-        yield Diagnosis("licence", "ok", work.licence)
+        yield Diagnosis("licence", "ok", licence)
 
 
 def _examine_stage(work: Extraction) -> Iterator[Diagnosis]:
@@ -210,7 +235,8 @@ def _examine_resumed_stage(work: Extraction, stage: Stage) -> Diagnosis:
     stage
         The unfinished store, which an earlier run has begun.
     """
-    rows_left = counted(len(stage.missing()), work.unit)
+    work_of_all_tasks = replace(work, shard=(0, 1))
+    rows_left = counted(len(work_of_all_tasks.clips_to_do(stage)), work.unit)
     if work.sealed_path.exists():
         text = (
             f"{work.sealed_path} is sealed already ({rows_left} left to do); "
@@ -289,21 +315,13 @@ def _examine_disk(work: Extraction) -> Iterator[Diagnosis]:
     """Report whether the disk has room for the bytes and files of the run, and whether a quota allows it."""
     # What is needed, without what earlier runs have written, and what is free.
     clips, groups, _ = work.plan()
-    folder = existing_folder(work.stage_path)
-    needed = estimate_disk(clips, groups, links=links_work(folder))
-    files = [path for path in work.stage_path.rglob("*") if path.is_file()]  # none without a stage
-    written_bytes = sum(path.stat().st_size for path in files)
-    needed_bytes = max(needed.peak_bytes - written_bytes, 0)
-    free = free_space(work.stage_path)
+    room = disk_room(work.stage_path, clips, groups)
     text = (
-        f"{needed_bytes / 1e9:.3g} GB and {counted(needed.files, 'file')} needed, "
-        f"{free.bytes / 1e9:.3g} GB free"
+        f"{three_digits(room.left_bytes / 1e9)} GB and {counted(room.left_files, 'file')} needed, "
+        f"{three_digits(room.free.bytes / 1e9)} GB free"
     )
-
-    bytes_fit = needed_bytes <= free.bytes
-    files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
-    if bytes_fit and files_fit:
-        yield _examine_quota(folder, needed_bytes, text)
+    if room.fits:
+        yield _examine_quota(existing_folder(work.stage_path), room.left_bytes, text)
     else:
         yield Diagnosis("room", "fault", f"{text}: choose another place for STORE, or make room")
 

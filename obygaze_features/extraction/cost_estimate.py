@@ -19,6 +19,8 @@ from obygaze_features.extraction.encode import clips_at_once, encode_batch, uses
 from obygaze_features.extraction.job import Job
 from obygaze_features.extraction.keep_frames import with_frame_cache
 from obygaze_features.store.disk_usage import DiskEstimate, FreeSpace
+from obygaze_features.store.missing_videos import missing_files
+from obygaze_features.text import three_digits
 from obygaze_features.video import probe
 from obygaze_features.video.file_facts import file_state, is_here
 
@@ -77,6 +79,11 @@ class Estimate:
     room: DiskEstimate | None = None
     free: FreeSpace | None = None
 
+    @property
+    def n_to_do(self) -> int:
+        """Number of rows that are left to do."""
+        return self.clips
+
     def facts(self) -> list[tuple[str, object]]:
         """List the work to be done and the disk space as rows of a table: (name, value)."""
         cpu_hours = "unknown" if self.cpu_s is None else _hours(self.cpu_s)
@@ -86,7 +93,7 @@ class Estimate:
             ("CPU hours", cpu_hours),
         ]
         if self.gpu_s is not None and self.cores_per_card is not None:
-            cores = f"{self.cores_per_card:.3g} keep a card busy; {usable_cores()} here"
+            cores = f"{three_digits(self.cores_per_card)} keep a card busy; {usable_cores()} here"
             facts += [("GPU hours", _hours(self.gpu_s)), ("decoding cores", cores)]
         if self.room is not None and self.free is not None:
             facts += disk_facts(self.room, self.free)
@@ -95,7 +102,7 @@ class Estimate:
 
 def _hours(seconds: float) -> str:
     """Format seconds as hours with three significant digits."""
-    return f"{seconds / 3600:.3g}"
+    return three_digits(seconds / 3600)
 
 
 def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
@@ -108,14 +115,14 @@ def disk_facts(room: DiskEstimate, free: FreeSpace) -> list[tuple[str, object]]:
     free
         Free bytes and files of the disk.
     """
-    peak = f"{room.peak_bytes / 1e9:.3g} GB; {free.bytes / 1e9:.3g} GB free"
+    peak = f"{three_digits(room.peak_bytes / 1e9)} GB; {three_digits(free.bytes / 1e9)} GB free"
     if not room.links:  # shards are copied from the stage to the store
         peak += ", with shards twice: this file system has no hard links"
     files = f"{room.files:,}"
     if free.files is not None:
         files += f", {free.files:,} more fit"
     return [
-        ("store on disk", f"{room.store_bytes / 1e9:.3g} GB"),
+        ("store on disk", f"{three_digits(room.store_bytes / 1e9)} GB"),
         ("peak disk", peak),
         ("files on disk", files),
     ]
@@ -145,7 +152,7 @@ def estimate_clips(job: Job, clip_ids: Sequence[str], workers: int) -> Estimate:
     estimate = Estimate(
         clips=len(tasks),
         files=len(paths),
-        absent=len(paths) - len(size_of_file),
+        absent=len(missing_files(paths)),
         passes=len(all_passes),
         feature_bytes=len(tasks) * job.bytes_per_clip(),
         workers=workers,

@@ -18,6 +18,7 @@ from obygaze_features.extraction.uses import USES, Use
 from obygaze_features.locks import hold
 from obygaze_features.machine import clock_problem, host_name
 from obygaze_features.store.disk_usage import existing_folder, free_space
+from obygaze_features.text import three_digits
 
 GB = 1e9
 FEWEST_CORES = 88
@@ -369,7 +370,7 @@ def _cores_per_gpu(n_gpus: int) -> Diagnosis:
     note = ""
     if cores_per_gpu < FEWEST_CORES:
         note = f": decoding sets the pace; such a card takes what {FEWEST_CORES} to {MAX_CORES} cores decode"
-    return _diagnosis("decoding", f"{cores_per_gpu:.3g} cores a card", note=note)
+    return _diagnosis("decoding", f"{three_digits(cores_per_gpu)} cores a card", note=note)
 
 
 def _device_index(device: str | None) -> int:
@@ -553,7 +554,7 @@ def _examine_space(folder: Path) -> Iterator[Diagnosis]:
     free = free_space(folder)
     hint = "; `obygaze extract ... --dry-run` shows what is needed"
     note_on_bytes = hint if free.bytes < FEW_BYTES else ""
-    yield _diagnosis("space", f"{free.bytes / GB:,.1f} GB free", note=note_on_bytes)
+    yield _diagnosis("space", f"{three_digits(free.bytes / GB)} GB free", note=note_on_bytes)
     if free.files is not None:  # None where the file system has no limit
         note_on_inodes = hint if free.files < FEW_INODES else ""
         yield _diagnosis("inodes", f"{free.files:,} free", note=note_on_inodes)

@@ -26,6 +26,7 @@ from obygaze_features.extraction.keep_frames import KEEPING_RECORD
 from obygaze_features.manifest import Manifest
 from obygaze_features.messages import pickled_for_workers
 from obygaze_features.store import ArraySpec, GroupSpec, PlannedClip
+from obygaze_features.store.disk_usage import frames_per_clip
 from obygaze_features.text import counted
 from obygaze_features.video import Sampling, fps, is_still, keyframes, uniform
 from obygaze_features.video.sampling import pairs
@@ -205,12 +206,14 @@ class Job:
         return tasks
 
     def bytes_per_clip(self) -> int:
-        """Return the size of one clip's features in the store, in bytes."""
-        n_bytes = 0
+        """Return the size of one clip's features in the store, in bytes; of clips of any length, the mean."""
+        planned = self.planned_clips()
+        n_bytes = 0.0
         for group in self.groups():
             for array in group.arrays:
-                n_bytes += np.dtype(array.dtype).itemsize * math.prod(array.shape)
-        return n_bytes
+                n_rows = frames_per_clip(group, planned) if array.ragged else array.shape[0]
+                n_bytes += np.dtype(array.dtype).itemsize * n_rows * math.prod(array.shape[1:])
+        return int(n_bytes)
 
     def _frames_record(self, backbone: Backbone) -> dict[str, object]:
         """Return how frames are chosen and read: the fields `sampling` and `decoder` of the provenance.

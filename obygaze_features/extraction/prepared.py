@@ -2,12 +2,11 @@
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
 from obygaze_features.errors import ExtractError, StoreError
 from obygaze_features.extraction.changed_videos import note_on_changed_videos
@@ -19,12 +18,14 @@ from obygaze_features.extraction.texts import TextEstimate, TextJob
 from obygaze_features.io import NO_LICENCE
 from obygaze_features.locks import locked
 from obygaze_features.machine import clock_problem, this_machine
+from obygaze_features.schema import licence_choices
 from obygaze_features.screen import Progress, shown_progress
 from obygaze_features.store import PlannedClip, Stage, open_store, read_stage, seal, staging_path
-from obygaze_features.store.disk_usage import estimate_disk, existing_folder, free_space, links_work
-from obygaze_features.store.format import STAGING_SUFFIX
+from obygaze_features.store.disk_usage import disk_room, existing_folder
+from obygaze_features.store.format import STAGING_SUFFIX, next_patch
 from obygaze_features.store.growth import StagePlan, discard, is_replaceable, plan_growth
-from obygaze_features.store.missing_videos import MissingVideoCheck, clips_with_returned_video
+from obygaze_features.store.missing_videos import ClipOutcome, MissingVideoCheck, clips_with_returned_video
+from obygaze_features.store.provenance import Terms, terms_of_next_version
 from obygaze_features.store.sealing import remove_leftovers, versioned_path
 from obygaze_features.store.shares import (
     begin_share,
@@ -32,8 +33,8 @@ from obygaze_features.store.shares import (
     number_of_shares,
     shares_elsewhere,
 )
-from obygaze_features.store.stage import rows_of_share
-from obygaze_features.store.store import sealed_versions
+from obygaze_features.store.stage import is_to_be_done, rows_of_share
+from obygaze_features.store.store import is_store_folder, sealed_versions
 from obygaze_features.video import why_not_in_stretches
 
 OnNote = Callable[[str], object]
@@ -122,9 +123,9 @@ class Extraction:
 
         clips, _, _ = self.plan()
         if self.stage_path.exists() and not self.has_replaceable_stage():
-            missing = self._missing(self.open_stage(trial=True))
+            missing = self.clips_to_do(self.open_stage(trial=True))
         else:
-            missing = self._missing_without_stage(clips)
+            missing = self.clips_to_do_without_stage(clips)
 
         costs = self.costs(missing[: self.limit])
         if isinstance(costs, TextEstimate):  # texts have no videos, and small features
@@ -133,7 +134,7 @@ class Extraction:
         self._note_second_decodings()
         return costs_with_disk
 
-    def _missing_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
+    def clips_to_do_without_stage(self, clips: Sequence[PlannedClip]) -> list[str]:
         """Return the ids of the clips to extract if no unfinished store (stage) exists yet.
 
         Parameters
@@ -141,14 +142,20 @@ class Extraction:
         clips
             All clips that the stage will have, including those of a store that is extended (`append`).
         """
-        done_ids: set[str] = set()
-        if self.append is not None:  # clips of that store count as done, failed ones too
+        left_out: set[str] = set()  # clips of the store that are not done again
+        if self.append is not None:
             parent_clips = open_store(self.append).clips
-            done_ids = {clip.clip_id for clip in parent_clips if clip.status != "missing"}
+            to_retry = self._clips_to_retry(parent_clips)
+            ids_in_manifest = {clip.clip_id for clip in self.job.planned_clips()}
+            for clip in parent_clips:
+                is_to_do = is_to_be_done(clip.status, retry_failed=self.retry_failed)
+                is_wanted = is_to_do or clip.clip_id in to_retry
+                if not is_wanted or clip.clip_id not in ids_in_manifest:
+                    left_out.add(clip.clip_id)
 
         clip_ids = sorted(clip.clip_id for clip in clips)  # in the order of the rows
         ids_of_share = [clip_ids[row] for row in rows_of_share(len(clip_ids), self.shard)]
-        return [clip_id for clip_id in ids_of_share if clip_id not in done_ids]
+        return [clip_id for clip_id in ids_of_share if clip_id not in left_out]
 
     def _with_disk(self, costs: Estimate, clips: Sequence[PlannedClip]) -> Estimate:
         """Return an estimate with needed and free disk space, and note if the disk is too small.
@@ -160,16 +167,11 @@ class Extraction:
         clips
             All clips of the store, not only those to do.
         """
-        has_hard_links = links_work(existing_folder(self.stage_path))
-        needed = estimate_disk(clips, self.job.groups(), links=has_hard_links)
-        free = free_space(self.stage_path)
-        bytes_fit = needed.peak_bytes <= free.bytes
-        files_fit = free.files is None or needed.files <= free.files  # None: no limit on the number of files
-        is_too_small = not bytes_fit or not files_fit
-        if is_too_small and costs.clips > 0:
-            facts = ", ".join(f"{name} {value}" for name, value in disk_facts(needed, free))
+        room = disk_room(self.stage_path, clips, self.job.groups())
+        if not room.fits and costs.clips > 0:
+            facts = ", ".join(f"{name} {value}" for name, value in disk_facts(room.needed, room.free))
             self.note(f"the disk is too small: {facts}")
-        return replace(costs, room=needed, free=free)
+        return replace(costs, room=room.needed, free=room.free)
 
     def _note_second_decodings(self) -> None:
         """Note which films have to be decoded once more for their shots, and why.
@@ -190,18 +192,18 @@ class Extraction:
             return None
         return Films(self.job.manifest, self.stage_path / MEASUREMENTS_FOLDER)
 
-    def _missing(self, stage: Stage, clips_to_retry: Collection[str] = ()) -> list[str]:
+    def clips_to_do(self, stage: Stage) -> list[str]:
         """Return the ids of the clips to extract now: those of this share that the store lacks.
 
-        If a sealed store is extended, only clips of the manifest are returned.
+        Clips that failed for want of their video are among them, if it is there now. If a sealed store is
+        extended, only clips of the manifest are returned.
 
         Parameters
         ----------
         stage
             The unfinished store.
-        clips_to_retry
-            Clips to do once more although the stage has an entry for them.
         """
+        clips_to_retry = self._clips_to_retry(stage.best_entries().values())
         missing = stage.missing(
             self.shard,
             retry_failed=self.retry_failed,
@@ -222,8 +224,14 @@ class Extraction:
         Raises
         ------
         ExtractError
-            The store is sealed; the message names the option that makes the next version.
+            The store is sealed; the message names the option that makes the next version. Or something else
+            is in its place, such as an empty folder.
         """
+        if self.sealed_path.exists() and not is_store_folder(self.sealed_path):
+            raise ExtractError(
+                f"{self.sealed_path}: is in the place of the store, and is none; remove it, or choose "
+                "another STORE or --store-version"
+            )
         has_stage = self.stage_path.exists() and not self.has_replaceable_stage()
         if self.sealed_path.exists() and not has_stage:
             newest = quote(str(sealed_versions(self.out)[-1]))
@@ -349,8 +357,7 @@ class Extraction:
         # Find what is to do.
         self._clean_up(stage)  # first, so that rows of killed runs count as missing
         videos = self._videos()
-        clips_to_retry = self._clips_to_retry(stage, videos)
-        missing_ids = self._missing(stage, clips_to_retry)[: self.limit]
+        missing_ids = self.clips_to_do(stage)[: self.limit]
         note = note_on_changed_videos(stage, videos)
         if note:
             self.note(note)
@@ -370,21 +377,19 @@ class Extraction:
             films.write(self.shots, self.note)
         return report
 
-    def _clips_to_retry(self, stage: Stage, videos: Mapping[str, Path | None]) -> Collection[str]:
+    def _clips_to_retry(self, entries: Iterable[ClipOutcome]) -> Collection[str]:
         """Return the ids of clips that failed because their video was missing, and whose video is there now.
 
         Empty if the store is sealed: these clips are then part of it, as failed.
 
         Parameters
         ----------
-        stage
-            The unfinished store.
-        videos
-            Clip id -> its video; None if the manifest names none.
+        entries
+            What became of the clips of the unfinished store, or of the store that is extended.
         """
         if self.sealed_path.exists():
             return ()
-        return clips_with_returned_video(stage, videos)
+        return clips_with_returned_video(entries, self._videos())
 
     def _clean_up(self, stage: Stage) -> None:
         """Note damage to the unfinished store, and remove what killed runs left half-written in it."""
@@ -511,7 +516,7 @@ class Extraction:
             remove_leftovers(self.out)
             self._note_kept_licence()
             return self.sealed_path
-        terms = self._terms()
+        terms = self.terms()
         return seal(
             stage.path, self.out, version=self.version, licence=terms.licence, citation=terms.citation
         )
@@ -524,32 +529,24 @@ class Extraction:
         if not is_other_licence and not is_other_citation:
             return
 
-        major, minor, patch = self.version.split(".")
-        next_version = f"{major}.{minor}.{int(patch) + 1}"
         store = quote(str(self.out))
-        command = f"obygaze store seal {store} --licence SPDX --store-version {next_version}"
+        command = f"obygaze store seal {store} --licence SPDX --store-version {next_patch(self.version)}"
         self.note(f"{self.sealed_path} is sealed and keeps licence and citation. For others: {command}")
 
-    def _terms(self) -> "_Terms":
+    def terms(self) -> Terms:
         """Return licence and citation of the store: as the user states them, else those of the older store.
 
         The older store is the one that is extended (`append`), if any.
         """
-        licence = self.licence
-        citation = self.citation
-        if self.append is not None:
-            parent_attributes = open_store(self.append).attributes
-            if licence == NO_LICENCE:  # not given
-                licence = parent_attributes["licence"]
-            if not citation:
-                citation = parent_attributes["citation"]
-        return _Terms(licence, citation)
+        if self.append is None:
+            return Terms(self.licence, self.citation)
+        return terms_of_next_version(self.licence, self.citation, open_store(self.append).attributes)
 
     def _note_licences(self) -> None:
         """Note before the work that no licence is given, or that weights have a licence with conditions."""
         if not self.will_seal or self.sealed_path.exists():
             return
-        licence = self._terms().licence
+        licence = self.terms().licence
         if licence == NO_LICENCE:
             self.note(
                 f"no --licence given: the store will be sealed as {NO_LICENCE}, and cannot be shared so. To "
@@ -558,18 +555,13 @@ class Extraction:
 
         for group in self.job.groups():
             weights_licence = str(group.provenance.get("licence", NO_LICENCE))
-            if weights_licence not in {NO_LICENCE, licence, *PERMISSIVE}:
+            asks_for_no_more = {NO_LICENCE, licence, *PERMISSIVE}
+            choices = licence_choices(weights_licence)
+            if weights_licence != licence and not any(choice <= asks_for_no_more for choice in choices):
                 self.note(
                     f"the weights of {group.name} are under {weights_licence}, the features will be sealed "
                     f"as {licence}: look what it says of a network's outputs before you share them"
                 )
-
-
-class _Terms(NamedTuple):
-    """Licence and citation of a store."""
-
-    licence: str
-    citation: str
 
 
 def _pieces_on_other_clusters(stage: Stage) -> set[int]:

@@ -16,7 +16,7 @@ from obygaze_features.extraction.report import RunReport
 from obygaze_features.extraction.schedule import LoopWorker, describe_differences
 from obygaze_features.machine import host_name
 from obygaze_features.store import ClipResult
-from obygaze_features.store.missing_videos import ABSENT_VIDEO_REASONS, missing_files
+from obygaze_features.store.missing_videos import failed_for_absent_video, missing_files
 
 KEPT_CLIPS = 2
 """Clips of a decode task that wait to be taken; it then decodes no further."""
@@ -216,8 +216,7 @@ def decode_pass(tasks: Sequence[DecodeTask], settings: DecodeSettings) -> Iterat
         return
 
     for clip in _pool(settings.timeout_s, settings.decoder).decode(tasks):
-        video_is_absent_here = clip.status == "failed" and clip.reason in ABSENT_VIDEO_REASONS
-        if video_is_absent_here:
+        if failed_for_absent_video(clip):
             path_of_clip = {task.clip_id: task.path for task in tasks}
             path = path_of_clip[clip.clip_id]
             yield NodeError(f"node {_node()} does not find {path}", path)

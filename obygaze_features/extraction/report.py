@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from obygaze_features.cores import usable_cores
 from obygaze_features.extraction.row_digests import RowDigests
+from obygaze_features.limits import peak_bytes
 from obygaze_features.manifest import counted
 from obygaze_features.store import ClipResult, Stage, StageWriter
 from obygaze_features.text import visible
@@ -363,8 +364,6 @@ def peak_memory_mb() -> float:
         return 0.0
     import resource  # noqa: PLC0415 - not on Windows
 
-    reports_bytes = sys.platform == "darwin"  # elsewhere `ru_maxrss` is in kB
-    units_per_mb = 1e6 if reports_bytes else 1e3
-    peak_here = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    peak_of_workers = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (peak_here + peak_of_workers) / units_per_mb
+    peak_here = peak_bytes(resource.getrusage(resource.RUSAGE_SELF))
+    peak_of_workers = peak_bytes(resource.getrusage(resource.RUSAGE_CHILDREN))
+    return (peak_here + peak_of_workers) / 1e6

@@ -97,6 +97,11 @@ class TextEstimate:
     seconds: float | None
     tried: int
 
+    @property
+    def n_to_do(self) -> int:
+        """Number of rows that are left to do."""
+        return self.texts
+
     def facts(self) -> list[tuple[str, object]]:
         """List the work to be done as pairs of name and value."""
         return [("texts to do", self.texts), ("to be cut", f"{self.cut} longer than a backbone takes")]

@@ -148,18 +148,25 @@ def _ragged_bytes(layout: StageLayout, groups: Sequence[GroupSpec], clips: Seque
     All clips are taken to have the average length; the number of frames of a clip is this length in seconds
     times the group's frames a second, but at least one. A group whose frame rate is not known is not counted.
     """
-    clip_s = _average_length_s(clips)
-    sampling_of_group = {group.name: group.provenance["sampling"] for group in groups}
+    group_of_name = {group.name: group for group in groups}
     n_bytes = 0.0
     for group in layout.ragged_groups:
-        sampling = sampling_of_group[group.name]  # how frames were chosen, as the provenance records it
-        if not isinstance(sampling, dict):
-            continue
-        frames_per_s = sampling.get("rate")
-        if isinstance(frames_per_s, int | float):
-            frames_per_clip = max(1.0, clip_s * frames_per_s)
-            n_bytes += len(clips) * frames_per_clip * group.frame_bytes
+        n_bytes += len(clips) * frames_per_clip(group_of_name[group.name], clips) * group.frame_bytes
     return int(n_bytes)
+
+
+def frames_per_clip(group: GroupSpec, clips: Sequence[PlannedClip]) -> float:
+    """Return the mean number of frames of some clips in a group; of a ragged one, by its frames a second.
+
+    All clips are taken to have their average length. It is 0 if the group's frame rate is not known.
+    """
+    if not group.ragged:
+        return group.n_frames
+    sampling = group.provenance["sampling"]  # how frames were chosen
+    frames_per_s = sampling.get("rate") if isinstance(sampling, dict) else None
+    if not isinstance(frames_per_s, int | float):
+        return 0.0
+    return max(1.0, _average_length_s(clips) * frames_per_s)
 
 
 def _average_length_s(clips: Sequence[PlannedClip]) -> float:
@@ -190,6 +197,54 @@ def free_space(path: Path) -> FreeSpace:
         if counts_files:
             files = disk.f_favail
     return FreeSpace(shutil.disk_usage(folder).free, files)
+
+
+@dataclass(frozen=True)
+class DiskRoom:
+    """What a stage and its store need of a disk, and what is free there.
+
+    Attributes
+    ----------
+    needed
+        Size of both when every clip is done.
+    left_bytes, left_files
+        What of that is still to be written: without what the stage has already.
+    free
+        Free space of the disk.
+    """
+
+    needed: DiskEstimate
+    left_bytes: int
+    left_files: int
+    free: FreeSpace
+
+    @property
+    def fits(self) -> bool:
+        """Whether the disk has room for what is still to be written."""
+        bytes_fit = self.left_bytes <= self.free.bytes
+        files_fit = self.free.files is None or self.left_files <= self.free.files  # None: no limit
+        return bytes_fit and files_fit
+
+
+def disk_room(stage: Path, clips: Sequence[PlannedClip], groups: Sequence[GroupSpec]) -> DiskRoom:
+    """Compare the disk space that a stage and its store need with what is free on their disk.
+
+    Parameters
+    ----------
+    stage
+        Folder of the stage, which may not exist yet.
+    clips, groups
+        All clips of the store, and the declarations of the groups of features.
+    """
+    needed = estimate_disk(clips, groups, links=links_work(existing_folder(stage)))
+    written = [path for path in stage.rglob("*") if path.is_file()]  # none without a stage
+    written_bytes = sum(path.stat().st_size for path in written)
+    return DiskRoom(
+        needed=needed,
+        left_bytes=max(needed.peak_bytes - written_bytes, 0),
+        left_files=max(needed.files - len(written), 0),
+        free=free_space(stage),
+    )
 
 
 def existing_folder(path: Path) -> Path:

@@ -184,6 +184,12 @@ def is_newer(version: str, other: str) -> bool:
     return _numbers(version) > _numbers(other)
 
 
+def next_patch(version: str) -> str:
+    """Return the version of a store with the same rows and other metadata: 1.0.1 after 1.0.0."""
+    major, minor, patch = _numbers(version)
+    return f"{major}.{minor}.{patch + 1}"
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     """Return a version such as `1.2` as numbers, by which versions are ordered."""
     return tuple(map(int, version.split(".")))

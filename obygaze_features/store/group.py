@@ -31,7 +31,7 @@ from obygaze_features.store.labelled import LabelledManifest, LazyArray, dataset
 from obygaze_features.store.provenance import FILLED_IN
 from obygaze_features.store.records import MAX_NUMBERS, ArraySpec, GroupSpec
 from obygaze_features.store.store_files import StoreFiles, damaged, required_file
-from obygaze_features.text import counted
+from obygaze_features.text import counted, known_spelling
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -439,7 +439,7 @@ class Group:
 
     def _row_with_features(self, clip_id: str) -> int:
         """Return the row of a clip; raise an error that says why if the group has no features of it."""
-        row = self._rows.get(clip_id)
+        row = self._rows.get(known_spelling(clip_id, self._rows))
         if row is None:
             raise StoreError(f"{self._where}: no clip {clip_id}")
         if self.usable[row]:

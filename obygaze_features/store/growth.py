@@ -11,6 +11,7 @@ import numpy as np
 from obygaze_features.errors import StoreError
 from obygaze_features.identity import same_movies
 from obygaze_features.io import remove_tree
+from obygaze_features.schema import joined_licences
 from obygaze_features.store.format import (
     DIGESTS,
     FEATURES,
@@ -348,16 +349,21 @@ def why_needed(path: Path) -> str:
     folders_of_stores = sealed_versions(path.with_name(name))
     for folder in folders_of_stores:
         try:
-            store = open_store(folder)
+            has_clips = _has_clips_of(open_store(folder), stage)
         except (StoreError, OSError):
             continue
-        if _has_clips_of(store, stage):
+        if has_clips:
             return ""
     return "no sealed store has all of its clips" if folders_of_stores else "it is not sealed"
 
 
 def _has_clips_of(store: Store, stage: Stage) -> bool:
-    """Return whether a store has all clips of a stage, with the same statuses and the same features."""
+    """Return whether a store has all clips of a stage, with the same statuses and the same features.
+
+    A partial copy does not: its table names clips whose features it leaves out.
+    """
+    if absent_files(store.files):
+        return False
     clips = {clip.clip_id: clip for clip in store.clips}
     for clip_id, entry in stage.status().items():
         clip = clips.get(clip_id)
@@ -420,15 +426,14 @@ def combine_specs(base: GroupSpec, specs: Sequence[GroupSpec]) -> GroupSpec:
 def _joined(field: str, values: list[Any]) -> object:
     """Join the values that several groups have in one provenance field.
 
-    If all are equal, that value is returned. Otherwise licences are joined by " AND " (SPDX: all of them
-    apply), citations and contacts by "; "; values of other fields become None, which means unknown.
+    If all are equal, that value is returned. Otherwise licences all apply (`joined_licences`), and citations
+    and contacts are joined by "; "; values of other fields become None, which means unknown.
     """
     all_equal = not any(differing_fields(values[0], value) for value in values)
     if all_equal:
         return values[0]
 
-    separator = {"licence": " AND ", "citation": "; ", "contact": "; "}.get(field)
-    if separator is None:
-        return None
     texts = sorted({value for value in values if isinstance(value, str) and value})
-    return separator.join(texts)
+    if field == "licence":
+        return joined_licences(texts)
+    return "; ".join(texts) if field in ("citation", "contact") else None

@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from obygaze_features.errors import StoreError
 from obygaze_features.io import NO_SUCH_FILE, write_whole
 from obygaze_features.machine import host_name
-from obygaze_features.store.journal import JournalEntry
 from obygaze_features.store.records import ClipResult
 from obygaze_features.store.stage import Stage
 from obygaze_features.text import counted
@@ -43,6 +42,22 @@ LOOKED_UP_AT_ONCE: Final = 32
 
 ABSENT_FOLDER: Final = "absent"
 """Folder of a stage with a file per machine: the clips whose video was absent there when it last began."""
+
+
+class ClipOutcome(Protocol):
+    """What became of a clip: an entry of a journal, a row of a store, a result, or a decoded clip."""
+
+    @property
+    def clip_id(self) -> str:
+        """Id of the clip."""
+
+    @property
+    def status(self) -> str:
+        """Such as ok or failed."""
+
+    @property
+    def reason(self) -> str:
+        """Why it is not ok."""
 
 
 class MissingVideoCheck:
@@ -106,7 +121,8 @@ class MissingVideoCheck:
 
         # Clips of the stage that are not in this manifest, such as those of a parent store, have no path to
         # look for. If they failed because their video was absent, it is taken to be absent here too.
-        not_in_manifest = _ids_failed_for_absent_video(self._stage) - self._videos.keys()
+        entries = self._stage.best_entries().values()
+        not_in_manifest = _ids_failed_for_absent_video(entries) - self._videos.keys()
         absent = sorted(self._absent | not_in_manifest)
         write_whole(folder / f"{machine}.json", json.dumps(absent) + "\n")
 
@@ -168,7 +184,7 @@ def missing_files(paths: Iterable[Path]) -> frozenset[Path]:
     return frozenset(path for path, is_there in zip(distinct_paths, exist, strict=True) if not is_there)
 
 
-def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
+def failed_for_absent_video(entry: ClipOutcome) -> bool:
     """Return whether a clip failed because its video was not there, or could not be reached.
 
     Such a failure says nothing of the video if its file system is not mounted on the machine.
@@ -176,23 +192,23 @@ def failed_for_absent_video(entry: JournalEntry | ClipResult) -> bool:
     return entry.status == "failed" and entry.reason in ABSENT_VIDEO_REASONS
 
 
-def _ids_failed_for_absent_video(stage: Stage) -> set[str]:
-    """Return the ids of the clips of a stage that failed because their video was not there or not reached."""
-    return {entry.clip_id for entry in stage.best_entries().values() if failed_for_absent_video(entry)}
+def _ids_failed_for_absent_video(entries: Iterable[ClipOutcome]) -> set[str]:
+    """Return the ids of the clips that failed because their video was not there or not reached."""
+    return {entry.clip_id for entry in entries if failed_for_absent_video(entry)}
 
 
-def clips_with_returned_video(stage: Stage, videos: Mapping[str, Path | None]) -> set[str]:
+def clips_with_returned_video(entries: Iterable[ClipOutcome], videos: Mapping[str, Path | None]) -> set[str]:
     """Return the ids of clips that failed because their video was absent, and whose video is there now.
 
     Parameters
     ----------
-    stage
-        The stage with the failed clips.
+    entries
+        What became of the clips of a stage, or of a store that is to grow.
     videos
         Clip id -> its video; None if the manifest names none.
     """
     videos_to_look_for = {}
-    for clip in _ids_failed_for_absent_video(stage):
+    for clip in _ids_failed_for_absent_video(entries):
         video = videos.get(clip)
         if video is not None:
             videos_to_look_for[clip] = video
@@ -208,7 +224,7 @@ def refuse_missing_videos(stage: Stage) -> None:
     StoreError
         If there is such a clip; names the clip and the machine.
     """
-    failed_ids = _ids_failed_for_absent_video(stage)
+    failed_ids = _ids_failed_for_absent_video(stage.best_entries().values())
     for machine, absent_there in _absent_by_machine(stage):
         found_elsewhere = sorted(failed_ids - absent_there)
         if found_elsewhere:

@@ -353,6 +353,29 @@ def validate_licence(licence: str) -> str:
     return licence
 
 
+class Terms(NamedTuple):
+    """Licence and citation of a store."""
+
+    licence: str
+    citation: str
+
+
+def terms_of_next_version(licence: str, citation: str, parent: Mapping[str, Any]) -> Terms:
+    """Return the terms of a store that extends another one: as they are stated now, else those of the parent.
+
+    Parameters
+    ----------
+    licence, citation
+        What is stated now; NOASSERTION and an empty text state nothing.
+    parent
+        Attributes of the parent store.
+    """
+    return Terms(
+        str(parent["licence"]) if licence == NO_LICENCE else licence,
+        citation or str(parent["citation"]),
+    )
+
+
 class Contrast(NamedTuple):
     """A field in which two JSON values differ, such as `sampling.n`, and its values in both as JSON text."""
 

@@ -41,13 +41,14 @@ from obygaze_features.store.format import (
     ROW_CHUNK,
     ROW_SIZE,
     STAGING_SUFFIX,
+    next_patch,
     spec_version,
 )
 from obygaze_features.store.journal import JournalEntry, is_done
 from obygaze_features.store.metadata import write_metadata_files
 from obygaze_features.store.missing_videos import refuse_missing_videos
 from obygaze_features.store.pieces import RaggedArray, RaggedGroup, StagedRows, StoredArray, attempt_file
-from obygaze_features.store.provenance import checked_json, validate_licence
+from obygaze_features.store.provenance import checked_json, terms_of_next_version, validate_licence
 from obygaze_features.store.records import StoredClip, checked_line
 from obygaze_features.store.shares import number_of_shares, shown_shares
 from obygaze_features.store.stage import Stage, read_stage
@@ -94,9 +95,9 @@ def seal(
     version
         Version of the store.
     licence
-        SPDX expression or NOASSERTION.
+        SPDX expression or NOASSERTION. A store that extends another one then keeps the licence of that store.
     citation
-        How to cite the features.
+        How to cite the features; empty for none, or for that of the store that is extended.
     allow_missing
         Seal although clips are still to do; their rows get the status missing.
     max_failed
@@ -127,6 +128,8 @@ def seal(
     stage = read_stage(stage_path or destination.with_name(destination.name + STAGING_SUFFIX))
 
     counted_stores = counted
+    if stage.parent_store is not None:
+        licence, citation = terms_of_next_version(licence, citation, stage.parent_store.attributes())
     if parent is None and stage.parent_store is not None:
         parent = stage.parent_store.fingerprint
         counted_stores = [stage.parent_store.attributes()]
@@ -201,9 +204,12 @@ def new_store_path(destination: Path, version: str) -> Path:
     final = versioned_path(destination, version)
     if final.exists():
         remove_leftovers(destination)
+        free_version = version
+        while versioned_path(destination, free_version).exists():
+            free_version = next_patch(free_version)
         raise StoreError(
             f"{final}: exists, and a sealed store never changes; "
-            "choose another version (--store-version 1.0.1) or name"
+            f"choose another version (--store-version {free_version}) or name"
         )
     return final
 

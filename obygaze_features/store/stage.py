@@ -37,6 +37,7 @@ from obygaze_features.store.format import (
     ROW_SIZE,
     STAGE,
     STAGING_SUFFIX,
+    STATUSES_WITH_FEATURES,
     TABLE,
     ZARR_METADATA,
 )
@@ -47,7 +48,6 @@ from obygaze_features.store.journal import (
     PieceAttempt,
     best_entries,
     has_ended,
-    is_done,
     read_journals,
 )
 from obygaze_features.store.pieces import ParentRows, StagedRows, StageLayout
@@ -474,12 +474,9 @@ class Stage:
         clip_ids = []
         for row in rows_of_share(len(self.clips), shard):
             entry = best.get(row)
-            if entry is None:  # never done
-                is_to_do = True
-            else:
-                is_to_retry = retry_failed and not is_done(entry)
-                is_to_do = is_to_retry or again(entry)
-            if is_to_do:
+            status = None if entry is None else entry.status
+            is_to_do = is_to_be_done(status, retry_failed=retry_failed)
+            if is_to_do or (entry is not None and again(entry)):
                 clip_ids.append(self.clips[row].clip_id)
         return clip_ids
 
@@ -580,6 +577,21 @@ def read_stage(path: Path | str) -> Stage:
     """Open an existing stage unchanged, to inspect or seal it."""
     clips, settings = _read_files(Path(path))
     return Stage(Path(path), clips, settings)
+
+
+def is_to_be_done(status: str | None, *, retry_failed: bool) -> bool:
+    """Return whether a clip is still to do, by what became of it in a stage or in the store that it extends.
+
+    Parameters
+    ----------
+    status
+        Its status; None or `missing` if it was never done.
+    retry_failed
+        Whether failed clips are done again.
+    """
+    if status is None or status == "missing":
+        return True
+    return retry_failed and status not in STATUSES_WITH_FEATURES
 
 
 def rows_of_share(n_clips: int, share: tuple[int, int]) -> list[int]:

@@ -86,6 +86,16 @@ def is_store_folder(path: Path) -> bool:
     return (path / FEATURES).is_dir() and not is_in_the_making(path)
 
 
+def names_store(path: Path) -> bool:
+    """Return whether a path where a store or another file may be named is to be opened as a store.
+
+    It is if it is a folder, a zip, or the name of a sealed store without its version.
+    """
+    if path.is_file():
+        return is_zip_name(path.name)
+    return path.is_dir() or len(sealed_versions(path)) > 0
+
+
 def _suggest_similar_name(path: Path) -> str:
     """Return a hint " (did you mean PATH?)" with the store in the same folder whose name is most similar.
 

@@ -152,11 +152,12 @@ def read_inputs(manifest: Path, stores: Sequence[Path]) -> Inputs:
     UsageError
         The arguments are in the wrong order: the first is a store, or one of the others a manifest.
     """
-    is_store = manifest.is_dir() or manifest.suffix == ".zip" or is_address(manifest)
-    if is_store:
+    from obygaze_features.store.store import names_store
+
+    if is_address(manifest) or names_store(manifest):
         raise click.UsageError(f"the order is MANIFEST STORE: {manifest} is no manifest")
     for store in stores:
-        if store.is_file() and store.suffix == ".csv":
+        if store.is_file() and store.suffix.lower() == ".csv":
             raise click.UsageError(f"the order is MANIFEST STORE: {store} is no store")
     return Inputs(manifests.read_manifest(manifest), [of.open_store(store) for store in stores])
 

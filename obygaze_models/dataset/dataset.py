@@ -95,7 +95,7 @@ class Dataset:
         Numbers of clips. ``manifest``: in the manifest; ``unlabelled``: of these, without a level;
         ``in_no_task``: of these, with a level that no task uses; ``with_features``: in the dataset;
         ``partial``: of these, with a part of the video that could not be read; ``in_store_only``: in the
-        store but not in the manifest.
+        store, or in one of several, but not in the manifest.
     partial : frozenset of str
         Ids of the clips of which a part of the video could not be read, in any store.
     group : Group, optional

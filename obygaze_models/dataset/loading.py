@@ -374,12 +374,22 @@ def join_modalities(names: Sequence[str], parts: Sequence[Dataset], manifest: Ma
             **first.counts,
             "with_features": len(row_of),
             "partial": len(partial),
+            "in_store_only": _count_in_stores_only(parts, manifest),
         },
         partial=partial,
         modalities=modalities,
         seconds=_join_lengths(parts, row_of),
         parts=tuple(parts),
     )
+
+
+def _count_in_stores_only(parts: Sequence[Dataset], manifest: Manifest) -> int:
+    """Count the clips that one of the stores of some datasets has and the manifest does not, each once."""
+    clip_ids: set[str] = set()
+    for part in parts:
+        if part.group is not None:
+            clip_ids.update(part.group.clip_ids)
+    return len(clip_ids - {clip.clip_id for clip in manifest})
 
 
 def _describe_modalities(

@@ -538,6 +538,22 @@ def test_the_backbone_names_its_features_and_detectors(planted_centerface):
     assert backbone.provenance["perceives"] == ["visual"]
 
 
+def test_the_licences_of_two_detectors_both_apply(tmp_path, planted_centerface):
+    """CenterFace is under MIT; what finds joints is under AGPL-3.0-only."""
+    joints = saved(
+        tmp_path,
+        [person_at(0.1, 0.2, 0.3, 0.8)],
+        f'{JOINTS_TOML}licence = "AGPL-3.0-only"\n',
+        name="joints",
+        shape=(1, "h", "w", 3),
+        kind=TensorProto.UINT8,
+    )
+
+    backbone = load_backbone("people", weights=f"{planted_centerface()},{joints}")
+
+    assert backbone.provenance["licence"] == "AGPL-3.0-only AND MIT"
+
+
 def variables_of_window(*frames):
     """Return the variables of a window of some frames."""
     return people_values(np.array(frames, np.float32))

@@ -275,6 +275,8 @@ MISTAKES = f"""
     expected one of en_s, hn_s, enhn_s, concept:NAME, levels
 2 evaluate in/films-1.0.0 in/films.csv --task calm_violent
     the order is MANIFEST STORE
+2 evaluate in/films in/films.csv --task calm_violent
+    the order is MANIFEST STORE
 1 evaluate in/marked.csv in/marked --task en_hn
     en_hn
 1 evaluate nothing.csv in/marked --task hn_s

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from obygaze_features.exchange.export import export_anndata, export_hdf5
+from obygaze_features.manifest import Clip, Manifest, write_manifest
 from obygaze_features.store import open_store
 from obygaze_features.store.testing import seal_arrays
+from tests.command import obygaze
 
 from ..store.toy_stores import features, group, make_sealed_store, status_of
 
@@ -95,3 +97,18 @@ def test_an_export_to_anndata_has_a_row_for_each_clip_with_features_and_what_is_
         columns = ("movie", "status", "reason", "level", "start_s", "end_s")
         assert tuple(file["obs"].attrs["column-order"]) == columns
         assert list(file["obs/level"].asstr()) == [levels[clip] for clip in clips]
+
+
+def test_labels_are_missed_only_of_clips_that_are_exported(tmp_path, capsys):
+    """The manifest lacks b, which is exported, and c, which failed and is left out in any case."""
+    vectors = {"net": {"pooled": np.ones((3, 2), np.float32)}}
+    movie_of = dict.fromkeys("abc", "m")
+    store = seal_arrays(tmp_path / "films", movie_of, vectors, failed={"c": "cut off"})
+    manifest = tmp_path / "films.csv"
+    write_manifest(Manifest((Clip("a", "m"),), tmp_path), manifest)
+
+    assert obygaze("store", "export", store, tmp_path / "x.h5", "--to", "hdf5", "--manifest", manifest) == 0
+
+    printed = capsys.readouterr()
+    assert "no labels for 1 clip:" in printed.err
+    assert "2 clips of net; 1 without features left out" in printed.out

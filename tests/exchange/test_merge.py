@@ -180,6 +180,19 @@ def test_contacts_and_licences_of_merged_stores_are_joined(tmp_path):
     assert joined["hub"] == first["toy"].provenance["hub"]
 
 
+def test_a_choice_of_licences_stays_one_where_another_licence_joins(tmp_path):
+    """The first features are under MIT or ISC, whichever one likes, and the second ones under CC0-1.0.
+
+    "CC0-1.0 AND MIT OR ISC" would allow ISC alone, as AND binds more.
+    """
+    first = seal_part(tmp_path, "a", range(8), groups=[group(licence="MIT OR ISC")])
+    second = seal_part(tmp_path, "b", range(8, N), groups=[group(licence="CC0-1.0")])
+
+    merged = open_store(merge([first, second], tmp_path / "merged"))
+
+    assert merged["toy"].provenance["licence"] == "CC0-1.0 AND ISC OR CC0-1.0 AND MIT"
+
+
 def change_a_frame(clip):
     if clip.groups:
         clip.groups["toy"].arrays["frames"][0, 0] += 1

@@ -112,6 +112,24 @@ def test_a_store_with_a_file_too_many_or_a_damaged_one_is_not_packed(sealed_stor
     assert not (tmp_path / "x.zip").exists()
 
 
+def test_a_zip_of_a_name_by_which_it_could_not_be_opened_is_not_written(sealed_store, tmp_path):
+    """A packed store is known by the suffix .zip, in small letters or in capitals."""
+    with pytest.raises(StoreError, match=r"toy\.store: name it \.zip"):
+        pack(sealed_store, tmp_path / "toy.store")
+    assert not (tmp_path / "toy.store").exists()
+
+    assert open_store(pack(sealed_store, tmp_path / "TOY.ZIP")).names == open_store(sealed_store).names
+
+
+def test_a_partial_copy_is_not_packed_and_is_said_to_be_one(sealed_store, tmp_path):
+    """A copy without tokens is undamaged: to verify it would find nothing wrong."""
+    copy_of_store = tmp_path / "toy-1.0.0"
+    download(FolderFiles(sealed_store), copy_of_store, arrays=["pooled"])
+
+    with pytest.raises(StoreError, match=r"toy-1\.0\.0: is a partial copy; pack the whole store"):
+        pack(copy_of_store, tmp_path / "toy.zip")
+
+
 def test_packing_replaces_no_file(sealed_store, tmp_path):
     """A file lies in the place of the zip."""
     (tmp_path / "x.zip").write_bytes(b"mine")

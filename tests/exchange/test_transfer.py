@@ -598,11 +598,11 @@ def test_a_store_is_not_pushed_over_http(served_folder):
 def test_a_store_without_a_licence_is_not_pushed(tmp_path):
     """NOASSERTION says that nobody has stated a licence.
 
-    The refusal names the options that seal it with one.
+    The refusal names the options that seal it with one, and the version that follows its own.
     """
     make_stage(tmp_path, 8)
-    store = seal(stage_path=None, destination=tmp_path / "toy", licence="NOASSERTION")
+    store = seal(stage_path=None, destination=tmp_path / "toy", licence="NOASSERTION", version="2.3.0")
     for there in (tmp_path / "there", "s3://bucket/toy", "hf://datasets/me/toy"):
-        with pytest.raises(StoreError, match=r"--licence.*--store-version"):
+        with pytest.raises(StoreError, match=r"--licence.*--store-version 2\.3\.1"):
             push(FolderFiles(store), str(there))
     assert not (tmp_path / "there").exists()

@@ -21,6 +21,7 @@ from obygaze_features.errors import BackboneError, ExtractError, StoreError, sys
 from obygaze_features.extraction import Recipe, before_queue, prepare
 from obygaze_features.extraction.before_queue import examine_run, recipes_on_cpu
 from obygaze_features.extraction.doctor import Diagnosis, Mount, cached_weights, examine
+from obygaze_features.store import disk_usage
 from obygaze_features.store.disk_usage import FreeSpace, free_space, refused_reservation
 from tests.command import obygaze
 from tests.process import python
@@ -69,7 +70,7 @@ def test_examining_a_good_run_finds_no_fault_and_writes_nothing(films):
 )
 def test_a_disk_with_room_for_too_few_bytes_or_files_is_a_fault(films, monkeypatch, free):
     """The disk has 1000 bytes free, or can take 3 more files: the stage of three clips needs more of both."""
-    monkeypatch.setattr(before_queue, "free_space", lambda _folder: free)
+    monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free)
 
     finding = findings_of(prepare_extraction(films))["room"]
 
@@ -296,6 +297,38 @@ def test_tasks_without_clips_are_counted(films):
 
     assert finding.level == "note"
     assert "7 of 8 tasks" in finding.text
+
+
+@pytest.mark.long
+def test_tasks_whose_share_was_done_before_are_counted_as_idle(twenty_clips):
+    """Twenty clips are two pieces, and so the shares of two tasks, of which the first was done."""
+    prepare_extraction(twenty_clips, "twenty", shard=(0, 2)).run()
+
+    finding = findings_of(prepare_extraction(twenty_clips, "twenty", shard=(1, 2)))["clips"]
+
+    assert finding.level == "note"
+    assert finding.text == "20 clips in 1 piece of 16: 1 of 2 tasks have nothing to do"
+
+
+@pytest.mark.long
+def test_tasks_of_a_store_that_grows_are_shared_out_by_all_of_its_rows(films):
+    """The store has 32 clips, in two pieces. Two clips are added: one before them, and one behind."""
+
+    def write(name, numbers):
+        clips = tuple(of.Clip(f"tt1-{number:02}", "tt1", "0.mp4") for number in numbers)
+        of.write_manifest(of.Manifest(clips, films), films / f"{name}.csv")
+
+    write("old", range(1, 33))
+    prepared = prepare_extraction(films, "old")
+    stage, _ = prepared.run()
+    prepared.seal(stage)
+    shutil.rmtree(films / "s.staging")
+    write("new", [0, 33])
+
+    grown = prepare_extraction(films, "new", append=films / "s-1.0.0", version="1.1.0", shard=(0, 3))
+    finding = findings_of(grown)["clips"]
+
+    assert finding.text == "2 clips in 2 pieces of 16: 1 of 3 tasks have nothing to do"
 
 
 def with_network_on(extraction, device: str):

@@ -1,5 +1,6 @@
 """How many cores decode as fast as a GPU computes, before a run and after it."""
 
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -47,6 +48,17 @@ def test_a_report_sentence_gives_the_shares_of_decoding_and_inference():
 
     assert "decode 75 %, infer 25 %, and beside that write 5 %;" in sentence_on_clips
     assert "; infer 25 %, and beside that write 5 %;" in sentence_on_texts
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts memory in KiB")
+def test_a_report_gives_the_peak_memory_in_megabytes_not_in_kib(monkeypatch):
+    """The process had 100,000 KiB at most, and its largest child 50,000 KiB: 153.6 MB together."""
+    import resource
+
+    usage_of = {resource.RUSAGE_SELF: 100_000, resource.RUSAGE_CHILDREN: 50_000}
+    monkeypatch.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=usage_of[who]))
+
+    assert RunReport().record()["peak_memory_mb"] == 153.6
 
 
 def test_a_report_names_each_gpu_with_its_peak_memory():

@@ -15,6 +15,7 @@ from obygaze_features.backbones.people import FEATURES as PEOPLE_FEATURES
 from obygaze_features.backbones.sound_measures import RATE
 from obygaze_features.backbones.speech import CHUNK, SPEECH, speech_probabilities
 from obygaze_features.commands.film_variables import _read_rows
+from obygaze_features.exchange.publish import pack
 from obygaze_features.extraction import extract
 from obygaze_features.extraction import variables as module
 from obygaze_features.extraction.variables import film_variables
@@ -106,6 +107,23 @@ def extract_cameras(film):
     write_manifest(Manifest(clips, film.parent), windows)
     group = extract(windows, film.parent / "store", backbones=("camera",), workers=1, **NAMED)["camera"]
     return [(group.read(clip.clip_id, "frames"), group.time_s[row]) for row, clip in enumerate(clips)]
+
+
+@pytest.mark.long
+def test_windows_are_read_from_a_store_by_its_name_and_from_a_packed_one(film, tmp_path):
+    """A store is named without its version, with it, or as a zip, as for every command."""
+    extract_cameras(film)
+    packed = pack(film.parent / "store", tmp_path / "packed.ZIP")
+
+    def measure(windows):
+        out = tmp_path / "out.csv"
+        assert obygaze("film", "variables", film, "--windows", windows, "--out", out, "--force") == 0
+        return out.read_bytes()
+
+    by_folder = measure(film.parent / "store-1.0.0")
+
+    assert measure(film.parent / "store") == by_folder
+    assert measure(packed) == by_folder
 
 
 @pytest.mark.long

@@ -67,6 +67,26 @@ def test_a_growing_store_has_only_the_new_clips_to_do_also_when_it_is_resumed(tm
     assert resumed.missing() == new_ids
 
 
+@pytest.mark.parametrize(
+    ("stated", "kept"),
+    [
+        ({"licence": "NOASSERTION"}, ("CC-BY-4.0", "Nobody, 2026")),
+        ({"licence": "MIT", "citation": "Us, 2027"}, ("MIT", "Us, 2027")),
+    ],
+    ids=["none stated", "others stated"],
+)
+def test_a_grown_store_keeps_licence_and_citation_unless_others_are_stated(
+    tmp_path, parent, toy, stated, kept
+):
+    """Job arrays are sealed by `store seal`, which is told NOASSERTION where nobody typed a licence."""
+    stage = begin_growth(tmp_path, parent, ALL_CLIPS, toy)
+    commit_clips(stage, stage.missing(), lambda _: "ok")
+
+    grown = open_store(seal(None, tmp_path / "toy", version="1.1.0", **stated))
+
+    assert (grown.attributes["licence"], grown.attributes["citation"]) == kept
+
+
 def test_a_grown_store_equals_one_made_of_all_clips_at_once(tmp_path, parent, store_written_at_once, toy):
     """All arrays and the table are the same bytes; only the attributes name the older store as the parent."""
     grown_store = seal_grown(tmp_path, parent, ALL_CLIPS, toy)

@@ -408,7 +408,9 @@ def test_clips_are_tried_again_where_their_video_is_back(stage, tmp_path):
     """
     fail(stage, c0=LOST, c1="garbage", c2=NO_SUCH_FILE, c3=NO_SUCH_FILE)
     videos = videos_in(tmp_path, *CLIPS[:2]) | {CLIPS[3]: None}
-    assert clips_with_returned_video(stage, videos) == {CLIPS[0]}
+    entries = stage.best_entries().values()
+
+    assert clips_with_returned_video(entries, videos) == {CLIPS[0]}
 
 
 def test_a_clip_that_failed_as_absent_and_is_found_here_forbids_sealing(stage, tmp_path):

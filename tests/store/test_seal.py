@@ -257,6 +257,16 @@ def test_a_sealed_store_is_never_overwritten(tmp_path):
     )
 
 
+def test_the_version_that_is_proposed_is_not_there_yet(tmp_path):
+    """Versions 1.0.0 and 1.0.1 are sealed, and each is asked for once more."""
+    make_sealed_store(tmp_path)
+    seal(None, tmp_path / "toy", licence="MIT", version="1.0.1")
+
+    for version in ("1.0.0", "1.0.1"):
+        with pytest.raises(StoreError, match=r"choose another version \(--store-version 1\.0\.2\)"):
+            seal(None, tmp_path / "toy", licence="MIT", version=version)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

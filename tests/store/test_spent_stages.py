@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from obygaze_features.exchange.transfer import pull
 from obygaze_features.store import ClipResult, Stage, seal, staging_path
 from obygaze_features.store.growth import why_needed
 
@@ -48,3 +49,15 @@ def test_a_stage_with_other_features_than_its_store_is_needed(tmp_path):
             writer.commit([ClipResult(clip, "ok", groups={"toy": other_features})])
 
     assert why_needed(anew.path) == "no sealed store has all of its clips"
+
+
+def test_a_stage_beside_a_partial_copy_of_its_store_is_needed(tmp_path):
+    """The store was moved away, and pulled back without its vectors of frames, which only the stage has."""
+    stage = sealed_with_its_stage(tmp_path)
+    moved = (tmp_path / "toy-1.0.0").rename(tmp_path / "moved")
+    pull(moved, tmp_path / "toy-1.0.0", arrays=["pooled"])
+
+    assert why_needed(stage.path) == "no sealed store has all of its clips"
+
+    pull(moved, tmp_path / "toy-1.0.0")
+    assert why_needed(stage.path) == ""

@@ -1,0 +1,193 @@
+"""A dry run counts the clips that the run does then, whatever the store and its stage have of them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import obygaze_features as of
+from obygaze.demo_corpus import write_video
+from obygaze_features.errors import ExtractError
+from obygaze_features.extraction import doctor, prepare
+from obygaze_features.extraction.before_queue import examine_run
+from obygaze_features.store import disk_usage
+from obygaze_features.store.disk_usage import FreeSpace
+from tests.command import obygaze
+
+HEADER = "clip_id,movie,video,start_s,end_s,level,concepts,annotator\n"
+SETTINGS = {"n_frames": 1, "workers": 1, "progress": False, "note": lambda _: None}
+
+
+@pytest.fixture
+def films(tmp_path):
+    """A store of three stills, of which one was damaged and one absent; the absent one is back now."""
+    Image.new("RGB", (8, 8), (90, 9, 9)).save(tmp_path / "0.png")
+    (tmp_path / "1.png").write_bytes(b"no picture")
+    rows = "".join(f"c{number},m,{number}.png,,,,,\n" for number in range(3))
+    (tmp_path / "films.csv").write_text(HEADER + rows, encoding="utf-8")
+    manifest = tmp_path / "films.csv"
+    of.extract(manifest, tmp_path / "s", ["descriptors"], licence="CC0-1.0", **SETTINGS)
+    Image.new("RGB", (8, 8), (9, 9, 90)).save(tmp_path / "2.png")
+    return tmp_path
+
+
+def next_version(films, **options):
+    """Prepare the extraction that makes version 1.1.0 of the store."""
+    options = {"append": films / "s-1.0.0", "version": "1.1.0"} | SETTINGS | options
+    return prepare(films / "films.csv", films / "s", ["descriptors"], **options)
+
+
+@pytest.mark.parametrize(("retry_failed", "n_clips"), [(False, 1), (True, 2)])
+def test_a_dry_run_counts_the_failed_clips_that_the_run_tries_again(films, retry_failed, n_clips):
+    """The clip whose picture is back is tried again in any case, the damaged one where that is asked for."""
+    shutil.rmtree(films / "s.staging")
+    work = next_version(films, retry_failed=retry_failed)
+
+    expected = work.estimate().clips
+    _, report = work.run()
+
+    assert expected == report.clips == n_clips
+
+
+def test_a_store_that_grows_is_examined_under_its_own_licence(films):
+    """No licence is given for version 1.1.0, which is so sealed under that of version 1.0.0."""
+    (finding,) = [finding for finding in examine_run(next_version(films)) if finding.about == "licence"]
+
+    assert (finding.level, finding.text) == ("ok", "CC0-1.0")
+
+
+def test_a_dry_run_of_a_stage_counts_the_clips_whose_video_is_back(films):
+    """The stage of version 1.0.0 is still there, and another version of the same clips is asked for."""
+    work = next_version(films, append=None, version="1.0.1")
+
+    (left,) = [finding.text for finding in examine_run(work) if finding.about == "stage"]
+    expected = work.estimate().clips
+    _, report = work.run()
+
+    assert expected == report.clips == 1
+    assert left.endswith("1 clip left to do")
+
+
+@pytest.mark.parametrize("limit", ["bytes", "files"])
+def test_a_resumed_run_needs_the_room_of_what_is_left_to_write(films, monkeypatch, limit):
+    """The disk has just the room that the stage leaves of what stage and store take together.
+
+    A dry run said that the disk was too small for it, and the examination before jobs are queued that it was
+    large enough for the bytes.
+    """
+    notes = []
+    work = next_version(films, append=None, version="1.0.1", note=notes.append)
+    needed = work.estimate().room
+    stage_files = [path for path in work.stage_path.rglob("*") if path.is_file()]
+    free = {
+        "bytes": FreeSpace(needed.peak_bytes - sum(file.stat().st_size for file in stage_files), None),
+        "files": FreeSpace(10**12, needed.files - len(stage_files)),
+    }
+    monkeypatch.setattr(disk_usage, "free_space", lambda _folder: free[limit])
+    notes.clear()
+
+    work.estimate()
+    (room,) = [finding for finding in examine_run(work) if finding.about == "room"]
+
+    assert notes == []
+    assert room.level != "fault"
+
+
+def test_a_dry_run_of_frames_a_second_does_not_say_that_every_clip_is_done(tmp_path, capsys):
+    """A clip of 2 s has four frames at two a second, and no number of frames that is known before.
+
+    The features of a frame are float32.
+    """
+    film = tmp_path / "film.mp4"
+    write_video(film, (np.full((48, 64, 3), number, np.uint8) for number in range(48)), 24)
+    clips = (of.Clip("c0", "film", film.name, 0.0, 2.0),)
+    of.write_manifest(of.Manifest(clips, tmp_path), tmp_path / "films.csv")
+    (frames,) = [array for array in of.load_backbone("descriptors", 1).outputs if array.name == "frames"]
+
+    dry_run = (
+        "extract",
+        tmp_path / "films.csv",
+        tmp_path / "s",
+        "--workers",
+        1,
+        "--per-second",
+        2,
+        "--dry-run",
+    )
+    assert obygaze(*dry_run) == 0
+    assert "clips to do" in capsys.readouterr().out
+
+    assert obygaze(*dry_run, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["feature_bytes"] == 4 * 4 * frames.shape[1]
+
+
+@pytest.mark.parametrize("with_stage", [False, True], ids=["without a stage", "with the stage of 1.0.0"])
+def test_a_folder_that_is_no_store_in_the_place_of_the_store_is_said_before_the_work(films, with_stage):
+    """The folder of version 1.0.1 is there and empty, as after a copy that was stopped."""
+    if not with_stage:
+        shutil.rmtree(films / "s.staging")
+    (films / "s-1.0.1").mkdir()
+    work = next_version(films, append=None, version="1.0.1")
+
+    for begin in (work.estimate, work.run):
+        with pytest.raises(ExtractError, match=r"s-1\.0\.1: is in the place of the store, and is none"):
+            begin()
+    (finding,) = [finding for finding in examine_run(work) if finding.about == "stage"]
+    assert finding.level == "fault"
+
+
+def test_the_command_that_seals_a_store_that_grows_states_what_the_store_keeps(films, capsys):
+    """Version 1.1.0 is extracted in two shares; it keeps the licence of version 1.0.0, which is not typed."""
+    shutil.rmtree(films / "s.staging")
+    grow = ("--append", films / "s-1.0.0", "--store-version", "1.1.0", "--shard", "0/2")
+
+    obygaze("extract", films / "films.csv", films / "s", "--workers", 1, "--n", 1, *grow)
+
+    seal = f"obygaze store seal {films / 's'} --licence CC0-1.0 --store-version 1.1.0"
+    assert f"Once all are: {seal}\n" in capsys.readouterr().err
+
+
+def test_terabytes_that_are_free_are_written_alike_and_not_as_a_power_of_ten(films, monkeypatch):
+    """The disk has 3,121.4 GB free, as the disks of clusters have."""
+    free = FreeSpace(3_121_400_000_000, None)
+    for module in (disk_usage, doctor):
+        monkeypatch.setattr(module, "free_space", lambda _folder: free)
+    work = next_version(films, append=None, version="1.0.1")
+
+    text_of = {finding.about: finding.text for finding in examine_run(work)}
+    facts = dict(work.estimate().facts())
+
+    assert text_of["space"] == "3,121 GB free"
+    assert text_of["room"].endswith("needed, 3,121 GB free")
+    assert facts["peak disk"].endswith(" GB; 3,121 GB free")
+
+
+def test_what_is_there_and_cannot_be_read_is_not_absent(tmp_path):
+    """The video of a clip is a folder by mistake: the clip fails for that, and no file system is lost."""
+    (tmp_path / "film").mkdir()
+    of.write_manifest(of.Manifest((of.Clip("c0", "film", "film"),), tmp_path), tmp_path / "films.csv")
+    work = prepare(tmp_path / "films.csv", tmp_path / "s", ["descriptors"], **SETTINGS)
+
+    (videos,) = [finding.text for finding in examine_run(work) if finding.about == "videos"]
+    absent = work.estimate().absent
+    stage, _ = work.run()
+
+    assert videos == "1 of 1 video found"
+    assert absent == 0
+    assert stage.status()["c0"].reason.startswith("this is a directory")
+
+
+def test_a_run_without_work_needs_no_video_which_the_examination_knows(films):
+    """All clips of the stage are done, and the videos were moved to an archive then."""
+    work = next_version(films, append=None, version="1.0.1")
+    work.run()
+    for video in films.glob("*.png"):
+        video.unlink()
+
+    (videos,) = [finding for finding in examine_run(work) if finding.about == "videos"]
+    _, report = work.run()
+
+    assert videos.level == "note"
+    assert report.clips == 0
