@@ -24,6 +24,7 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     Manifest,
+    blind_labels,
     judgements_of,
     merge_annotators,
     project,
@@ -239,6 +240,8 @@ class Progress:
         Drift of the annotator's calls.
     against : Drift
         Drift of the annotator's calls less the others' mean call of the same clips.
+    in_sight : int
+        Number of the annotator's labels that are done but in no drift: they were given in sight of a score.
     """
 
     films: list[str]
@@ -247,6 +250,7 @@ class Progress:
     clips_done: int
     alone: Drift
     against: Drift
+    in_sight: int = 0
 
     @property
     def to_do(self) -> list[str]:
@@ -257,12 +261,16 @@ class Progress:
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
     """Report each annotator's progress and drift in a round of annotation.
 
+    A drift is a comparison of annotators, so that labels given in sight of a model's score are in none
+    (`blind_labels`).
+
     Parameters
     ----------
     planned : Manifest
         The round, as `obygaze_features.manifest.assign` makes it: a row for each clip and annotator.
     annotated : Manifest
-        Rows of annotators: of the round's clips, or free segments, which are projected onto them.
+        Rows of annotators: of the round's clips, or free segments, which are projected onto them. Rows of
+        other annotators, such as machines, and of other films do not count.
     task : str, optional
         The task by which labels become numbers (`find_target`). By default a label counts as the distance of
         its level from the lowest level, which is 0; that of the highest level is 1.
@@ -280,21 +288,27 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     ManifestError
         Labels were given under two definitions of the codebook: a change from one to the other is no drift.
     """
-    # Asked before the columns that say so are left out below.
     judgements_of(annotated).refuse_two_definitions()
 
-    # --- the clips of the round, each once, and all annotators' labels of them
+    # --- the clips of the round, each once, and its annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
-    segments = annotated.with_clips(replace(clip, extras={}) for clip in annotated if clip.level is not None)
+    segments = _labelled_in_round(annotated, film_numbers, clips)
     labels = _project_onto_clips(segments, clips)
 
     # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
-    drifts_of_round = _drifts_of_round(labels, clips, film_numbers, task)
+    blind = blind_labels(labels).manifest
+    compared = blind.with_clips(replace(label, extras={}) for label in blind)  # the clips have no extras
+    drifts_of_round = _drifts_of_round(compared, clips, film_numbers, task)
+    # Labels given in sight of a score are rows without a level in the manifest of blind labels.
+    n_in_sight = Counter[str]()
+    for label, blind_label in zip(labels, blind, strict=True):
+        if label.level is not None and blind_label.level is None:
+            n_in_sight[label.annotator] += 1
 
     progress = {}
     for name, numbers in film_numbers.items():
@@ -306,8 +320,35 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
             clips_done=sum((name, clip_id) in clips_done for clip_id in assigned),
             alone=drifts_of_round.alone[name],
             against=drifts_of_round.against[name],
+            in_sight=n_in_sight[name],
         )
     return progress
+
+
+def _labelled_in_round(
+    annotated: Manifest, film_numbers: Mapping[str, Mapping[str, int]], clips: Manifest
+) -> Manifest:
+    """Return the rows with a level that are of a round's annotators and films.
+
+    What is of nobody in the round, or of no film in it, is no part of it: it neither counts among the others
+    whom an annotator is compared with, nor decides whether labels are of clips or of free segments.
+
+    Parameters
+    ----------
+    annotated : Manifest
+        Rows of annotators.
+    film_numbers : mapping
+        Annotator of the round -> film -> number in the order of annotation.
+    clips : Manifest
+        The round's clips, each once.
+    """
+    movies_of_round = set(clips.movies)
+    rows = []
+    for row in annotated.spelled_as(clips.movies):
+        is_of_round = row.annotator in film_numbers and row.movie in movies_of_round
+        if is_of_round and row.level is not None:
+            rows.append(row)
+    return annotated.with_clips(rows)
 
 
 class _DriftsOfRound(NamedTuple):
@@ -325,7 +366,7 @@ def _drifts_of_round(
     Parameters
     ----------
     labels : Manifest
-        All annotators' labels of the round's clips, also of annotators outside of the round.
+        The labels that the round's annotators gave to its clips.
     clips : Manifest
         The round's clips, each once.
     film_numbers : mapping
