@@ -145,6 +145,12 @@ class Alternative:
         Whether the machine may stand in.
     in_sight : int
         Number of labels that do not count, as annotators gave them in sight of a model's score.
+    clips : int
+        Number of clips that two annotators or more judged.
+    unanswered : int
+        Of these, the clips that are not compared, as the machine has no label for them that is compared: it
+        did not answer, or gave a level that is not in the task. The answer says nothing of them: a machine
+        may leave out what is difficult.
     """
 
     comparisons: tuple[MachineComparison, ...]
@@ -152,6 +158,8 @@ class Alternative:
     films: int
     answer: str
     in_sight: int = 0
+    clips: int = 0
+    unanswered: int = 0
 
     def record(self) -> dict[str, Any]:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
@@ -177,6 +185,8 @@ class Alternative:
             "annotators": self.annotators,
             "films": self.films,
             "in_sight": self.in_sight,
+            "clips": self.clips,
+            "unanswered": self.unanswered,
             "rows": rows,
         }
 
@@ -239,6 +249,8 @@ def alt_test(
         annotators={annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS},
         films=int(labels.film.max()) + 1,
         answer=_answer(comparison, chain(controls, more_controls)),
+        clips=int(has_two_humans.sum()),
+        unanswered=int((has_two_humans & (machine == UNKNOWN)).sum()),
     )
 
 
