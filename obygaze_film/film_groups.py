@@ -1121,10 +1121,11 @@ def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
     """
     votes_of_cells = votes(windows.by_cell)
     return sample_of(
-        replace(windows.sure_cells, p=p),
+        replace(windows.cells, p=p),
         judged=votes_of_cells.cells,
         y=votes_of_cells.positive_shares,
         judges=votes_of_cells.judge_shares,
+        unsure=windows.unsure,
         sampling=windows.sampling,
     )
 

@@ -425,9 +425,10 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     """
     votes_of_cells = votes(windows.by_cell)
     return estimate_rate(
-        windows.sure_cells,
+        windows.cells,
         votes_of_cells.cells[None, :],
         votes_of_cells.positive_shares[None, :],
+        unsure=windows.unsure,
         sampling=windows.sampling,
         denominator=windows.denominator,
     )
