@@ -52,6 +52,7 @@ from obygaze_film.judged_windows import (
     WindowCounts,
     judged_film,
     needed_windows,
+    refuse_labels_of_drawn_windows,
     votes,
 )
 from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
@@ -1072,6 +1073,9 @@ def _summary_of(
     if not windows_of_any.is_enough:
         notices.append(_why_not_counted(windows_of_any.counts))
         return unjudged._replace(counts=windows_of_any.counts, notices=notices)
+
+    if labels is not None:
+        refuse_labels_of_drawn_windows(cells, windows_of_any, film.movie)
 
     # The film's own share is of windows that all judges judged, if they are several.
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None

@@ -26,6 +26,7 @@ from obygaze_film.judged_windows import (
     least_sure,
     left_out_message,
     needed_windows,
+    refuse_labels_of_drawn_windows,
     votes,
 )
 from obygaze_film.kappa_interval import NO_KAPPA, kappa_interval
@@ -481,6 +482,7 @@ class _Estimator:
             Labels by one annotator that take the place of the model's probabilities.
         """
         model = timeline.model(key)
+        self._movie = timeline.movie
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
         if labels is None:
@@ -504,6 +506,7 @@ class _Estimator:
             Their names; one name for a judge's own share.
         """
         if self.labelled is not None:
+            refuse_labels_of_drawn_windows(self.labelled, windows, self._movie)
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
 
