@@ -54,7 +54,7 @@ def progress(
     film. It is measured for the annotator alone, and against the others who annotated the same clips, where
     differences between films cancel out. An annotator is reported to drift if the 95 % interval against the
     others excludes 0. By chance this also happens to 5 % of the annotators who do not drift. Labels given in
-    sight of a model's score (column seen_score) count as done, and are left out of drift.
+    sight of a model's score (column seen_score) count, and their number is printed.
 
     \b
     Examples:
@@ -158,7 +158,7 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
     n_in_sight = sum(progress_of_annotator.in_sight for progress_of_annotator in by_annotator.values())
     if n_in_sight:
         judgements = counted(n_in_sight, "judgement")
-        lines += ["", f"done, but in no change: {judgements} in sight of a model's score (seen_score 1)"]
+        lines += ["", f"of these, {judgements} in sight of a model's score (seen_score 1)"]
     if to_do:
         lines += ["", *to_do]
     return lines

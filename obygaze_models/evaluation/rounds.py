@@ -21,10 +21,10 @@ from scipy.special import chdtrc, ndtri, stdtrit
 
 from obygaze_features.manifest import (
     ORDER,
+    SEEN_SCORE,
     Clip,
     Codebook,
     Manifest,
-    blind_labels,
     judgements_of,
     merge_annotators,
     project,
@@ -241,7 +241,7 @@ class Progress:
     against : Drift
         Drift of the annotator's calls less the others' mean call of the same clips.
     in_sight : int
-        Number of the annotator's labels that are done but in no drift: they were given in sight of a score.
+        Number of the annotator's labels that were given in sight of a model's score.
     """
 
     films: list[str]
@@ -261,8 +261,8 @@ class Progress:
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
     """Report each annotator's progress and drift in a round of annotation.
 
-    A drift is a comparison of annotators, so that labels given in sight of a model's score are in none
-    (`blind_labels`).
+    Labels given in sight of a model's score count too, as rounds are judged at the desk; they are counted,
+    as annotators who see a score agree with it, and so with each other.
 
     Parameters
     ----------
@@ -301,13 +301,11 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
     clips_done = {(label.annotator, label.clip_id) for label in labels if label.level is not None}
-    blind = blind_labels(labels).manifest
-    compared = blind.with_clips(replace(label, extras={}) for label in blind)  # the clips have no extras
+    compared = labels.with_clips(replace(label, extras={}) for label in labels)  # the clips have no extras
     drifts_of_round = _drifts_of_round(compared, clips, film_numbers, task)
-    # Labels given in sight of a score are rows without a level in the manifest of blind labels.
     n_in_sight = Counter[str]()
-    for label, blind_label in zip(labels, blind, strict=True):
-        if label.level is not None and blind_label.level is None:
+    for label in labels:
+        if label.level is not None and label.extras.get(SEEN_SCORE) == "1":
             n_in_sight[label.annotator] += 1
 
     progress = {}
