@@ -84,11 +84,11 @@ class FilmSample:
     judged : float
         Positive share of the judged windows; NaN without any.
     drawn : float
-        Mean probability over the judged windows: those that were drawn.
+        Mean probability over the windows that were drawn and judged, surely or not.
     covariance, variance : float
         Covariance of `judged` and `drawn`, and variance of `drawn`, over draws of the judged windows.
     n : int
-        Number of judged windows.
+        Number of judged windows that judges were sure of.
     judges : mapping of str to float
         Each judge's share of the judgements.
     """
@@ -108,6 +108,7 @@ def sample_of(
     y: Floats,
     judges: Mapping[str, Floats] | None = None,
     *,
+    unsure: Sequence[int] = (),
     sampling: Sampling = SUCCESSIVE,
 ) -> FilmSample:
     """Summarise a film and its judged cells, which `Cells.order_of_draw` drew.
@@ -115,12 +116,16 @@ def sample_of(
     Parameters
     ----------
     cells : Cells
+        All cells of the film, those of which nobody was sure among them.
     judged : ndarray of int, shape [n]
-        Indices of the judged cells.
+        Indices of the judged cells that judges were sure of.
     y : ndarray, shape [n]
         Their judgements: 0 is negative, 1 positive, a fraction the share of judges who called it positive.
     judges : mapping of str to ndarray, shape [n], optional
         Judge -> their part of each cell's judgement (`judged_windows.Votes.judge_shares`).
+    unsure : sequence of int
+        Cells that were judged too, and that judges were not sure of. They count in `drawn`, as cells like
+        them do in `expected`, and not in `judged` (`rate_estimates.estimate_rate` says why).
     sampling : str
         Method by which the cells were drawn.
     """
@@ -130,18 +135,20 @@ def sample_of(
         return FilmSample(expected=film_p)
 
     # Means over the judged cells, each weighted by content / chance of being drawn (Hájek's estimator).
-    chances = inclusion_chances(cells.content_s, n, sampling)[judged]
-    weights = cells.content_s[judged] / chances
-    weights = weights / weights.sum()
+    drawn = np.concatenate([judged, np.array(unsure, dtype=np.int64)])
+    chances = inclusion_chances(cells.content_s, len(drawn), sampling)[drawn]
+    weights_of_drawn = cells.content_s[drawn] / chances
+    weights_of_drawn = weights_of_drawn / weights_of_drawn.sum()
+    weights = weights_of_drawn[:n] / weights_of_drawn[:n].sum()  # of those that judges were sure of
     p = cells.p[judged]
     mean_y = float(weights @ y)
-    mean_p = float(weights @ p)
+    mean_p_of_drawn = float(weights_of_drawn @ cells.p[drawn])
 
     # How single windows vary. The variance of p is that of all windows of the film, as the model's
     # probability of each is known; their covariance is only known from the judged ones.
-    covariance_of_windows = _sample_covariance(y - mean_y, p - mean_p, weights)
+    covariance_of_windows = _sample_covariance(y - mean_y, p - float(weights @ p), weights)
     variance_of_windows = float(np.average((cells.p - film_p) ** 2, weights=cells.content_s))
-    factor_of_mean = _variance_factor_of_mean(weights, chances)  # from single windows to their mean
+    factor_of_mean = _variance_factor_of_mean(weights_of_drawn, chances)  # from single windows to their mean
 
     judge_shares = {}
     for name, shares in (judges or {}).items():
@@ -149,7 +156,7 @@ def sample_of(
     return FilmSample(
         expected=film_p,
         judged=mean_y,
-        drawn=mean_p,
+        drawn=mean_p_of_drawn,
         covariance=factor_of_mean * covariance_of_windows,
         variance=factor_of_mean * variance_of_windows,
         n=n,

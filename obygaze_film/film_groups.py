@@ -53,6 +53,7 @@ from obygaze_film.judged_windows import (
     blind_judgements,
     judged_film,
     needed_windows,
+    refuse_labels_of_drawn_windows,
     votes,
 )
 from obygaze_film.notes import LATER, Message, counted_message, judge_name, message
@@ -1083,6 +1084,9 @@ def _summary_of(
         notices.append(_why_not_counted(windows_of_any.counts))
         return unjudged._replace(counts=windows_of_any.counts, notices=notices)
 
+    if labels is not None:
+        refuse_labels_of_drawn_windows(cells, windows_of_any, film.movie)
+
     # The film's own share is of windows that all judges judged, if they are several.
     shared_counts = judged.panel().counts if len(judged.judges) > 1 else None
     if shared_counts is not None and shared_counts.after_gap:
@@ -1134,10 +1138,11 @@ def _judged_sample(windows: JudgedWindows, p: Floats) -> FilmSample:
     """
     votes_of_cells = votes(windows.by_cell)
     return sample_of(
-        replace(windows.sure_cells, p=p),
+        replace(windows.cells, p=p),
         judged=votes_of_cells.cells,
         y=votes_of_cells.positive_shares,
         judges=votes_of_cells.judge_shares,
+        unsure=windows.unsure,
         sampling=windows.sampling,
     )
 

@@ -29,6 +29,7 @@ from obygaze_film.judged_windows import (
     least_sure,
     left_out_message,
     needed_windows,
+    refuse_labels_of_drawn_windows,
     votes,
 )
 from obygaze_film.kappa_interval import NO_KAPPA, kappa_interval
@@ -432,9 +433,10 @@ def estimate_windows(windows: JudgedWindows) -> Estimates:
     """
     votes_of_cells = votes(windows.by_cell)
     return estimate_rate(
-        windows.sure_cells,
+        windows.cells,
         votes_of_cells.cells[None, :],
         votes_of_cells.positive_shares[None, :],
+        unsure=windows.unsure,
         sampling=windows.sampling,
         denominator=windows.denominator,
     )
@@ -487,6 +489,7 @@ class _Estimator:
             Labels by one annotator that take the place of the model's probabilities.
         """
         model = timeline.model(key)
+        self._movie = timeline.movie
         self.positive = positive_of(model)
         self.labelled: Cells | None = None
         if labels is None:
@@ -510,6 +513,7 @@ class _Estimator:
             Their names; one name for a judge's own share.
         """
         if self.labelled is not None:
+            refuse_labels_of_drawn_windows(self.labelled, windows, self._movie)
             cells = replace(windows.cells, p=self.labelled.p, counted_s=self.labelled.counted_s)
             windows = replace(windows, cells=cells)
 

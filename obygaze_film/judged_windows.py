@@ -23,7 +23,7 @@ from obygaze_features.manifest import (
     name_hint,
     place_in,
 )
-from obygaze_features.text import first_few, number_of
+from obygaze_features.text import counted, first_few, number_of
 from obygaze_film.cells import Cells, Floats, cells_of
 from obygaze_film.coverage import SLACK_S
 from obygaze_film.draws import LAW, SEED, SEQUENTIAL_POISSON, SUCCESSIVE, Sampling
@@ -39,6 +39,9 @@ judge), and for a kappa of two judges."""
 
 JUDGED_AT: Final = "judged_at"
 """Column of judgements: when they were made, for people (ISO 8601, in UTC)."""
+
+MAX_CHANCE_OF_LABELS: Final = 0.01
+"""Labels depend on the draw if a smaller chance than this would leave so few judged windows without one."""
 
 AnswersByCell = dict[int, dict[str, bool]]
 """Cell -> judge -> whether it is positive, of the judges who were sure; cells in the order of the draw."""
@@ -278,6 +281,42 @@ class JudgedFilm:
             else:
                 unsure.append(cell)
         return JudgedWindows(self.cells, by_cell, tuple(unsure), self.sampling)
+
+
+def refuse_labels_of_drawn_windows(labelled: Cells, windows: JudgedWindows, movie: str) -> None:
+    """Raise if labels in place of a model's probabilities were given to windows because these were drawn.
+
+    Such as the labels of a machine that was asked about the drawn windows alone, or of a second judge of
+    these. They say nothing of the other windows; with the mean of the labels there, they would look like a
+    model that knows the whole film, and the interval would be far too narrow. Labels of windows that do not
+    depend on the draw, such as of all windows but those that a machine refused, are right.
+
+    The labels are taken to depend on the draw if fewer judged windows lack one than would in 99 of 100 draws.
+
+    Parameters
+    ----------
+    labelled : Cells
+        `counted_s` are the labelled seconds of each cell (`cells_by`).
+    windows : JudgedWindows
+        The film's cells, and which of them were judged, surely or not.
+    movie : str
+        The film, for the message.
+    """
+    from scipy.stats import hypergeom  # noqa: PLC0415 - slow, and few rates are estimated by labels
+
+    has_content = windows.cells.content_s > 0
+    lacks_label = has_content & (labelled.counted_s <= 0)
+    judged = [*windows.by_cell, *windows.unsure]
+    n_windows = int(has_content.sum())
+    n_unlabelled = int(lacks_label.sum())
+    n_judged_unlabelled = int(lacks_label[judged].sum())
+    chance_of_so_few = hypergeom.cdf(n_judged_unlabelled, n_windows, n_unlabelled, len(judged))
+    if n_unlabelled and chance_of_so_few < MAX_CHANCE_OF_LABELS:
+        raise FilmError(
+            f"film {movie}: the labels in place of the model's are of the windows that were drawn: "
+            f"{n_judged_unlabelled} of {counted(len(judged), 'judged window')} and {n_unlabelled} of all "
+            f"{n_windows} have none; label all windows, or leave out --labels"
+        )
 
 
 def _first_gap(places: Collection[int]) -> int:

@@ -67,6 +67,13 @@ ONLY_JUDGED_FILM = (
 """Note of a report where one film alone was judged."""
 
 
+ONE_CLASS_JUDGED = (
+    "no change can be told of judged films: in none of them were both positive and negative windows judged "
+    "blindly, so that no AUC is defined; judge more windows of them"
+)
+"""Note of a report where several films were judged, and none has an AUC."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Learnt:
     """A model that learnt from judgements, and what they changed.
@@ -525,7 +532,8 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
         if settings != expected:
             found, wanted = ", ".join(settings), ", ".join(expected)
             raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
-        if find_film(film.movie, labelled_movies) is not None:  # in any spelling
+        is_in_corpus = find_film(film.movie, labelled_movies) is not None  # however either spells it
+        if is_in_corpus:
             raise FilmError(message("learn_twice", movie=film.movie))
 
 
@@ -932,8 +940,11 @@ def learning_report(learnt: Learnt) -> Report:
     ]
     claims = learnt.claims
     notes = [RULES]
-    if _n_judged_films(learnt.films) == 1:
+    n_judged_films = _n_judged_films(learnt.films)
+    if n_judged_films == 1:
         notes.append(ONLY_JUDGED_FILM)
+    elif not change_of(learnt.films, judged=True).n_movies:
+        notes.append(ONE_CLASS_JUDGED)
     n_judgements = int(learnt.films["judged"].sum())
     return Report(
         name="learn",

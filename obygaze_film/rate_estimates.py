@@ -67,6 +67,7 @@ def estimate_rate(
     judged: NDArray[np.int64],
     y: Floats,
     *,
+    unsure: Sequence[int] = (),
     sampling: Sampling = SUCCESSIVE,
     denominator: int = 1,
 ) -> Estimates:
@@ -86,24 +87,37 @@ def estimate_rate(
     Draws by sequential Poisson sampling are estimated as in earlier versions
     (`_estimate_sequential_poisson`). In the third step, any part of a cell not judged may then be positive.
 
+    The share is that of the cells that judges are sure of. Which of the cells not judged these are is not
+    known, and cells that judges are not sure of may have other probabilities than the rest. So the model's
+    mean probability over the film is compared with that over all judged cells, `unsure` among them. Draws by
+    sequential Poisson sampling with such cells are estimated without the model.
+
     Parameters
     ----------
     cells : Cells
-        Cells of which nobody was sure have no content here (`Cells.without`).
+        All cells of the film, those of which nobody was sure among them.
     judged : ndarray of int, shape [B, n]
-        The cells of B draws, each in the order of its draw (`Cells.order_of_draw`).
+        The cells of B draws that judges were sure of, each in the order of its draw (`Cells.order_of_draw`).
     y : ndarray, shape [B, n]
         Their judgements, 0 to 1.
+    unsure : sequence of int
+        Cells that were judged too, in each of the draws, and that judges were not sure of.
     sampling : str
         Method by which they were drawn.
     denominator : int
         The judgements are multiples of 1 / `denominator`.
     """
+    unsure_cells = np.array(unsure, dtype=np.int64)
+    cells_of_rate = cells.without(unsure)
     if sampling == SEQUENTIAL_POISSON:
-        estimates = _estimate_sequential_poisson(cells, judged, y)
-        return _within_the_possible(estimates, cells, judged, y, denominator=None)
+        if len(unsure_cells):
+            # A model that says the same of every cell is not used.
+            cells_of_rate = replace(cells_of_rate, p=np.full_like(cells.p, 0.5))
+        estimates = _estimate_sequential_poisson(cells_of_rate, judged, y)
+        return _within_the_possible(estimates, cells_of_rate, judged, y, denominator=None)
 
-    chances = inclusion_chances(cells.content_s, judged.shape[1])  # [C]
+    n_drawn = judged.shape[1] + len(unsure_cells)
+    chances = inclusion_chances(cells.content_s, n_drawn)  # [C]
     # Cells without content are never drawn: they have neither a chance nor a weight.
     weights = np.divide(cells.content_s, chances, out=np.zeros_like(chances), where=chances > 0)
     judged_chances = chances[judged]  # [B, n]
@@ -117,9 +131,11 @@ def estimate_rate(
         judged_chances,
         film_p=p_of_film.mean,
         film_variance=p_of_film.variance,
+        unsure_p=cells.p[unsure_cells],
+        unsure_weights=weights[unsure_cells],
     )
     widened = widened_to_exact(by_score_test, y, judged_weights, judged_chances)
-    return _within_the_possible(widened, cells, judged, y, denominator=denominator)
+    return _within_the_possible(widened, cells_of_rate, judged, y, denominator=denominator)
 
 
 class _MeanAndVariance(NamedTuple):
@@ -592,6 +608,8 @@ def difference_estimate(
     *,
     film_p: float | Floats,
     film_variance: float | Floats,
+    unsure_p: ArrayLike = (),
+    unsure_weights: ArrayLike = (),
     is_chance_by_label: bool = True,
 ) -> Estimates:
     """Estimate the positive share of a population of cells from a sample that was drawn and judged.
@@ -619,6 +637,9 @@ def difference_estimate(
         Their chances to be drawn (`inclusion_chances`).
     film_p, film_variance : float or ndarray, shape [B]
         Mean and variance of p over the population, all cells that may be drawn, weighted by content.
+    unsure_p, unsure_weights : array-like, shape [m]
+        Probabilities and weights of further cells of each sample, of which judges were not sure. They count
+        in the sample's mean p, as cells like them do in that of the population, and not in the rate.
     is_chance_by_label : bool
         Whether the variance accounts for positive cells that are drawn more, or less, often than others, as
         they may be longer or shorter.
@@ -628,7 +649,15 @@ def difference_estimate(
     labels = np.asarray(y, dtype=np.float64)
     judged_p = np.asarray(p, dtype=np.float64)
     raw_weights = np.asarray(weights, dtype=np.float64)
-    parts = raw_weights / raw_weights.sum(axis=1)[:, None]  # weights that add up to 1 in each draw
+    weight_of_sure = raw_weights.sum(axis=1)  # [B]
+    parts = raw_weights / weight_of_sure[:, None]  # weights that add up to 1 in each draw
+
+    # The mean p of all cells of each sample, those that judges were not sure of among them
+    further_p = np.asarray(unsure_p, dtype=np.float64)
+    further_weights = np.asarray(unsure_weights, dtype=np.float64)
+    share_sure = weight_of_sure / (weight_of_sure + further_weights.sum())
+    sum_of_p = (raw_weights * judged_p).sum(axis=1) + further_weights @ further_p
+    mean_p = sum_of_p / (weight_of_sure + further_weights.sum())
 
     # How much higher p is in positive cells than in negative ones. If the model contradicts the judges, or
     # says the same of every cell, the difference is set to 0, and so the model is not used.
@@ -639,7 +668,8 @@ def difference_estimate(
 
     with_model = _ScoreTest(
         mean_y=(parts * labels).sum(axis=1),
-        mean_p=(parts * judged_p).sum(axis=1),
+        mean_p=mean_p,
+        share_sure=share_sure,
         film_p=film_p,
         variance_p=variance_p,
         difference_p=difference_p,
@@ -672,8 +702,12 @@ class _ScoreTest:
         variance_y = rate (1 - rate)                    of the judgements
         covariance = variance_y difference_p            of judgements and probabilities
         gain       = covariance / variance_p            cut to 0 and 1
-        variance   = variance_y - 2 gain covariance + gain² variance_p      of y - gain p
+        variance   = variance_y - share_sure (2 gain covariance - gain² variance_p)
         error²     = variance variance_factor           of the estimate
+
+    If judges were sure of all judged cells, `variance` is that of y - gain p. Otherwise `share_sure` of them
+    say something of the rate, and all of them of the mean of p: the estimate is that of a ratio, of the
+    positive cells among those that judges are sure of.
 
     The gain is the slope of judgements on probabilities, with which y - gain p varies least: 0 for a useless
     model, 1 for a calibrated one. A rate is rejected if it lies more than z errors from the estimate.
@@ -681,7 +715,10 @@ class _ScoreTest:
     Attributes
     ----------
     mean_y, mean_p : ndarray, shape [B]
-        Weighted means of the judgements and of p over the judged cells.
+        Weighted means of the judgements over the cells that judges were sure of, and of p over all judged
+        cells.
+    share_sure : ndarray, shape [B]
+        Share of the judged cells, by their weights, that judges were sure of.
     film_p : float or ndarray, shape [B]
         The film's mean of p.
     variance_p : ndarray, shape [B]
@@ -700,6 +737,7 @@ class _ScoreTest:
 
     mean_y: Floats
     mean_p: Floats
+    share_sure: Floats
     film_p: float | Floats
     variance_p: Floats
     difference_p: Floats
@@ -747,7 +785,8 @@ class _ScoreTest:
         """Return z standard errors of the estimates, by the class's formulas, if the rates are these [B]."""
         variance_y = rate * (1 - rate)
         gain = self.gain(rate)
-        variance = variance_y - 2 * gain * variance_y * self.difference_p + gain * gain * self.variance_p
+        saved_by_model = 2 * gain * variance_y * self.difference_p - gain * gain * self.variance_p
+        variance = variance_y - self.share_sure * saved_by_model
         if self.is_chance_by_label:
             factor = self.variance_factors.at_rate(rate)
         else:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from obygaze_features.arguments import checked
 from obygaze_features.manifest.clip import Clip, grouped
 from obygaze_features.manifest.codebook import Codebook
-from obygaze_features.manifest.judgements import place_in
+from obygaze_features.manifest.judgements import MODEL, place_in
 from obygaze_features.manifest.manifest import Manifest
 
 
@@ -17,7 +17,8 @@ def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
 
     Somebody who delimits only what they find says of all other time that it is not there. Somebody who also
     marks the lowest level (EN), or who judged windows that were drawn, answers by marks alone: where there
-    are none, they did not look, or did not get that far.
+    are none, they did not look, or did not get that far. So does a machine that was asked about clips: what
+    it did not answer is no "no".
 
     Parameters
     ----------
@@ -38,7 +39,8 @@ def marks_every_answer(marks: Iterable[Clip], codebook: Codebook) -> bool:
     lowest_level = codebook.level_names[0]
     for mark in marks:
         is_drawn_window = place_in(mark) > 0  # it has a place in the film's draw
-        if mark.level == lowest_level or is_drawn_window:
+        is_answer_of_machine = mark.extras.get(MODEL, "") != ""
+        if mark.level == lowest_level or is_drawn_window or is_answer_of_machine:
             return True
     return False
 

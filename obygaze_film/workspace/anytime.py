@@ -1,6 +1,7 @@
 """Bound a film's share at any number of blind judgements: an interval that is valid whenever one stops."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -30,7 +31,9 @@ HIGHEST_LOG: Final = 50.0
 """Natural logarithm at which a capital is cut off: exp(50) refutes any share, and more could overflow."""
 
 
-def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tuple[float, float]:
+def anytime_interval(
+    cells: Cells, judged: NDArray[np.int64], y: Floats, unsure: Sequence[int] = ()
+) -> tuple[float, float]:
     """Compute a confidence interval of a film's share that is valid whenever the judge stops.
 
     It is a betting confidence sequence (Waudby-Smith and Ramdas, JRSS B 86, 2024). Each possible share of the
@@ -52,18 +55,26 @@ def anytime_interval(cells: Cells, judged: NDArray[np.int64], y: Floats) -> tupl
     Parameters
     ----------
     cells : Cells
+        All cells of the film, those of which nobody was sure among them.
     judged : ndarray of int, shape [n]
-        Cells in the order of their draw (`Cells.order_of_draw`). Cells drawn before the last of these, of
-        which nobody was sure, must have no content here: the share is of the others.
+        Cells that judges were sure of, in the order of their draw (`Cells.order_of_draw`).
     y : ndarray, shape [n]
         Their judgements, 0 to 1.
+    unsure : sequence of int
+        Cells that were drawn before the last of these, and that judges were not sure of: the share is of the
+        others. The probabilities of the cells left then say nothing of those among them that a judge will be
+        sure of, so that no bet is on differences from the model.
 
     Returns
     -------
     tuple of float
         The lowest and the highest share that is not refuted.
     """
-    before = _before_each_judgement(cells, judged, y)
+    cells_of_share = cells.without(unsure)
+    if len(unsure):
+        # Differences from a model that says the same of every cell are bets on the judgements themselves.
+        cells_of_share = replace(cells_of_share, p=np.full_like(cells.p, 0.5))
+    before = _before_each_judgement(cells_of_share, judged, y)
 
     # Each tested share stands for all shares within `HALF_STEP`. If the film's share is one of these, each
     # judgement is expected to be between the following two [n judgements, shares].

@@ -591,10 +591,12 @@ def _estimates(film: OpenFilm, judge: str, words: Words, *, is_finished: bool) -
 def _share_so_far_sentence(judge: str, windows: JudgedWindows, rate: CorrectedRate, words: Words) -> str:
     """Write the interval of a judge's share that is valid at any time (`anytime_interval`).
 
-    Windows of which the judge was not sure count in no share: their cells have no content (`sure_cells`).
+    Windows of which the judge was not sure count in no share.
     """
     votes_of_cells = votes(windows.by_cell)  # in the order of the draw
-    interval = anytime_interval(windows.sure_cells, votes_of_cells.cells, votes_of_cells.positive_shares)
+    interval = anytime_interval(
+        windows.cells, votes_of_cells.cells, votes_of_cells.positive_shares, windows.unsure
+    )
     # Only earlier versions drew windows by this method.
     was_drawn_by_earlier_version = windows.sampling == SEQUENTIAL_POISSON
     claim = share_so_far(judge, interval, rate, was_drawn_by_earlier_version=was_drawn_by_earlier_version)

@@ -325,6 +325,11 @@ def machines(results: "Mapping[str, Alternative]") -> list[str]:
             lines.append(
                 f"left out: {result.in_sight:,} judgements in sight of a model's score (seen_score 1)"
             )
+        if result.unanswered:
+            lines.append(
+                f"not compared: {result.unanswered:,} of {counted(result.clips, 'clip')} that two annotators "
+                f"judged: {name} has no label for them that is compared here, and nothing is said of them"
+            )
         lines.append(f"{name}: {result.answer}")
     return lines
 

@@ -54,7 +54,8 @@ def progress(
     film. It is measured for the annotator alone, and against the others who annotated the same clips, where
     differences between films cancel out. An annotator is reported to drift if the 95 % interval against the
     others excludes 0. By chance this also happens to 5 % of the annotators who do not drift. Labels of
-    machines (column model), and those given in sight of a model's score (seen_score 1), are no part of drift.
+    machines (column model) are no part of drift. Those given in sight of a model's score (column seen_score)
+    are, and their number is printed.
 
     \b
     Examples:
@@ -155,6 +156,10 @@ def _progress_lines(by_annotator: "Mapping[str, Progress]") -> list[str]:
             to_do.append(f"{name}: to do {', '.join(progress_of_annotator.to_do)}")
     headings = ["annotator", "films", "clips", "change over films", "against the others", ""]
     lines = table(rows, headings).split("\n")
+    n_in_sight = sum(progress_of_annotator.in_sight for progress_of_annotator in by_annotator.values())
+    if n_in_sight:
+        judgements = counted(n_in_sight, "judgement")
+        lines += ["", f"of these, {judgements} in sight of a model's score (seen_score 1)"]
     if to_do:
         lines += ["", *to_do]
     return lines

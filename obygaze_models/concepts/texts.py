@@ -239,10 +239,17 @@ def zero_shot_models(data: Dataset, texts: Store, task: str | Target) -> list[Mo
     Raises
     ------
     ConceptError
-        Texts and clips are not in the same embedding space, or a text is missing.
+        Texts and clips are not in the same embedding space, or a text is missing; or the target is a concept
+        without texts, as it is not visual.
     """
     target = find_target(task, data.codebook) if isinstance(task, str) else task
     texts_by_concept_and_kind = read_concept_texts(texts, data)
+    concepts_with_texts = {concept for concept, _ in texts_by_concept_and_kind}
+    if target.concept and target.concept not in concepts_with_texts:
+        raise ConceptError(
+            f"{target.concept} is not visual, so that no text of it compares with pictures: the codebook has "
+            f"texts of {', '.join(sorted(concepts_with_texts))}; leave out --texts"
+        )
 
     # What all texts have in common does not tell concepts apart: the bottleneck's directions are without it.
     all_vectors = [text_vectors.vectors for text_vectors in texts_by_concept_and_kind.values()]

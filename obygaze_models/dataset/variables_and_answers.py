@@ -17,6 +17,7 @@ from obygaze_features.manifest import (
     Clip,
     Codebook,
     counted,
+    find_film,
     modalities_of,
     read_answered,
     read_table,
@@ -62,14 +63,16 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
     ------
     DatasetError
         The target is of ordered levels, or a concept that the machine cannot perceive, or no clip has an
-        answer for the target.
+        answer for the target; or the file has answers of several machines, or of a clip of another film.
     ManifestError
         The file holds no answers, or a level or concept is not in the codebook.
     """
     if target.kind == "ordinal":
         raise DatasetError("--answers is for two classes, and ordered levels are asked for")
     is_store = path.is_dir() or path.suffix == ".zip"
-    answers = _read_stored_answers(path) if is_store else read_answered(path)
+    answers = list(_read_stored_answers(path) if is_store else read_answered(path))
+    _refuse_several_machines(answers, data, path)
+    _refuse_other_films(answers, data, path)
     used = _use_answers(answers, data, target)
 
     # Why the machine cannot perceive the concept, each with its number of clips.
@@ -87,6 +90,38 @@ def with_answers(data: Dataset, path: Path, target: "Target") -> tuple[Dataset, 
 
     p_positive = np.where(has_answer, used.p_positive, P_WITHOUT_ANSWER)
     return replace(data, answers=p_positive[:, None]), notes  # [N, 1]
+
+
+def _refuse_several_machines(answers: Iterable[Answered], data: Dataset, path: Path) -> None:
+    """Raise if a file has answers of several machines to the dataset's clips: they are one model together."""
+    n_of_machine: Counter[str] = Counter()
+    for answered in answers:
+        is_of_dataset = answered.cells.get("clip_id", "") in data.row_of
+        if is_of_dataset and not answered.reason:
+            n_of_machine[answered.model] += 1
+    if len(n_of_machine) > 1:
+        counts = ", ".join(
+            f"{name or 'without a name'} ({counted(n, 'clip')})" for name, n in sorted(n_of_machine.items())
+        )
+        raise DatasetError(
+            f"{path}: answers of several machines: {counts}: give a file of one, by its 'model'"
+        )
+
+
+def _refuse_other_films(answers: Iterable[Answered], data: Dataset, path: Path) -> None:
+    """Raise if a clip of the dataset is of another film in a file of answers: they answer another clip."""
+    for answered in answers:
+        row = data.row_of.get(answered.cells.get("clip_id", ""))
+        movie = answered.cells.get("movie", "")  # "" in a store, whose clips are those of the dataset
+        if row is None or not movie:
+            continue
+        movie_of_dataset = str(data.movies[row])
+        if find_film(movie, [movie_of_dataset]) is None:
+            raise DatasetError(
+                f"{path}: {answered.where}: clip {answered.cells['clip_id']!r} is of {movie!r}, and of "
+                f"{movie_of_dataset!r} in the manifest: ask about the manifest's clips ('obygaze codebook "
+                "questions')"
+            )
 
 
 class _UsedAnswers(NamedTuple):

@@ -46,7 +46,7 @@ UNKNOWN: Final = NOT_ASKED
 CONTROLS: Final = ("constant", "shuffled")
 """Names of the controls that are compared like a machine, and know nothing of the clips."""
 ROUNDING_ERROR: Final = 1e-9
-"""Standard errors below it are 0 but for rounding."""
+"""Standard errors, and differences of shares, below it are 0 but for rounding."""
 N_SHUFFLES: Final = 20
 """Number of shuffled controls. A single one could pass the test, or fail it, by chance."""
 
@@ -145,6 +145,12 @@ class Alternative:
         Whether the machine may stand in.
     in_sight : int
         Number of labels that do not count, as annotators gave them in sight of a model's score.
+    clips : int
+        Number of clips that two annotators or more judged.
+    unanswered : int
+        Of these, the clips that are not compared, as the machine has no label for them that is compared: it
+        did not answer, or gave a level that is not in the task. The answer says nothing of them: a machine
+        may leave out what is difficult.
     """
 
     comparisons: tuple[MachineComparison, ...]
@@ -152,6 +158,8 @@ class Alternative:
     films: int
     answer: str
     in_sight: int = 0
+    clips: int = 0
+    unanswered: int = 0
 
     def record(self) -> dict[str, Any]:
         """Describe the result as JSON values: the answer, and a row for each machine and form of the test.
@@ -177,6 +185,8 @@ class Alternative:
             "annotators": self.annotators,
             "films": self.films,
             "in_sight": self.in_sight,
+            "clips": self.clips,
+            "unanswered": self.unanswered,
             "rows": rows,
         }
 
@@ -239,6 +249,8 @@ def alt_test(
         annotators={annotator: n for annotator, n in n_shared.items() if n >= FEWEST_CLIPS},
         films=int(labels.film.max()) + 1,
         answer=_answer(comparison, chain(controls, more_controls)),
+        clips=int(has_two_humans.sum()),
+        unanswered=int((has_two_humans & (machine == UNKNOWN)).sum()),
     )
 
 
@@ -519,7 +531,7 @@ class _ClusteredMean(NamedTuple):
 
     mean: float
     error: float
-    degrees_of_freedom: int
+    degrees_of_freedom: float
 
 
 def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
@@ -535,6 +547,8 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
 
     the mean changes by -S / ((1 - h) N) when the cluster is left out. The variance is (G - 1) / G times the
     sum of the squares of these changes.
+
+    The degrees of freedom are those that the sizes of the clusters leave (`_degrees_of_freedom`).
 
     A few clips have a few possible means, so that those of two or three clusters are often equal, by chance.
     This is no certainty: the error then is the one that independent values have.
@@ -557,4 +571,26 @@ def _clustered_mean(values: Floats, clusters: Ints) -> _ClusteredMean:
     error = float(np.sqrt(sum_of_squares * (n_clusters - 1) / n_clusters)) / n_values
     if error < ROUNDING_ERROR:
         error = float(values.std(ddof=1)) / np.sqrt(n_values)
-    return _ClusteredMean(mean, error, degrees_of_freedom=n_clusters - 1)
+    return _ClusteredMean(mean, error, _degrees_of_freedom(shares))
+
+
+def _degrees_of_freedom(shares: Floats) -> float:
+    """Compute the degrees of freedom of the error of a mean over G clusters, by the clusters' shares h [G].
+
+    They are G - 1 if all clusters are of one size, and fewer otherwise: where one film has nearly all clips,
+    the error is little more than the difference between this film and the rest, and has one.
+
+    It is Satterthwaite's approximation, 2 E[V]^2 / Var[V] of the estimated variance V, for clusters whose
+    means m [G] vary independently and equally: films are alike in how much they differ. V is a multiple of
+    the sum of squares of B m, which are the changes of the mean when a cluster is left out:
+
+        B m = h / (1 - h) (m - h' m)            E[V] ~ trace(B B')        Var[V] ~ 2 trace(B B' B B')
+    """
+    n_clusters = len(shares)
+    if np.ptp(shares) < ROUNDING_ERROR:
+        return float(n_clusters - 1)
+    deviations_from_mean = np.eye(n_clusters) - shares  # times m, they are m - h' m
+    leverages = shares / (1 - shares)
+    changes = leverages[:, None] * deviations_from_mean  # B
+    covariance = changes @ changes.T
+    return float(np.trace(covariance) ** 2 / np.sum(covariance**2))

@@ -21,10 +21,10 @@ from scipy.special import chdtrc, ndtri, stdtrit
 
 from obygaze_features.manifest import (
     ORDER,
+    SEEN_SCORE,
     Clip,
     Codebook,
     Manifest,
-    blind_labels,
     judgements_of,
     merge_annotators,
     project,
@@ -248,6 +248,8 @@ class Progress:
         Drift of the annotator's calls.
     against : Drift
         Drift of the annotator's calls less the others' mean call of the same clips.
+    in_sight : int
+        Number of the annotator's labels that were given in sight of a model's score.
     """
 
     films: list[str]
@@ -256,6 +258,7 @@ class Progress:
     clips_done: int
     alone: Drift
     against: Drift
+    in_sight: int = 0
 
     @property
     def to_do(self) -> list[str]:
@@ -266,15 +269,17 @@ class Progress:
 def round_progress(planned: Manifest, annotated: Manifest, task: str | None = None) -> dict[str, Progress]:
     """Report each annotator's progress and drift in a round of annotation.
 
-    Every label counts as done. Of drift, only what people said counts, and without a model's score in sight:
-    others' calls of a clip are those of people (`labels_of_people`) who judged blindly (`blind_labels`).
+    Labels of machines are no part of drift (`labels_of_people`). Those given in sight of a model's score are,
+    as rounds are judged at the desk; they are counted, as annotators who see a score agree with it, and so
+    with each other.
 
     Parameters
     ----------
     planned : Manifest
         The round, as `obygaze_features.manifest.assign` makes it: a row for each clip and annotator.
     annotated : Manifest
-        Rows of annotators: of the round's clips, or free segments, which are projected onto them.
+        Rows of annotators: of the round's clips, or free segments, which are projected onto them. Rows of
+        other annotators, such as machines, and of other films do not count.
     task : str, optional
         The task by which labels become numbers (`find_target`). By default a label counts as the distance of
         its level from the lowest level, which is 0; that of the highest level is 1.
@@ -294,21 +299,24 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
     """
     judgements_of(annotated).refuse_two_definitions()
 
-    # --- the clips of the round, each once, and all annotators' labels of them
+    # --- the clips of the round, each once, and its annotators' labels of them
     film_numbers = _film_numbers(planned)
     # Additional columns, such as the order, are left out: they differ between the annotators of a clip.
     clips = merge_annotators(planned.with_clips(replace(clip, extras={}) for clip in planned))
-    codebook = annotated.codebook
-    segments = annotated.with_clips(clip for clip in annotated if is_labelled(clip, codebook))
+    segments = _labelled_in_round(annotated, film_numbers, clips)
     labels = _project_onto_clips(segments, clips)
 
     # --- what is done, and how annotators drift
     # A film counts as done once anything in it is annotated, even segments outside of the round's clips.
     films_done = {(segment.annotator, segment.movie) for segment in segments}
+    codebook = annotated.codebook
     clips_done = {(label.annotator, label.clip_id) for label in labels if is_labelled(label, codebook)}
-    blind_segments = _blind_segments_of_people(segments, clips)
-    blind_labels_of_clips = _project_onto_clips(blind_segments, clips)
-    drifts_of_round = _drifts_of_round(blind_labels_of_clips, clips, film_numbers, task)
+    compared = _with_scales_alone(labels_of_people(labels))
+    drifts_of_round = _drifts_of_round(compared, clips, film_numbers, task)
+    n_in_sight = Counter[str]()
+    for label in labels:
+        if is_labelled(label, codebook) and label.extras.get(SEEN_SCORE) == "1":
+            n_in_sight[label.annotator] += 1
 
     progress = {}
     for name, numbers in film_numbers.items():
@@ -320,8 +328,35 @@ def round_progress(planned: Manifest, annotated: Manifest, task: str | None = No
             clips_done=sum((name, clip_id) in clips_done for clip_id in assigned),
             alone=drifts_of_round.alone[name],
             against=drifts_of_round.against[name],
+            in_sight=n_in_sight[name],
         )
     return progress
+
+
+def _labelled_in_round(
+    annotated: Manifest, film_numbers: Mapping[str, Mapping[str, int]], clips: Manifest
+) -> Manifest:
+    """Return the labelled rows that are of a round's annotators and films.
+
+    What is of nobody in the round, or of no film in it, is no part of it: it neither counts among the others
+    whom an annotator is compared with, nor decides whether labels are of clips or of free segments.
+
+    Parameters
+    ----------
+    annotated : Manifest
+        Rows of annotators.
+    film_numbers : mapping
+        Annotator of the round -> film -> number in the order of annotation.
+    clips : Manifest
+        The round's clips, each once.
+    """
+    movies_of_round = set(clips.movies)
+    rows = []
+    for row in annotated.spelled_as(clips.movies):
+        is_of_round = row.annotator in film_numbers and row.movie in movies_of_round
+        if is_of_round and is_labelled(row, annotated.codebook):
+            rows.append(row)
+    return annotated.with_clips(rows)
 
 
 class _DriftsOfRound(NamedTuple):
@@ -339,7 +374,7 @@ def _drifts_of_round(
     Parameters
     ----------
     labels : Manifest
-        Annotators' labels of the round's clips that count, also of annotators outside of the round.
+        The labels that the round's annotators gave to its clips.
     clips : Manifest
         The round's clips, each once.
     film_numbers : mapping
@@ -431,14 +466,19 @@ def _project_onto_clips(labelled: Manifest, clips: Manifest) -> Manifest:
     """Return the annotators' labels of a round's clips, by projecting labelled segments onto these.
 
     Annotators label the clips themselves, or delimit segments freely. If all labels are of the round's clips,
-    these are returned, with the ranks on scales. Segments are projected by their levels alone.
+    they are returned as they are. Segments are projected by their levels: their ranks on scales stay behind.
     """
     if _are_of_clips(labelled, clips):
-        return _with_scales_alone(labelled)
-    # Their other columns tell which segments are windows that were drawn.
+        return labelled
+    # Further columns tell which segments are windows that were drawn.
     with_level = labelled.with_clips(clip for clip in labelled if clip.level is not None)
     projected = project(with_level, clips, per_annotator=True).manifest
-    return projected.with_clips(replace(clip, extras={}) for clip in projected)
+    scale_names = {scale.name for scale in labelled.codebook.scales}
+    rows = []
+    for clip in projected:
+        others = {name: cell for name, cell in clip.extras.items() if name not in scale_names}
+        rows.append(replace(clip, extras=others))
+    return projected.with_clips(rows)
 
 
 def _are_of_clips(labelled: Manifest, clips: Manifest) -> bool:
@@ -456,22 +496,6 @@ def _with_scales_alone(labelled: Manifest) -> Manifest:
         ranks = {name: cell for name, cell in clip.extras.items() if name in scale_names}
         rows.append(replace(clip, extras=ranks))
     return labelled.with_clips(rows)
-
-
-def _blind_segments_of_people(segments: Manifest, clips: Manifest) -> Manifest:
-    """Return the labels that people gave without a model's score in sight; of machines if all are machines.
-
-    Of free segments, those of a whole film are left out if one of them was given in sight of a score, as in
-    all measures of agreement.
-    """
-    of_people = labels_of_people(segments)
-    blind = blind_labels(of_people, whole_films=not _are_of_clips(segments, clips)).manifest
-    rows = []
-    for clip, if_blind in zip(of_people, blind, strict=True):
-        was_in_sight = clip.level is not None and if_blind.level is None
-        if not was_in_sight and is_labelled(clip, segments.codebook):
-            rows.append(clip)
-    return segments.with_clips(rows)
 
 
 def _calls_by_annotator(labelled: Manifest, clips: Manifest, task: str | None) -> dict[str, Floats]:

@@ -111,40 +111,6 @@ def test_a_change_of_the_codebook_is_not_taken_for_drift(tmp_path):
         round_progress(plan, plan.with_clips(labelled))
 
 
-def test_a_machine_and_who_saw_a_score_are_not_among_the_others_that_a_drift_is_against(tmp_path):
-    """AB drifts, CD and EF do not. A machine GH labels each clip as AB does, and so does II, who saw a score.
-
-    In agreement neither is compared with anybody: the drift of AB is the same with them and without.
-    """
-    plan = plan_round(tmp_path)
-    of_people = [
-        replace(clip, extras={"model": "", "seen_score": "0"})
-        for clip in label_by_probability(plan, p_with_drift_of_ab)
-    ]
-    of_ab = [clip for clip in of_people if clip.annotator == "AB"]
-    of_machine = [replace(clip, annotator="GH", extras={"model": "m", "seen_score": "0"}) for clip in of_ab]
-    in_sight = [replace(clip, annotator="II", extras={"model": "", "seen_score": "1"}) for clip in of_ab]
-
-    progress = round_progress(plan, plan.with_clips([*of_people, *of_machine, *in_sight]), "en_s")
-
-    assert progress == round_progress(plan, plan.with_clips(of_people), "en_s")
-    assert progress["AB"].against.is_found
-
-
-def test_labels_given_in_sight_of_a_score_are_done_and_do_not_drift(tmp_path):
-    """AB has labelled four films, all of them in sight of a model's score."""
-    plan = plan_round(tmp_path, films=4)
-    labelled = label_by_probability(plan, p_with_drift_of_ab)
-    in_sight = [
-        replace(clip, extras={"seen_score": "1" if clip.annotator == "AB" else "0"}) for clip in labelled
-    ]
-
-    of_ab = round_progress(plan, plan.with_clips(in_sight))["AB"]
-
-    assert of_ab.clips_done == of_ab.clips
-    assert of_ab.alone.films == 0
-
-
 def test_a_round_on_a_scale_is_followed_by_the_ranks_on_it(tmp_path):
     """AB, CD and EF rank clips low or high on a scale of the codebook, and give no level. AB drifts."""
     scale = Scale("valence", (Level("low"), Level("high")))
@@ -182,30 +148,6 @@ def test_ranks_of_free_segments_are_refused(tmp_path):
 
     with pytest.raises(ProtocolError, match=r"scale:valence: .* projected by their levels alone"):
         round_progress(plan, plan.with_clips([segment]), "scale:valence")
-
-
-def test_windows_that_were_drawn_say_nothing_of_the_clips_beside_them(tmp_path):
-    """AB judged one window that was drawn (column place), on the first of the two clips of film f00.
-
-    Of the second clip nothing is known, as `manifest project` and `manifest agreement` say too.
-    """
-    plan = plan_round(tmp_path, films=1, clips_a_film=2)
-    window = Clip(
-        "w1",
-        "f00",
-        "",
-        start_s=0.0,
-        end_s=5.0,
-        level="S",
-        concepts=(),
-        annotator="AB",
-        extras={"place": "1", "seen_score": "0"},
-    )
-
-    progress = round_progress(plan, plan.with_clips([window]))
-
-    assert progress["AB"].clips == 2
-    assert progress["AB"].clips_done == 1
 
 
 def test_numbers_of_films_may_be_written_with_a_decimal_point(tmp_path):

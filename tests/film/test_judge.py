@@ -583,7 +583,7 @@ def estimate_of_windows(cells, windows):
     """Estimate a rate from a film's judged cells alone, without what `correct_rate` does besides."""
     order, y, _ = votes(windows.by_cell)
     one_draw = order[None]  # [1, n]
-    return estimate_rate(cells, one_draw, y[None], sampling=windows.sampling)
+    return estimate_rate(cells, one_draw, y[None], unsure=windows.unsure, sampling=windows.sampling)
 
 
 def test_windows_without_a_law_are_of_the_earlier_one(timeline, thirty_without_a_law):
@@ -738,15 +738,14 @@ def judged_but_two(draw, timeline, folder):
 
 @pytest.mark.long
 @BOTH_LAWS
-def test_a_rate_is_estimated_as_if_unsure_windows_did_not_exist(timeline, tmp_path, draw):
+def test_a_rate_is_of_the_windows_that_a_judge_is_sure_of(timeline, tmp_path, draw):
     """AB is not sure of two of 30 windows, which are neither positive nor negative.
 
-    The estimate is that from a film without these two windows, of whose content their seconds are no part.
+    Their seconds are no part of the content that the rate refers to.
     """
     judgements = judged_but_two(draw, timeline, tmp_path)
     windows = judged_film(timeline, judgements).together()
-    film_without_unsure = windows.cells.without(windows.unsure)
-    expected = estimate_of_windows(film_without_unsure, windows)
+    expected = estimate_of_windows(windows.cells, windows)
 
     rate, _notices = correct_rate(timeline, judgements)
 

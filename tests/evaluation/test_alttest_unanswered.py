@@ -1,0 +1,72 @@
+"""The alternative annotator test of a machine that answers some clips only: the others are counted."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from obygaze_features.manifest import Clip, Manifest
+from obygaze_models.commands.annotation_tables import machines
+from obygaze_models.evaluation.alttest import UNKNOWN, alt_test, compare_machines
+
+
+def people_and_a_machine(tmp_path, level_of_difficult_clips):
+    """Label 80 clips of 4 films: AB, CD and a machine agree, but on every fourth clip, which is difficult.
+
+    There, AB and CD agree, and the machine gives one and the same level, or none.
+    """
+    rows = []
+    for number in range(80):
+        film = f"film{number % 4}"
+        clip = Clip(f"c{number}", film, "", 10.0 * number, 10.0 * number + 10, extras={"model": ""})
+        level = "S" if number % 3 == 0 else "EN"
+        is_difficult = number % 8 in (0, 1)
+        rows += [replace(clip, annotator=name, level=level) for name in ("AB", "CD")]
+        level_of_machine = level_of_difficult_clips if is_difficult else level
+        if level_of_machine:
+            machine = replace(clip, annotator="qwen-vl", level=level_of_machine, extras={"model": "qwen-vl"})
+            rows.append(machine)
+    return Manifest(tuple(rows), tmp_path)
+
+
+def test_clips_without_an_answer_are_counted_and_shown(tmp_path):
+    labels = people_and_a_machine(tmp_path, level_of_difficult_clips=None)
+
+    results = compare_machines(labels, labels, task="en_s")
+
+    result = results["qwen-vl"]
+    assert (result.clips, result.unanswered) == (80, 20)
+    assert result.record()["unanswered"] == 20
+    assert any(line.startswith("not compared: 20 of 80 clips") for line in machines(results))
+
+
+def test_a_level_outside_of_the_task_is_no_answer_to_it(tmp_path):
+    """A machine that says HN wherever it is not sure is never wrong on EN against S."""
+    labels = people_and_a_machine(tmp_path, level_of_difficult_clips="HN")
+
+    result = compare_machines(labels, labels, task="en_s")["qwen-vl"]
+
+    assert result.unanswered == 20
+
+
+def test_nothing_is_said_of_unanswered_clips_where_all_are_answered(tmp_path):
+    """If all levels are compared, HN is an answer, which nobody agrees with."""
+    labels = people_and_a_machine(tmp_path, level_of_difficult_clips="HN")
+
+    results = compare_machines(labels, labels)
+
+    assert results["qwen-vl"].unanswered == 0
+    assert not any("not compared" in line for line in machines(results))
+
+
+def test_clips_that_one_annotator_alone_judged_are_not_missing():
+    """The machine's answer to them would be compared with nobody."""
+    films = np.repeat(["one", "two"], 20)
+    AB = np.tile([0, 1], 20)
+    CD = AB.copy()
+    CD[:5] = UNKNOWN
+    machine = AB.copy()
+    machine[:7] = UNKNOWN
+
+    result = alt_test(machine, {"AB": AB, "CD": CD}, films)
+
+    assert (result.clips, result.unanswered) == (35, 2)

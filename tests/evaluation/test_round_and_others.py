@@ -1,0 +1,75 @@
+"""A round under way, in a table that has more than it: a machine, a pilot film, a score in sight."""
+
+from dataclasses import replace
+
+from obygaze_features.manifest import write_manifest
+from obygaze_models.evaluation.rounds import round_progress
+from tests.command import obygaze
+from tests.evaluation.test_rounds import label_by_probability, p_with_drift_of_ab, plan_round
+
+
+def labels_of_the_machine(annotated):
+    """Return a machine's labels of the clips of AB: as they come, half of them S."""
+    rows = []
+    for number, clip in enumerate(row for row in annotated if row.annotator == "AB"):
+        level = "S" if number % 2 else "EN"
+        rows.append(replace(clip, annotator="qwen-vl", level=level, extras={"model": "qwen-vl"}))
+    return rows
+
+
+def test_a_machine_outside_of_the_round_is_none_of_the_others(tmp_path):
+    """The command says that its clips are left out: people are compared with people of the round alone."""
+    plan = plan_round(tmp_path, films=6, clips_a_film=20)
+    annotated = label_by_probability(plan, p_with_drift_of_ab)
+    people = [replace(clip, extras={"model": ""}) for clip in annotated]
+    with_machine = annotated.with_clips([*people, *labels_of_the_machine(annotated)])
+
+    assert round_progress(plan, with_machine, "en_s") == round_progress(plan, annotated, "en_s")
+
+
+def test_one_clip_of_a_film_outside_of_the_round_does_not_turn_labels_of_clips_into_free_segments(tmp_path):
+    """AB has labelled ten clips S so far. A row of a pilot film fills nothing else with EN."""
+    plan = plan_round(tmp_path, films=6, clips_a_film=20)
+    first_clips = [clip for clip in plan if clip.annotator == "AB"][:10]
+    begun = plan.with_clips(replace(clip, level="S", extras={}) for clip in first_clips)
+    of_pilot = replace(begun.clips[0], clip_id="pilot", movie="pilot")
+
+    progress = round_progress(plan, begun.with_clips([*begun, of_pilot]))
+
+    assert progress["AB"].done == round_progress(plan, begun)["AB"].done
+    assert progress["AB"].clips_done == 10
+
+
+def test_windows_that_were_drawn_say_nothing_of_the_time_between_them(tmp_path):
+    """AB judged two drawn windows S. Other clips of the film are not done: nobody has looked at them."""
+    plan = plan_round(tmp_path, films=1, clips_a_film=20)
+    first_clips = [clip for clip in plan if clip.annotator == "AB"][:2]
+    windows = [
+        replace(clip, clip_id=f"window{place}", level="S", extras={"place": str(place)})
+        for place, clip in enumerate(first_clips, start=1)
+    ]
+
+    progress = round_progress(plan, plan.with_clips(windows))
+
+    assert progress["AB"].clips_done == 2
+
+
+def test_labels_in_sight_of_a_score_are_counted(tmp_path, monkeypatch, capsys):
+    """AB judged at the desk and saw a model's score. CD and EF judged blindly."""
+    monkeypatch.chdir(tmp_path)
+    plan = plan_round(tmp_path, films=6, clips_a_film=20)
+    annotated = []
+    for clip in label_by_probability(plan, p_with_drift_of_ab):
+        seen_score = "1" if clip.annotator == "AB" else "0"
+        annotated.append(replace(clip, extras={"seen_score": seen_score}))
+    done = plan.with_clips(annotated)
+
+    progress = round_progress(plan, done, "en_s")
+
+    assert progress["AB"].clips_done == progress["AB"].in_sight == 120
+    assert progress["CD"].in_sight == 0
+
+    write_manifest(plan, "round.csv")
+    write_manifest(done, "done.csv")
+    assert obygaze("manifest", "progress", "round.csv", "done.csv", "--task", "en_s") == 0
+    assert "120 judgements in sight of a model's score" in capsys.readouterr().out

@@ -1,0 +1,42 @@
+"""Time that a machine was not asked about, or gave no answer to: nothing is known of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from obygaze_features.manifest import Clip, Manifest, builtin_codebook, marks_every_answer, project
+
+FIRST = Clip("c0", "film", start_s=0.0, end_s=40.0)
+SECOND = Clip("c1", "film", start_s=40.0, end_s=80.0)
+
+
+def answer(clip, level):
+    """Return a machine's answer to the question what level a clip has."""
+    return replace(clip, level=level, annotator="vlm", extras={"model": "vlm"})
+
+
+def free_segment(start_s, end_s):
+    """Return a segment that AB, a person, delimited: S."""
+    extras = {"model": ""}
+    return Clip("segment", "film", start_s=start_s, end_s=end_s, level="S", annotator="AB", extras=extras)
+
+
+def test_a_machine_marks_every_answer_and_a_person_who_delimits_what_they_find_does_not():
+    codebook = builtin_codebook("obygaze12")
+
+    assert marks_every_answer([answer(FIRST, "S")], codebook)
+    assert not marks_every_answer([free_segment(0.0, 30.0)], codebook)
+
+
+def test_a_clip_that_a_machine_refused_is_not_the_lowest_level():
+    """It called the first clip S, and refused the second, in which AB found nothing.
+
+    Taken for EN, its refusals would agree with AB wherever AB found nothing.
+    """
+    clips = Manifest((FIRST, SECOND), Path())
+    annotations = clips.with_clips([free_segment(0.0, 38.0), answer(FIRST, "S")])
+
+    projected = project(annotations, clips, per_annotator=True)
+
+    levels = {(row.annotator, row.clip_id): row.level for row in projected.manifest}
+    assert levels == {("AB", "c0"): "S", ("AB", "c1"): "EN", ("vlm", "c0"): "S"}
+    assert projected.without_row == {"vlm": 1}
