@@ -354,9 +354,17 @@ def judged_at(clip: Clip) -> float:
     return moment.timestamp()
 
 
+def was_score_hidden(clip: Clip) -> bool:
+    """Whether a clip was judged without the model's score; it need not be a window of the draw.
+
+    False where that is not stated, as of a note.
+    """
+    return clip.extras.get(SEEN_SCORE) == "0"
+
+
 def is_blind(clip: Clip) -> bool:
     """Whether a clip is a window that was drawn at random and shown without its score."""
-    return clip.extras.get(SEEN_SCORE) == "0" and place_in(clip) > 0
+    return was_score_hidden(clip) and place_in(clip) > 0
 
 
 def named_sampling(clip: Clip) -> str:
@@ -577,7 +585,7 @@ def _keep_drawn(filtered: JudgementFilter, movie: str) -> Sampling:
     other_movies = _other_movies(filtered.clips, movie)
     filtered.keep(lambda clip: clip.movie == movie, message("why_film", names=first_few(other_movies, 3)))
     filtered.keep(lambda clip: clip.level is not None, message("why_level"))
-    filtered.keep(lambda clip: clip.extras.get(SEEN_SCORE) == "0", message("why_seen"))
+    filtered.keep(was_score_hidden, message("why_seen"))
     filtered.keep(lambda clip: place_in(clip) > 0, message("why_place", column=PLACE))
     sampling = sampling_of(filtered.clips)
     filtered.keep(lambda clip: named_sampling(clip) == sampling, message("why_law", law=sampling))

@@ -28,7 +28,13 @@ from obygaze_features.untrusted import read_bytes
 from obygaze_film.draws import LAW, SEED, Draw
 from obygaze_film.errors import FilmError
 from obygaze_film.exchange.decided import Decided
-from obygaze_film.judged_windows import JUDGED_AT, judged_at, named_sampling, sampling_of
+from obygaze_film.judged_windows import (
+    JUDGED_AT,
+    judged_at,
+    named_sampling,
+    sampling_of,
+    was_score_hidden,
+)
 from obygaze_film.notes import counted_message, message
 from obygaze_film.scored_files import JUDGEMENTS, MAX_BYTES, PASSAGES, RECORD
 from obygaze_film.timeline import Timeline
@@ -436,7 +442,7 @@ class Decisions:
             level=clip.level or "",
             concepts=clip.concepts,
             note=line.row.get("note", ""),
-            is_blind=clip.extras.get(SEEN_SCORE) == "0",
+            is_blind=was_score_hidden(clip),
             is_agreed=line.kind == "agreed",
             id=line.id,
             definition=definition,
@@ -792,7 +798,8 @@ class Decisions:
                 return False
         for parent_id in parent_ids:
             parent = self.lines.get(parent_id)
-            if parent is None or parent.row.get(SEEN_SCORE) != "0":
+            parent_clip = None if parent is None else self._reading_of(parent).clip
+            if parent_clip is None or not was_score_hidden(parent_clip):
                 return False
         return True
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 from shlex import quote
 from typing import Any, Final, NamedTuple
 
-from obygaze_features.manifest import SEEN_SCORE, Clip, Codebook, Concept, why_unperceived
+from obygaze_features.manifest import Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import (
@@ -24,7 +24,7 @@ from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import JudgedWindows, judged_film, votes
+from obygaze_film.judged_windows import JudgedWindows, judged_film, votes, was_score_hidden
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
@@ -415,8 +415,7 @@ class _Visibility(NamedTuple):
         place : int
             Of a blind judgement: the place of its window in the draw, from 1 on. 0 for other decisions.
         """
-        is_blind = clip.extras.get(SEEN_SCORE) == "0"
-        if not is_blind:
+        if not was_score_hidden(clip):
             return not self.hides_scores
         is_own = clip.annotator == self.viewer
         if is_own or not self.hides_others:
@@ -475,7 +474,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
         "who": clip.annotator,
         "origin": line.row.get("origin", ""),
         "place": decisions.place_of(clip),
-        "blind": clip.extras.get(SEEN_SCORE) == "0",
+        "blind": was_score_hidden(clip),
         "parents": line.parents,
         "judges": ", ".join(judges),
         "verdict": decisions.verdict(level, clip.concepts) if level else "note",

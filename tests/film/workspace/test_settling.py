@@ -309,3 +309,23 @@ def test_a_strangers_agreement_removes_no_decision(judged_by_ab_and_cd):
     decisions._update()  # as after each act at the desk
 
     assert {line.id for line in decisions.lines.values()} == ids_before
+
+
+def test_people_whose_ledger_spells_that_no_score_was_shown_otherwise_agree_blindly_too(
+    judged_by_ab_and_cd,
+):
+    """EF's lines are by another program, which writes 0.0: the desk lists them as blind.
+
+    So EF and AB, who both judged the first window blindly, settle it without having seen the score.
+    """
+    decisions = judged_by_ab_and_cd
+    [row, *_] = [line.row for line in decisions.lines.values() if line.annotator == "AB"]
+    decisions.ledger.add("judgement", {**row, "annotator": "EF", "level": "violent", "seen_score": "0.0"}, [])
+    decisions.refresh()
+    decisions = reopen(decisions)
+
+    [first, *_] = decisions.disagreements()
+    settle(decisions, first, mode="blind")
+
+    [agreed] = [one for one in decisions.decided() if one.is_agreed]
+    assert agreed.is_blind
