@@ -414,20 +414,24 @@ class Decisions:
     def decided(self, shown_ids: Container[str] | None = None) -> list[Decided]:
         """List what people decided under today's definitions, for exports.
 
-        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Those about another
-        film are left out, and so are empty ones, which have neither a level nor a note.
+        Only decisions whose id is in `shown_ids` are listed; by default all that stand. Those that the desk
+        does not show to anybody (`is_listed`) are left out.
         """
         decisions = []
-        for clips in self.clips_by_kind.values():
+        for kind, clips in self.clips_by_kind.items():
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                is_listed = is_shown and self.rules.is_about_film(clip)
-                if not is_listed or not self.is_current(clip.clip_id):
-                    continue
-                decision = self._described(clip)
-                if decision.level or decision.note:
-                    decisions.append(decision)
+                if is_shown and self.is_listed(kind, clip) and self.is_current(clip.clip_id):
+                    decisions.append(self._described(clip))
         return decisions
+
+    def is_listed(self, kind: str, clip: Clip) -> bool:
+        """Whether a standing decision of a kind is shown and exported: of this film, and not emptied.
+
+        To empty a level is a way to remove a decision, with its note. Only a note never had a level.
+        """
+        has_content = kind == "note" or bool(clip.level)
+        return has_content and self.rules.is_about_film(clip)
 
     def _described(self, clip: Clip) -> Decided:
         """Describe a decision under today's definitions for other tools: who decided what of which span."""

@@ -363,8 +363,7 @@ def shown_decisions(
     shown = []
     for kind, clips in decisions.clips_by_kind.items():
         for clip in clips:
-            is_empty = not clip.level and kind != "note"  # a person cleared the level
-            if is_empty or not decisions.rules.is_about_film(clip):
+            if not decisions.is_listed(kind, clip):
                 continue
             if not visibility.shows(clip, decisions.place_of(clip)):
                 continue
