@@ -333,12 +333,15 @@ class Decisions:
         """Return the ids of standing decisions of one person that exclude each other: one has to be chosen.
 
         Either several of them replace the same line, or they are several judgements on one span. A person who
-        decides on two machines may have such decisions, for example.
+        decides on two machines may have such decisions, for example. Those about another film, which are not
+        shown, do not count.
         """
         ids_replacing: dict[tuple[str, str], set[str]] = {}  # annotator, id of the replaced line -> ids
         ids_on_span: dict[tuple[str, JudgedSpan], set[str]] = {}  # kind, span -> ids
         for clips in self.clips_by_kind.values():
             for clip in clips:
+                if not self.rules.is_about_film(clip):
+                    continue
                 line = self.lines[clip.clip_id]
                 for replaced_id in line.replaces:
                     ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
@@ -399,7 +402,7 @@ class Decisions:
         return disagreements(judged, agreed)
 
     def _current(self, kinds: Iterable[str], shown_ids: Container[str] | None) -> list[Clip]:
-        """List the standing decisions of some kinds that give a level under today's definitions.
+        """List the standing decisions of some kinds that give this film a level under today's definitions.
 
         Only those whose id is in `shown_ids` are listed; all of them if it is None.
         """
@@ -407,7 +410,8 @@ class Decisions:
         for kind in kinds:
             for clip in self.clips_by_kind[kind]:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
-                if clip.level and is_shown and self.is_current(clip.clip_id):
+                is_about_film = self.rules.is_about_film(clip)
+                if clip.level and is_shown and is_about_film and self.is_current(clip.clip_id):
                     current.append(clip)
         return current
 
@@ -798,7 +802,8 @@ class Decisions:
         """
         span = round(start_s, DECIMALS), round(end_s, DECIMALS)  # as `span_key` rounds them
         for clip in self.clips_by_kind["agreed"]:
-            if span_key(clip) == span and clip.extras.get(SEEN_SCORE) == "1":
+            is_of_span = self.rules.is_about_film(clip) and span_key(clip) == span
+            if is_of_span and not was_score_hidden(clip):
                 return False
         for parent_id in parent_ids:
             parent = self.lines.get(parent_id)

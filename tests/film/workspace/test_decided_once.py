@@ -3,7 +3,7 @@
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import shown_decisions
-from tests.film.workspace.deciding import judge, reopen
+from tests.film.workspace.deciding import judge, judge_blindly, reopen
 
 
 def shown_levels(decisions, viewer="AB"):
@@ -26,3 +26,52 @@ def test_a_judgement_whose_level_was_emptied_is_removed_with_its_note(decisions)
 
     assert shown_levels(decisions) == [""]
     assert [decision.note for decision in decisions.decided()] == ["look here"]
+
+
+def add_line(decisions, kind="judgement", **cells):
+    """Append a decision on 4 to 12 s to the ledger, as another program might; return its line."""
+    row = {
+        "movie": "tt1",
+        "start_s": "4",
+        "end_s": "12",
+        "level": "calm",
+        "seen_score": "1",
+        "judged_at": "2026-01-01T00:00:00+00:00",
+        **cells,
+    }
+    return decisions.ledger.add(kind, row, [])
+
+
+def test_what_is_of_another_film_differs_from_nothing_and_stands_beside_nothing(decisions):
+    """AB judged this film. CD judged the same seconds of another one, and EF did twice.
+
+    None of that is shown here, so that nobody is asked to settle it, or to decide again.
+    """
+    judge(decisions, 4.0, 12.0, level="calm")
+    add_line(decisions, movie="tt2", annotator="CD", level="violent")
+    add_line(decisions, movie="tt2", annotator="EF", level="violent")
+    add_line(decisions, movie="tt2", annotator="EF", level="calm")
+
+    decisions = reopen(decisions)
+
+    assert decisions.disagreements() == []
+    assert decisions.conflicts() == set()
+    assert not any("decide again" in notice for notice in decisions.notices)
+
+
+def test_who_settled_the_same_seconds_of_another_film_settles_these_blindly(decisions):
+    """CD and AB differ on the first window. In another film the same seconds were settled with the score."""
+    judge_blindly(decisions, "calm", annotator="AB")
+    judge_blindly(decisions, "violent", annotator="CD")
+    [here] = decisions.disagreements()
+    span = {"start_s": f"{here.start_s:g}", "end_s": f"{here.end_s:g}"}
+    there = [add_line(decisions, movie="tt2", annotator=name, **span).id for name in ("AB", "CD")]
+    parents = ";".join(there)
+    add_line(decisions, "agreed", movie="tt2", annotator="AB", parents=parents, **span)
+    decisions = reopen(decisions)
+
+    decisions.keep(
+        "agreed", here.start_s, here.end_s, "AB", level="calm", parents=here.decisions, mode="blind"
+    )
+
+    assert [one.is_blind for one in decisions.decided() if one.is_agreed] == [True]
