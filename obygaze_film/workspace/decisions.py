@@ -1221,9 +1221,10 @@ def read_decided(folder: Path, film: Timeline) -> PeoplesDecisions:
 def _judged_span(clip: Clip) -> JudgedSpan:
     """Return a key that two judgements share if the later one replaces the earlier one.
 
-    They are by one person, of the same span, and both made blindly or both with the score shown.
+    They are by one person, of the same span, to the precision with which spans are compared, and both made
+    blindly or both with the score shown.
     """
-    return clip.annotator, clip.movie, clip.start_s, clip.end_s, clip.extras.get(SEEN_SCORE)
+    return clip.annotator, clip.movie, *span_key(clip), was_score_hidden(clip)
 
 
 def _remove_invalid_agreements(lines: dict[str, Line]) -> int:

@@ -3,7 +3,7 @@
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import shown_decisions
-from tests.film.workspace.deciding import judge, judge_blindly, reopen
+from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
 
 
 def shown_levels(decisions, viewer="AB"):
@@ -75,3 +75,26 @@ def test_who_settled_the_same_seconds_of_another_film_settles_these_blindly(deci
     )
 
     assert [one.is_blind for one in decisions.decided() if one.is_agreed] == [True]
+
+
+def test_spans_that_are_equal_to_the_millisecond_are_one_span(decisions):
+    """AB judges a passage again that begins a third of a millisecond later, as of another scoring.
+
+    The earlier judgement is replaced, as where people differ and settle.
+    """
+    judge(decisions, 4.0, 12.0, level="calm")
+    judge(decisions, 4.0003, 12.0, level="violent")
+
+    assert levels_in_force(decisions) == [("AB", "violent")]
+    assert decisions.conflicts() == set()
+
+
+def test_two_judgements_of_spans_that_are_equal_to_the_millisecond_stand_beside_each_other(decisions):
+    """They are by two machines, neither of which had seen the other's: AB is asked to choose."""
+    add_line(decisions, annotator="AB", level="calm")
+    add_line(decisions, annotator="AB", level="violent", start_s="4.0003")
+
+    decisions = reopen(decisions)
+
+    assert len(decisions.conflicts()) == 2
+    assert len(decisions.judgements()) == 1
