@@ -14,6 +14,7 @@ from obygaze_features.manifest import BUILTIN, Clip, builtin_codebook
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
+from obygaze_film.codebook_names import names_in
 from obygaze_film.exchange.decided import Decided
 from obygaze_film.film_time import informative_flags, mean_probability
 from obygaze_film.page import charts
@@ -248,8 +249,9 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        title = str(view.words.translated(view.names.titled(decision.level)))
-        concepts = [view.words.translated(view.names.concept(name)) for name in decision.concepts]
+        names = view.names if decision.codebook is None else names_in(decision.codebook)
+        title = str(view.words.translated(names.titled(decision.level)))
+        concepts = [view.words.translated(names.concept(name)) for name in decision.concepts]
         described.append(
             {
                 "id": f"d{number}",

@@ -21,7 +21,7 @@ from obygaze_film.claims.of_judgements import (
 )
 from obygaze_film.claims.phrases import judged_share_sentence, other_shares_sentence, probability_value
 from obygaze_film.claims.words import clock_span
-from obygaze_film.codebook_names import concept_names
+from obygaze_film.codebook_names import concept_names, names_in, told_in
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
 from obygaze_film.judged_windows import JudgedWindows, judged_film, votes, was_score_hidden
@@ -440,7 +440,7 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
         `start`, `end` : float
             Ends of the span in seconds.
         `level`, `title` : str
-            Name and title of the level; empty if it has none.
+            Name of the level, and what it is called (`_title`); empty if it has none.
         `concepts` : tuple of str
         `note`, `who`, `origin` : str
             Note, annotator, and which passage of the model a marked passage was made from.
@@ -482,15 +482,15 @@ def _described(film: OpenFilm, kind: str, clip: Clip, language: str) -> dict[str
 
 
 def _title(book: Codebook, level_name: str, language: str) -> str:
-    """Return the title of a level in a language; its name if it has no title or is not in the codebook."""
-    for level in book.levels:
-        if level.name == level_name:
-            return level.in_language(language).title
-    return level_name
+    """Return what a level is called in a language, with its title beside it (`CodebookNames.titled`).
+
+    So does the mailed page. A level that is not in the codebook has its name alone.
+    """
+    return told_in(names_in(book).titled(level_name), language)
 
 
 def decision_text(row: Mapping[str, str], book: Codebook, language: str) -> str:
-    """Write a decision in one line: its span, the title of its level, its concepts and its note."""
+    """Write a decision in one line: its span, what its level is called, its concepts and its note."""
     translated_names = concept_names(book, language)
     names = [name for name in row.get("concepts", "").split(";") if name]
     concepts = ";".join(translated_names.get(name, name) for name in names)

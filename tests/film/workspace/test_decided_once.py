@@ -1,8 +1,15 @@
 """The desk, its files and exports agree on what a decision is: which there are, of which span and film."""
 
+from dataclasses import replace
+
+from obygaze_features.manifest import Level, builtin_codebook
+from obygaze_film.claims import Words
+from obygaze_film.page.view_model import decisions_data
 from obygaze_film.scored_files import JUDGEMENTS
+from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import shown_decisions
+from tests.film.page.invented import ten_minute_film
 from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
 
 
@@ -98,3 +105,35 @@ def test_two_judgements_of_spans_that_are_equal_to_the_millisecond_stand_beside_
 
     assert len(decisions.conflicts()) == 2
     assert len(decisions.judgements()) == 1
+
+
+def test_a_citation_names_the_level_alike_at_the_desk_and_on_the_mailed_page(tmp_path):
+    """The level S of ObyGaze12 has the title Sure. In French both say Sûr."""
+    film = ten_minute_film()
+    decisions = Decisions(tmp_path, film, builtin_codebook("obygaze12"))
+    judge(decisions, 120.0, 150.0, level="S")
+    [decided] = decisions.decided()
+
+    for language, called in (("en", "S (Sure)"), ("fr", "S (Sûr)")):
+        opened = OpenFilm(0, film, decisions)
+        [at_desk] = shown_decisions(opened, "AB", words=Words(language))
+        [on_page] = decisions_data([decided], opened.view(language))
+        assert at_desk["title"] == on_page["title"] == called
+        assert at_desk["cited"] == on_page["cited"]
+        assert called in on_page["cited"]
+
+
+def test_the_mailed_page_names_a_level_by_the_codebook_of_who_decided(tmp_path):
+    """Their codebook has the level "none", with a title, which that of the model lacks."""
+    film = ten_minute_film()
+    book = builtin_codebook("obygaze12")
+    own_level = Level("none", title="Nobody is there", position=len(book.levels))
+    decisions = Decisions(tmp_path, film, replace(book, name="own", levels=(*book.levels, own_level)))
+    judge(decisions, 120.0, 150.0, level="none")
+    [decided] = decisions.decided()
+    opened = OpenFilm(0, film, decisions)
+
+    [at_desk] = shown_decisions(opened, "AB")
+    [on_page] = decisions_data([decided], opened.view())
+
+    assert at_desk["title"] == on_page["title"] == "none (Nobody is there)"
