@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 import pandas as pd
 
-from obygaze_features.manifest import BUILTIN, Clip, builtin_codebook
+from obygaze_features.manifest import BUILTIN, Clip, Codebook, builtin_codebook
 from obygaze_film.claims import sentence
 from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import decision as decision_claim
@@ -249,7 +249,8 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
     in_time_order = sorted(decided, key=lambda decision: (decision.start_s, decision.end_s))
     described = []
     for number, decision in enumerate(in_time_order, start=1):
-        names = view.names if decision.codebook is None else names_in(decision.codebook)
+        book = _codebook_of(decision)
+        names = view.names if book is None else names_in(book)
         title = str(view.words.translated(names.titled(decision.level)))
         concepts = [view.words.translated(names.concept(name)) for name in decision.concepts]
         described.append(
@@ -282,15 +283,21 @@ def _verdict(decision: Decided, view: "FilmView") -> Verdict | Literal["note"]:
 
 
 def _levels_that_answer(decision: Decided, view: "FilmView") -> Collection[str]:
-    """Return the levels that are answers, by the codebook of a decision.
+    """Return the levels that are answers, by the codebook of a decision, as at the desk.
 
     If that is unknown, the codebook of the model's name counts; if that is not built in, the task's levels.
     """
-    if decision.codebook is not None:
-        return decision.codebook.labels
+    book = _codebook_of(decision)
+    if book is not None:
+        return book.labels
     if view.model.codebook in BUILTIN:
         return builtin_codebook(view.model.codebook).labels
     return view.model.levels
+
+
+def _codebook_of(decision: Decided) -> Codebook | None:
+    """Return the codebook that says what the level of a decision is called, and whether it is an answer."""
+    return decision.codebook if decision.read_by is None else decision.read_by
 
 
 def _citation(decision: Decided, title: str, view: "FilmView") -> str:

@@ -455,6 +455,7 @@ class Decisions:
             id=line.id,
             definition=definition,
             codebook=None if definition == UNKNOWN else self.codebook,
+            read_by=self.codebook,
         )
 
     # --- under which definitions

@@ -137,3 +137,33 @@ def test_the_mailed_page_names_a_level_by_the_codebook_of_who_decided(tmp_path):
     [on_page] = decisions_data([decided], opened.view())
 
     assert at_desk["title"] == on_page["title"] == "none (Nobody is there)"
+
+
+def test_a_level_is_read_by_the_same_codebook_where_it_is_not_stated_under_which_it_was_given(tmp_path):
+    """AB's row in a table names no definition. The desk reads it by the codebook of people's own.
+
+    "none" is an answer by that codebook, and no level that the model's codebook has.
+    """
+    film = ten_minute_film()
+    book = builtin_codebook("obygaze12")
+    own_level = Level("none", title="Nobody is there", position=len(book.levels))
+    decisions = Decisions(tmp_path, film, replace(book, name="own", levels=(*book.levels, own_level)))
+    judge(decisions, 120.0, 150.0, level="none")
+    table = tmp_path / JUDGEMENTS
+    table.write_text(
+        "clip_id,movie,video,start_s,end_s,level,concepts,annotator,seen_score\n"
+        f",{film.movie},,120,150,none,,CD,1\n",
+        "utf-8",
+    )
+    decisions = reopen(decisions)
+    opened = OpenFilm(0, film, decisions)
+
+    at_desk = {one["who"]: (one["title"], one["verdict"]) for one in shown_decisions(opened, "CD")}
+    on_page = {
+        one["who"]: (one["title"], one["verdict"])
+        for one in decisions_data(decisions.decided(), opened.view())
+    }
+
+    assert [one.definition == "" for one in decisions.decided()] == [False, True]
+    assert at_desk == on_page
+    assert at_desk["CD"] == ("none (Nobody is there)", "disagree")
