@@ -253,6 +253,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
         names = view.names if book is None else names_in(book)
         title = str(view.words.translated(names.titled(decision.level)))
         concepts = [view.words.translated(names.concept(name)) for name in decision.concepts]
+        has_score = mean_probability(view.rows, decision.start_s, decision.end_s) is not None
         described.append(
             {
                 "id": f"d{number}",
@@ -267,7 +268,7 @@ def decisions_data(decided: Sequence[Decided], view: "FilmView") -> list[dict[st
                 "judges": decision.annotator,
                 "blind": decision.is_blind,
                 "verdict": _verdict(decision, view),
-                "cited": _citation(decision, title, view) if decision.level else "",
+                "cited": citation(decision, title, view.words, has_score=has_score),
                 "history": [],
             }
         )
@@ -300,13 +301,15 @@ def _codebook_of(decision: Decided) -> Codebook | None:
     return decision.codebook if decision.read_by is None else decision.read_by
 
 
-def _citation(decision: Decided, title: str, view: "FilmView") -> str:
+def citation(decision: Decided, title: str, words: "Words", *, has_score: bool) -> str:
     """Write a citation: who gave a span which level, and whether they saw the model's score.
 
-    `title` is the title of the level.
+    It is empty for a note, which has no level. `title` is what the level is called, and `has_score` tells
+    whether the model has a score of the span at all.
     """
+    if not decision.level:
+        return ""
     start_s, end_s = decision.start_s, decision.end_s
-    has_score = mean_probability(view.rows, start_s, end_s) is not None
     claim = decision_claim(
         decision.judges,
         title,
@@ -315,7 +318,7 @@ def _citation(decision: Decided, title: str, view: "FilmView") -> str:
         is_agreed=decision.is_agreed,
         has_score=has_score,
     )
-    return sentence(claim, view.words)
+    return sentence(claim, words)
 
 
 def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | None) -> dict[str, Any]:

@@ -426,7 +426,7 @@ class Decisions:
             for clip in clips:
                 is_shown = shown_ids is None or clip.clip_id in shown_ids
                 if is_shown and self.is_listed(kind, clip) and self.is_current(clip.clip_id):
-                    decisions.append(self._described(clip))
+                    decisions.append(self.as_decided(clip))
         return decisions
 
     def is_listed(self, kind: str, clip: Clip) -> bool:
@@ -437,7 +437,7 @@ class Decisions:
         has_content = kind == "note" or bool(clip.level)
         return has_content and self.rules.is_about_film(clip)
 
-    def _described(self, clip: Clip) -> Decided:
+    def as_decided(self, clip: Clip) -> Decided:
         """Describe a decision under today's definitions for other tools: who decided what of which span."""
         line = self.lines[clip.clip_id]
         # The judges of an agreed decision are those whose decisions it settles.

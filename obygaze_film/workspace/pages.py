@@ -8,9 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from obygaze_features.manifest import Clip, Codebook, Concept, why_unperceived
 from obygaze_film.claims import FilmClaim, Words, sentence
-from obygaze_film.claims.kinds import ClaimTime
 from obygaze_film.claims.of_judgements import (
-    decision,
     judged_share,
     no_judged_share,
     pair_agreement,
@@ -29,7 +27,7 @@ from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import NO_THRESHOLD_P, common_data, timeline_data
+from obygaze_film.page.view_model import NO_THRESHOLD_P, citation, common_data, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
@@ -297,28 +295,6 @@ def visible_decisions(
     return {"you": shown, "differ": described_differences, "hidden": len(hidden_ids)}
 
 
-def cited_decision(described: Mapping[str, Any], words: Words) -> str:
-    """Write a citation of a decision: who decided what, and whether they were shown the model's score.
-
-    `described` is the decision as `_described` returns it, with the model's probability `p`, which may be
-    None. A note has no level, and its citation is empty.
-    """
-    if not described["level"]:
-        return ""
-    is_agreed = described["kind"] == "agreed"
-    people = described["judges"] if is_agreed else described["who"]  # names in one text
-    start_s, end_s = described["start"], described["end"]
-    claim = decision(
-        [people],
-        described["title"],
-        ClaimTime("span", seconds=end_s - start_s, start_s=start_s, end_s=end_s),
-        is_blind=described["blind"],
-        is_agreed=is_agreed,
-        has_score=described["p"] is not None,
-    )
-    return sentence(claim, words)
-
-
 def shown_decisions(
     film: OpenFilm, viewer: str, *, blind: bool = False, words: Words | None = None
 ) -> list[dict[str, Any]]:
@@ -373,7 +349,8 @@ def shown_decisions(
             described["beside"] = clip.clip_id in conflicting_ids
             described["otherwise"] = not decisions.is_current(clip.clip_id)
             # The citation says whether the model had a score, even if the desk hides the score itself.
-            described["cited"] = cited_decision(described | {"p": p}, words)
+            decided = decisions.as_decided(clip)
+            described["cited"] = citation(decided, described["title"], words, has_score=p is not None)
             if not blind:
                 described["p"] = None if p is None else round(p, 3)
                 described["value"] = probability_value(p, words)

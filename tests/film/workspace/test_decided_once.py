@@ -164,6 +164,23 @@ def test_a_level_is_read_by_the_same_codebook_where_it_is_not_stated_under_which
         for one in decisions_data(decisions.decided(), opened.view())
     }
 
-    assert [one.definition == "" for one in decisions.decided()] == [False, True]
+    states_none = {one.annotator: one.definition == "" for one in decisions.decided()}
+    assert states_none == {"AB": False, "CD": True}
     assert at_desk == on_page
     assert at_desk["CD"] == ("none (Nobody is there)", "disagree")
+
+
+def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_page(decisions):
+    """AB and CD differed on a window, and AB wrote down what they agreed on."""
+    judge_blindly(decisions, "calm", annotator="AB")
+    judge_blindly(decisions, "violent", annotator="CD")
+    [difference] = decisions.disagreements()
+    span = difference.start_s, difference.end_s
+    decisions.keep("agreed", *span, "AB", level="calm", parents=difference.decisions)
+    opened = OpenFilm(0, decisions.film, decisions)
+
+    at_desk = [one["cited"] for one in shown_decisions(opened, "AB") if one["kind"] == "agreed"]
+    of_page = decisions_data(decisions.decided(), opened.view())
+    on_page = [one["cited"] for one in of_page if one["kind"] == "agreed"]
+
+    assert at_desk == on_page == ["calm, settled between AB and CD, in sight of the model's score"]
