@@ -27,9 +27,12 @@ from obygaze_film.positive import people_besides_program, positive_of
 from obygaze_film.schema import (
     FLAGS,
     FORMER,
+    NO_CONTENT,
     ConceptRecord,
     ModelRecord,
+    has_flag,
     is_counted,
+    is_left_out,
     runs,
 )
 from obygaze_film.segments import band_of_mean, columns_of
@@ -177,7 +180,7 @@ class FilmView:
     whole_s : float
         Length of the film in seconds.
     rows : DataFrame
-        The model's rows of the film, in time order.
+        The model's rows of the film, in time order, with the scores that are shown (`_shown_rows`).
     segments : DataFrame
         Its passages in the order of the page: first those that reach the threshold, then weaker ones; in
         time order each.
@@ -226,7 +229,7 @@ class FilmView:
         self.whole_s = film.record.duration_s
 
         # The model's tables of the film
-        self.rows = film.rows(self.model.key)
+        self.rows = _shown_rows(film, self.model)
         segments = film.segments(self.model.key, top=top)
         self.segments = segments.sort_values(["reaches", "start_s"], ascending=[False, True])
         self.frames = film.frames[film.frames["model"] == self.model.key]
@@ -509,7 +512,7 @@ class FilmView:
 
         If the model is not the one shown, the names of the concepts name it too.
         """
-        rows = self.film.rows(model.key)
+        rows = _shown_rows(self.film, model)
         names = names_of(model)
         concepts = []
         for concept in sorted(model.concepts, key=_best_found_first_key):
@@ -535,7 +538,7 @@ class FilmView:
         key_before = f"{self.model.key}{FORMER}"
         if key_before not in self.film.keys:
             return self.rows.iloc[:0]
-        return self.film.rows(key_before)
+        return _shown_rows(self.film, self.film.model(key_before))
 
     @property
     def changed_passages(self) -> list[Moved]:
@@ -695,7 +698,7 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
     The note beside it is the share of the film that the model expects, and its warnings. `key` names the
     strip for the page's script.
     """
-    rows = film.rows(model.key)
+    rows = _shown_rows(film, model)
     expected = of_film.expected_share(model, rows)
     share = words["withheld"] if expected.number is None else phrases.share_value(expected, words)
     notes = [share]
@@ -710,6 +713,21 @@ def _model_strip(key: str, model: ModelRecord, film: "Timeline", words: Words) -
         ends=rows["end_s"].to_numpy(dtype=np.float64),
         values=rows["p"].to_numpy(dtype=np.float64),
     )
+
+
+def _shown_rows(film: "Timeline", model: ModelRecord) -> pd.DataFrame:
+    """Return a model's rows of a film without scores that do not count, so that nothing draws them.
+
+    Rows that are left out (`schema.is_left_out`) have no probability of the model. Black pictures and credits
+    have none of concepts either: of a film that the model was trained on they may have both.
+    """
+    rows = film.rows(model.key)
+    of_model = [name for name in ("p", "p_low", "p_high") if name in rows]
+    of_concepts = [f"{concept.name}_p" for concept in model.concepts if f"{concept.name}_p" in rows]
+    has_no_content = has_flag(rows, *NO_CONTENT)
+    shown = {name: rows[name].mask(is_left_out(rows)) for name in of_model}
+    shown |= {name: rows[name].mask(has_no_content) for name in of_concepts}
+    return rows.assign(**shown)
 
 
 def _best_found_first_key(concept: ConceptRecord) -> tuple[int, float]:
