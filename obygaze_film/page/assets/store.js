@@ -1,5 +1,6 @@
 // What is decided and what is selected. Form and evidence follow from the selected object, never from what was selected before.
-export const sameSpan = (a, b) => Math.abs(a.start - b.start) < 1e-3 && Math.abs(a.end - b.end) < 1e-3;
+import {sameSpan} from "./time.js";
+
 const named = (text) => text.trim().replace(/\s+/g, " ");
 // Whether a decision says something of the whole of a span: it is on half of it or more.
 const over = (one, span) => overlap(one, span) >= (span.end - span.start) / 2;
