@@ -1,6 +1,4 @@
 // Which rows the table has, and in which order: passages of the model, decisions, what people differ on, passages nobody decided.
-import {sameSpan} from "./time.js";
-
 export const FILTERS = ["passages", "weak", "all", "mine", "theirs", "differ", "undecided", "blind"];
 
 // A disagreement as an object to select: whose levels it is of, and what settles it, if anything does.
@@ -15,7 +13,7 @@ export const nextOpen = (store, after) => {
  const open = openOf(store);
  return open.find((one) => one.start > after + 1e-6) ?? open[0] ?? null;
 };
-const undecidedOf = ({passages, own}) => passages.filter((one) => !own.some((mine) => mine.level && sameSpan(mine, one)));
+const undecidedOf = (store) => store.passages.filter((one) => !store.readOf(one));
 
 const ROWS = {
  passages: ({passages}) => passages,

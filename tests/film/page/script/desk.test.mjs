@@ -178,3 +178,15 @@ test("one's decision is of a passage whose ends are equal to the millisecond, an
   assert.equal(sameSpan({start, end: 20}, passages[0]), isSame);
  }
 });
+
+test("a passage is undecided in the table where it is not counted as judged above it", () => {
+ const undecided = (own) => {
+  const store = made(own), left = rowsOf(store, {filter: "undecided"}).map((one) => one.start);
+  assert.equal(store.progress.seen, passages.length - left.length);
+  return left;
+ };
+ assert.deepEqual(undecided([kept({id: "a-1", start: 9, end: 20})]), [50]); // its begin was moved
+ assert.deepEqual(undecided([kept({id: "a-1", kind: "agreed", start: 10, end: 20})]), [10, 50]); // it settles others' decisions
+ assert.deepEqual(undecided([kept({id: "a-1", start: 10, end: 20, place: 3})]), [10, 50]); // blindly
+ assert.deepEqual(undecided([kept({id: "a-1", start: 10, end: 20, otherwise: true})]), [10, 50]); // under other words
+});
