@@ -358,6 +358,15 @@ def shown_decisions(
     return sorted(shown, key=lambda described: float(described["start"]))
 
 
+def drawn_decisions(film: OpenFilm, viewer: str, words: Words) -> list[dict[str, Any]]:
+    """Describe the decisions that a figure of a film draws for a person (`shown_decisions`).
+
+    Those under other definitions than today's are left out, as of exports: a figure does not mark them.
+    """
+    shown = shown_decisions(film, viewer, words=words)
+    return [described for described in shown if not described["otherwise"]]
+
+
 class _Visibility(NamedTuple):
     """Which decisions about a film a person may see.
 
