@@ -97,6 +97,11 @@ def timeline_data(view: "FilmView") -> dict[str, Any]:
     }
 
 
+def threshold_of(view: "FilmView") -> float:
+    """Return the threshold that the scripts get: the model's, which may be 0, or `NO_THRESHOLD_P`."""
+    return NO_THRESHOLD_P if view.model.threshold_p is None else view.model.threshold_p
+
+
 def _concept_data(shown: "ShownConcept", view: "FilmView") -> dict[str, Any]:
     """Pack one concept's strip of the timeline.
 
@@ -350,7 +355,7 @@ def page_data(view: "FilmView", people: Sequence[Decided], copy: ScoredCopy | No
         "rows": timeline_data(view),
         "passages": view.cards,
         "decisions": decisions_data(people, view),
-        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
+        "threshold": threshold_of(view),
         "lines": film.subtitles["text"].tolist(),
         "minutes": minutes_data(view.minutes, view),
         "fps": copy.fps if copy else DEFAULT_FPS,

@@ -27,7 +27,7 @@ from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
 from obygaze_film.page.view import FilmView
-from obygaze_film.page.view_model import NO_THRESHOLD_P, citation, common_data, timeline_data
+from obygaze_film.page.view_model import NO_THRESHOLD_P, citation, common_data, threshold_of, timeline_data
 from obygaze_film.schema import CorrectedRate, TooFewJudged
 from obygaze_film.workspace.anytime import anytime_interval
 from obygaze_film.workspace.open_film import OpenFilm
@@ -244,7 +244,7 @@ def _scores(view: FilmView) -> dict[str, Any]:
             weak.append(described)
     return {
         "rows": timeline_data(view),
-        "threshold": view.model.threshold_p or NO_THRESHOLD_P,
+        "threshold": threshold_of(view),
         "passages": passages,
         "weak": weak,
     }

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 from obygaze_features.manifest import Level, builtin_codebook
 from obygaze_film.claims import Words
-from obygaze_film.page.view_model import decisions_data
+from obygaze_film.page.view_model import decisions_data, threshold_of
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import shown_decisions
-from tests.film.page.invented import ten_minute_film
+from tests.film.page.invented import ten_minute_film, with_model
 from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
+
+OBYGAZE12 = builtin_codebook("obygaze12")
 
 
 def shown_levels(decisions, viewer="AB"):
@@ -184,3 +186,10 @@ def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_pag
     on_page = [one["cited"] for one in of_page if one["kind"] == "agreed"]
 
     assert at_desk == on_page == ["calm, settled between AB and CD, in sight of the model's score"]
+
+
+def test_a_threshold_of_zero_is_a_threshold_for_the_scripts_too(tmp_path):
+    """All that the model gives a probability reaches it; without a threshold the scripts get one half."""
+    for threshold_p, expected in ((0.0, 0.0), (0.3, 0.3), (None, 0.5)):
+        film = with_model(ten_minute_film(), threshold_p=threshold_p)
+        assert threshold_of(OpenFilm(0, film, Decisions(tmp_path, film, OBYGAZE12)).view()) == expected
