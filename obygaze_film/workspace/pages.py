@@ -491,8 +491,9 @@ def next_window(
 ) -> dict[str, Any]:
     """Return the next window that a person is to judge blindly; once they are finished, the film's share.
 
-    They are finished when they have judged as many windows as planned, or no window is left. The result is
-    the answer to a request of the desk's script.
+    They are finished when they have judged as many windows as planned, or no window is left. If they said
+    before how many they would judge, these are planned at least, whatever a page asks for that was opened
+    earlier. The result is the answer to a request of the desk's script.
 
     Parameters
     ----------
@@ -528,7 +529,7 @@ def next_window(
         answer["fixed"] = n_stated
 
     places_left = [place for place in range(1, len(decisions.windows) + 1) if place not in judged]
-    is_finished = not places_left or len(judged) >= n_planned
+    is_finished = not places_left or len(judged) >= max(n_planned, n_stated)
     if not is_finished:
         place = places_left[0]
         start_s, end_s = decisions.windows[place - 1]

@@ -8,7 +8,7 @@ from obygaze_film.page.view_model import decisions_data, threshold_of
 from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
-from obygaze_film.workspace.pages import shown_decisions
+from obygaze_film.workspace.pages import next_window, shown_decisions
 from tests.film.page.invented import ten_minute_film, with_model
 from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
 
@@ -186,6 +186,21 @@ def test_what_several_agreed_on_is_cited_alike_at_the_desk_and_on_the_mailed_pag
     on_page = [one["cited"] for one in of_page if one["kind"] == "agreed"]
 
     assert at_desk == on_page == ["calm, settled between AB and CD, in sight of the model's score"]
+
+
+def test_who_stated_more_windows_than_a_page_asks_for_is_not_finished(decisions):
+    """AB stated 14 windows and judged 12; a page of the desk still has the number 12.
+
+    As others' judgements stay hidden, so does the share: AB is asked for the next window.
+    """
+    judge_blindly(decisions, *["calm"] * 12, annotator="AB", in_all=14)
+    judge_blindly(decisions, "violent", annotator="CD", in_all=14)
+
+    answer = next_window(OpenFilm(0, decisions.film, decisions), "AB", 12)
+
+    assert decisions.hides_others_from("AB")
+    assert answer["window"]["place"] == 13
+    assert "share" not in answer
 
 
 def test_a_threshold_of_zero_is_a_threshold_for_the_scripts_too(tmp_path):
