@@ -618,15 +618,15 @@ def compare_films(
     judgements = judgements.spelled_as(film.movie for film in films)
     model = shared_model(films, key)
     grouping = _Grouping(by, _groups_by_staging(films, by, facts))
-    facts_of_films = _facts_of_films(films, facts)
-    films_with_facts = [film for film in films if film.movie in facts_of_films]
-    _refuse_unknown((grouping.column, trend), facts_of_films)
+    facts_by_movie = facts_of_films(films, facts)
+    films_with_facts = [film for film in films if film.movie in facts_by_movie]
+    _refuse_unknown((grouping.column, trend), facts_by_movie)
     _refuse_copies(films_with_facts)
 
     # Summarise each film, or leave it out.
     gathered = _Gathered()
     for film in films_with_facts:
-        facts_of_film = facts_of_films[film.movie]
+        facts_of_film = facts_by_movie[film.movie]
         group = grouping.group_of(film.movie, facts_of_film)
         trend_value = _number(facts_of_film, trend, film.movie) if trend else np.nan
         reason = _why_left_out(film, group, by, key=key, has_labels=labels is not None)
@@ -922,7 +922,7 @@ def _groups_by_staging(
     return {movie: above if mean > median else up_to for movie, mean in mean_of.items()}
 
 
-def _facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
+def facts_of_films(films: Sequence[Timeline], table: Facts | None) -> dict[str, dict[str, str]]:
     """Collect movie -> column -> cell (`_facts`) of the films of a table; without a table, of all films."""
     if table is None:
         return {film.movie: _facts(film, cells={}) for film in films}

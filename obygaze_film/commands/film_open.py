@@ -303,14 +303,12 @@ def make_missing_media(films: "Sequence[OpenFilm]") -> None:
         Thread(target=make_media_of_films, args=(missing, print_note), daemon=True).start()
 
 
-def years_of(films: "Iterable[Timeline]", facts: "Facts | None") -> set[object]:
-    """Return the different years of films, to tell whether there are enough for a trend.
+def years_of(films: "Sequence[Timeline]", facts: "Facts | None") -> set[str]:
+    """Return the different years of the films that are compared: a trend needs several of them.
 
-    A film's year is that of the user's table, `facts` (movie -> column -> cell), or else that of its record.
-    Films whose year is unknown are left out.
+    `facts` is the user's table (movie -> column -> cell). Films whose year is unknown are left out.
     """
-    years: set[object] = set()
-    for film in films:
-        cells = facts.get(film.movie, {}) if facts else {}
-        years.add(cells.get("year") or film.record.year)
-    return years - {None}
+    from obygaze_film.film_groups import facts_of_films
+
+    years = {facts_of_film["year"] for facts_of_film in facts_of_films(films, facts).values()}
+    return years - {""}

@@ -14,6 +14,7 @@ from obygaze_features.manifest import Manifest, read_manifest, write_manifest
 from obygaze_film import compare_films
 from obygaze_film.cells import cells_of
 from obygaze_film.claims import Words
+from obygaze_film.commands.film_open import years_of
 from obygaze_film.comparison import estimate_groups
 from obygaze_film.errors import FilmError
 from obygaze_film.film_groups import (
@@ -991,3 +992,18 @@ def test_a_trend_needs_three_different_values_of_judged_films(films, judgements_
 
     (trend,) = compared.changes.to_dict("records")
     assert (trend["reason"] != "") == is_refused
+
+
+def test_the_desk_counts_the_years_of_the_films_that_it_compares():
+    """The table has the year of one film, an empty one of another, and no row of a third film.
+
+    The second has that of its record; the third is not compared, so that its year makes no trend.
+    """
+    first, second, third = (
+        fake_scored_film(f"tt0{number}", n_rows=60, duration_s=600.0, year=year)
+        for number, year in ((1, 1990), (2, 1994), (3, 2003))
+    )
+    facts = {"tt01": {"year": "1994"}, "tt02": {"year": ""}}
+
+    assert years_of([first, second, third], facts) == {"1994"}
+    assert years_of([first, second, third], None) == {"1990", "1994", "2003"}
