@@ -26,6 +26,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     counted,
+    find_film,
     judgements_of,
     write_manifest,
 )
@@ -38,6 +39,7 @@ from obygaze_film.errors import FilmError
 from obygaze_film.film_stores import stores_near, windows_store
 from obygaze_film.judged_windows import JudgementFilter
 from obygaze_film.notes import counted_message, message
+from obygaze_film.positive import positive_of
 from obygaze_film.rows import overlaps, windows_of
 from obygaze_film.schema import FORMER, ModelRecord, Spans
 from obygaze_film.score import FilmFacts, score_film
@@ -510,11 +512,12 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
     ------
     FilmError
         Films were scored by different models, or by one of another codebook than the corpus's; or a film is
-        in the corpus, where its clips would count twice.
+        in the corpus, whose name it may spell otherwise, and its clips would count twice.
     """
     scored = films[0].model(key)
     expected = _ModelSettings(scored.model, scored.backbone, scored.task, corpus.codebook.name)
-    labelled_movies = {clip.movie for clip in corpus if clip.level}
+    positive = positive_of(scored)
+    labelled_movies = {clip.movie for clip in corpus if positive.is_labelled(clip)}
 
     for film in films:
         model = film.model(key)
@@ -522,7 +525,7 @@ def _refuse_unusable_films(films: Sequence[Timeline], key: str | None, corpus: M
         if settings != expected:
             found, wanted = ", ".join(settings), ", ".join(expected)
             raise FilmError(message("learn_model", movie=film.movie, found=found, expected=wanted))
-        if film.movie in labelled_movies:
+        if find_film(film.movie, labelled_movies) is not None:
             raise FilmError(message("learn_twice", movie=film.movie))
 
 
