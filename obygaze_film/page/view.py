@@ -19,6 +19,7 @@ from obygaze_film.film_time import (
     informative_flags_in,
     mean_probability,
     parts_of,
+    seconds_inside,
 )
 from obygaze_film.page.cards import cards
 from obygaze_film.page.key_figures import KeyFigure, key_figures
@@ -404,10 +405,6 @@ class FilmView:
 
     # --- the timeline
     # -----------------------------------------------------------------------
-    def between(self, start_s: float, end_s: float) -> pd.DataFrame:
-        """Return the rows of the model shown that overlap a span, whose ends are in seconds."""
-        return self.rows[(self.rows["end_s"] > start_s) & (self.rows["start_s"] < end_s)]
-
     @property
     def threshold_label(self) -> str:
         """Label of the line of the model's threshold; empty without one, or if no row has a probability."""
@@ -612,16 +609,17 @@ class FilmView:
     def _minute(self, start_s: float) -> Minute:
         """Average the rows in the minute from `start_s` on, each weighted by its seconds in the minute."""
         end_s = min(start_s + MINUTE_S, self.whole_s)
-        rows = self.between(start_s, end_s)
-        seconds = _seconds_inside(rows, start_s, end_s)
+        seconds_of_all = seconds_inside(self.rows, start_s, end_s)
+        is_inside = seconds_of_all > 0  # a row that only rounding moves into the minute is not
+        rows = self.rows[is_inside]
+        seconds = seconds_of_all[is_inside]
 
         # The model's probability, of the rows that have one
         has_p = is_counted(rows)  # not those that are black, or too unlike the training clips
         mean = self._mean_with_band(rows[has_p], seconds[has_p])
 
         # The concepts' probabilities, which are arrays of all rows of the film
-        row_numbers = rows.index.to_numpy()
-        concept_means = [_mean_of_known(shown.p[row_numbers], seconds) for shown in self.concepts]
+        concept_means = [_mean_of_known(shown.p[is_inside], seconds) for shown in self.concepts]
 
         flags_of_rows = informative_flags_in(rows)
         flags = [flag for flag in FLAGS if flag in flags_of_rows]  # in the order of `FLAGS`
@@ -672,13 +670,6 @@ class MeanWithBand(NamedTuple):
 def _is_enough_of_minute(seconds: Floats) -> bool:
     """Whether so many seconds of rows are enough for a mean of a minute (`MIN_OF_MINUTE_S`)."""
     return float(seconds.sum()) >= MIN_OF_MINUTE_S - SUM_SLACK_S
-
-
-def _seconds_inside(rows: pd.DataFrame, start_s: float, end_s: float) -> Floats:
-    """Compute how many seconds of each row [N] lie in the span from `start_s` to `end_s`; 0 if none do."""
-    starts = rows["start_s"].to_numpy(dtype=np.float64).clip(min=start_s)
-    ends = rows["end_s"].to_numpy(dtype=np.float64).clip(max=end_s)
-    return np.asarray((ends - starts).clip(min=0))
 
 
 def _mean_of_known(p: Floats, seconds: Floats) -> float:
