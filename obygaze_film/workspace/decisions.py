@@ -9,6 +9,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from obygaze_features.errors import InputError, ManifestError, ObygazeError
 from obygaze_features.io import sha256_of, write_new
 from obygaze_features.manifest import (
@@ -21,6 +23,7 @@ from obygaze_features.manifest import (
     Codebook,
     Manifest,
     find_codebook,
+    find_film,
     refuse_twins,
     repeated_concepts,
 )
@@ -763,6 +766,7 @@ class Decisions:
                 target = self.ledger.lines.get(target_id)
                 if target is None or target_id in earlier:
                     continue
+                target = self._with_film_spelled(target)
                 if reason_against(version, target) is None:
                     earlier[target_id] = target
                     to_follow.append(target)
@@ -880,7 +884,7 @@ class Decisions:
         appended to, so that an equal table adds nothing a second time.
         """
         # Compare the table with the decisions that were exported into it.
-        lines = [line for line in self.ledger.lines.values() if line.kind == table.kind]
+        lines = [line for line in self._lines_of_ledger() if line.kind == table.kind]
         decisions = {line.id: Decision(line, self.definition_of(line)) for line in lines}
         standing_ids = [clip.clip_id for clip in self.clips_by_kind[table.kind]]
         edited = read_edited(table, self.rules, decisions, standing_ids, self._meanings)
@@ -963,6 +967,21 @@ class Decisions:
         if not n_added:
             self._notify(message("import_known", path=file.path, who=result.annotator))
 
+    def _lines_of_ledger(self) -> list[Line]:
+        """Return all lines of the ledger, with the name of this film as the film's record has it."""
+        return [self._with_film_spelled(line) for line in self.ledger.lines.values()]
+
+    def _with_film_spelled(self, line: Line) -> Line:
+        """Return a line with the film's name as its record has it, if the line spells it otherwise.
+
+        A colleague may have scored the film under another spelling of its id, as tables may write one too.
+        """
+        movie = line.row.get("movie", "")
+        is_spelled = movie in ("", self.film.movie)
+        if is_spelled or find_film(movie, [self.film.movie]) is None:
+            return line
+        return structs.replace(line, row={**line.row, "movie": self.film.movie})
+
     def _is_valid(self, line: Line) -> bool:
         """Whether a line is a valid decision by the rules of this film and codebook."""
         return self._reading_of(line).clip is not None
@@ -1019,7 +1038,7 @@ class Decisions:
 
         lines: dict[str, Line] = {}
         clips: dict[str, Clip] = {}  # by the id of their line
-        for line in in_force(self.ledger.lines.values(), self._is_valid):
+        for line in in_force(self._lines_of_ledger(), self._is_valid):
             clip = self._reading_of(line).clip
             if clip is not None:
                 lines[line.id] = line
@@ -1084,7 +1103,7 @@ class Decisions:
 
     def _report_refused_claims(self) -> None:
         """Report up to `MAX_NOTICES_OF_A_KIND` lines that replace or take back others and may not."""
-        claims = list(refused_claims(self.ledger.lines.values(), self._is_valid))
+        claims = list(refused_claims(self._lines_of_ledger(), self._is_valid))
         for claim in claims[:MAX_NOTICES_OF_A_KIND]:
             path, number = self.ledger.where[claim.line.id]  # file and line number
             act = message("claim_undo" if claim.line.kind == "undo" else "claim_replace")

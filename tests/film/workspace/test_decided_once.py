@@ -9,6 +9,7 @@ from obygaze_film.scored_files import JUDGEMENTS
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window, shown_decisions
+from tests.files import rows_of
 from tests.film.page.invented import ten_minute_film, with_model
 from tests.film.workspace.deciding import judge, judge_blindly, levels_in_force, reopen
 
@@ -208,3 +209,41 @@ def test_a_threshold_of_zero_is_a_threshold_for_the_scripts_too(tmp_path):
     for threshold_p, expected in ((0.0, 0.0), (0.3, 0.3), (None, 0.5)):
         film = with_model(ten_minute_film(), threshold_p=threshold_p)
         assert threshold_of(OpenFilm(0, film, Decisions(tmp_path, film, OBYGAZE12)).view()) == expected
+
+
+def test_a_ledger_that_spells_the_films_name_otherwise_is_of_the_film(decisions):
+    """A colleague scored the film as TT1, and the folders of both are synchronised.
+
+    The rates read that decision as one of tt1. The desk shows it, counts it where people differ, and lets
+    its judge change it.
+    """
+    of_cd = add_line(decisions, movie="TT1", annotator="CD", level="violent")
+    decisions = reopen(decisions)
+    judge(decisions, 4.0, 12.0, level="calm")
+
+    assert shown_levels(decisions) == ["violent", "calm"]
+    assert sorted(one.annotator for one in decisions.decided()) == ["AB", "CD"]
+    [difference] = decisions.disagreements()
+    span = difference.start_s, difference.end_s
+    agreed_id = decisions.keep("agreed", *span, "AB", level="calm", parents=difference.decisions)
+    assert agreed_id in decisions.lines
+
+    changed_id = judge(decisions, 4.0, 12.0, level="calm", annotator="CD", changed_id=of_cd.id)
+    assert levels_in_force(reopen(decisions)) == [("AB", "calm"), ("CD", "calm")]
+    assert [line.id for line in decisions.history(changed_id)] == [of_cd.id]
+    assert not any("another film" in notice for notice in decisions.notices)
+
+
+def test_editing_a_table_changes_no_decision_that_spells_the_films_name_otherwise(decisions):
+    """AB's row gets another name. CD's line of the ledger says TT1, and CD's row tt1, as all rows do."""
+    of_cd = add_line(decisions, movie="TT1", annotator="CD", level="violent")
+    decisions = reopen(decisions)
+    judge(decisions, 4.0, 12.0, level="calm")
+    table = decisions.folder / JUDGEMENTS
+    table.write_text(table.read_text("utf-8").replace(",AB,", ",EF,"), "utf-8")
+
+    decisions = reopen(decisions)
+
+    assert {row["movie"] for row in rows_of(table)} == {"tt1"}
+    assert sorted(levels_in_force(decisions)) == [("AB", "calm"), ("CD", "violent"), ("EF", "calm")]
+    assert of_cd.id in decisions.lines
