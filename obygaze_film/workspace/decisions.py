@@ -209,8 +209,8 @@ class Decisions:
         version.
         """
         judgements = self.clips_by_kind.get("judgement", ())
-        # Only a blind judgement of a drawn window has a place in the draw.
-        blind_judgements = [clip for clip in judgements if self._place_in_draw(clip) > 0]
+        # Only blind judgements of drawn windows have a place in the draw. Emptied ones do not count.
+        blind_judgements = [clip for clip in judgements if clip.level and self._place_in_draw(clip) > 0]
         return self.rules.draws[sampling_of(blind_judgements)]
 
     @property

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 from obygaze_features.manifest import Level, builtin_codebook
 from obygaze_film.claims import Words
+from obygaze_film.draws import SEQUENTIAL_POISSON, SUCCESSIVE
 from obygaze_film.page.view_model import decisions_data, threshold_of
 from obygaze_film.scored_files import JUDGEMENTS
+from obygaze_film.windows_to_judge import choose_next
 from obygaze_film.workspace.decisions import Decisions
 from obygaze_film.workspace.open_film import OpenFilm
 from obygaze_film.workspace.pages import next_window, shown_decisions
@@ -247,3 +249,23 @@ def test_editing_a_table_changes_no_decision_that_spells_the_films_name_otherwis
     assert {row["movie"] for row in rows_of(table)} == {"tt1"}
     assert sorted(levels_in_force(decisions)) == [("AB", "calm"), ("CD", "violent"), ("EF", "calm")]
     assert of_cd.id in decisions.lines
+
+
+def test_a_judgement_whose_level_was_emptied_does_not_decide_how_windows_are_drawn(decisions):
+    """AB judged a window of a list by an earlier version, which names no method, and emptied the level.
+
+    The windows of `film next --blind` are then drawn by today's method, and so are those of the desk.
+    """
+    [first, *_] = decisions.rules.windows[SEQUENTIAL_POISSON]
+    span = {"start_s": f"{first[0]:g}", "end_s": f"{first[1]:g}"}
+    add_line(decisions, annotator="AB", seen_score="0", place="1", **span)
+    of_list = reopen(decisions)
+    assert of_list.draw.sampling == SEQUENTIAL_POISSON
+    table = decisions.folder / JUDGEMENTS
+    table.write_text(table.read_text("utf-8").replace(",calm,", ",,"), "utf-8")
+
+    decisions = reopen(decisions)
+
+    [next_of_list] = choose_next([decisions.film], 1, blind=True, judged=decisions.clips_by_kind["judgement"])
+    assert decisions.draw.sampling == SUCCESSIVE
+    assert decisions.windows[0] == (next_of_list.start_s, next_of_list.end_s)
