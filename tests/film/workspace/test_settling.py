@@ -282,6 +282,7 @@ def test_exports_say_who_agreed(judged_by_ab_and_cd):
         id=decisions.clips_by_kind["agreed"][0].clip_id,
         definition=decisions.codebook.definition(),
         codebook=decisions.codebook,
+        read_by=decisions.codebook,
     )
     assert [one.how for one in decided].count("blind") == 6
 
