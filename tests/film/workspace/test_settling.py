@@ -330,3 +330,22 @@ def test_people_whose_ledger_spells_that_no_score_was_shown_otherwise_agree_blin
 
     [agreed] = [one for one in decisions.decided() if one.is_agreed]
     assert agreed.is_blind
+
+
+def test_models_learn_from_all_judgements_of_a_span_that_is_open_again(judged_by_ab_and_cd):
+    """AB and CD settled the second window. Then EF judged it, otherwise: the desk asks to settle it again.
+
+    Until then a model learns what each of the three says of it.
+    """
+    decisions = judged_by_ab_and_cd
+    first, _ = decisions.disagreements()
+    settle(decisions, first, "calm")
+    judge_blindly(decisions, "calm", "violent", annotator="EF")
+    assert open_or_settled(decisions) == ["open", "open"]
+
+    folders = {decisions.folder: decisions.film}
+    learnt = read_judged(folders, decisions.codebook, (JUDGEMENTS,), settled=True).manifest
+
+    levels = {clip.annotator: clip.level for clip in learnt if clip.start_s == pytest.approx(first.start_s)}
+    assert set(levels) == {"AB", "CD", "EF"}
+    assert levels["EF"] == "violent"
