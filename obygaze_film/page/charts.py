@@ -26,9 +26,11 @@ TICKS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600,
 def tenths(seconds: float) -> int:
     """Return the x of a time in the figures of a timeline: whole tenths of a second from the film's start.
 
-    The page stretches figures to its width.
+    The page stretches figures to its width. A time is rounded to milliseconds first, and half a tenth up, as
+    by the script of page and desk, which gets whole milliseconds.
     """
-    return round(10 * seconds)
+    milliseconds = round(1000 * seconds)
+    return (milliseconds + 50) // 100
 
 
 def y_of(p: float) -> int:

@@ -22,3 +22,11 @@ def test_a_figure_draws_a_probability_where_and_in_the_colour_in_which_it_is_wri
     assert charts.y_of(p) == 100 - round(100 * written)
     [step] = charts.strip([0.0], [8.0], [p])
     assert step == min(int(round(100 * written) * 7 / 100), 6) + 1  # `stripPaths` of rows.js
+
+
+@pytest.mark.parametrize(
+    ("seconds", "tenths"), [(0.25, 3), (0.35, 4), (0.2499996, 3), (12.04, 120), (0.0, 0)]
+)
+def test_a_figure_draws_a_time_where_the_script_of_the_page_draws_it(seconds, tenths):
+    """The script rounds 250 ms to 3 tenths of a second, half of one up (`tenths` of rows.js)."""
+    assert charts.tenths(seconds) == tenths
