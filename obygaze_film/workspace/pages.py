@@ -22,7 +22,13 @@ from obygaze_film.claims.words import clock_span
 from obygaze_film.codebook_names import concept_names, names_in, told_in
 from obygaze_film.draws import SEQUENTIAL_POISSON
 from obygaze_film.judged_rate import FilmRates, correct_rate, correct_rates
-from obygaze_film.judged_windows import JudgedWindows, judged_film, votes, was_score_hidden
+from obygaze_film.judged_windows import (
+    MIN_SURE_WINDOWS,
+    JudgedWindows,
+    judged_film,
+    votes,
+    was_score_hidden,
+)
 from obygaze_film.notes import Message
 from obygaze_film.page.figure_pdf import can_write_pdf
 from obygaze_film.page.html import READING_KEYS, TEXTS_OF_SCRIPT, template_page
@@ -137,6 +143,7 @@ def desk_page(
         keys=READING_KEYS | DECIDING_KEYS,
         concepts=_concepts_to_tick(film),
         to_judge=DEFAULT_PLANNED,
+        least=MIN_SURE_WINDOWS,
         learns=learns,
         has_pdf=can_write_pdf(),
         # Definitions that changed since some decisions were made
