@@ -349,7 +349,7 @@ class Decisions:
                 for replaced_id in line.replaces:
                     ids_replacing.setdefault((line.annotator, replaced_id), set()).add(line.id)
                 if line.kind in ONE_PER_SPAN:  # a judgement or an agreed decision, but not a passage
-                    ids_on_span.setdefault((line.kind, _judged_span(clip)), set()).add(line.id)
+                    ids_on_span.setdefault((line.kind, _decided_span(line.kind, clip)), set()).add(line.id)
 
         conflicting_ids: set[str] = set()
         for ids in (*ids_replacing.values(), *ids_on_span.values()):
@@ -796,8 +796,8 @@ class Decisions:
         A judgement only replaces one that was made likewise: blindly, or with the score shown. An agreed
         decision replaces both, as people settle a difference once.
         """
-        key_of = _settled_span if kind == "agreed" else _judged_span
-        return [old.clip_id for old in self.clips_by_kind[kind] if key_of(old) == key_of(clip)]
+        span = _decided_span(kind, clip)
+        return [old.clip_id for old in self.clips_by_kind[kind] if _decided_span(kind, old) == span]
 
     def _can_agree_blindly(self, start_s: float, end_s: float, parent_ids: Sequence[str]) -> bool:
         """Whether people who agree on a span while the desk hides the scores can be taken not to know them.
@@ -1056,7 +1056,7 @@ class Decisions:
         # Assigned once complete: other threads may be reading the attributes.
         self.lines = lines
         self.clips_by_kind = {
-            kind: _latest_last_on_each_span(of_kind) for kind, of_kind in clips_of_kind.items()
+            kind: _latest_last_on_each_span(kind, of_kind) for kind, of_kind in clips_of_kind.items()
         }
         self._report_changed_windows()
 
@@ -1257,8 +1257,8 @@ def _remove_invalid_agreements(lines: dict[str, Line]) -> int:
     return n_removed
 
 
-def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
-    """Sort the decisions of one person on one span by the time at which they were made.
+def _latest_last_on_each_span(kind: str, clips: Sequence[Clip]) -> list[Clip]:
+    """Sort the decisions, all of one kind, of one person on one span by the time at which they were made.
 
     A person who decided on two machines may have several such decisions, and the order of the ledger need not
     be that of time. Where only one decision counts, it is the last one. A span keeps its places in the list:
@@ -1267,7 +1267,7 @@ def _latest_last_on_each_span(clips: Sequence[Clip]) -> list[Clip]:
     """
     places_of_span: dict[JudgedSpan, list[int]] = {}
     for place, clip in enumerate(clips):
-        places_of_span.setdefault(_judged_span(clip), []).append(place)
+        places_of_span.setdefault(_decided_span(kind, clip), []).append(place)
     in_order = list(clips)
     for places in places_of_span.values():
         earliest_first = sorted([clips[place] for place in places], key=judged_at)
@@ -1283,6 +1283,11 @@ def _common_places(places: Places | None, other_places: Places | None) -> Places
     if other_places is ALL_PLACES:
         return places
     return places & other_places
+
+
+def _decided_span(kind: str, clip: Clip) -> JudgedSpan:
+    """Return a key that two decisions of a kind share if the later one replaces the earlier one."""
+    return _settled_span(clip) if kind == "agreed" else _judged_span(clip)
 
 
 def _settled_span(clip: Clip) -> JudgedSpan:

@@ -269,3 +269,23 @@ def test_a_judgement_whose_level_was_emptied_does_not_decide_how_windows_are_dra
     [next_of_list] = choose_next([decisions.film], 1, blind=True, judged=decisions.clips_by_kind["judgement"])
     assert decisions.draw.sampling == SUCCESSIVE
     assert decisions.windows[0] == (next_of_list.start_s, next_of_list.end_s)
+
+
+def test_a_span_that_one_person_settled_on_two_machines_is_asked_for_again(decisions):
+    """AB settled it without the score on one machine, and with it on another: a person settles a span once.
+
+    Both stand until AB decides again, and the later one counts, although it was written to the ledger first.
+    """
+    judge_blindly(decisions, "calm", annotator="AB")
+    judge_blindly(decisions, "violent", annotator="CD")
+    [here] = decisions.disagreements()
+    span = {"start_s": f"{here.start_s:g}", "end_s": f"{here.end_s:g}", "parents": ";".join(here.decisions)}
+    later = "2026-02-01T00:00:00+00:00"
+    of_later = add_line(decisions, "agreed", annotator="AB", seen_score="1", judged_at=later, **span)
+    of_earlier = add_line(decisions, "agreed", annotator="AB", seen_score="0", **span)
+
+    decisions = reopen(decisions)
+
+    assert decisions.conflicts() == {of_later.id, of_earlier.id}
+    [settled] = decisions.disagreements()
+    assert settled.agreed == of_later.id
